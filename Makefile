@@ -1,0 +1,31 @@
+# Everything that a developer or a user does with Capstan is a target here.
+# `make help` lists them. The parts stand in hack/make.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VERSION ?= 0.1.0
+IMAGE_REGISTRY ?= quay.io/capstan-io
+IMAGE_TAG ?= $(VERSION)
+IMAGE_NAME ?= $(IMAGE_REGISTRY)/capstan:$(IMAGE_TAG)
+
+# The same flags everywhere, so that all targets share what they have compiled.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath
+GO_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/version.release=$(VERSION)
+
+CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
+KUSTOMIZE := go tool -modfile=hack/tools/go.mod kustomize
+GOLANGCI_LINT := go tool -modfile=hack/lint/go.mod golangci-lint
+
+include $(sort $(wildcard hack/make/*.mk))
+
+##@ Help
+
+.PHONY: help
+help: ## Lists the targets.
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-zA-Z0-9_-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' Makefile hack/make/*.mk

@@ -1,0 +1,131 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// Labels.
+const (
+	// LabelClusterName is on everything on the hub that belongs to one member:
+	// its namespace, roles and certificate signing requests. The value is the
+	// name of the ManagedCluster.
+	LabelClusterName = "open-cluster-management.io/cluster-name"
+	// LabelClusterSet on a ManagedCluster names the one ManagedClusterSet of
+	// selector type ExclusiveClusterSetLabel that it belongs to.
+	LabelClusterSet = "cluster.open-cluster-management.io/clusterset"
+	// LabelManagedNamespacePrefix, followed by the hub's hash, is on a member's
+	// namespaces that a ManagedClusterSet asks for; the value is "true", and
+	// "false" once no set asks for it any more.
+	LabelManagedNamespacePrefix = "clusterset.open-cluster-management.io/"
+	// LabelAddOnFeaturePrefix, followed by an add-on's name, is on a
+	// ManagedCluster that has this add-on; the value tells how the add-on is.
+	LabelAddOnFeaturePrefix = "feature.open-cluster-management.io/addon-"
+	// LabelSpokeOnly on a ClusterClaim keeps it from being told to the hub.
+	LabelSpokeOnly = "open-cluster-management.io/spoke-only"
+)
+
+// Annotations.
+const (
+	// AnnotationAutomaticallyAcceptedOn has the time at which the hub accepted a
+	// ManagedCluster by itself. It is done once only, so that an administrator
+	// can refuse the member later.
+	AnnotationAutomaticallyAcceptedOn = "open-cluster-management.io/automatically-accepted-on"
+	// AnnotationSkipClockSyncCheck on a ManagedCluster turns off the comparison of
+	// the clocks of hub and member. The value is "true".
+	AnnotationSkipClockSyncCheck = "registration.open-cluster-management.io/skip-clock-sync-check"
+	// AnnotationAgentPrefix begins the keys of the annotations that a Klusterlet
+	// may put onto its ManagedCluster.
+	AnnotationAgentPrefix = "agent.open-cluster-management.io"
+	// AnnotationImageRegistries on a ManagedCluster has, in JSON, the registries
+	// that the images of add-ons are taken from instead of their own.
+	AnnotationImageRegistries = "open-cluster-management.io/image-registries"
+	// AnnotationCleanupPriority tells when an object in a member's namespace is
+	// deleted after the deletion of the ManagedCluster: 0 (the default) first,
+	// 100 last.
+	AnnotationCleanupPriority = "open-cluster-management.io/cleanup-priority"
+	// AnnotationCSRUser on a certificate signing request names the user on whose
+	// behalf it was created, where the request came in by gRPC.
+	AnnotationCSRUser = "open-cluster-management.io/csr-user"
+	// AnnotationAutoUpdate set to "false" on a built-in ManagedClusterSet keeps
+	// the hub from resetting changes of its spec.
+	AnnotationAutoUpdate = "cluster.open-cluster-management.io/autoupdate"
+)
+
+// Finalizers.
+const (
+	// FinalizerAPIResourceCleanup keeps a ManagedCluster until the hub has taken
+	// back its rights.
+	FinalizerAPIResourceCleanup = "cluster.open-cluster-management.io/api-resource-cleanup"
+	// FinalizerResourceCleanup keeps a ManagedCluster until the objects in its
+	// namespace are gone (feature gate ResourceCleanup).
+	FinalizerResourceCleanup = "cluster.open-cluster-management.io/resource-cleanup"
+	// FinalizerManifestWorkCleanup keeps the agent's right to its ManifestWorks
+	// until none is left. It is the same key as that on the ManifestWorks.
+	FinalizerManifestWorkCleanup = "cluster.open-cluster-management.io/manifest-work-cleanup"
+)
+
+// Keys of the taints that the hub sets.
+const (
+	// TaintUnavailable is set while the member says that it is not well.
+	TaintUnavailable = "cluster.open-cluster-management.io/unavailable"
+	// TaintUnreachable is set while the member's agent is not heard of.
+	TaintUnreachable = "cluster.open-cluster-management.io/unreachable"
+)
+
+// Names.
+const (
+	// LeaseName is the Lease in a member's namespace on the hub that carries the
+	// heartbeats of its agent.
+	LeaseName = "managed-cluster-lease"
+	// DefaultClusterSet is the set of all members that are in no other set.
+	DefaultClusterSet = "default"
+	// GlobalClusterSet is the set of all members.
+	GlobalClusterSet = "global"
+)
+
+// What the hub's permission rules name that is no object. The group is
+// RegisterGroup for accept and clientcertificates, GroupName for join and bind.
+const (
+	// RegisterGroup is the API group of the permissions about registering.
+	RegisterGroup = "register.open-cluster-management.io"
+	// AcceptResource with verb update is the permission to set hubAcceptsClient.
+	AcceptResource = "managedclusters/accept"
+	// ClientCertificatesResource with verb renew is the permission to have an own
+	// client certificate renewed.
+	ClientCertificatesResource = "managedclusters/clientcertificates"
+	// JoinResource with verb create is the permission to put a member into a set
+	// or take it out.
+	JoinResource = "managedclustersets/join"
+	// BindResource with verb create is the permission to bind a set to a namespace.
+	BindResource = "managedclustersets/bind"
+)
+
+// Identities of agents on the hub.
+const (
+	// UserPrefix begins the names of the users and groups of agents.
+	UserPrefix = "system:open-cluster-management:"
+	// GroupManagedClusters is the group that all agents are in.
+	GroupManagedClusters = UserPrefix + "managed-clusters"
+	// GroupAWSPrefix begins the name of the group of a member that authenticates
+	// by AWS roles.
+	GroupAWSPrefix = "open-cluster-management:"
+	// GroupBootstrappers is the group of bootstrap tokens that may register.
+	GroupBootstrappers = "system:bootstrappers:managedcluster"
+)
+
+// AgentUser returns the hub user of one agent of a member.
+func AgentUser(cluster, agent string) string {
+	return UserPrefix + cluster + ":" + agent
+}
+
+// AgentGroup returns the hub group of all agents of a member.
+func AgentGroup(cluster string) string {
+	return UserPrefix + cluster
+}
+
+// CSRReasonAutoApproved is the reason of the approval of a certificate signing
+// request that the hub approved by itself.
+const CSRReasonAutoApproved = "AutoApprovedByHubCSRApprovingController"
+
+// CSRsPerClusterMax is the number of certificate signing requests of one member
+// at which its agent creates no more of them.
+const CSRsPerClusterMax = 10

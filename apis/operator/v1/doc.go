@@ -1,0 +1,10 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1 has the kinds that install Capstan: ClusterManager makes the
+// cluster it is created in a hub, Klusterlet makes it a member of a hub.
+//
+// +kubebuilder:object:generate=true
+// +kubebuilder:validation:Optional
+// +groupName=operator.open-cluster-management.io
+package v1

@@ -1,0 +1,557 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ManifestWork has objects that the hub wants on a member. It is created in the
+// member's namespace on the hub; the member's agent applies the objects, keeps
+// them as they are given, and reports on each of them in the status. Deleting
+// the ManifestWork deletes the objects, unless spec.deleteOption says otherwise.
+//
+// The name has to be shorter than 189 characters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+type ManifestWork struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec has the objects and tells how to treat them.
+	Spec ManifestWorkSpec `json:"spec"`
+
+	// status tells what became of the objects.
+	// +optional
+	Status ManifestWorkStatus `json:"status,omitempty"`
+}
+
+// ManifestWorkSpec has the objects and tells how to treat them.
+type ManifestWorkSpec struct {
+	// workload has the objects.
+	Workload ManifestsTemplate `json:"workload,omitempty"`
+
+	// deleteOption tells what happens to the objects when this ManifestWork is
+	// deleted. Default: they are deleted, and this ManifestWork stays until they
+	// are gone.
+	// +optional
+	DeleteOption *DeleteOption `json:"deleteOption,omitempty"`
+
+	// manifestConfigs tell how to treat single objects. The first entry whose
+	// resourceIdentifier matches an object counts for it. Default: none.
+	// +optional
+	ManifestConfigs []ManifestConfigOption `json:"manifestConfigs,omitempty"`
+
+	// executor is the identity on the member with whose rights the agent applies
+	// the objects. Default: the agent's own rights.
+	// +optional
+	Executor *ManifestWorkExecutor `json:"executor,omitempty"`
+}
+
+// ManifestsTemplate has the objects of a ManifestWork.
+type ManifestsTemplate struct {
+	// manifests are the objects. Each has to have apiVersion, kind and name, and no
+	// generateName; no object may appear twice. All together may take up to
+	// 500 KiB (512,000 bytes).
+	// +optional
+	Manifests []Manifest `json:"manifests,omitempty"`
+}
+
+// Manifest is one object, of any kind that the member knows.
+type Manifest struct {
+	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:pruning:PreserveUnknownFields
+	runtime.RawExtension `json:",inline"`
+}
+
+// DeleteOption tells what happens to the objects of a ManifestWork at its end.
+type DeleteOption struct {
+	// propagationPolicy tells what happens to the objects when the ManifestWork is
+	// deleted: Foreground deletes them, and the ManifestWork stays until they are
+	// gone; Orphan leaves all of them on the member; SelectivelyOrphan leaves
+	// those that selectivelyOrphans names. Default: Foreground.
+	// +kubebuilder:default=Foreground
+	PropagationPolicy DeletePropagationPolicyType `json:"propagationPolicy"`
+
+	// selectivelyOrphans names the objects that stay on the member with
+	// propagationPolicy SelectivelyOrphan. Default: none.
+	SelectivelyOrphans *SelectivelyOrphan `json:"selectivelyOrphans,omitempty"`
+
+	// ttlSecondsAfterFinished is the time in seconds after which the hub deletes
+	// the ManifestWork once its condition Complete is True; 0 means at once.
+	// Default: never. Needs feature gate CleanUpCompletedManifestWork on the hub.
+	// +optional
+	TTLSecondsAfterFinished *int64 `json:"ttlSecondsAfterFinished,omitempty"`
+}
+
+// DeletePropagationPolicyType tells what happens to the objects of a deleted
+// ManifestWork.
+//
+// +kubebuilder:validation:Enum=Foreground;Orphan;SelectivelyOrphan
+type DeletePropagationPolicyType string
+
+const (
+	// DeletePropagationPolicyForeground deletes the objects first.
+	DeletePropagationPolicyForeground DeletePropagationPolicyType = "Foreground"
+	// DeletePropagationPolicyOrphan leaves all objects on the member.
+	DeletePropagationPolicyOrphan DeletePropagationPolicyType = "Orphan"
+	// DeletePropagationPolicySelectivelyOrphan leaves some objects on the member.
+	DeletePropagationPolicySelectivelyOrphan DeletePropagationPolicyType = "SelectivelyOrphan"
+)
+
+// SelectivelyOrphan names the objects that stay on the member.
+type SelectivelyOrphan struct {
+	// orphaningRules name the objects. Default: none.
+	// +optional
+	OrphaningRules []OrphaningRule `json:"orphaningRules,omitempty"`
+}
+
+// OrphaningRule names objects that stay on the member.
+type OrphaningRule ResourceIdentifier
+
+// ResourceIdentifier names objects of a ManifestWork.
+type ResourceIdentifier struct {
+	// group is the API group of the objects; empty is the core group.
+	// +optional
+	Group string `json:"group"`
+
+	// resource is the plural name of their kind, such as deployments.
+	// +required
+	// +kubebuilder:validation:Required
+	Resource string `json:"resource"`
+
+	// name is the name of the object. "*" stands for any characters.
+	// +required
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// namespace is the namespace of the object; empty for objects without one.
+	// "*" stands for any characters.
+	// +optional
+	Namespace string `json:"namespace"`
+}
+
+// ManifestConfigOption tells how to treat some objects of a ManifestWork.
+type ManifestConfigOption struct {
+	// resourceIdentifier names the objects.
+	// +required
+	// +kubebuilder:validation:Required
+	ResourceIdentifier ResourceIdentifier `json:"resourceIdentifier"`
+
+	// feedbackRules tell which fields of the objects are reported to the hub.
+	// Default: none.
+	// +optional
+	FeedbackRules []FeedbackRule `json:"feedbackRules,omitempty"`
+
+	// updateStrategy tells how the objects are brought to the given state.
+	// Default: type Update.
+	// +optional
+	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// conditionRules make conditions of the ManifestWork from the state of the
+	// objects. Default: none.
+	// +optional
+	// +listType:=map
+	// +listMapKey:=condition
+	ConditionRules []ConditionRule `json:"conditionRules,omitempty"`
+
+	// feedbackScrapeType tells when fields are reported: Poll every status sync
+	// interval of the agent, Watch as soon as they change. The agent watches a
+	// limited number of resource types (50 by default) and polls the others.
+	// Default: Poll.
+	// +optional
+	// +kubebuilder:validation:Enum=Poll;Watch
+	// +kubebuilder:default=Poll
+	FeedbackScrapeType FeedbackScrapeType `json:"feedbackScrapeType,omitempty"`
+}
+
+// FeedbackScrapeType tells when fields of objects are reported to the hub.
+type FeedbackScrapeType string
+
+const (
+	// FeedbackScrapeTypePoll reports fields at intervals.
+	FeedbackScrapeTypePoll FeedbackScrapeType = "Poll"
+	// FeedbackScrapeTypeWatch reports fields when they change.
+	FeedbackScrapeTypeWatch FeedbackScrapeType = "Watch"
+)
+
+// FeedbackRule tells which fields of an object are reported to the hub.
+type FeedbackRule struct {
+	// type is WellKnownStatus for the usual fields of well-known kinds (of a
+	// Deployment ReadyReplicas, Replicas and AvailableReplicas, for example), or
+	// JSONPaths for the fields that jsonPaths names.
+	// +required
+	// +kubebuilder:validation:Required
+	Type FeedbackType `json:"type"`
+
+	// jsonPaths name the fields, with type JSONPaths. Default: none.
+	// +optional
+	// +listType:=map
+	// +listMapKey:=name
+	JSONPaths []JSONPath `json:"jsonPaths,omitempty"`
+}
+
+// FeedbackType tells how the reported fields are chosen.
+//
+// +kubebuilder:validation:Enum=WellKnownStatus;JSONPaths
+type FeedbackType string
+
+const (
+	// FeedbackTypeWellKnownStatus reports the usual fields of well-known kinds.
+	FeedbackTypeWellKnownStatus FeedbackType = "WellKnownStatus"
+	// FeedbackTypeJSONPaths reports the fields that paths name.
+	FeedbackTypeJSONPaths FeedbackType = "JSONPaths"
+)
+
+// JSONPath names a field of an object.
+type JSONPath struct {
+	// name is the name of the value in the report, different from those of the
+	// other paths.
+	// +required
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// version is the API version that the path is meant for, such as v1; with
+	// another version of the object the value is not reported. Default: the
+	// version of the manifest.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// path is a JSONPath as kubectl takes it, without braces, from the root of the
+	// object; for example .status.phase. The value has to be a number, a string
+	// or a boolean; with feature gate RawFeedbackJsonString on the agent it may
+	// also be a list or an object of up to 1024 bytes of JSON. A field that the
+	// object does not have is left out of the report.
+	// +required
+	// +kubebuilder:validation:Required
+	Path string `json:"path"`
+}
+
+// ConditionRule makes one condition of an object from its state.
+//
+// +kubebuilder:validation:XValidation:rule="self.type != 'CEL' || self.condition != \"\"",message="Condition is required for CEL rules"
+type ConditionRule struct {
+	// condition is the type of the condition. Progressing, Degraded and Complete
+	// have a meaning for rollouts and for deleteOption.ttlSecondsAfterFinished.
+	// It must not be empty with type CEL.
+	// +required
+	// +kubebuilder:validation:Required
+	Condition string `json:"condition"`
+
+	// type is WellKnownConditions for what is known about well-known kinds
+	// (Complete of a Job or Pod), or CEL for celExpressions.
+	// +required
+	// +kubebuilder:validation:Required
+	Type ConditionRuleType `json:"type"`
+
+	// celExpressions are evaluated with type CEL, with the variable object being
+	// the object on the member; each has to give a boolean. The condition is True
+	// if all of them are true.
+	// +optional
+	CELExpressions []string `json:"celExpressions"`
+
+	// message is the message of the condition. Default: one that the agent makes.
+	// +optional
+	Message string `json:"message"`
+
+	// messageExpression is a CEL expression that gives the message, with the
+	// variables object and result (a boolean). It goes before message.
+	// +optional
+	MessageExpression string `json:"messageExpression"`
+}
+
+// ConditionRuleType tells what a condition is made from.
+//
+// +kubebuilder:validation:Enum=WellKnownConditions;CEL
+type ConditionRuleType string
+
+const (
+	// ConditionRuleTypeWellKnownConditions uses what is known about well-known kinds.
+	ConditionRuleTypeWellKnownConditions ConditionRuleType = "WellKnownConditions"
+	// ConditionRuleTypeCEL evaluates expressions.
+	ConditionRuleTypeCEL ConditionRuleType = "CEL"
+)
+
+// ManifestWorkExecutor is the identity with whose rights objects are applied.
+type ManifestWorkExecutor struct {
+	// subject is the identity.
+	Subject ManifestWorkExecutorSubject `json:"subject"`
+}
+
+// ManifestWorkExecutorSubject is an identity on the member.
+type ManifestWorkExecutorSubject struct {
+	// type is the kind of the identity; ServiceAccount is the only one.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=ServiceAccount
+	Type ManifestWorkExecutorSubjectType `json:"type"`
+
+	// serviceAccount is the identity, with type ServiceAccount.
+	// +optional
+	ServiceAccount *ManifestWorkSubjectServiceAccount `json:"serviceAccount,omitempty"`
+}
+
+// ManifestWorkExecutorSubjectType is the kind of an identity.
+type ManifestWorkExecutorSubjectType string
+
+// ExecutorSubjectTypeServiceAccount is a ServiceAccount on the member.
+const ExecutorSubjectTypeServiceAccount ManifestWorkExecutorSubjectType = "ServiceAccount"
+
+// ManifestWorkSubjectServiceAccount is a ServiceAccount on the member.
+type ManifestWorkSubjectServiceAccount struct {
+	// namespace is the ServiceAccount's namespace, of 1 to 253 characters.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
+	Namespace string `json:"namespace"`
+
+	// name is the ServiceAccount's name, of 1 to 253 characters.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
+	Name string `json:"name"`
+}
+
+// UpdateStrategy tells how an object is brought to the given state.
+type UpdateStrategy struct {
+	// type is one of: Update, the agent owns the fields that are given and
+	// restores them; CreateOnly, the object is created and never changed;
+	// ServerSideApply, like Update with the options of serverSideApply; ReadOnly,
+	// the object is not written at all, only reported on. Default: Update.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=Update;CreateOnly;ServerSideApply;ReadOnly
+	// +kubebuilder:default=Update
+	Type UpdateStrategyType `json:"type,omitempty"`
+
+	// serverSideApply has the options of type ServerSideApply.
+	// +optional
+	ServerSideApply *ServerSideApplyConfig `json:"serverSideApply,omitempty"`
+}
+
+// UpdateStrategyType tells how an object is brought to the given state.
+type UpdateStrategyType string
+
+const (
+	// UpdateStrategyTypeUpdate restores the fields that are given.
+	UpdateStrategyTypeUpdate UpdateStrategyType = "Update"
+	// UpdateStrategyTypeCreateOnly creates the object and never changes it.
+	UpdateStrategyTypeCreateOnly UpdateStrategyType = "CreateOnly"
+	// UpdateStrategyTypeServerSideApply applies with options of the user.
+	UpdateStrategyTypeServerSideApply UpdateStrategyType = "ServerSideApply"
+	// UpdateStrategyTypeReadOnly writes nothing and reports only.
+	UpdateStrategyTypeReadOnly UpdateStrategyType = "ReadOnly"
+)
+
+// ServerSideApplyConfig has the options of server-side apply.
+type ServerSideApplyConfig struct {
+	// force takes fields over from other field managers. Without it a conflict
+	// makes the manifest's condition Applied False. Default: false.
+	// +optional
+	Force bool `json:"force"`
+
+	// fieldManager is the name that the fields are owned under. It has to begin
+	// with work-agent. Default: work-agent.
+	// +optional
+	// +kubebuilder:default=work-agent
+	// +kubebuilder:validation:Pattern=`^work-agent`
+	FieldManager string `json:"fieldManager,omitempty"`
+
+	// ignoreFields are fields that others on the member may change. One entry for
+	// each condition. Default: none.
+	// +optional
+	// +listType:=map
+	// +listMapKey:=condition
+	IgnoreFields []IgnoreField `json:"ignoreFields,omitempty"`
+}
+
+// IgnoreField names fields that others on the member may change. At least one
+// of the lists has to have an entry to have an effect.
+type IgnoreField struct {
+	// condition tells when the fields are left alone: OnSpokePresent whenever the
+	// object exists, OnSpokeChange until the ManifestWork changes the object.
+	// Default: OnSpokePresent.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=OnSpokePresent;OnSpokeChange
+	// +kubebuilder:default=OnSpokePresent
+	Condition IgnoreFieldsCondition `json:"condition"`
+
+	// jsonPaths name the fields by JSONPath, for example .spec.replicas.
+	// +optional
+	JSONPaths []string `json:"jsonPaths,omitempty"`
+
+	// jsonPointers name the fields by JSON pointer, for example /spec/replicas.
+	// +optional
+	JSONPointers []string `json:"jsonPointers,omitempty"`
+
+	// jqPathExpressions name the fields by jq path expression, for example
+	// .spec.containers[] | select(.name=="proxy"). Each may take one second.
+	// +optional
+	JQPathExpressions []string `json:"jqPathExpressions,omitempty"`
+}
+
+// IgnoreFieldsCondition tells when fields are left alone.
+type IgnoreFieldsCondition string
+
+const (
+	// IgnoreFieldsConditionOnSpokePresent leaves fields alone if the object exists.
+	IgnoreFieldsConditionOnSpokePresent IgnoreFieldsCondition = "OnSpokePresent"
+	// IgnoreFieldsConditionOnSpokeChange leaves fields alone until the ManifestWork
+	// changes the object.
+	IgnoreFieldsConditionOnSpokeChange IgnoreFieldsCondition = "OnSpokeChange"
+)
+
+// ManifestWorkStatus tells what became of the objects of a ManifestWork. It is
+// written by the agent.
+type ManifestWorkStatus struct {
+	// conditions tell about all objects together; see
+	// docs/spec/work.open-cluster-management.io/manifestwork.md.
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// resourceStatus tells about each object.
+	// +optional
+	ResourceStatus ManifestResourceStatus `json:"resourceStatus,omitempty"`
+}
+
+// ManifestResourceStatus tells about each object of a ManifestWork.
+type ManifestResourceStatus struct {
+	// manifests has an entry for each object, in the order of spec.workload.
+	Manifests []ManifestCondition `json:"manifests,omitempty"`
+}
+
+// ManifestCondition tells what became of one object.
+type ManifestCondition struct {
+	// resourceMeta names the object.
+	// +required
+	// +kubebuilder:validation:Required
+	ResourceMeta ManifestResourceMeta `json:"resourceMeta"`
+
+	// statusFeedback has the fields that the feedback rules ask for.
+	// +optional
+	StatusFeedback StatusFeedbackResult `json:"statusFeedback,omitempty"`
+
+	// conditions tell about this object.
+	// +required
+	// +kubebuilder:validation:Required
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions"`
+}
+
+// ManifestResourceMeta names an object of a ManifestWork. What could not be found
+// out, such as the resource of a kind that the member does not know, is empty.
+type ManifestResourceMeta struct {
+	// ordinal is the position of the object in spec.workload.manifests, from 0.
+	// +optional
+	Ordinal int32 `json:"ordinal"`
+
+	// group is the API group of the object; empty is the core group.
+	// +optional
+	Group string `json:"group"`
+
+	// version is the API version of the object.
+	// +optional
+	Version string `json:"version"`
+
+	// kind is the kind of the object.
+	// +optional
+	Kind string `json:"kind"`
+
+	// resource is the plural name of the kind.
+	// +optional
+	Resource string `json:"resource"`
+
+	// name is the name of the object.
+	// +optional
+	Name string `json:"name"`
+
+	// namespace is the namespace of the object; empty for objects without one.
+	// +optional
+	Namespace string `json:"namespace"`
+}
+
+// StatusFeedbackResult has the reported fields of an object.
+type StatusFeedbackResult struct {
+	// values are the fields.
+	// +optional
+	// +listType:=map
+	// +listMapKey:=name
+	Values []FeedbackValue `json:"values,omitempty"`
+}
+
+// FeedbackValue is one reported field.
+type FeedbackValue struct {
+	// name is the name that the feedback rule gave the field.
+	// +required
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// fieldValue is the value.
+	// +required
+	// +kubebuilder:validation:Required
+	FieldValue FieldValue `json:"fieldValue"`
+}
+
+// FieldValue is the value of a reported field. Of the fields besides type, the
+// one that type names is set.
+type FieldValue struct {
+	// type tells which of the other fields has the value.
+	// +required
+	// +kubebuilder:validation:Required
+	Type ValueType `json:"type"`
+
+	// integer is the value of type Integer.
+	// +optional
+	Integer *int64 `json:"integer,omitempty"`
+
+	// string is the value of type String.
+	// +optional
+	String *string `json:"string,omitempty"`
+
+	// boolean is the value of type Boolean.
+	// +optional
+	Boolean *bool `json:"boolean,omitempty"`
+
+	// jsonRaw is the value of type JsonRaw: a list or an object as JSON text of up
+	// to 1024 bytes. Needs feature gate RawFeedbackJsonString on the agent.
+	// +kubebuilder:validation:MaxLength=1024
+	JSONRaw *string `json:"jsonRaw,omitempty"`
+}
+
+// ValueType tells which field of a FieldValue has the value.
+//
+// +kubebuilder:validation:Enum=Integer;String;Boolean;JsonRaw
+type ValueType string
+
+const (
+	// ValueTypeInteger is a whole number.
+	ValueTypeInteger ValueType = "Integer"
+	// ValueTypeString is text.
+	ValueTypeString ValueType = "String"
+	// ValueTypeBoolean is true or false.
+	ValueTypeBoolean ValueType = "Boolean"
+	// ValueTypeJSONRaw is a list or an object as JSON text.
+	ValueTypeJSONRaw ValueType = "JsonRaw"
+)
+
+// ManifestWorkList is a list of ManifestWorks.
+//
+// +kubebuilder:object:root=true
+type ManifestWorkList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the ManifestWorks.
+	Items []ManifestWork `json:"items"`
+}

@@ -1,0 +1,76 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command capstan-manager is everything of Capstan that runs in a cluster: the
+// two operators, the hub's controllers and webhooks, and the agents. Which one
+// it is depends on the name that it is called by and its first argument.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/capstan-io/capstan/internal/version"
+)
+
+func main() {
+	if err := newRootCommand(os.Args[0]).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintf(os.Stderr, "capstan-manager: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// newRootCommand returns the command for the name that the program was called
+// by: the links registration-operator, registration and work in the image take
+// the arguments that OCM's programs of these names take, so that charts and
+// tools which render those command lines run Capstan.
+func newRootCommand(calledAs string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           filepath.Base(calledAs),
+		Version:       version.Get(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	switch filepath.Base(calledAs) {
+	case "registration-operator":
+		root.AddCommand(
+			named("hub", newClusterManagerCommand()),
+			named("klusterlet", newKlusterletCommand()),
+			named("agent", newAgentCommand()),
+		)
+	case "registration":
+		root.AddCommand(
+			named("controller", newRegistrationControllerCommand()),
+			named("webhook-server", newRegistrationWebhookCommand()),
+			named("agent", newRegistrationAgentCommand()),
+		)
+	case "work":
+		root.AddCommand(
+			named("webhook-server", newWorkWebhookCommand()),
+			named("agent", newWorkAgentCommand()),
+		)
+	default:
+		root.AddCommand(
+			newClusterManagerCommand(),
+			newKlusterletCommand(),
+			newAgentCommand(),
+			newRegistrationControllerCommand(),
+			newRegistrationWebhookCommand(),
+			newRegistrationAgentCommand(),
+			newWorkWebhookCommand(),
+			newWorkAgentCommand(),
+		)
+	}
+	return root
+}
+
+// named gives a command the name that it has under another program's name.
+func named(use string, cmd *cobra.Command) *cobra.Command {
+	cmd.Use = use
+	return cmd
+}

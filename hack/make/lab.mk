@@ -1,0 +1,66 @@
+##@ Lab
+
+# Kubernetes clusters on this machine, with nodes that run pods, made of plain
+# processes: no container engine, no registry. test/lab/README.md explains them.
+
+# The clusters that lab-up starts. Those of an earlier lab-up stay.
+LAB_CLUSTERS ?= hub member1
+# What the lab keeps: everything that belongs to it is in here, or named after it.
+LAB_DIR ?= /var/lib/capstan-lab
+export LAB_DIR
+
+LAB := test/lab/bin/lab
+LAB_KUBE := test/lab/bin/kube
+LAB_KUBECTL := test/lab/bin/kubectl
+LAB_KUBECONFIG := $(LAB_DIR)/kubeconfig
+
+.PHONY: lab-up
+lab-up: lab-packages lab-build ## Starts the clusters LAB_CLUSTERS (hub member1). Needs root; installs Debian's packages.
+	$(LAB) up $(foreach cluster,$(LAB_CLUSTERS),--name $(cluster))
+
+.PHONY: lab-down
+lab-down: $(LAB) ## Removes the clusters, and checks that nothing of them is left on the machine.
+	$(LAB) down
+	$(LAB) leftovers
+
+.PHONY: lab-status
+lab-status: $(LAB) ## Tells how the clusters are.
+	@$(LAB) status
+
+.PHONY: lab-kubeconfig
+lab-kubeconfig: $(LAB) ## Prints the path of the kubeconfig that has a context for each cluster.
+	@$(LAB) kubeconfig --path
+
+.PHONY: lab-packages
+lab-packages: $(LAB) ## Installs the packages that the clusters need (Debian, as root), or names them.
+	$(LAB) prerequisites --install-packages
+
+# The first build compiles all of Kubernetes.
+.PHONY: lab-build
+lab-build: ## Compiles test/lab/bin: lab, kube (Kubernetes), kubectl and images. At first about 6 minutes.
+	$(MAKE) -C test/lab build
+
+.PHONY: lab-clean
+lab-clean: ## Removes what lab-build and envtest-assets have made.
+	$(MAKE) -C test/lab clean
+	rm -rf bin/envtest
+
+# build.mk is read before LAB is known.
+image: $(LAB)
+
+# Go knows whether there is anything to do.
+.PHONY: $(LAB)
+$(LAB):
+	@$(MAKE) --no-print-directory -C test/lab bin/lab
+
+$(LAB_KUBE): test/lab/go.mod test/lab/go.sum test/lab/Makefile $(wildcard test/lab/cmd/kube/*.go)
+	$(MAKE) -C test/lab bin/kube
+	touch $@
+
+.PHONY: envtest-assets
+envtest-assets: bin/envtest/kube-apiserver ## Lays out bin/envtest for envtest (KUBEBUILDER_ASSETS) and prints its path.
+	@echo $(CURDIR)/bin/envtest
+
+bin/envtest/kube-apiserver: $(LAB_KUBE)
+	$(MAKE) -C test/lab bin/lab
+	$(LAB) assets bin/envtest

@@ -1,0 +1,25 @@
+##@ Test
+
+# Packages whose tests need a Kubernetes API server get it from the lab's
+# executables; nothing is downloaded.
+ENVTEST_ASSETS := $(CURDIR)/bin/envtest
+INTEGRATION_TIMEOUT := 20m
+E2E_TIMEOUT := 40m
+
+.PHONY: test
+test: ## Runs all tests and tells how long each part took. Needs root on Debian for the e2e part.
+	hack/test.sh test-unit test-integration test-e2e
+
+.PHONY: test-unit
+test-unit: ## Tests that need neither an API server nor root.
+	go test -short ./...
+	$(MAKE) -C test/lab test
+
+.PHONY: test-integration
+test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -p 2 -timeout $(INTEGRATION_TIMEOUT) ./...
+	cd test/compat && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...
+
+.PHONY: test-e2e
+test-e2e: lab-build image ## Tests on real clusters with real pods. Needs root; installs Debian's packages.
+	go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) ./test/e2e/...

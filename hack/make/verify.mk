@@ -1,0 +1,26 @@
+##@ Verify
+
+# The modules of this repository. The first is the product; the others are for
+# its tests.
+GO_MODULES := . test/lab test/compat
+
+.PHONY: verify
+verify: verify-generated vet lint ## Regenerates, vets and lints; fails if a committed file is not as generated.
+
+.PHONY: verify-generated
+verify-generated: ## Fails if a generated file is not as `make generate bundle` makes it.
+	hack/verify-generated.sh
+
+.PHONY: vet
+vet: ## Runs go vet in all modules, with all build tags.
+	go vet -tags e2e,bench ./...
+	cd test/compat && go vet ./...
+	$(MAKE) -C test/lab vet
+
+.PHONY: lint
+lint: ## Runs golangci-lint with the rules of .golangci.yml.
+	$(GOLANGCI_LINT) run --timeout 20m ./...
+
+.PHONY: vulncheck
+vulncheck: ## Looks up known vulnerabilities of what we link. Needs internet access.
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

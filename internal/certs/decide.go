@@ -1,0 +1,167 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"crypto/x509"
+	"slices"
+	"time"
+)
+
+const (
+	// renewPart is the part of a lifetime that is left when a successor is made:
+	// 73 days for a signer, more than a serving certificate lives, and 6 for a
+	// serving certificate.
+	renewPart = 0.2
+
+	// TrustDelay is how long a new signer waits, with the bundle everywhere
+	// already, until it signs: API servers see a changed bundle a little later.
+	TrustDelay = time.Minute
+
+	// bundleCertificatesMax limits the bundle; the oldest are left out.
+	bundleCertificatesMax = 8
+)
+
+// Serving is a serving certificate that is wanted.
+type Serving struct {
+	// Secret is the name of the TLS secret.
+	Secret string
+	// Hosts are the names by which clients call the server.
+	Hosts []string
+}
+
+// Observed is what is there.
+type Observed struct {
+	// Signer is the newest signer, Previous the one before; nil if there is
+	// none or it cannot be used.
+	Signer, Previous *Pair
+	// Bundle is what is published, as PEM.
+	Bundle []byte
+	// Trusted are the bundles that clients have now, as PEM.
+	Trusted [][]byte
+	// Serving has the certificates by the name of their secret.
+	Serving map[string]*Pair
+}
+
+// Plan is what has to be done, in the order of the fields.
+type Plan struct {
+	// NewSigner says that a signer has to be made, and then to decide again.
+	NewSigner bool
+	// Bundle is what has to be published, as PEM.
+	Bundle []byte
+	// Issue are the certificates to make, signed by IssueBy.
+	Issue   []Serving
+	IssueBy *Pair
+	// Due is when to decide again, if nothing else happens.
+	Due time.Time
+}
+
+// Decide tells what has to be done for the wanted certificates. It changes
+// nothing and gives the same answer for the same facts.
+func Decide(now time.Time, observed Observed, wanted []Serving) Plan {
+	if !usable(observed.Signer, now) || renewDue(observed.Signer.Certificate, now) {
+		return Plan{NewSigner: true, Due: now}
+	}
+	bundle := mergeBundle(now, observed)
+	plan := Plan{Bundle: EncodeBundle(bundle), Due: renewTime(observed.Signer.Certificate)}
+	plan.IssueBy = issuer(now, observed)
+	for _, serving := range wanted {
+		have := observed.Serving[serving.Secret]
+		if have == nil || !fits(now, have, serving, bundle) {
+			plan.Issue = append(plan.Issue, serving)
+			continue
+		}
+		plan.Due = earlier(plan.Due, renewTime(have.Certificate))
+	}
+	if plan.IssueBy == nil && len(plan.Issue) > 0 {
+		// No signer is known to all clients yet. Those certificates that exist
+		// are still good, or there is nothing to lose by a short wait.
+		plan.Issue = nil
+		plan.Due = now.Add(TrustDelay / 4)
+	}
+	return plan
+}
+
+// issuer returns the newest signer that every client trusts, or nil.
+func issuer(now time.Time, observed Observed) *Pair {
+	for _, signer := range []*Pair{observed.Signer, observed.Previous} {
+		if usable(signer, now) && trusted(now, signer, observed) {
+			return signer
+		}
+	}
+	return nil
+}
+
+// trusted tells whether all clients know the signer, and have for a while. With
+// no client there is nobody to wait for.
+func trusted(now time.Time, signer *Pair, observed Observed) bool {
+	for _, bundle := range observed.Trusted {
+		if !contains(ParseBundle(bundle), signer.Certificate) {
+			return false
+		}
+	}
+	made := signer.Certificate.NotBefore.Add(backdate)
+	return len(observed.Trusted) == 0 || !now.Before(made.Add(TrustDelay)) || !anyServes(now, observed)
+}
+
+// anyServes tells whether a server may hold a certificate that clients accept;
+// if none does, waiting protects nobody.
+func anyServes(now time.Time, observed Observed) bool {
+	for _, pair := range observed.Serving {
+		if pair != nil && now.Before(pair.Certificate.NotAfter) {
+			return true
+		}
+	}
+	return false
+}
+
+// mergeBundle returns the signers to trust, newest first: those that we have
+// and those of the published bundle that may have signed something still valid.
+func mergeBundle(now time.Time, observed Observed) []*x509.Certificate {
+	var list []*x509.Certificate
+	add := func(cert *x509.Certificate) {
+		if cert.IsCA && now.Before(cert.NotAfter) && !contains(list, cert) {
+			list = append(list, cert)
+		}
+	}
+	for _, pair := range []*Pair{observed.Signer, observed.Previous} {
+		if pair != nil {
+			add(pair.Certificate)
+		}
+	}
+	for _, cert := range ParseBundle(observed.Bundle) {
+		add(cert)
+	}
+	slices.SortStableFunc(list, func(a, b *x509.Certificate) int { return b.NotBefore.Compare(a.NotBefore) })
+	return list[:min(len(list), bundleCertificatesMax)]
+}
+
+// fits tells whether a certificate is what is wanted and will be for a while.
+func fits(now time.Time, have *Pair, want Serving, bundle []*x509.Certificate) bool {
+	cert := have.Certificate
+	if now.Before(cert.NotBefore) || renewDue(cert, now) || !slices.Equal(cert.DNSNames, want.Hosts) {
+		return false
+	}
+	return slices.ContainsFunc(bundle, func(signer *x509.Certificate) bool { return cert.CheckSignatureFrom(signer) == nil })
+}
+
+// usable tells whether the pair can sign now.
+func usable(pair *Pair, now time.Time) bool {
+	if pair == nil {
+		return false
+	}
+	cert := pair.Certificate
+	return cert.IsCA && !now.Before(cert.NotBefore) && now.Before(cert.NotAfter)
+}
+
+func renewTime(cert *x509.Certificate) time.Time {
+	left := time.Duration(renewPart * float64(cert.NotAfter.Sub(cert.NotBefore)))
+	return cert.NotAfter.Add(-left)
+}
+
+func renewDue(cert *x509.Certificate, now time.Time) bool { return !now.Before(renewTime(cert)) }
+
+func contains(list []*x509.Certificate, cert *x509.Certificate) bool {
+	return slices.ContainsFunc(list, cert.Equal)
+}

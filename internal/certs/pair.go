@@ -1,0 +1,157 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+const (
+	// AuthorityLifetime is how long a signer is valid.
+	AuthorityLifetime = 365 * 24 * time.Hour
+	// ServingLifetime is how long a serving certificate is valid.
+	ServingLifetime = 30 * 24 * time.Hour
+
+	// backdate makes a certificate valid for a server whose clock is behind ours.
+	backdate = 5 * time.Minute
+
+	serialBits = 128
+
+	pemCertificate = "CERTIFICATE"
+	pemECKey       = "EC PRIVATE KEY"
+)
+
+// Pair is a certificate with its private key.
+type Pair struct {
+	// CertPEM and KeyPEM are as they are stored.
+	CertPEM, KeyPEM []byte
+	// Certificate is the first one of CertPEM.
+	Certificate *x509.Certificate
+	key         crypto.Signer
+}
+
+// ParsePair reads a pair as it is stored in a TLS secret. It fails if a part is
+// missing or the key is not that of the certificate.
+func ParsePair(certPEM, keyPEM []byte) (*Pair, error) {
+	if len(certPEM) == 0 || len(keyPEM) == 0 {
+		return nil, errors.New("certificate or key is missing")
+	}
+	parsed, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("reading a certificate with its key: %w", err)
+	}
+	key, ok := parsed.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a key of type %T cannot sign", parsed.PrivateKey)
+	}
+	return &Pair{CertPEM: certPEM, KeyPEM: keyPEM, Certificate: parsed.Leaf, key: key}, nil
+}
+
+// NewAuthority makes a signer whose name starts with the given one.
+func NewAuthority(name string, now time.Time) (*Pair, error) {
+	template := &x509.Certificate{
+		// Signers with the same subject and different keys would be mixed up.
+		Subject:               pkix.Name{CommonName: fmt.Sprintf("%s@%d", name, now.UnixNano())},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(AuthorityLifetime),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
+	}
+	return sign(template, nil)
+}
+
+// NewServing makes a certificate for a server of the hosts, valid no longer
+// than its signer is.
+func NewServing(signer *Pair, hosts []string, now time.Time) (*Pair, error) {
+	if len(hosts) == 0 {
+		return nil, errors.New("a serving certificate needs a host")
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: hosts[0]},
+		DNSNames:              hosts,
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              earlier(now.Add(ServingLifetime), signer.Certificate.NotAfter),
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	return sign(template, signer)
+}
+
+// sign makes a key and a certificate for it; without a signer it signs itself.
+func sign(template *x509.Certificate, signer *Pair) (*Pair, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
+	if err != nil {
+		return nil, fmt.Errorf("drawing a serial number: %w", err)
+	}
+	template.SerialNumber = serial
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	parent, signingKey := template, crypto.Signer(key)
+	if signer != nil {
+		parent, signingKey = signer.Certificate, signer.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signingKey)
+	if err != nil {
+		return nil, fmt.Errorf("signing the certificate of %q: %w", template.Subject.CommonName, err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the key of %q: %w", template.Subject.CommonName, err)
+	}
+	return ParsePair(
+		pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: pemECKey, Bytes: keyDER}),
+	)
+}
+
+// ParseBundle returns the certificates of a bundle. What is not a certificate
+// in it is left out: a bundle that someone damaged must not stop its repair.
+func ParseBundle(bundle []byte) []*x509.Certificate {
+	var list []*x509.Certificate
+	for {
+		var block *pem.Block
+		block, bundle = pem.Decode(bundle)
+		if block == nil {
+			return list
+		}
+		if block.Type != pemCertificate {
+			continue
+		}
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+			list = append(list, cert)
+		}
+	}
+}
+
+// EncodeBundle returns the certificates as PEM.
+func EncodeBundle(list []*x509.Certificate) []byte {
+	var out bytes.Buffer
+	for _, cert := range list {
+		out.Write(pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: cert.Raw}))
+	}
+	return out.Bytes()
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

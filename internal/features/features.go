@@ -1,0 +1,180 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package features is the one table of feature gates: which there are, for
+// which component, and what they are by default. Operators validate against
+// it, components parse their flag with it.
+package features
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Component is a part of Capstan that has feature gates of its own.
+type Component string
+
+// The components, named after the field of ClusterManager or Klusterlet that
+// sets their gates.
+const (
+	HubRegistration   Component = "ClusterManager.spec.registrationConfiguration"
+	HubWork           Component = "ClusterManager.spec.workConfiguration"
+	HubAddOnManager   Component = "ClusterManager.spec.addOnManagerConfiguration"
+	HubPlacement      Component = "ClusterManager.spec.placementConfiguration"
+	AgentRegistration Component = "Klusterlet.spec.registrationConfiguration"
+	AgentWork         Component = "Klusterlet.spec.workConfiguration"
+)
+
+// Gate is the name of a feature gate.
+type Gate string
+
+// The gates. What each does stands in the table of docs/reference/gates.md.
+const (
+	DefaultClusterSet            Gate = "DefaultClusterSet"
+	ManagedClusterAutoApproval   Gate = "ManagedClusterAutoApproval"
+	ResourceCleanup              Gate = "ResourceCleanup"
+	ClusterProfile               Gate = "ClusterProfile"
+	ClusterImporter              Gate = "ClusterImporter"
+	V1beta1CSRAPICompatibility   Gate = "V1beta1CSRAPICompatibility"
+	NetworkPolicies              Gate = "NetworkPolicies"
+	StrictBootstrap              Gate = "StrictBootstrap"
+	NilExecutorValidating        Gate = "NilExecutorValidating"
+	ManifestWorkReplicaSet       Gate = "ManifestWorkReplicaSet"
+	CleanUpCompletedManifestWork Gate = "CleanUpCompletedManifestWork"
+	CloudEventsDrivers           Gate = "CloudEventsDrivers"
+	AddonManagement              Gate = "AddonManagement"
+	PlacementDebugServer         Gate = "PlacementDebugServer"
+	SIGPlacementDecision         Gate = "SIGPlacementDecision"
+	ClusterClaim                 Gate = "ClusterClaim"
+	ClusterProperty              Gate = "ClusterProperty"
+	MultipleHubs                 Gate = "MultipleHubs"
+	ExecutorValidatingCaches     Gate = "ExecutorValidatingCaches"
+	RawFeedbackJSONString        Gate = "RawFeedbackJsonString"
+)
+
+// definition is what the table says of a gate of a component.
+type definition struct {
+	enabled bool
+	// operatorOnly says that the operator acts on the gate and the component
+	// must not get it as a flag.
+	operatorOnly bool
+}
+
+// definitions returns the gates of a component, or nil for an unknown one.
+func definitions(component Component) map[Gate]definition {
+	switch component {
+	case HubRegistration:
+		return map[Gate]definition{
+			DefaultClusterSet:          {enabled: true},
+			ManagedClusterAutoApproval: {},
+			ResourceCleanup:            {enabled: true},
+			ClusterProfile:             {},
+			ClusterImporter:            {},
+			V1beta1CSRAPICompatibility: {},
+			NetworkPolicies:            {operatorOnly: true},
+			StrictBootstrap:            {operatorOnly: true},
+		}
+	case HubWork:
+		return map[Gate]definition{
+			NilExecutorValidating:        {},
+			ManifestWorkReplicaSet:       {},
+			CleanUpCompletedManifestWork: {},
+			CloudEventsDrivers:           {},
+		}
+	case HubAddOnManager:
+		return map[Gate]definition{AddonManagement: {enabled: true}}
+	case HubPlacement:
+		return map[Gate]definition{PlacementDebugServer: {}, SIGPlacementDecision: {}}
+	case AgentRegistration:
+		return map[Gate]definition{
+			AddonManagement:            {enabled: true},
+			ClusterClaim:               {enabled: true},
+			ClusterProperty:            {},
+			MultipleHubs:               {},
+			V1beta1CSRAPICompatibility: {},
+			NetworkPolicies:            {operatorOnly: true},
+		}
+	case AgentWork:
+		return map[Gate]definition{ExecutorValidatingCaches: {}, RawFeedbackJSONString: {}}
+	default:
+		return nil
+	}
+}
+
+// Set says of each gate of one component whether it is on. It does not change
+// after it was made.
+type Set struct {
+	component Component
+	changed   map[Gate]bool
+}
+
+// Resolve returns the set of a component with the given gates changed from
+// their defaults. The names that the component does not have are returned,
+// sorted, and are not in the set.
+func Resolve(component Component, changed map[string]bool) (set Set, unknown []string) {
+	known := definitions(component)
+	set = Set{component: component, changed: map[Gate]bool{}}
+	for name, on := range changed {
+		if _, ok := known[Gate(name)]; !ok {
+			unknown = append(unknown, name)
+			continue
+		}
+		set.changed[Gate(name)] = on
+	}
+	sort.Strings(unknown)
+	return set, unknown
+}
+
+// Parse returns the set of a component for flags of the form Name=true. All
+// errors in them are returned at once, with the names that are possible.
+func Parse(component Component, flags []string) (Set, error) {
+	changed := map[string]bool{}
+	for _, flag := range flags {
+		name, value, ok := strings.Cut(strings.TrimSpace(flag), "=")
+		on, err := strconv.ParseBool(value)
+		if !ok || err != nil {
+			return Set{}, fmt.Errorf("feature gate %q: want NAME=true or NAME=false", flag)
+		}
+		changed[name] = on
+	}
+	set, unknown := Resolve(component, changed)
+	if len(unknown) > 0 {
+		return Set{}, fmt.Errorf("unknown feature gates %q; there are %q", unknown, Names(component))
+	}
+	return set, nil
+}
+
+// Enabled tells whether the gate is on.
+func (s Set) Enabled(gate Gate) bool {
+	if on, ok := s.changed[gate]; ok {
+		return on
+	}
+	return definitions(s.component)[gate].enabled
+}
+
+// Flags returns, sorted, NAME=true or NAME=false for each gate that is not as
+// by default and that the component itself acts on.
+func (s Set) Flags() []string {
+	known := definitions(s.component)
+	var flags []string
+	for gate, on := range s.changed {
+		if d := known[gate]; !d.operatorOnly && on != d.enabled {
+			flags = append(flags, fmt.Sprintf("%s=%t", gate, on))
+		}
+	}
+	sort.Strings(flags)
+	return flags
+}
+
+// Names returns the sorted names of all gates of a component.
+func Names(component Component) []string {
+	var names []string
+	for gate := range definitions(component) {
+		names = append(names, string(gate))
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,54 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// ClusterName is the name of a ManagedCluster, and of its namespace on the hub.
+type ClusterName string
+
+// Connection is what a part needs to work for one cluster. Its fields do not
+// change; new credentials that the clients cannot take over in place come as
+// a new Connection. Use it by pointer only.
+type Connection struct {
+	// Name of the cluster on the hub.
+	Name ClusterName
+	// AgentID tells this agent from another one that works for the same member
+	// or had its name before. The Klusterlet operator gives it.
+	AgentID string
+	// HubHost is the URL of the hub's API server, as in the hub kubeconfig.
+	HubHost string
+	// Hub is the hub as the agent may see it. Its cache holds only what parts
+	// ask for; ask only for what lies in the namespace of the cluster.
+	Hub cluster.Cluster
+	// Spoke is the cluster itself.
+	Spoke cluster.Cluster
+	// Home is where the agent's own secrets live. It has no cache.
+	Home client.Client
+
+	running sync.WaitGroup
+}
+
+// Go runs a function that works for the connection and returns soon after the
+// context of the connection ended. The Registry waits for it before it engages
+// the next connection of the same cluster. Call it from Part.Engage, or from a
+// function that Go runs.
+func (c *Connection) Go(run func()) { c.running.Go(run) }
+
+// Part is one thing that an agent does for a cluster.
+type Part interface {
+	// Name is unique among the parts of an agent, lower case, for logs and probes.
+	Name() string
+	// Engage starts the work for the connection and returns. The work ends when
+	// ctx does, which is the life of the connection; use Connection.Go for what
+	// runs on. After an error the Registry calls Engage again later; whatever
+	// the failed call started has to end by itself or be reused.
+	Engage(ctx context.Context, c *Connection) error
+}

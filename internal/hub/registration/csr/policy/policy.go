@@ -1,0 +1,197 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+)
+
+// Verdict is what shall happen to a request.
+type Verdict string
+
+// The verdicts.
+const (
+	// Ignore is for requests that are none of our business.
+	Ignore Verdict = "Ignore"
+	// Wait is for requests that may become right when the cluster changes.
+	Wait Verdict = "Wait"
+	// Leave is for requests that are in order and that an administrator decides about.
+	Leave Verdict = "Leave"
+	// Refuse is for requests that must not be approved as they are. They are left
+	// pending, for an administrator to look at, and are told about.
+	Refuse Verdict = "Refuse"
+	// Approve is for requests that may be approved now. A renewal needs the
+	// permission to renew besides, see NotAuthorized.
+	Approve Verdict = "Approve"
+)
+
+// Kind is what a certificate is asked for.
+type Kind string
+
+// The kinds.
+const (
+	// Bootstrap is the first certificate of an agent.
+	Bootstrap Kind = "Bootstrap"
+	// Renewal is a certificate that an agent asks for with the one it has.
+	Renewal Kind = "Renewal"
+)
+
+// Reasons of decisions. They are the reasons of the events, too.
+const (
+	ReasonMalformed      = "CertificateRequestMalformed"
+	ReasonClusterDiffers = "CertificateRequestForOtherCluster"
+	ReasonIdentity       = "CertificateRequestForOtherIdentity"
+	ReasonClusterDenied  = "CertificateRequestOfDeniedCluster"
+	ReasonClusterMissing = "CertificateRequestWithoutCluster"
+	ReasonClusterJoined  = "CertificateRequestForJoinedCluster"
+	ReasonNotAuthorized  = "CertificateRenewalNotAuthorized"
+	ReasonApproved       = "AutoApprovedByHubCSRApprovingController"
+	ReasonNotAutomatic   = "CertificateRequestNeedsApproval"
+)
+
+// Request is what matters of a CertificateSigningRequest.
+type Request struct {
+	// SignerName and Usages are as in the spec.
+	SignerName string
+	Usages     []certificatesv1.KeyUsage
+	// Username and Groups of who made the request, as the API server noted them.
+	Username string
+	Groups   []string
+	// PEM is the request itself.
+	PEM []byte
+	// ClusterLabel is the value of the label open-cluster-management.io/cluster-name.
+	ClusterLabel string
+	// AddOnLabel is the value of the label of add-ons, whose requests have
+	// rules of their own.
+	AddOnLabel string
+}
+
+// Cluster is what matters of the ManagedCluster that the label names.
+type Cluster struct {
+	// Exists is false for a name that no ManagedCluster has (yet).
+	Exists bool
+	// Accepted is spec.hubAcceptsClient.
+	Accepted bool
+	// Denied says that the hub once accepted, or decided about, the cluster and
+	// does not accept it now.
+	Denied bool
+	// Joined says that an agent has joined as this cluster before.
+	Joined bool
+	// Requester is the user whose request led to the join, if that is known.
+	Requester string
+}
+
+// Automatic says whose first requests need no administrator.
+type Automatic struct {
+	// Users are exact user names. Empty means nobody.
+	Users []string
+}
+
+// Decision is what was decided and why.
+type Decision struct {
+	Verdict Verdict
+	Kind    Kind
+	// Reason is one of the constants, Message a sentence for an administrator.
+	Reason, Message string
+	// Agent is the name in the agent's user name.
+	Agent string
+}
+
+// Decide decides about a request. The decision depends on nothing but the
+// arguments.
+func Decide(request Request, cluster Cluster, automatic Automatic) Decision {
+	if request.SignerName != certificatesv1.KubeAPIServerClientSignerName ||
+		request.ClusterLabel == "" || request.AddOnLabel != "" {
+		return Decision{Verdict: Ignore}
+	}
+	decision := Decision{Kind: Bootstrap}
+	if isAgent(request.Username, request.Groups) {
+		decision.Kind = Renewal
+	}
+	name, agent, err := identity(request.PEM)
+	if err == nil {
+		err = checkUsages(request.Usages)
+	}
+	if err != nil {
+		return decision.because(Refuse, ReasonMalformed, "the request is not that of an agent: "+err.Error())
+	}
+	if name != request.ClusterLabel {
+		return decision.because(Refuse, ReasonClusterDiffers, fmt.Sprintf(
+			"the request asks for a certificate of cluster %q but is labelled as one of cluster %q", name, request.ClusterLabel))
+	}
+	decision.Agent = agent
+	if decision.Kind == Renewal {
+		return decision.renewal(request, cluster)
+	}
+	return decision.bootstrap(request, cluster, automatic)
+}
+
+// NotAuthorized turns the approval of a renewal into a refusal, for a requester
+// who lacks the permission to renew the certificates of the cluster.
+func (d Decision) NotAuthorized(user, cluster string) Decision {
+	return d.because(Refuse, ReasonNotAuthorized, fmt.Sprintf(
+		"user %q may not renew certificates of cluster %q (managedclusters/clientcertificates)", user, cluster))
+}
+
+func (d Decision) renewal(request Request, cluster Cluster) Decision {
+	name := request.ClusterLabel
+	switch {
+	case request.Username != User(name, d.Agent):
+		return d.because(Refuse, ReasonIdentity, fmt.Sprintf(
+			"user %q asks for a certificate of user %q; an agent may only renew its own", request.Username, User(name, d.Agent)))
+	case !onlyGroupsOf(name, request.Groups):
+		return d.because(Refuse, ReasonIdentity, fmt.Sprintf(
+			"user %q is not, or not only, in the agent groups of cluster %q", request.Username, name))
+	case !cluster.Exists:
+		return d.because(Refuse, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q to renew a certificate for", name))
+	case !cluster.Accepted:
+		return d.because(Refuse, ReasonClusterDenied, fmt.Sprintf(
+			"the hub does not accept cluster %q (spec.hubAcceptsClient is false), so its certificate is not renewed", name))
+	}
+	return d.because(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q renews its own certificate", d.Agent, name))
+}
+
+func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automatic) Decision {
+	name := request.ClusterLabel
+	switch {
+	case !slices.Contains(automatic.Users, request.Username):
+		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
+			"the first certificate of an agent of cluster %q, asked for by %q, needs the approval of an administrator", name, request.Username))
+	case !cluster.Exists:
+		return d.because(Wait, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q yet that the request could be for", name))
+	case cluster.Denied:
+		return d.because(Refuse, ReasonClusterDenied, fmt.Sprintf(
+			"the hub denied cluster %q, so its requests are not approved without an administrator", name))
+	case cluster.Joined && cluster.Requester != request.Username:
+		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
+			"cluster %q has joined already and not by user %q; a further agent under its name needs the approval of an administrator",
+			name, request.Username))
+	}
+	return d.because(Approve, ReasonApproved, fmt.Sprintf(
+		"user %q is one of those whose requests are approved automatically", request.Username))
+}
+
+func (d Decision) because(verdict Verdict, reason, message string) Decision {
+	d.Verdict, d.Reason, d.Message = verdict, reason, message
+	return d
+}
+
+// onlyGroupsOf tells whether the requester is in the group of the cluster and
+// in no group of another cluster.
+func onlyGroupsOf(cluster string, groups []string) bool {
+	found := false
+	for _, group := range groups {
+		switch {
+		case group == Group(cluster):
+			found = true
+		case group == GroupManagedClusters:
+		case isAgent("", []string{group}):
+			return false
+		}
+	}
+	return found
+}

@@ -1,0 +1,120 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+)
+
+// RequestBytesMax is the size up to which a request is read at all. An agent's
+// has less than 1 KiB.
+const RequestBytesMax = 16 << 10
+
+// rsaBitsMin is the size from which on an RSA key is taken for safe.
+const rsaBitsMin = 2048
+
+var (
+	oidCommonName   = asn1.ObjectIdentifier{2, 5, 4, 3}
+	oidOrganization = asn1.ObjectIdentifier{2, 5, 4, 10}
+)
+
+// identity says who the certificate would be for. It returns an error
+// unless the request asks for exactly one agent of one cluster and for nothing
+// else: no further organization, name, address or extension.
+func identity(request []byte) (cluster, agent string, err error) {
+	csr, err := parse(request)
+	if err != nil {
+		return "", "", err
+	}
+	if err := checkKey(csr); err != nil {
+		return "", "", err
+	}
+	if len(csr.Extensions) > 0 {
+		return "", "", fmt.Errorf("it asks for X.509 extensions such as alternative names; an agent's certificate has none")
+	}
+	var commonName string
+	var organizations []string
+	for _, name := range csr.Subject.Names {
+		value, ok := name.Value.(string)
+		switch {
+		case ok && name.Type.Equal(oidCommonName) && commonName == "":
+			commonName = value
+		case ok && name.Type.Equal(oidOrganization):
+			organizations = append(organizations, value)
+		default:
+			return "", "", fmt.Errorf("its subject has more than one common name and organizations")
+		}
+	}
+	cluster, agent, ok := agentOf(commonName)
+	if !ok {
+		return "", "", fmt.Errorf("its common name %q is not of the form %s<cluster>:<agent>", commonName, UserPrefix)
+	}
+	slices.Sort(organizations)
+	want := []string{Group(cluster), GroupManagedClusters}
+	slices.Sort(want)
+	if !slices.Equal(organizations, want) {
+		return "", "", fmt.Errorf("its organizations are %q, not exactly %q", organizations, want)
+	}
+	return cluster, agent, nil
+}
+
+func parse(request []byte) (*x509.CertificateRequest, error) {
+	if len(request) == 0 || len(request) > RequestBytesMax {
+		return nil, fmt.Errorf("it is empty or larger than %d bytes", RequestBytesMax)
+	}
+	block, rest := pem.Decode(request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, errors.New("it is not one PEM block CERTIFICATE REQUEST")
+	}
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("it is not a certificate request: %w", err)
+	}
+	if err := csr.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("it is not signed with its own key: %w", err)
+	}
+	return csr, nil
+}
+
+func checkKey(csr *x509.CertificateRequest) error {
+	switch key := csr.PublicKey.(type) {
+	case *ecdsa.PublicKey, ed25519.PublicKey:
+		return nil
+	case *rsa.PublicKey:
+		if key.N.BitLen() < rsaBitsMin {
+			return fmt.Errorf("its RSA key has %d bits, fewer than %d", key.N.BitLen(), rsaBitsMin)
+		}
+		return nil
+	default:
+		return fmt.Errorf("its key is of an unknown kind %T", key)
+	}
+}
+
+// checkUsages allows what a client certificate needs. Agents of OCM ask for
+// key encipherment with every kind of key, and it gives no power over the hub.
+func checkUsages(usages []certificatesv1.KeyUsage) error {
+	allowed := []certificatesv1.KeyUsage{
+		certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
+	}
+	for _, usage := range usages {
+		if !slices.Contains(allowed, usage) {
+			return fmt.Errorf("it asks for the key usage %q; an agent's certificate is for %q", usage, allowed)
+		}
+	}
+	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
+		return fmt.Errorf("it does not ask for the key usage %q", certificatesv1.UsageClientAuth)
+	}
+	return nil
+}

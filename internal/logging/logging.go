@@ -1,0 +1,35 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logging sends the logs of this process, of controller-runtime and of
+// client-go to one zap logger that writes JSON lines to standard error.
+package logging
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Setup makes the process log at the verbosity v and returns the logger. Zero
+// is for operators: state changes and failures. Each step up tells more; 4 and
+// above is for developers.
+func Setup(v int) (logr.Logger, error) {
+	config := zap.NewProductionConfig()
+	config.Level = zap.NewAtomicLevelAt(zapcore.Level(-v))
+	config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	config.Sampling = nil
+	zapLogger, err := config.Build()
+	if err != nil {
+		return logr.Logger{}, fmt.Errorf("building the logger for verbosity %d: %w", v, err)
+	}
+	logger := zapr.NewLogger(zapLogger)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	return logger, nil
+}

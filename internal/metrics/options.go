@@ -1,0 +1,139 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/capstan-io/capstan/internal/version"
+)
+
+// servingCertificateLife is how long a certificate of the metrics server is
+// used before it makes another.
+const servingCertificateLife = 30 * 24 * time.Hour
+
+// disabled is what controller-runtime takes for "no metrics server".
+const disabled = "0"
+
+// Options returns the options of a metrics server on the port that serves
+// those who may get /metrics, over HTTPS with a certificate it signs itself:
+// it is made when somebody connects first, so that it costs a component's
+// start nothing. Port 0 turns the server off. The function setTLS, which may
+// be nil, sets versions and cipher suites.
+func Options(port int, setTLS func(*tls.Config)) metricsserver.Options {
+	if port == 0 {
+		return metricsserver.Options{BindAddress: disabled}
+	}
+	certificate := &servingCertificate{clock: clock.RealClock{}}
+	options := metricsserver.Options{
+		BindAddress:   ":" + strconv.Itoa(port),
+		SecureServing: true,
+		TLSOpts:       []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.get }},
+		FilterProvider: func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
+			guard, err := NewGuard(config, httpClient)
+			if err != nil {
+				return nil, err
+			}
+			return guard.Protect, nil
+		},
+	}
+	if setTLS != nil {
+		options.TLSOpts = append(options.TLSOpts, setTLS)
+	}
+	return options
+}
+
+// RegisterBuildInfo adds the gauge capstan_build_info, which is always 1 and
+// tells the version of the component in its labels, to the registry. A
+// registry that has it already is left as it is.
+func RegisterBuildInfo(registry prometheus.Registerer, component string) error {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "capstan_build_info",
+		Help: "Always 1; the labels tell which component of which release this is.",
+		ConstLabels: prometheus.Labels{
+			"component":  component,
+			"version":    version.Get(),
+			"go_version": runtime.Version(),
+		},
+	})
+	gauge.Set(1)
+	err := registry.Register(gauge)
+	if errors.As(err, &prometheus.AlreadyRegisteredError{}) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("registering the metric capstan_build_info of %q: %w", component, err)
+	}
+	return nil
+}
+
+// servingCertificate makes the certificate of the metrics server and makes it
+// anew when half of its life is over.
+type servingCertificate struct {
+	clock   clock.PassiveClock
+	mu      sync.Mutex
+	current *tls.Certificate
+}
+
+func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	if s.current != nil && now.Before(s.current.Leaf.NotAfter.Add(-servingCertificateLife/2)) {
+		return s.current, nil
+	}
+	made, err := selfSigned(now)
+	if err != nil {
+		return nil, err
+	}
+	s.current = made
+	return made, nil
+}
+
+func selfSigned(now time.Time) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making the key of the metrics server: %w", err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("making the serial number of the metrics server's certificate: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "capstan-metrics"},
+		DNSNames:     []string{"localhost"},
+		NotBefore:    now.Add(-time.Hour), // for readers whose clock is behind
+		NotAfter:     now.Add(servingCertificateLife),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("signing the metrics server's certificate: %w", err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("reading the metrics server's certificate: %w", err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+}

@@ -1,0 +1,246 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Record is what an operator remembers of an object that it applied.
+type Record struct {
+	schema.GroupVersionResource
+	Kind      string
+	Namespace string
+	Name      string
+	// Generation that the object had after it was applied; 0 for kinds without one.
+	Generation int64
+}
+
+// Applier applies objects with server-side apply as one field owner.
+type Applier struct {
+	client client.Client
+	reader client.Reader
+	owner  client.FieldOwner
+}
+
+// NewApplier returns an Applier that writes with the client and finds out from
+// the reader what is there already: pass the client itself to use its cache. An
+// object that the reader does not see is applied without further question.
+func NewApplier(c client.Client, reader client.Reader, owner string) *Applier {
+	return &Applier{client: c, reader: reader, owner: client.FieldOwner(owner)}
+}
+
+// Apply applies the objects in order and returns a record of each. An object
+// that is as wanted is not written. It stops at the first object that fails
+// and then returns the records up to that one.
+func (a *Applier) Apply(ctx context.Context, objects ...Object) ([]Record, error) {
+	records := make([]Record, 0, len(objects))
+	for _, object := range objects {
+		record, err := a.apply(ctx, object)
+		if err != nil {
+			return records, err
+		}
+		records = append(records, record)
+	}
+	return records, nil
+}
+
+func (a *Applier) apply(ctx context.Context, object Object) (Record, error) {
+	desired, err := Unstructured(object)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := stamp(desired); err != nil {
+		return Record{}, err
+	}
+	record, err := a.record(desired)
+	if err != nil {
+		return Record{}, err
+	}
+	live, err := a.live(ctx, desired)
+	if err != nil {
+		return Record{}, err
+	}
+	if live != nil && unchanged(desired, live) {
+		record.Generation = live.GetGeneration()
+		return record, nil
+	}
+	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), a.owner, client.ForceOwnership)
+	if err != nil {
+		return Record{}, fmt.Errorf("applying %s: %w", describe(desired), err)
+	}
+	record.Generation = desired.GetGeneration() // the answer of the server is in desired
+	return record, nil
+}
+
+// live returns the object as the reader sees it, or nil if it sees none.
+func (a *Applier) live(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	object, err := a.empty(desired.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	err = a.reader.Get(ctx, client.ObjectKeyFromObject(desired), object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", describe(desired), err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", describe(desired), err)
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// empty returns an object of the kind: a typed one if the scheme knows it, so
+// that all readers of a kind share one cache.
+func (a *Applier) empty(gvk schema.GroupVersionKind) (client.Object, error) {
+	if !a.client.Scheme().Recognizes(gvk) {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(gvk)
+		return u, nil
+	}
+	typed, err := a.client.Scheme().New(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("making an empty %s: %w", gvk.Kind, err)
+	}
+	object, ok := typed.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an API object", gvk.Kind)
+	}
+	return object, nil
+}
+
+func (a *Applier) record(object *unstructured.Unstructured) (Record, error) {
+	gvk := object.GroupVersionKind()
+	mapping, err := a.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return Record{}, fmt.Errorf("finding the resource of %s: %w", describe(object), err)
+	}
+	return Record{
+		GroupVersionResource: mapping.Resource, Kind: gvk.Kind,
+		Namespace: object.GetNamespace(), Name: object.GetName(),
+	}, nil
+}
+
+// Scope says among which objects Prune looks.
+type Scope struct {
+	Kinds []schema.GroupVersionKind
+	// Labels that all objects have which may be removed. It must not be empty.
+	Labels map[string]string
+	// Namespace limits the search for kinds with a namespace; empty is all.
+	Namespace string
+}
+
+// errNoLabels guards against removing everything of a kind.
+var errNoLabels = errors.New("pruning needs labels that tell our objects from others")
+
+// Prune deletes the objects in the scope of which no record is to be kept. It
+// returns records of those that it found, so an empty answer means that all
+// are gone. An object with finalizers is found until these are removed.
+func (a *Applier) Prune(ctx context.Context, scope Scope, keep []Record) ([]Record, error) {
+	if len(scope.Labels) == 0 {
+		return nil, errNoLabels
+	}
+	kept := map[Record]bool{}
+	for _, record := range keep {
+		kept[identity(record)] = true
+	}
+	var found []Record
+	var errs []error
+	for _, gvk := range scope.Kinds {
+		objects, err := a.list(ctx, gvk, scope)
+		errs = append(errs, err)
+		for _, object := range objects {
+			record := identity(Record{
+				GroupVersionResource: schema.GroupVersionResource{Group: gvk.Group},
+				Kind:                 gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
+			})
+			if kept[record] {
+				continue
+			}
+			found = append(found, record)
+			errs = append(errs, a.delete(ctx, gvk, object))
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// identity drops what two records of the same object may differ in.
+func identity(r Record) Record {
+	return Record{
+		GroupVersionResource: schema.GroupVersionResource{Group: r.Group},
+		Kind:                 r.Kind, Namespace: r.Namespace, Name: r.Name,
+	}
+}
+
+func (a *Applier) list(ctx context.Context, gvk schema.GroupVersionKind, scope Scope) ([]client.Object, error) {
+	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	var list client.ObjectList
+	if typed, err := a.client.Scheme().New(listKind); err == nil {
+		list, _ = typed.(client.ObjectList)
+	}
+	if list == nil {
+		u := &unstructured.UnstructuredList{}
+		u.SetGroupVersionKind(listKind)
+		list = u
+	}
+	options := []client.ListOption{client.MatchingLabels(scope.Labels)}
+	namespaced, err := a.namespaced(gvk)
+	if meta.IsNoMatchError(err) {
+		return nil, nil // the kind is gone, and so are its objects
+	}
+	if err != nil {
+		return nil, err
+	}
+	if namespaced && scope.Namespace != "" {
+		options = append(options, client.InNamespace(scope.Namespace))
+	}
+	if err := a.reader.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
+	}
+	var objects []client.Object
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if object, ok := item.(client.Object); ok {
+			objects = append(objects, object)
+		}
+		return nil
+	})
+	return objects, err
+}
+
+func (a *Applier) namespaced(gvk schema.GroupVersionKind) (bool, error) {
+	mapping, err := a.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return false, fmt.Errorf("finding the resource of %s: %w", gvk.Kind, err)
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
+func (a *Applier) delete(ctx context.Context, gvk schema.GroupVersionKind, object client.Object) error {
+	if !object.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	target := &metav1.PartialObjectMetadata{}
+	target.SetGroupVersionKind(gvk)
+	target.SetName(object.GetName())
+	target.SetNamespace(object.GetNamespace())
+	uid := object.GetUID()
+	err := a.client.Delete(ctx, target, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %s %q: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
+const (
+	// AppLabel is the label by which Deployments, Services and NetworkPolicies
+	// find pods.
+	AppLabel = "app"
+
+	// Weights of the wish that replicas run in different zones and on different nodes.
+	spreadZoneWeight = 70
+	spreadHostWeight = 30
+
+	// How often the kubelet asks whether a container lives and is ready.
+	livenessPeriodSeconds  = 10
+	readinessPeriodSeconds = 3
+
+	healthPortName = "health"
+)
+
+// Workload is a component that runs as a Deployment. What all components have
+// in common is not a field: they run without any privilege on a read-only
+// file system, answer /healthz and /readyz, and wish to be spread over zones
+// and nodes.
+type Workload struct {
+	// Meta marks the Deployment. Its labels are on the pods, too; its
+	// annotations are not.
+	Meta
+	// App is the label "app" of the pods.
+	App string
+	// Container is the name of the container. Defaults to App.
+	Container string
+	// ServiceAccount is the identity of the pods.
+	ServiceAccount string
+	// Image is the image of the container, PullPolicy how it is pulled.
+	// PullPolicy defaults to IfNotPresent.
+	Image      string
+	PullPolicy corev1.PullPolicy
+	// PullSecrets are names of secrets of the same namespace.
+	PullSecrets []string
+	// Args is the whole command; the image has no entrypoint.
+	Args []string
+	Env  []*corev1ac.EnvVarApplyConfiguration
+	// Replicas may be 0.
+	Replicas int32
+	// Resources of the container; see Resources.
+	Resources corev1.ResourceRequirements
+	// Where and how the pods are placed.
+	NodeSelector      map[string]string
+	Tolerations       []corev1.Toleration
+	PriorityClassName string
+	HostAliases       []corev1.HostAlias
+	HostNetwork       bool
+	// HealthPort serves /healthz and /readyz over HTTP.
+	HealthPort int32
+	// Ports are further ports by name.
+	Ports []*corev1ac.ContainerPortApplyConfiguration
+	// Volumes of the pod and where the container mounts them.
+	Volumes []*corev1ac.VolumeApplyConfiguration
+	Mounts  []*corev1ac.VolumeMountApplyConfiguration
+	// PodAnnotations change the pods, and so roll them when they change.
+	PodAnnotations map[string]string
+	// Recreate stops the old pod before the new one starts.
+	Recreate bool
+}
+
+// Resources returns the resources of a container for the type of a
+// resourceRequirement: "BestEffort" has none, "ResourceRequirement" has those
+// given, and any other, the default, requests 2m CPU and 16Mi memory.
+func Resources(kind string, given *corev1.ResourceRequirements) corev1.ResourceRequirements {
+	switch {
+	case kind == "BestEffort":
+		return corev1.ResourceRequirements{}
+	case kind == "ResourceRequirement" && given != nil:
+		return *given
+	default:
+		return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("2m"),
+			corev1.ResourceMemory: resource.MustParse("16Mi"),
+		}}
+	}
+}
+
+// Deployment returns the Deployment of the workload.
+func (w Workload) Deployment() *appsv1ac.DeploymentApplyConfiguration {
+	selector := map[string]string{AppLabel: w.App}
+	spec := appsv1ac.DeploymentSpec().
+		WithReplicas(w.Replicas).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector)).
+		WithTemplate(corev1ac.PodTemplateSpec().
+			WithLabels(w.Labels).
+			WithLabels(selector).
+			WithAnnotations(w.PodAnnotations).
+			WithSpec(w.pod()))
+	if w.Recreate {
+		spec.WithStrategy(appsv1ac.DeploymentStrategy().WithType("Recreate"))
+	}
+	return appsv1ac.Deployment(w.Name, w.Namespace).
+		WithLabels(w.Labels).
+		WithLabels(selector).
+		WithAnnotations(w.Annotations).
+		WithSpec(spec)
+}
+
+func (w Workload) pod() *corev1ac.PodSpecApplyConfiguration {
+	pod := corev1ac.PodSpec().
+		WithServiceAccountName(w.ServiceAccount).
+		WithAffinity(corev1ac.Affinity().WithPodAntiAffinity(w.spread())).
+		WithSecurityContext(corev1ac.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithContainers(w.container()).
+		WithVolumes(w.Volumes...).
+		WithNodeSelector(w.NodeSelector).
+		WithTolerations(tolerations(w.Tolerations)...)
+	for _, name := range w.PullSecrets {
+		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
+	}
+	for _, alias := range w.HostAliases {
+		pod.WithHostAliases(corev1ac.HostAlias().WithIP(alias.IP).WithHostnames(alias.Hostnames...))
+	}
+	if w.PriorityClassName != "" {
+		pod.WithPriorityClassName(w.PriorityClassName)
+	}
+	if w.HostNetwork {
+		// Without this the pod would use the node's resolver and find no Service.
+		pod.WithHostNetwork(true).WithDNSPolicy(corev1.DNSClusterFirstWithHostNet)
+	}
+	return pod
+}
+
+func (w Workload) container() *corev1ac.ContainerApplyConfiguration {
+	name := w.Container
+	if name == "" {
+		name = w.App
+	}
+	pullPolicy := w.PullPolicy
+	if pullPolicy == "" {
+		pullPolicy = corev1.PullIfNotPresent
+	}
+	return corev1ac.Container().
+		WithName(name).
+		WithImage(w.Image).
+		WithImagePullPolicy(pullPolicy).
+		WithArgs(w.Args...).
+		WithEnv(w.Env...).
+		WithResources(resourceRequirements(w.Resources)).
+		WithPorts(corev1ac.ContainerPort().WithName(healthPortName).WithContainerPort(w.HealthPort).WithProtocol(corev1.ProtocolTCP)).
+		WithPorts(w.Ports...).
+		WithVolumeMounts(w.Mounts...).
+		WithLivenessProbe(w.probe("/healthz", livenessPeriodSeconds)).
+		WithReadinessProbe(w.probe("/readyz", readinessPeriodSeconds)).
+		WithSecurityContext(corev1ac.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithPrivileged(false).
+			WithReadOnlyRootFilesystem(true).
+			WithRunAsNonRoot(true).
+			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))).
+		// The last lines of the log are the reason of a crash, where kubectl shows it.
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
+}
+
+func (w Workload) probe(path string, period int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithHTTPGet(corev1ac.HTTPGetAction().
+			WithPath(path).WithPort(intstr.FromInt32(w.HealthPort)).WithScheme(corev1.URISchemeHTTP)).
+		WithPeriodSeconds(period)
+}
+
+func (w Workload) spread() *corev1ac.PodAntiAffinityApplyConfiguration {
+	term := func(weight int32, topologyKey string) *corev1ac.WeightedPodAffinityTermApplyConfiguration {
+		return corev1ac.WeightedPodAffinityTerm().WithWeight(weight).
+			WithPodAffinityTerm(corev1ac.PodAffinityTerm().
+				WithTopologyKey(topologyKey).
+				WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{AppLabel: w.App})))
+	}
+	return corev1ac.PodAntiAffinity().WithPreferredDuringSchedulingIgnoredDuringExecution(
+		term(spreadZoneWeight, corev1.LabelTopologyZone),
+		term(spreadHostWeight, corev1.LabelHostname),
+	)
+}
+
+// EnvValue is an environment variable with a fixed value.
+func EnvValue(name, value string) *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().WithName(name).WithValue(value)
+}
+
+// EnvField is an environment variable with the value of a field of the pod,
+// for example "metadata.name".
+func EnvField(name, path string) *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().WithName(name).
+		WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath(path)))
+}
+
+// EnvValues are the variables that have a fixed value, for example those of a
+// proxy; others are left out.
+func EnvValues(vars []corev1.EnvVar) []*corev1ac.EnvVarApplyConfiguration {
+	var list []*corev1ac.EnvVarApplyConfiguration
+	for _, v := range vars {
+		if v.ValueFrom == nil {
+			list = append(list, EnvValue(v.Name, v.Value))
+		}
+	}
+	return list
+}
+
+// Port is a named TCP port of a container.
+func Port(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().WithName(name).WithContainerPort(number).WithProtocol(corev1.ProtocolTCP)
+}
+
+// SecretVolume is a volume with the keys of a secret as files. With optional,
+// pods start without the secret and get the files when it appears.
+func SecretVolume(name, secret string, optional bool) *corev1ac.VolumeApplyConfiguration {
+	source := corev1ac.SecretVolumeSource().WithSecretName(secret)
+	if optional {
+		source.WithOptional(true)
+	}
+	return corev1ac.Volume().WithName(name).WithSecret(source)
+}
+
+// ScratchVolume is an empty directory that lives as long as the pod. With
+// memory it never reaches a disk.
+func ScratchVolume(name string, memory bool) *corev1ac.VolumeApplyConfiguration {
+	source := corev1ac.EmptyDirVolumeSource()
+	if memory {
+		source.WithMedium(corev1.StorageMediumMemory)
+	}
+	return corev1ac.Volume().WithName(name).WithEmptyDir(source)
+}
+
+// Mount mounts the volume at the path.
+func Mount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyConfiguration {
+	mount := corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
+	if readOnly {
+		mount.WithReadOnly(true)
+	}
+	return mount
+}
+
+func tolerations(list []corev1.Toleration) []*corev1ac.TolerationApplyConfiguration {
+	converted := make([]*corev1ac.TolerationApplyConfiguration, 0, len(list))
+	for _, t := range list {
+		toleration := corev1ac.Toleration()
+		if t.Key != "" {
+			toleration.WithKey(t.Key)
+		}
+		if t.Operator != "" {
+			toleration.WithOperator(t.Operator)
+		}
+		if t.Value != "" {
+			toleration.WithValue(t.Value)
+		}
+		if t.Effect != "" {
+			toleration.WithEffect(t.Effect)
+		}
+		if t.TolerationSeconds != nil {
+			toleration.WithTolerationSeconds(*t.TolerationSeconds)
+		}
+		converted = append(converted, toleration)
+	}
+	return converted
+}
+
+func resourceRequirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
+	requirements := corev1ac.ResourceRequirements()
+	if len(r.Requests) > 0 {
+		requirements.WithRequests(canonical(r.Requests))
+	}
+	if len(r.Limits) > 0 {
+		requirements.WithLimits(canonical(r.Limits))
+	}
+	for _, claim := range r.Claims {
+		c := corev1ac.ResourceClaim().WithName(claim.Name)
+		if claim.Request != "" {
+			c.WithRequest(claim.Request)
+		}
+		requirements.WithClaims(c)
+	}
+	return requirements
+}
+
+// canonical writes quantities as the API server stores them ("1", not "1000m"),
+// so that a comparison with what is stored finds no difference.
+func canonical(list corev1.ResourceList) corev1.ResourceList {
+	result := corev1.ResourceList{}
+	for name, quantity := range list {
+		q := quantity.DeepCopy()
+		q.Add(resource.Quantity{}) // drops the text that it was parsed from
+		result[name] = q
+	}
+	return result
+}

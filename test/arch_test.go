@@ -1,0 +1,261 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package test keeps the rules that hold for the repository as a whole; see
+// docs/ARCHITECTURE.md and docs/CONTRIBUTING.md for their reasons.
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/capstan-io/capstan/"
+
+	functionLinesMax  = 80
+	reconcileLinesMax = 75
+	fileLinesMax      = 400
+	parametersMax     = 5
+	boilerplate       = "// Copyright The Capstan Authors.\n// SPDX-License-Identifier: Apache-2.0\n"
+)
+
+// pkg is what these tests need of a package.
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+	Deps         []string
+}
+
+// layer returns the layer of a package of ours, and the name of its part for
+// those layers whose parts must not know each other.
+func layer(path string) (level int, part string) {
+	segments := strings.Split(path, "/")
+	switch {
+	case segments[0] == "apis" || segments[0] == "config":
+		return 0, ""
+	case strings.HasPrefix(path, "internal/testing"):
+		return 5, ""
+	case strings.HasPrefix(path, "internal/hub/") && len(segments) > 2:
+		return 3, strings.Join(segments[:3], "/")
+	case path == "internal/agent" || strings.HasPrefix(path, "internal/agent/"),
+		strings.HasPrefix(path, "internal/webhook/"),
+		strings.HasPrefix(path, "internal/apiserver"),
+		strings.HasPrefix(path, "internal/search"),
+		strings.HasPrefix(path, "internal/cli"):
+		return 3, strings.Join(segments[:2], "/")
+	case segments[0] == "operators" && len(segments) > 1:
+		return 3, strings.Join(segments[:2], "/")
+	case strings.HasPrefix(path, "internal/scheduler"),
+		strings.HasPrefix(path, "internal/interpret"),
+		strings.HasPrefix(path, "internal/override"):
+		return 2, ""
+	case segments[0] == "internal":
+		return 1, ""
+	case segments[0] == "cmd" || segments[0] == "hack":
+		return 4, ""
+	default: // test
+		return 5, ""
+	}
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		fromLevel, fromPart := layer(from)
+		for _, imported := range p.Imports {
+			to, ours := strings.CutPrefix(imported, module)
+			if !ours {
+				continue
+			}
+			toLevel, toPart := layer(to)
+			switch {
+			case toLevel > fromLevel:
+				t.Errorf("%s (layer %d) imports %s (layer %d): imports point down only. Move what is shared into a package of layer %d or below",
+					from, fromLevel, to, toLevel, fromLevel)
+			case toLevel == 3 && fromLevel == 3 && toPart != fromPart && !mayRender(from, to):
+				t.Errorf("%s imports %s: parts of layer 3 meet through API objects only. Move what is shared into a package of internal (layer 1)",
+					from, to)
+			}
+		}
+	}
+}
+
+// mayRender tells whether the CLI imports what an operator renders, so that
+// its dry run prints what the operator applies.
+func mayRender(from, to string) bool {
+	return strings.HasPrefix(from, "internal/cli") && strings.HasPrefix(to, "operators/") && strings.HasSuffix(to, "/manifests")
+}
+
+func TestAPIsNeedKubernetesTypesOnly(t *testing.T) {
+	for _, p := range packages(t) {
+		if !strings.HasPrefix(p.ImportPath, module+"apis/") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if !strings.Contains(strings.Split(imported, "/")[0], ".") || // the standard library
+				strings.HasPrefix(imported, "k8s.io/api/") || strings.HasPrefix(imported, "k8s.io/apimachinery/") ||
+				strings.HasPrefix(imported, module+"apis/") {
+				continue
+			}
+			t.Errorf("%s imports %s: apis are for others to import, so they need k8s.io/api and k8s.io/apimachinery only", p.ImportPath, imported)
+		}
+	}
+}
+
+func TestManagerLinksNoAPIServer(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath != module+"cmd/capstan-manager" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if strings.HasPrefix(dep, "k8s.io/apiserver/") {
+				t.Errorf("capstan-manager links %s: it doubles the size of every agent. Find who imports it with 'go mod why %s'", dep, dep)
+			}
+		}
+	}
+}
+
+func TestPackagesAreNamedAfterWhatTheyOwn(t *testing.T) {
+	for _, p := range packages(t) {
+		for segment := range strings.SplitSeq(strings.TrimPrefix(p.ImportPath, module), "/") {
+			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "lib"}, segment) {
+				t.Errorf("%s: name the package after the noun it owns", p.ImportPath)
+			}
+		}
+	}
+}
+
+func TestFilesAndFunctionsFitOnAScreen(t *testing.T) {
+	forEachFile(t, func(path string, source []byte, fset *token.FileSet, file *ast.File) {
+		if !strings.HasPrefix(string(source), boilerplate) {
+			t.Errorf("%s: must begin with the lines of hack/boilerplate.go.txt", path)
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		if lines := bytes.Count(source, []byte("\n")); lines > fileLinesMax && !ast.IsGenerated(file) && !strings.HasPrefix(path, "apis/") {
+			t.Errorf("%s has %d lines, more than %d: split it by concern", path, lines, fileLinesMax)
+		}
+		for _, declaration := range file.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok || ast.IsGenerated(file) {
+				continue
+			}
+			checkFunction(t, path, fset, function)
+		}
+	})
+}
+
+func checkFunction(t *testing.T, path string, fset *token.FileSet, function *ast.FuncDecl) {
+	t.Helper()
+	name := function.Name.Name
+	lines := fset.Position(function.End()).Line - fset.Position(function.Pos()).Line + 1
+	limit := functionLinesMax
+	if name == "Reconcile" {
+		limit = reconcileLinesMax
+	}
+	if lines > limit {
+		t.Errorf("%s: %s has %d lines, more than %d: name its parts and make them functions", path, name, lines, limit)
+	}
+	if name == "init" {
+		t.Errorf("%s: init functions hide what happens at start; build what is needed in a constructor", path)
+	}
+	if !strings.HasPrefix(name, "New") && !strings.HasPrefix(name, "new") {
+		return
+	}
+	parameters := 0
+	for _, field := range function.Type.Params.List {
+		parameters += max(1, len(field.Names))
+	}
+	if parameters > parametersMax {
+		t.Errorf("%s: %s takes %d parameters, more than %d: take a struct", path, name, parameters, parametersMax)
+	}
+}
+
+func TestTestVocabularyStaysInTests(t *testing.T) {
+	for _, p := range packages(t) {
+		if strings.HasPrefix(p.ImportPath, module+"internal/testing") || strings.HasPrefix(p.ImportPath, module+"test") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if strings.HasPrefix(imported, module+"internal/testing") {
+				t.Errorf("%s imports %s outside of its tests", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps=false", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", module+"...").Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatalf("go list: %v", err)
+	}
+	var list []pkg
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("decoding what go list says: %v", err)
+		}
+		list = append(list, p)
+	}
+	if len(list) == 0 {
+		t.Fatal("go list found no package")
+	}
+	return list
+}
+
+func forEachFile(t *testing.T, check func(path string, source []byte, fset *token.FileSet, file *ast.File)) {
+	t.Helper()
+	root := ".."
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && slices.Contains([]string{".git", "bin", "testdata"}, entry.Name()) {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, source, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		check(relative, source, fset, file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

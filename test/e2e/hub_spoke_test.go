@@ -1,0 +1,189 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	agentNamespace    = "open-cluster-management-agent"
+	hubNamespace      = "open-cluster-management-hub"
+	operatorNamespace = "open-cluster-management"
+	clusterNameLabel  = "open-cluster-management.io/cluster-name"
+)
+
+// TestHubAndSpoke is the life of a hub and a member, from the installation to
+// the removal of both. The steps build on each other, so the first that fails
+// ends it.
+func TestHubAndSpoke(t *testing.T) {
+	hub, member := inLab(hubName), inLab(memberName)
+	diagnose(t, hub, member)
+	s := &story{hub: hub, member: member, clusterName: memberName, hubKubeconfig: filepath.Join(t.TempDir(), "hub-kubeconfig")}
+
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"deploy the hub", s.deployHub},
+		{"deploy the spoke in Default mode", s.deploySpoke("Default")},
+		{"the Klusterlet says what it waits for", s.waitsForApproval},
+		{"approve and accept by kubectl", s.approveAndAccept},
+		{"every condition of the operators is good", s.operatorsAreGood},
+		{"deliver a workload", s.deliver},
+		{"drift is mended", s.mendDrift},
+		{"bad manifests and works are told", s.badWorks},
+		{"permissions are as committed", s.permissionsAreAsCommitted},
+		{"attacks from a bootstrap identity are refused", s.attackAsBootstrap},
+		{"attacks from an agent are refused", s.attackAsAgent},
+		{"the certificate is renewed without a restart", s.renewal},
+		{"deny and accept again", s.denyAndAccept},
+		{"a denied cluster that comes back stays out", s.deniedComesBack},
+		{"the hub's API server goes away and comes back", s.hubOutage},
+		{"agents and operators are killed while works change", s.chaos},
+		{"switch to Singleton mode", s.switchToSingleton},
+		{"detach: delete the ManagedCluster", s.deleteManagedCluster},
+		{"delete the Klusterlet", s.deleteKlusterlet},
+		{"join again after a clean removal", s.joinAgain},
+		{"delete the Klusterlet while the hub is down", s.deleteKlusterletWithoutHub},
+		{"delete the ClusterManager while a cluster is unreachable", s.deleteClusterManager},
+	} {
+		if !t.Run(step.name, step.run) {
+			t.Fatalf("the story ends at %q", step.name)
+		}
+	}
+}
+
+// TestAllInOne installs hub and agent on the same cluster.
+func TestAllInOne(t *testing.T) {
+	single := inLab(allInOneName)
+	diagnose(t, single)
+	s := &story{hub: single, member: single, clusterName: "cluster1", hubKubeconfig: filepath.Join(t.TempDir(), "hub-kubeconfig")}
+	makeTarget(t, "deploy", s.variables("Singleton"))
+	s.approveAndAccept(t)
+	s.operatorsAreGood(t)
+	s.deliver(t)
+	makeTarget(t, "clean-deploy", s.variables("Singleton"))
+	s.nothingIsLeft(t, single)
+}
+
+// story is a hub and a member with what the steps need to know.
+type story struct {
+	hub, member   cluster
+	clusterName   string
+	hubKubeconfig string // bootstrap kubeconfig that deploy-hub writes
+}
+
+func (s *story) variables(mode string) map[string]string {
+	return map[string]string{
+		"HUB_CONTEXT": s.hub.name, "SPOKE_CONTEXT": s.member.name, "HUB_KUBECONFIG": s.hubKubeconfig,
+		"MANAGED_CLUSTER_NAME": s.clusterName, "KLUSTERLET_MODE": mode,
+	}
+}
+
+func (s *story) deployHub(t *testing.T) {
+	makeTarget(t, "deploy-hub", s.variables("Default"))
+	s.hub.waitCondition(t, "Applied", "True ClusterManagerApplied", "clustermanager/cluster-manager")
+	s.hub.waitCondition(t, "Progressing", "False ClusterManagerUpToDate", "clustermanager/cluster-manager")
+	if info, err := os.Stat(s.hubKubeconfig); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the bootstrap kubeconfig has to be there and be private: %v, %v", info, err)
+	}
+}
+
+func (s *story) deploySpoke(mode string) func(*testing.T) {
+	return func(t *testing.T) { makeTarget(t, "deploy-spoke", s.variables(mode)) }
+}
+
+func (s *story) waitsForApproval(t *testing.T) {
+	s.member.waitCondition(t, "HubHandshake", "False WaitingForCSRApproval", "klusterlet/klusterlet")
+	message := s.member.condition(t, "HubHandshake", "klusterlet/klusterlet")
+	if !strings.Contains(message, "kubectl certificate approve") {
+		t.Errorf("the condition does not say how to get on: %s", message)
+	}
+}
+
+// approve approves the certificate requests of the cluster that wait.
+func (s *story) approve(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		pending := s.hub.jsonpath(t, "{range .items[?(!@.status.conditions)]}{.metadata.name}{'\\n'}{end}",
+			"csr", "-l", clusterNameLabel+"="+s.clusterName)
+		names := strings.Fields(pending)
+		if len(names) == 0 {
+			return fmt.Errorf("no certificate signing request of cluster %s waits for approval", s.clusterName)
+		}
+		s.hub.kubectl(t, append([]string{"certificate", "approve"}, names...)...)
+		return nil
+	})
+}
+
+func (s *story) accept(t *testing.T, accepted bool) {
+	t.Helper()
+	s.hub.kubectl(t, "patch", "managedcluster", s.clusterName, "--type=merge",
+		"-p", fmt.Sprintf(`{"spec":{"hubAcceptsClient":%t}}`, accepted))
+}
+
+func (s *story) approveAndAccept(t *testing.T) {
+	s.approve(t)
+	s.accept(t, true)
+	s.isAvailable(t)
+	s.member.waitCondition(t, "HubConnectionDegraded", "False HubConnectionFunctional", "klusterlet/klusterlet")
+}
+
+func (s *story) isAvailable(t *testing.T) {
+	t.Helper()
+	object := "managedcluster/" + s.clusterName
+	s.hub.waitCondition(t, "HubAcceptedManagedCluster", "True HubClusterAdminAccepted", object)
+	s.hub.waitCondition(t, "ManagedClusterJoined", "True ManagedClusterJoined", object)
+	s.hub.waitCondition(t, "ManagedClusterConditionAvailable", "True ManagedClusterAvailable", object)
+}
+
+func (s *story) operatorsAreGood(t *testing.T) {
+	for condition, want := range map[string]string{
+		"Applied": "True ClusterManagerApplied", "Progressing": "False ClusterManagerUpToDate",
+		"HubRegistrationDegraded": "False RegistrationFunctional", "HubPlacementDegraded": "False",
+		"ValidFeatureGates": "True FeatureGatesAllValid",
+	} {
+		s.hub.waitCondition(t, condition, want, "clustermanager/cluster-manager")
+	}
+	for condition, want := range map[string]string{
+		"Applied": "True KlusterletApplied", "Available": "True KlusterletAvailable",
+		"RegistrationDesiredDegraded": "False DeploymentsFunctional", "WorkDesiredDegraded": "False DeploymentsFunctional",
+		"HubConnectionDegraded": "False HubConnectionFunctional", "ValidFeatureGates": "True FeatureGatesAllValid",
+		"HubHandshake": "True Joined",
+	} {
+		s.member.waitCondition(t, condition, want, "klusterlet/klusterlet")
+	}
+	if claims := s.hub.jsonpath(t, "{.status.version.kubernetes}", "managedcluster/"+s.clusterName); !strings.HasPrefix(claims, "v1.") {
+		t.Errorf("the ManagedCluster has no Kubernetes version: %q", claims)
+	}
+	if cpu := s.hub.jsonpath(t, "{.status.capacity.cpu}", "managedcluster/"+s.clusterName); cpu == "" {
+		t.Error("the ManagedCluster has no CPU capacity")
+	}
+}
+
+// nothingIsLeft fails the test if a cluster still has something of Capstan.
+func (s *story) nothingIsLeft(t *testing.T, c cluster) {
+	t.Helper()
+	for _, namespace := range []string{agentNamespace, agentNamespace + "-addon", hubNamespace, operatorNamespace} {
+		c.waitGone(t, "namespace", namespace)
+	}
+	for _, kind := range []string{"clusterroles", "clusterrolebindings", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
+		var left []string
+		for name := range strings.FieldsSeq(c.kubectl(t, "get", kind, "-o", "name")) {
+			if strings.Contains(name, "open-cluster-management") || strings.Contains(name, "klusterlet") || strings.Contains(name, "cluster-manager") {
+				left = append(left, name)
+			}
+		}
+		if len(left) > 0 {
+			t.Errorf("on %s these %s are left behind: %q", c.name, kind, left)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// agentCertificate returns the certificate that the agent has now.
+func (s *story) agentCertificate(t *testing.T) *x509.Certificate {
+	t.Helper()
+	encoded := s.member.jsonpath(t, `{.data.tls\.crt}`, "-n", agentNamespace, "secret/hub-kubeconfig-secret")
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatalf("decoding the agent's certificate: %v", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		t.Fatalf("hub-kubeconfig-secret has no certificate: %q", text)
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate
+}
+
+func (s *story) renewal(t *testing.T) {
+	pods := s.agentPods(t)
+	before := s.agentCertificate(t)
+	eventually(t, func() error {
+		after := s.agentCertificate(t)
+		if after.SerialNumber.Cmp(before.SerialNumber) == 0 {
+			return fmt.Errorf("the certificate that ends at %s is not renewed", before.NotAfter)
+		}
+		return nil
+	})
+	// The old certificate ends; what still works then uses the new one.
+	ended, cancel := context.WithDeadline(t.Context(), before.NotAfter.Add(time.Second))
+	defer cancel()
+	<-ended.Done()
+	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "renewed"))
+	s.memberHas(t, "greeting", "renewed")
+	s.isAvailable(t)
+	if now := s.agentPods(t); now != pods {
+		t.Errorf("the agents were %s and are %s: a renewal must not restart them", pods, now)
+	}
+}
+
+// agentPods returns names and restarts of the agents' pods.
+func (s *story) agentPods(t *testing.T) string {
+	t.Helper()
+	return s.member.jsonpath(t, "{range .items[*]}{.metadata.name}={.status.containerStatuses[*].restartCount} {end}", "-n", agentNamespace, "pods")
+}
+
+func (s *story) denyAndAccept(t *testing.T) {
+	s.accept(t, false)
+	s.hub.waitCondition(t, "HubAcceptedManagedCluster", "False HubClusterAdminDenied", "managedcluster/"+s.clusterName)
+	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "while denied"))
+	s.member.waitCondition(t, "HubHandshake", "False", "klusterlet/klusterlet")
+	if text := s.member.jsonpath(t, "{.data.text}", "-n", "hello", "configmap/greeting"); text != "renewed" {
+		t.Errorf("a denied cluster got the work: the text is %q", text)
+	}
+	s.accept(t, true)
+	s.isAvailable(t)
+	s.memberHas(t, "greeting", "while denied")
+}
+
+func (s *story) hubOutage(t *testing.T) {
+	const outage = 2 * time.Minute
+	pods := s.agentPods(t)
+	if _, err := theLab.run(t.Context(), "stop", "--component", "kube-apiserver", s.hub.name); err != nil {
+		t.Fatal(err)
+	}
+	over := time.NewTimer(outage)
+	defer over.Stop()
+	// The member works on: what is deployed is kept as it is.
+	s.member.kubectl(t, "-n", "hello", "delete", "configmap", "greeting")
+	s.memberHas(t, "greeting", "while denied")
+	<-over.C
+	if _, err := theLab.run(t.Context(), "start", s.hub.name); err != nil {
+		t.Fatal(err)
+	}
+	s.hub.waitThere(t, "managedcluster", s.clusterName)
+	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "after the outage"))
+	s.memberHas(t, "greeting", "after the outage")
+	s.isAvailable(t)
+	if now := s.agentPods(t); now != pods {
+		t.Logf("the agents were %s and are %s", pods, now)
+	}
+}
+
+// chaos kills pods of agents and operators at random while works come, change
+// and go. In the end the member has exactly what the hub declares.
+func (s *story) chaos(t *testing.T) {
+	const works, rounds = 8, 12
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+
+	ctx, stop := context.WithCancel(t.Context())
+	var killer sync.WaitGroup
+	killer.Go(func() { s.killPods(ctx, rand.New(rand.NewPCG(seed, 1))) })
+	want := map[string]string{}
+	for round := range rounds {
+		for i := range works {
+			name := fmt.Sprintf("chaos-%d", i)
+			switch {
+			case random.IntN(4) == 0:
+				s.retry(t, "", "-n", s.clusterName, "delete", "manifestwork", name, "--ignore-not-found", "--wait=false")
+				delete(want, name)
+			default:
+				text := fmt.Sprintf("round-%d", round)
+				if s.retry(t, chaosWork(s.clusterName, name, text), "apply", "-f", "-") {
+					want[name] = text
+				}
+			}
+		}
+	}
+	stop()
+	killer.Wait()
+
+	// A work that was still being deleted when it was applied again is gone
+	// afterwards; declaring once more makes the wish definite.
+	for name := range want {
+		eventually(t, func() error {
+			if s.hub.jsonpath(t, "{.metadata.deletionTimestamp}", "-n", s.clusterName, "manifestwork/"+name) != "" {
+				return errors.New("work " + name + " is still being deleted")
+			}
+			_, err := s.hub.try(t.Context(), chaosWork(s.clusterName, name, want[name]), "apply", "-f", "-")
+			return err
+		})
+	}
+	eventually(t, func() error { return s.memberHasExactly(t, want) })
+}
+
+func chaosWork(namespace, name, text string) string {
+	return fmt.Sprintf(`
+apiVersion: work.open-cluster-management.io/v1
+kind: ManifestWork
+metadata: {name: %[2]s, namespace: %[1]s}
+spec:
+  workload:
+    manifests:
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: %[2]s, namespace: hello, labels: {chaos: "true"}}, data: {text: %[3]s}}
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: %[2]s-%[3]s, namespace: hello, labels: {chaos: "true"}}, data: {text: %[3]s}}
+`, namespace, name, text)
+}
+
+// retry runs kubectl on the hub until it succeeds: webhooks may be away.
+func (s *story) retry(t *testing.T, stdin string, args ...string) bool {
+	t.Helper()
+	eventually(t, func() error {
+		_, err := s.hub.try(t.Context(), stdin, args...)
+		return err
+	})
+	return true
+}
+
+// killPods deletes a random pod of Capstan every few seconds, without grace.
+func (s *story) killPods(ctx context.Context, random *rand.Rand) {
+	type target struct {
+		cluster   cluster
+		namespace string
+	}
+	targets := []target{
+		{s.member, agentNamespace},
+		{s.member, agentNamespace},
+		{s.member, operatorNamespace},
+		{s.hub, hubNamespace},
+		{s.hub, operatorNamespace},
+	}
+	for ticker := time.NewTicker(3 * time.Second); ; {
+		select {
+		case <-ctx.Done():
+			ticker.Stop()
+			return
+		case <-ticker.C:
+		}
+		at := targets[random.IntN(len(targets))]
+		out, err := at.cluster.try(ctx, "", "-n", at.namespace, "get", "pods", "-o", "name")
+		if pods := strings.Fields(out); err == nil && len(pods) > 0 {
+			// It may be gone already; the next round finds another.
+			_, _ = at.cluster.try(ctx, "", "-n", at.namespace, "delete", pods[random.IntN(len(pods))], "--grace-period=0", "--force")
+		}
+	}
+}
+
+// memberHasExactly returns an error unless the member has the ConfigMaps that
+// the wanted works declare, and no others.
+func (s *story) memberHasExactly(t *testing.T, want map[string]string) error {
+	t.Helper()
+	declared := map[string]string{}
+	for name, text := range want {
+		if err := s.workIs(t, name); err != nil {
+			return err
+		}
+		declared[name], declared[name+"-"+text] = text, text
+	}
+	out := s.member.jsonpath(t, "{range .items[*]}{.metadata.name}={.data.text} {end}", "-n", "hello", "configmaps", "-l", "chaos=true")
+	found := map[string]string{}
+	for pair := range strings.FieldsSeq(out) {
+		name, text, _ := strings.Cut(pair, "=")
+		found[name] = text
+	}
+	for name, text := range declared {
+		if found[name] != text {
+			return fmt.Errorf("the member's ConfigMap %s has %q, want %q", name, found[name], text)
+		}
+	}
+	for name := range found {
+		if _, ok := declared[name]; !ok {
+			return fmt.Errorf("the member has ConfigMap %s, which no work declares", name)
+		}
+	}
+	return nil
+}
+
+func (s *story) switchToSingleton(t *testing.T) {
+	s.member.kubectl(t, "patch", "klusterlet", "klusterlet", "--type=merge", "-p", `{"spec":{"deployOption":{"mode":"Singleton"}}}`)
+	s.member.waitThere(t, "-n", agentNamespace, "deployment", "klusterlet-agent")
+	s.member.waitGone(t, "-n", agentNamespace, "deployment", "klusterlet-registration-agent", "klusterlet-work-agent")
+	s.member.kubectl(t, "-n", agentNamespace, "rollout", "status", "deployment/klusterlet-agent", "--timeout", patience.String())
+	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "singleton"))
+	s.memberHas(t, "greeting", "singleton")
+	s.isAvailable(t)
+}
+
+func (s *story) deleteManagedCluster(t *testing.T) {
+	s.hub.kubectl(t, "delete", "managedcluster", s.clusterName, "--timeout", patience.String())
+	s.noWorkIsLeft(t)
+	s.hub.waitGone(t, "clusterrole", "open-cluster-management:managedcluster:"+s.clusterName)
+	s.hub.waitGone(t, "-n", s.clusterName, "rolebindings", "-l", clusterNameLabel+"="+s.clusterName)
+	s.hub.waitThere(t, "namespace", s.clusterName) // kept, as documented
+}
+
+func (s *story) deleteKlusterlet(t *testing.T) {
+	makeTarget(t, "clean-spoke", s.variables("Singleton"))
+	s.nothingIsLeft(t, s.member)
+}
+
+func (s *story) joinAgain(t *testing.T) {
+	s.hub.kubectl(t, "delete", "managedcluster", s.clusterName, "--ignore-not-found", "--timeout", patience.String())
+	makeTarget(t, "deploy-spoke", s.variables("Singleton"))
+	s.approveAndAccept(t)
+	s.operatorsAreGood(t)
+	s.deliver(t)
+}
+
+func (s *story) deleteKlusterletWithoutHub(t *testing.T) {
+	if _, err := theLab.run(t.Context(), "stop", "--component", "kube-apiserver", s.hub.name); err != nil {
+		t.Fatal(err)
+	}
+	s.member.kubectl(t, "delete", "klusterlet", "klusterlet", "--timeout", patience.String())
+	s.member.waitGone(t, "namespace", agentNamespace)
+	s.noWorkIsLeft(t)
+	if _, err := theLab.run(t.Context(), "start", s.hub.name); err != nil {
+		t.Fatal(err)
+	}
+	s.hub.waitThere(t, "managedcluster", s.clusterName)
+	makeTarget(t, "clean-spoke", s.variables("Singleton"))
+	s.nothingIsLeft(t, s.member)
+}
+
+// deleteClusterManager removes the hub while it still has a work of a cluster
+// that is gone: the removal must end, and say what it waited for.
+func (s *story) deleteClusterManager(t *testing.T) {
+	s.hub.waitThere(t, "-n", s.clusterName, "manifestwork", "hello")
+	s.hub.kubectl(t, "delete", "clustermanager", "cluster-manager", "--wait=false")
+	s.hub.waitCondition(t, "Deleting", "True", "clustermanager/cluster-manager")
+	t.Log(s.hub.condition(t, "Deleting", "clustermanager/cluster-manager"))
+	s.hub.waitGone(t, "clustermanager", "cluster-manager")
+	makeTarget(t, "clean-hub", s.variables("Singleton"))
+	s.nothingIsLeft(t, s.hub)
+	s.hub.waitGone(t, "crd", "managedclusters.cluster.open-cluster-management.io", "manifestworks.work.open-cluster-management.io")
+}

@@ -1,0 +1,159 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+)
+
+// newTestLab returns a lab with two clusters of which nothing runs.
+func newTestLab(t *testing.T) *Lab {
+	t.Helper()
+	l := &Lab{dir: t.TempDir()}
+	l.state.Subnet = netip.MustParsePrefix("172.30.7.0/24")
+	if err := l.state.add([]Cluster{{Name: "hub"}, {Name: "member", Nodeless: true}}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestAddresses(t *testing.T) {
+	l := newTestLab(t)
+	clusters, err := l.clusters("member")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clusters[0]
+	for what, pair := range map[string][2]string{
+		"bridge":   {l.bridge().Address.String(), "172.30.7.1/24"},
+		"address":  {c.address().String(), "172.30.7.12/24"},
+		"url":      {c.url(), "https://172.30.7.12:6443"},
+		"pods":     {c.podCIDR().String(), "10.200.2.0/24"},
+		"services": {c.serviceCIDR().String(), "10.201.2.0/24"},
+		"service":  {c.serviceIP().String(), "10.201.2.1"},
+		"dns":      {c.dnsIP().String(), "10.201.2.10"},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s is %s, want %s", what, pair[0], pair[1])
+		}
+	}
+}
+
+// maxLinkName is the kernel's limit on the length of the name of an interface.
+const maxLinkName = 15
+
+func TestLinkNamesAreShort(t *testing.T) {
+	l := newTestLab(t)
+	c := &cluster{entry: entry{Index: maxClusters}, lab: l}
+	for _, name := range []string{l.bridge().Name, c.namespace().Link} {
+		if len(name) > maxLinkName {
+			t.Errorf("%s has %d characters", name, len(name))
+		}
+	}
+}
+
+func TestUnknownCluster(t *testing.T) {
+	if _, err := newTestLab(t).clusters("hub", "other"); err == nil {
+		t.Error("there is a cluster nobody made")
+	}
+}
+
+func TestNodeFiles(t *testing.T) {
+	l := newTestLab(t)
+	clusters, err := l.clusters("hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clusters[0]
+	if err := c.writeNodeFiles(); err != nil {
+		t.Fatal(err)
+	}
+	for path := range nodeFiles {
+		content, err := os.ReadFile(c.path(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value any
+		switch {
+		case strings.HasSuffix(path, ".conflist"):
+			err = json.Unmarshal(content, &value)
+		case strings.HasSuffix(path, ".yaml"):
+			for document := range strings.SplitSeq(string(content), "\n---\n") {
+				if err == nil {
+					err = yaml.UnmarshalStrict([]byte(document), &value)
+				}
+			}
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestKubeconfig(t *testing.T) {
+	l := newTestLab(t)
+	clusters, err := l.clusters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range clusters {
+		if err := c.ensureCredentials(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := l.Kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.Load(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.CurrentContext != "hub" {
+		t.Errorf("current context is %q", config.CurrentContext)
+	}
+	for _, c := range clusters {
+		context, found := config.Contexts[c.Name]
+		if !found {
+			t.Errorf("no context %s", c.Name)
+			continue
+		}
+		if server := config.Clusters[context.Cluster].Server; server != c.url() {
+			t.Errorf("server of %s is %s", c.Name, server)
+		}
+		if _, found := config.AuthInfos[context.AuthInfo]; !found {
+			t.Errorf("no user %s", context.AuthInfo)
+		}
+	}
+}
+
+func TestCredentialsAreKept(t *testing.T) {
+	l := newTestLab(t)
+	clusters, err := l.clusters("hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clusters[0]
+	var contents [2]string
+	for i := range contents {
+		if err := c.ensureCredentials(); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(c.keyFile(authorityPair))
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents[i] = string(content)
+	}
+	if contents[0] != contents[1] {
+		t.Error("the authority has changed")
+	}
+}

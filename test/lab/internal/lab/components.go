@@ -1,0 +1,132 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import "github.com/capstan-io/capstan/test/lab/internal/daemon"
+
+// daemons are what the cluster consists of when it runs.
+func (c *cluster) daemons() []daemon.Spec {
+	daemons := []daemon.Spec{c.etcd().daemon(c.lab.program()), c.apiServer(), c.controllerManager()}
+	if !c.Nodeless {
+		daemons = append(daemons, c.scheduler(), c.containerd(), c.kubelet(), c.proxy(), c.dns())
+	}
+	return daemons
+}
+
+// frugal makes a program collect garbage more often than it would: it spares a
+// fifth of the memory of an API server for little time. No flag of an API
+// server spares any worth mentioning.
+const frugal = "GOGC=50"
+
+// component returns a program of Kubernetes as a daemon of the cluster.
+func (c *cluster) component(name string, args ...string) daemon.Spec {
+	var env []string
+	if c.Nodeless {
+		env = append(env, frugal)
+	}
+	return daemon.Spec{
+		Name:      name,
+		Program:   c.lab.program(),
+		Args:      args,
+		Env:       env,
+		Dir:       c.path(),
+		Namespace: c.namespace().Name,
+		Group:     c.daemonGroup(),
+		Log:       c.logFile(name),
+	}
+}
+
+func (c *cluster) apiServer() daemon.Spec {
+	args := []string{
+		"--etcd-servers=" + c.etcd().url(),
+		"--etcd-prefix=" + c.etcdPrefix(),
+		"--advertise-address=" + c.address().Addr().String(),
+		"--service-cluster-ip-range=" + c.serviceCIDR().String(),
+		"--allow-privileged",
+		"--profiling=false",
+
+		"--tls-cert-file=" + c.certFile(apiServerPair),
+		"--tls-private-key-file=" + c.keyFile(apiServerPair),
+		"--client-ca-file=" + c.certFile(authorityPair),
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth",
+
+		// The issuer is the server's address, so that clusters can tell the
+		// tokens of one another apart and verify them.
+		"--service-account-issuer=" + c.url(),
+		"--service-account-jwks-uri=" + c.url() + "/openid/v1/jwks",
+		"--api-audiences=" + c.url() + ",https://kubernetes.default.svc." + clusterDomain,
+		"--service-account-key-file=" + c.certFile(serviceAccountPair),
+		"--service-account-signing-key-file=" + c.keyFile(serviceAccountPair),
+
+		"--requestheader-client-ca-file=" + c.certFile(frontProxyAuthorityPair),
+		"--requestheader-allowed-names=" + frontProxyName,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + c.certFile(frontProxyPair),
+		"--proxy-client-key-file=" + c.keyFile(frontProxyPair),
+
+		"--kubelet-certificate-authority=" + c.certFile(authorityPair),
+		"--kubelet-client-certificate=" + c.certFile(kubeletClientPair),
+		"--kubelet-client-key=" + c.keyFile(kubeletClientPair),
+		"--kubelet-preferred-address-types=InternalIP",
+	}
+	return c.component("kube-apiserver", args...)
+}
+
+func (c *cluster) controllerManager() daemon.Spec {
+	return c.component("kube-controller-manager",
+		"--kubeconfig="+c.componentKubeconfig(controllerManagerPair),
+		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller",
+		// With the default rate it would take five seconds only to get the
+		// credentials of all controllers.
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+		"--leader-elect=false",
+		"--profiling=false",
+		"--use-service-account-credentials",
+		"--root-ca-file="+c.certFile(authorityPair),
+		"--service-account-private-key-file="+c.keyFile(serviceAccountPair),
+		"--cluster-signing-cert-file="+c.certFile(authorityPair),
+		"--cluster-signing-key-file="+c.keyFile(authorityPair),
+		"--allocate-node-cidrs",
+		"--cluster-cidr="+c.podCIDR().String(),
+		"--service-cluster-ip-range="+c.serviceCIDR().String(),
+	)
+}
+
+func (c *cluster) scheduler() daemon.Spec {
+	return c.component("kube-scheduler",
+		"--kubeconfig="+c.componentKubeconfig(schedulerPair),
+		"--leader-elect=false",
+		"--profiling=false",
+	)
+}
+
+func (c *cluster) containerd() daemon.Spec {
+	spec := c.component("containerd", "--config="+c.path("containerd.toml"))
+	spec.Program = "containerd"
+	return spec
+}
+
+func (c *cluster) kubelet() daemon.Spec {
+	return c.component("kubelet",
+		"--config="+c.path("kubelet.yaml"),
+		"--kubeconfig="+c.componentKubeconfig(nodePair),
+		"--hostname-override="+c.node(),
+		"--node-ip="+c.address().Addr().String(),
+		"--root-dir="+c.path("kubelet"),
+		"--cert-dir="+c.path("kubelet", "pki"),
+	)
+}
+
+func (c *cluster) proxy() daemon.Spec {
+	return c.component("kube-proxy", "--config="+c.path("kube-proxy.yaml"))
+}
+
+func (c *cluster) dns() daemon.Spec {
+	return c.component("coredns", "-conf="+c.path("Corefile"))
+}

@@ -1,0 +1,62 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// Config says which clusters a lab has.
+type Config struct {
+	Clusters []Cluster `json:"clusters"`
+}
+
+// Cluster says what a cluster is like.
+type Cluster struct {
+	Name string `json:"name"`
+	// Nodeless makes a cluster of an API server and controllers only, which
+	// keeps objects but runs no pods.
+	Nodeless bool `json:"nodeless,omitempty"`
+}
+
+// DefaultConfig is what a lab is made of if nothing else is asked for.
+func DefaultConfig() Config {
+	return Config{Clusters: []Cluster{{Name: "hub"}, {Name: "member1"}, {Name: "member2"}}}
+}
+
+// ReadConfig reads a configuration from a YAML file.
+func ReadConfig(path string) (Config, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read configuration: %w", err)
+	}
+	var config Config
+	if err := yaml.UnmarshalStrict(content, &config); err != nil {
+		return Config{}, fmt.Errorf("read configuration from %s: %w", path, err)
+	}
+	return config, nil
+}
+
+// Validate tells what is wrong with the configuration.
+func (c Config) Validate() error {
+	seen := map[string]bool{}
+	for _, cluster := range c.Clusters {
+		if problems := validation.IsDNS1123Label(cluster.Name); len(problems) > 0 {
+			return fmt.Errorf("cluster name %q: %s", cluster.Name, strings.Join(problems, "; "))
+		}
+		if len(cluster.Name) > maxNameLength {
+			return fmt.Errorf("cluster name %q is longer than %d characters", cluster.Name, maxNameLength)
+		}
+		if seen[cluster.Name] {
+			return fmt.Errorf("cluster name %q is given twice", cluster.Name)
+		}
+		seen[cluster.Name] = true
+	}
+	return nil
+}

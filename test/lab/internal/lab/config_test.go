@@ -1,0 +1,66 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestReadConfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	content := "clusters:\n- name: hub\n- name: member1\n  nodeless: true\n"
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := ReadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{Clusters: []Cluster{{Name: "hub"}, {Name: "member1", Nodeless: true}}}
+	if !reflect.DeepEqual(config, want) {
+		t.Errorf("got %v, want %v", config, want)
+	}
+
+	if err := os.WriteFile(path, []byte("clusters:\n- nmae: hub\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadConfig(path); err == nil {
+		t.Error("a misspelt field is accepted")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for name, test := range map[string]struct {
+		names []string
+		valid bool
+	}{
+		"none":     {nil, true},
+		"some":     {[]string{"hub", "member-1"}, true},
+		"twice":    {[]string{"hub", "hub"}, false},
+		"empty":    {[]string{""}, false},
+		"no label": {[]string{"_etcd"}, false},
+		"a path":   {[]string{"../hub"}, false},
+		"too long": {[]string{strings.Repeat("a", maxNameLength+1)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var config Config
+			for _, name := range test.names {
+				config.Clusters = append(config.Clusters, Cluster{Name: name})
+			}
+			if err := config.Validate(); (err == nil) != test.valid {
+				t.Errorf("valid is %t, want %t (%v)", err == nil, test.valid, err)
+			}
+		})
+	}
+}
+
+func TestDefaultConfigIsValid(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+}

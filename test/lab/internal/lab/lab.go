@@ -1,0 +1,176 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lab runs Kubernetes clusters as plain processes of this machine.
+//
+// A [Lab] is a set of clusters that share a state directory, a bridge and a
+// parent control group. All three are named after the state directory, so that
+// a lab can be removed even if nothing is left of its state, and labs with
+// different directories do not meet.
+package lab
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/capstan-io/capstan/test/lab/internal/network"
+)
+
+// maxDirLength keeps the paths of the sockets below the directory within what
+// the kernel allows.
+const maxDirLength = 40
+
+// programName is the name of the executable, beside this one, that has the
+// programs of Kubernetes in it.
+const programName = "kube"
+
+// Lab is a set of clusters.
+type Lab struct {
+	dir string
+	// bin is the directory with the executables and images that clusters run.
+	bin   string
+	state state
+}
+
+// DirVariable is the environment variable with the state directory to use if
+// none is given.
+const DirVariable = "LAB_DIR"
+
+// DefaultDir returns the state directory to use if none is given.
+func DefaultDir() string {
+	return cmp.Or(os.Getenv(DirVariable), "/var/lib/capstan-lab")
+}
+
+// Open returns the lab with a state directory, which need not exist.
+func Open(dir string) (*Lab, error) {
+	l, err := New(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.load(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// New returns the lab with a state directory without reading its state, which
+// is enough to take it down.
+func New(dir string) (*Lab, error) {
+	if os.Geteuid() != 0 {
+		return nil, errNotRoot
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find state directory: %w", err)
+	}
+	if len(dir) > maxDirLength {
+		return nil, fmt.Errorf("the state directory %s is longer than %d characters, "+
+			"which is too long for the sockets in it: choose another with --dir or %s", dir, maxDirLength, DirVariable)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own executable: %w", err)
+	}
+	return &Lab{dir: dir, bin: filepath.Dir(self)}, nil
+}
+
+// change calls a function that changes the lab, with its latest state, while no
+// other process does.
+func (l *Lab) change(f func() error) error {
+	return l.alone(func() error {
+		if err := l.load(); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// alone calls a function while no other process changes the lab.
+func (l *Lab) alone(f func() error) error {
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return fmt.Errorf("make state directory: %w", err)
+	}
+	unlock, err := lock(filepath.Join(l.dir, "lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return f()
+}
+
+// lock waits until it is the only holder of a lock file.
+func lock(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { file.Close() }, nil
+}
+
+// ID is what the lab's parts outside of its directory are called, or begin
+// with.
+func (l *Lab) ID() string {
+	sum := l.hash()
+	return "lab-" + hex.EncodeToString(sum[:3])
+}
+
+// hash tells the lab from labs with other directories.
+func (l *Lab) hash() [sha256.Size]byte {
+	return sha256.Sum256([]byte(l.dir))
+}
+
+// group is the control group that holds the control groups of the clusters.
+func (l *Lab) group() string {
+	return "/" + l.ID()
+}
+
+// bridge is the switch the clusters are plugged into. The host has the first
+// address on it.
+func (l *Lab) bridge() network.Bridge {
+	return network.Bridge{Name: l.ID(), Address: l.address(1)}
+}
+
+// address returns an address on the bridge.
+func (l *Lab) address(host byte) netip.Prefix {
+	bytes := l.state.Subnet.Addr().As4()
+	bytes[3] = host
+	return netip.PrefixFrom(netip.AddrFrom4(bytes), l.state.Subnet.Bits())
+}
+
+// clusters returns the clusters with the given names, or all if none is given.
+func (l *Lab) clusters(names ...string) ([]*cluster, error) {
+	if len(names) == 0 {
+		names = l.state.names()
+	}
+	clusters := make([]*cluster, 0, len(names))
+	for _, name := range names {
+		entry, found := l.state.find(name)
+		if !found {
+			return nil, fmt.Errorf("there is no cluster %q", name)
+		}
+		clusters = append(clusters, &cluster{entry: entry, lab: l})
+	}
+	return clusters, nil
+}
+
+// program returns the path of the executable with the programs of Kubernetes.
+func (l *Lab) program() string {
+	return filepath.Join(l.bin, programName)
+}
+
+// progress tells the user what has been done.
+func progress(format string, args ...any) {
+	log.Printf(format, args...)
+}
