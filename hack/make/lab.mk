@@ -15,8 +15,13 @@ LAB_KUBECTL := test/lab/bin/kubectl
 LAB_KUBECONFIG := $(LAB_DIR)/kubeconfig
 
 .PHONY: lab-up
-lab-up: lab-packages lab-build ## Starts the clusters LAB_CLUSTERS (hub member1). Needs root; installs Debian's packages.
+lab-up: lab-root lab-packages lab-build ## Starts the clusters LAB_CLUSTERS (hub member1). Needs root; installs Debian's packages.
 	$(LAB) up $(foreach cluster,$(LAB_CLUSTERS),--name $(cluster))
+
+# Tells who is not root before anything is compiled.
+.PHONY: lab-root
+lab-root:
+	@test "$$(id -u)" = 0 || { echo "clusters with nodes need root: run make as root, or with sudo" >&2; exit 1; }
 
 .PHONY: lab-down
 lab-down: $(LAB) ## Removes the clusters, and checks that nothing of them is left on the machine.

@@ -19,6 +19,9 @@ const (
 	// already, until it signs: API servers see a changed bundle a little later.
 	TrustDelay = time.Minute
 
+	// trustRecheck is how often we look whether all clients have the bundle.
+	trustRecheck = 15 * time.Second
+
 	// bundleCertificatesMax limits the bundle; the oldest are left out.
 	bundleCertificatesMax = 8
 )
@@ -75,10 +78,9 @@ func Decide(now time.Time, observed Observed, wanted []Serving) Plan {
 		plan.Due = earlier(plan.Due, renewTime(have.Certificate))
 	}
 	if plan.IssueBy == nil && len(plan.Issue) > 0 {
-		// No signer is known to all clients yet. Those certificates that exist
-		// are still good, or there is nothing to lose by a short wait.
+		// No signer is known to all clients yet.
 		plan.Issue = nil
-		plan.Due = now.Add(TrustDelay / 4)
+		plan.Due = now.Add(trustRecheck)
 	}
 	return plan
 }
@@ -86,27 +88,29 @@ func Decide(now time.Time, observed Observed, wanted []Serving) Plan {
 // issuer returns the newest signer that every client trusts, or nil.
 func issuer(now time.Time, observed Observed) *Pair {
 	for _, signer := range []*Pair{observed.Signer, observed.Previous} {
-		if usable(signer, now) && trusted(now, signer, observed) {
+		if usable(signer, now) && trusted(now, signer, observed.Trusted) {
 			return signer
 		}
+	}
+	if !anyServes(now, observed) {
+		return observed.Signer // waiting would protect nobody
 	}
 	return nil
 }
 
 // trusted tells whether all clients know the signer, and have for a while. With
 // no client there is nobody to wait for.
-func trusted(now time.Time, signer *Pair, observed Observed) bool {
-	for _, bundle := range observed.Trusted {
+func trusted(now time.Time, signer *Pair, bundles [][]byte) bool {
+	for _, bundle := range bundles {
 		if !contains(ParseBundle(bundle), signer.Certificate) {
 			return false
 		}
 	}
 	made := signer.Certificate.NotBefore.Add(backdate)
-	return len(observed.Trusted) == 0 || !now.Before(made.Add(TrustDelay)) || !anyServes(now, observed)
+	return len(bundles) == 0 || !now.Before(made.Add(TrustDelay))
 }
 
-// anyServes tells whether a server may hold a certificate that clients accept;
-// if none does, waiting protects nobody.
+// anyServes tells whether a server may hold a certificate that clients accept.
 func anyServes(now time.Time, observed Observed) bool {
 	for _, pair := range observed.Serving {
 		if pair != nil && now.Before(pair.Certificate.NotAfter) {
@@ -117,7 +121,8 @@ func anyServes(now time.Time, observed Observed) bool {
 }
 
 // mergeBundle returns the signers to trust, newest first: those that we have
-// and those of the published bundle that may have signed something still valid.
+// and those that anyone trusts already, for they may have signed something that
+// is still in use.
 func mergeBundle(now time.Time, observed Observed) []*x509.Certificate {
 	var list []*x509.Certificate
 	add := func(cert *x509.Certificate) {
@@ -130,8 +135,10 @@ func mergeBundle(now time.Time, observed Observed) []*x509.Certificate {
 			add(pair.Certificate)
 		}
 	}
-	for _, cert := range ParseBundle(observed.Bundle) {
-		add(cert)
+	for _, bundle := range append([][]byte{observed.Bundle}, observed.Trusted...) {
+		for _, cert := range ParseBundle(bundle) {
+			add(cert)
+		}
 	}
 	slices.SortStableFunc(list, func(a, b *x509.Certificate) int { return b.NotBefore.Compare(a.NotBefore) })
 	return list[:min(len(list), bundleCertificatesMax)]

@@ -18,7 +18,7 @@ import (
 // How long the Registry waits before it tries to engage a part again. The
 // time doubles from the first to the last.
 const (
-	RetryAfterMin = 500 * time.Millisecond
+	RetryAfterMin = 20 * time.Millisecond
 	RetryAfterMax = time.Minute
 )
 

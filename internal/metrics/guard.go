@@ -57,6 +57,9 @@ type Guard struct {
 	inFlight     chan struct{}
 }
 
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
 // NewGuard returns a guard that asks the API server of the config. The
 // component needs the right to create TokenReviews and SubjectAccessReviews.
 func NewGuard(config *rest.Config, httpClient *http.Client) (*Guard, error) {

@@ -35,6 +35,7 @@ func TestHubAndSpoke(t *testing.T) {
 		{"deploy the hub", s.deployHub},
 		{"deploy the spoke in Default mode", s.deploySpoke("Default")},
 		{"the Klusterlet says what it waits for", s.waitsForApproval},
+		{"mistakes are told, and mending them mends the state", s.badInput},
 		{"approve and accept by kubectl", s.approveAndAccept},
 		{"every condition of the operators is good", s.operatorsAreGood},
 		{"deliver a workload", s.deliver},
@@ -102,8 +103,8 @@ func (s *story) deploySpoke(mode string) func(*testing.T) {
 }
 
 func (s *story) waitsForApproval(t *testing.T) {
-	s.member.waitCondition(t, "HubHandshake", "False WaitingForCSRApproval", "klusterlet/klusterlet")
-	message := s.member.condition(t, "HubHandshake", "klusterlet/klusterlet")
+	s.member.waitCondition(t, "Joined", "False WaitingForCSRApproval", "klusterlet/klusterlet")
+	message := s.member.condition(t, "Joined", "klusterlet/klusterlet")
 	if !strings.Contains(message, "kubectl certificate approve") {
 		t.Errorf("the condition does not say how to get on: %s", message)
 	}
@@ -157,7 +158,7 @@ func (s *story) operatorsAreGood(t *testing.T) {
 		"Applied": "True KlusterletApplied", "Available": "True KlusterletAvailable",
 		"RegistrationDesiredDegraded": "False DeploymentsFunctional", "WorkDesiredDegraded": "False DeploymentsFunctional",
 		"HubConnectionDegraded": "False HubConnectionFunctional", "ValidFeatureGates": "True FeatureGatesAllValid",
-		"HubHandshake": "True Joined",
+		"Joined": "True Joined",
 	} {
 		s.member.waitCondition(t, condition, want, "klusterlet/klusterlet")
 	}

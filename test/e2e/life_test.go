@@ -70,7 +70,7 @@ func (s *story) denyAndAccept(t *testing.T) {
 	s.accept(t, false)
 	s.hub.waitCondition(t, "HubAcceptedManagedCluster", "False HubClusterAdminDenied", "managedcluster/"+s.clusterName)
 	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "while denied"))
-	s.member.waitCondition(t, "HubHandshake", "False", "klusterlet/klusterlet")
+	s.member.waitCondition(t, "Joined", "False", "klusterlet/klusterlet")
 	if text := s.member.jsonpath(t, "{.data.text}", "-n", "hello", "configmap/greeting"); text != "renewed" {
 		t.Errorf("a denied cluster got the work: the text is %q", text)
 	}

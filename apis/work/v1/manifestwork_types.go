@@ -452,7 +452,8 @@ type ManifestCondition struct {
 // out, such as the resource of a kind that the member does not know, is empty.
 type ManifestResourceMeta struct {
 	// ordinal is the position of the object in spec.workload.manifests, from 0.
-	// +optional
+	// +required
+	// +kubebuilder:validation:Required
 	Ordinal int32 `json:"ordinal"`
 
 	// group is the API group of the object; empty is the core group.

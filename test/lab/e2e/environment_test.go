@@ -8,6 +8,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,9 @@ const bin = "../bin"
 
 // patience is how long something may take to come true.
 const patience = 60 * time.Second
+
+// interval is the time between two tries.
+const interval = 500 * time.Millisecond
 
 // environment is the lab under test.
 type environment struct {
@@ -53,11 +57,15 @@ func (e *environment) with(t *testing.T) *environment {
 
 func (e *environment) lab(args ...string) string {
 	e.Helper()
-	output, err := run(exec.Command(filepath.Join(bin, "lab"), append([]string{"--dir", e.dir}, args...)...))
+	output, err := e.tryLab(args...)
 	if err != nil {
 		e.Fatal(err)
 	}
 	return output
+}
+
+func (e *environment) tryLab(args ...string) (string, error) {
+	return run(exec.Command(filepath.Join(bin, "lab"), append([]string{"--dir", e.dir}, args...)...))
 }
 
 func (e *environment) writeKubeconfig() {
@@ -120,16 +128,19 @@ func (e *environment) server(cluster string) string {
 // eventually tries something until it succeeds.
 func (e *environment) eventually(try func() error) {
 	e.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.After(patience)
+	again := time.NewTicker(interval)
+	defer again.Stop()
 	for {
 		err := try()
 		if err == nil {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-again.C:
+		case <-deadline:
 			e.Fatal(err)
 		}
-		time.Sleep(500 * time.Millisecond)
 	}
 }
 
@@ -153,7 +164,7 @@ func (e *environment) processes() string {
 // processes' own memory.
 func (e *environment) leftovers() string {
 	e.Helper()
-	l, err := lab.Open(e.dir)
+	l, err := lab.Open(e.dir, lab.NewProgress(io.Discard))
 	if err != nil {
 		e.Fatal(err)
 	}

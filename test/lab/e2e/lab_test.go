@@ -50,9 +50,11 @@ func TestLab(t *testing.T) {
 		{"the API server is extended through services", testExtension},
 		{"certificates are signed", testSigning},
 		{"bootstrap tokens authenticate", testBootstrapToken},
+		{"users may do what they have roles for", testAuthorization},
 		{"pods reach the API servers of other clusters", testAcrossClusters},
 		{"a partition cuts clusters off and heals", testPartition},
 		{"a stopped cluster is gone and comes back", testStop},
+		{"a stopped component is gone, alone, and comes back", testStopComponent},
 		{"up completes what was interrupted", testInterrupted},
 	} {
 		ok := t.Run(step.name, func(t *testing.T) { step.run(e.with(t)) })
@@ -65,7 +67,9 @@ func TestLab(t *testing.T) {
 	if e.leftovers() == "" {
 		t.Error("the search for leftovers does not even find a lab that runs")
 	}
+	testLeftoversOfRunningLab(e)
 	e.lab("down")
+	e.lab("leftovers")
 	for _, socket := range sockets {
 		if _, err := os.Stat(socket); !os.IsNotExist(err) {
 			t.Errorf("socket %s is left (%v)", socket, err)
@@ -153,11 +157,14 @@ func testStreams(e *environment) {
 
 func testImages(e *environment) {
 	archive := filepath.Join(e.TempDir(), "copy.tar")
-	e.lab("image", "--binary", filepath.Join(bin, "hello"), "--ref", "github.com/capstan-io/capstan/test/lab/copy:1", "-o", archive,
-		"--file", "lab_test.go:/etc/extra")
+	e.lab("image", "--binary", filepath.Join(bin, "hello"), "--ref", "lab/copy:1", "-o", archive,
+		"--file", "lab_test.go:/etc/extra", "--link", "copy", "--link", "/usr/bin/copy", "--no-entrypoint")
 	e.lab("load-image", archive, "--cluster", alpha)
-	e.kubectl(alpha, "run", "copy", "--image=lab/copy:1", "--image-pull-policy=Never", "--restart=Never")
-	e.kubectl(alpha, "wait", "pod/copy", "--for=condition=Ready", "--timeout=60s")
+	for _, program := range []string{"hello", "copy", "usr/bin/copy"} {
+		name := strings.ReplaceAll(program, "/", "-")
+		e.kubectl(alpha, "run", name, "--image=lab/copy:1", "--image-pull-policy=Never", "--restart=Never", "--", "/"+program, "serve")
+		e.kubectl(alpha, "wait", "pod/"+name, "--for=condition=Ready", "--timeout=60s")
+	}
 }
 
 func testExtension(e *environment) {
@@ -243,13 +250,52 @@ func testStop(e *environment) {
 	e.eventually(func() error { return e.get(alpha, "-cacert", "/peer/ca.crt", e.server(beta)+"/version") })
 }
 
+func testStopComponent(e *environment) {
+	before := e.processes()
+	e.lab("stop", alpha, "--component", "kube-apiserver")
+	if _, err := e.tryKubectl(alpha, "get", "namespaces", "--request-timeout=2s"); err == nil {
+		e.Error("the stopped API server still answers")
+	}
+	for line := range strings.Lines(before) {
+		isStopped := strings.Contains(line, "kube-apiserver") && strings.Contains(line, e.dir+"/clusters/"+alpha+"/")
+		if found := strings.Contains(e.processes(), line); found == isStopped {
+			e.Errorf("is stopped: %t, but runs: %t: %s", isStopped, found, line)
+		}
+	}
+	if status := e.lab("status"); !strings.Contains(status, "not running: kube-apiserver") {
+		e.Errorf("status: %s", status)
+	}
+	if output, err := e.tryLab("stop", gamma, "--component", "etcd"); err == nil {
+		e.Errorf("the etcd of all clusters without nodes is stopped: %s", output)
+	}
+
+	e.lab("start", alpha)
+	e.kubectl(alpha, "get", "namespaces")
+	e.eventually(func() error { return e.get(alpha, "http://hello") })
+}
+
+// testLeftoversOfRunningLab checks that what down has to remove is found.
+func testLeftoversOfRunningLab(e *environment) {
+	_, err := e.tryLab("leftovers")
+	if err == nil {
+		e.Fatal("a lab that runs has left nothing on the machine")
+	}
+	for _, kind := range []string{
+		"process", "control group", "mount", "network namespace", "network interface", "iptables rule", "file",
+	} {
+		if !strings.Contains(err.Error(), kind+" ") {
+			e.Errorf("no %s is found in %v", kind, err)
+		}
+	}
+}
+
 func testInterrupted(e *environment) {
 	for _, after := range []time.Duration{100 * time.Millisecond, time.Second, 4 * time.Second} {
 		cmd := exec.Command(filepath.Join(bin, "lab"), "--dir", e.dir, "up", "--name", "delta")
 		if err := cmd.Start(); err != nil {
 			e.Fatal(err)
 		}
-		time.Sleep(after)
+		<-time.After(after)
 		_ = cmd.Process.Signal(syscall.SIGKILL)
 		_ = cmd.Wait()
 	}

@@ -5,6 +5,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -13,10 +15,22 @@ import (
 )
 
 func newKubeconfigCommand(open opener) *cobra.Command {
-	return &cobra.Command{
+	var path bool
+	cmd := &cobra.Command{
 		Use:   "kubeconfig [NAME...]",
 		Short: "Print a kubeconfig with a context for each cluster",
 		RunE: open.do(func(_ context.Context, l *lab.Lab, names []string) error {
+			if path && len(names) > 0 {
+				return errors.New("there is a file for all clusters only: give --path or names")
+			}
+			if path {
+				file, err := l.KubeconfigFile()
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Println(file)
+				return err
+			}
 			content, err := l.Kubeconfig(names...)
 			if err != nil {
 				return err
@@ -25,6 +39,8 @@ func newKubeconfigCommand(open opener) *cobra.Command {
 			return err
 		}),
 	}
+	cmd.Flags().BoolVar(&path, "path", false, "print the path of the file with the kubeconfig of all clusters")
+	return cmd
 }
 
 func newExecCommand(open opener) *cobra.Command {

@@ -18,7 +18,7 @@ import (
 
 func newUpCommand(open opener) *cobra.Command {
 	var names []string
-	var nodeless bool
+	var nodeless, install bool
 	var file string
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -26,7 +26,7 @@ func newUpCommand(open opener) *cobra.Command {
 		Long: `Make and start clusters, beside those there are already.
 
 Without --name and --config it starts the clusters there are; if there are
-none, it makes hub, member1 and member2.`,
+none, it makes hub and member1. What runs already is left alone.`,
 		Args: cobra.NoArgs,
 		RunE: open.do(func(ctx context.Context, l *lab.Lab, _ []string) error {
 			var config lab.Config
@@ -44,6 +44,11 @@ none, it makes hub, member1 and member2.`,
 			for _, name := range names {
 				config.Clusters = append(config.Clusters, lab.Cluster{Name: name, Nodeless: nodeless})
 			}
+			if install {
+				if err := lab.InstallPrerequisites(ctx, l.HasNodes(config), os.Stderr); err != nil {
+					return err
+				}
+			}
 			return l.Up(ctx, config)
 		}),
 	}
@@ -51,6 +56,7 @@ none, it makes hub, member1 and member2.`,
 	flags.StringSliceVar(&names, "name", nil, "name of a cluster; can be given more than once")
 	flags.BoolVar(&nodeless, "nodeless", false, "make the clusters without nodes: they keep objects but run no pods")
 	flags.StringVar(&file, "config", "", "YAML file with the clusters to make")
+	addInstallFlag(flags, &install)
 	cmd.MarkFlagsMutuallyExclusive("name", "config")
 	cmd.MarkFlagsMutuallyExclusive("nodeless", "config")
 	return cmd
@@ -67,10 +73,36 @@ func newDownCommand(open opener) *cobra.Command {
 	}
 }
 
+func newLeftoversCommand(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use:   "leftovers",
+		Short: "List what the machine has of the lab, and fail if that is anything",
+		Long: `List what the machine has of the lab: processes, control groups, mounts,
+network namespaces, network interfaces, firewall rules and files.
+
+It fails if there is anything: after "lab down" there must be nothing.`,
+		Args: cobra.NoArgs,
+		RunE: open.do(func(_ context.Context, l *lab.Lab, _ []string) error {
+			left, err := l.Leftovers()
+			for _, what := range left {
+				fmt.Println(what)
+			}
+			if err != nil {
+				return err
+			}
+			if len(left) > 0 {
+				return fmt.Errorf("the machine has %d things of the lab %s: lab down removes them", len(left), l.Dir())
+			}
+			fmt.Printf("the machine has nothing of the lab %s\n", l.Dir())
+			return nil
+		}),
+	}
+}
+
 func newStartCommand(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:   "start NAME...",
-		Short: "Start clusters that were stopped",
+		Short: "Start clusters, or daemons of clusters, that were stopped",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: open.do(func(ctx context.Context, l *lab.Lab, names []string) error {
 			return l.Start(ctx, names...)
@@ -79,14 +111,28 @@ func newStartCommand(open opener) *cobra.Command {
 }
 
 func newStopCommand(open opener) *cobra.Command {
-	return &cobra.Command{
+	var components []string
+	cmd := &cobra.Command{
 		Use:   "stop NAME...",
 		Short: "Stop clusters as a power cut would, keeping what they stored",
-		Args:  cobra.MinimumNArgs(1),
+		Long: `Stop clusters as a power cut would, keeping what they stored.
+
+With --component, only that daemon of the one cluster is killed, and the rest
+of the cluster goes on without it. "lab start NAME" starts it again.`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: open.do(func(ctx context.Context, l *lab.Lab, names []string) error {
-			return l.Stop(ctx, names...)
+			switch {
+			case len(components) == 0:
+				return l.Stop(ctx, names...)
+			case len(names) > 1:
+				return errors.New("--component needs one cluster")
+			default:
+				return l.StopComponents(ctx, names[0], components...)
+			}
 		}),
 	}
+	cmd.Flags().StringSliceVar(&components, "component", nil, "daemon to stop, such as kube-apiserver; can be given more than once")
+	return cmd
 }
 
 func newPartitionCommand(open opener) *cobra.Command {

@@ -3,6 +3,7 @@
 
 // Command lab runs Kubernetes clusters with real nodes on this machine, as
 // plain processes: without a container engine, a virtual machine or a registry.
+// The tests and the demo of Capstan run on them.
 package main
 
 import (
@@ -35,12 +36,15 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentFlags().StringVar(&dir, "dir", lab.DefaultDir(), "directory that the lab keeps everything in")
-	var open opener = func() (*lab.Lab, error) { return lab.Open(dir) }
-	var openBroken opener = func() (*lab.Lab, error) { return lab.New(dir) }
+	root.PersistentFlags().StringVar(&dir, "dir", lab.DefaultDir(), "directory that the lab keeps everything in; its default is $"+lab.DirVariable)
+	progress := lab.NewProgress(os.Stderr)
+	var open opener = func() (*lab.Lab, error) { return lab.Open(dir, progress) }
+	var openBroken opener = func() (*lab.Lab, error) { return lab.New(dir, progress) }
 	root.AddCommand(
+		newPrerequisitesCommand(),
 		newUpCommand(open),
 		newDownCommand(openBroken),
+		newLeftoversCommand(openBroken),
 		newStatusCommand(open),
 		newStartCommand(open),
 		newStopCommand(open),

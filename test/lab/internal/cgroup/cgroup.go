@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -121,6 +122,24 @@ func (g *Group) Remove() error {
 		return fmt.Errorf("remove control group %s: %w", g.path, err)
 	}
 	return nil
+}
+
+// mountPoint is where the hierarchies of control groups are: the only one, or
+// each in a directory of its own.
+const mountPoint = "/sys/fs/cgroup"
+
+// Find lists the directories of the group with an absolute path, in any
+// hierarchy.
+func Find(path string) ([]string, error) {
+	var dirs []string
+	for _, pattern := range []string{filepath.Join(mountPoint, path), filepath.Join(mountPoint, "*", path)} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("find control group %s: %w", path, err)
+		}
+		dirs = append(dirs, found...)
+	}
+	return dirs, nil
 }
 
 func (g *Group) exists() bool {

@@ -9,10 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/vishvananda/netns"
@@ -159,27 +156,4 @@ func enter(namespace string) error {
 		return fmt.Errorf("enter network namespace %s: %w", namespace, err)
 	}
 	return nil
-}
-
-// IsRunning tells whether a daemon runs: whether a process of its name is in its
-// control group.
-func IsRunning(spec Spec) (bool, error) {
-	g, err := cgroup.New(spec.Group)
-	if err != nil {
-		return false, err
-	}
-	pids, err := g.Processes()
-	if err != nil {
-		return false, err
-	}
-	for _, pid := range pids {
-		cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-		if err != nil {
-			continue // The process has ended since it was listed.
-		}
-		if name, _, _ := strings.Cut(string(cmdline), "\x00"); name == spec.Name {
-			return true, nil
-		}
-	}
-	return false, nil
 }

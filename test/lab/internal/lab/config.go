@@ -27,7 +27,7 @@ type Cluster struct {
 
 // DefaultConfig is what a lab is made of if nothing else is asked for.
 func DefaultConfig() Config {
-	return Config{Clusters: []Cluster{{Name: "hub"}, {Name: "member1"}, {Name: "member2"}}}
+	return Config{Clusters: []Cluster{{Name: "hub"}, {Name: "member1"}}}
 }
 
 // ReadConfig reads a configuration from a YAML file.

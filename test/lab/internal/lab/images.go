@@ -28,6 +28,7 @@ func (l *Lab) LoadImage(ctx context.Context, archive string, names ...string) er
 		if err := c.loadImage(ctx, archive); err != nil {
 			return err
 		}
+		l.progress.Step("%s: %s loaded", c.Name, filepath.Base(archive))
 	}
 	return nil
 }

@@ -75,6 +75,15 @@ func merge(to, from *clientcmdapi.Config) {
 	}
 }
 
+// KubeconfigFile returns the path of the kubeconfig for all clusters.
+func (l *Lab) KubeconfigFile() (string, error) {
+	path := filepath.Join(l.dir, "kubeconfig")
+	if !exists(path) {
+		return "", fmt.Errorf("the lab %s has no clusters: make some with lab up", l.dir)
+	}
+	return path, nil
+}
+
 // writeKubeconfig writes the kubeconfig for all clusters to a file.
 func (l *Lab) writeKubeconfig() error {
 	content, err := l.Kubeconfig()
@@ -85,6 +94,6 @@ func (l *Lab) writeKubeconfig() error {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	progress("kubeconfig: %s", path)
+	l.progress.Step("lab %s: kubeconfig %s", l.dir, path)
 	return nil
 }

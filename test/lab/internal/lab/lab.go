@@ -14,10 +14,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"log"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -36,8 +36,9 @@ const programName = "kube"
 type Lab struct {
 	dir string
 	// bin is the directory with the executables and images that clusters run.
-	bin   string
-	state state
+	bin      string
+	state    state
+	progress *Progress
 }
 
 // DirVariable is the environment variable with the state directory to use if
@@ -49,9 +50,10 @@ func DefaultDir() string {
 	return cmp.Or(os.Getenv(DirVariable), "/var/lib/capstan-lab")
 }
 
-// Open returns the lab with a state directory, which need not exist.
-func Open(dir string) (*Lab, error) {
-	l, err := New(dir)
+// Open returns the lab with a state directory, which need not exist. What it
+// does, it tells by progress.
+func Open(dir string, progress *Progress) (*Lab, error) {
+	l, err := New(dir, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func Open(dir string) (*Lab, error) {
 
 // New returns the lab with a state directory without reading its state, which
 // is enough to take it down.
-func New(dir string) (*Lab, error) {
+func New(dir string, progress *Progress) (*Lab, error) {
 	if os.Geteuid() != 0 {
 		return nil, errNotRoot
 	}
@@ -79,7 +81,7 @@ func New(dir string) (*Lab, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find own executable: %w", err)
 	}
-	return &Lab{dir: dir, bin: filepath.Dir(self)}, nil
+	return &Lab{dir: dir, bin: filepath.Dir(self), progress: progress}, nil
 }
 
 // change calls a function that changes the lab, with its latest state, while no
@@ -118,6 +120,9 @@ func lock(path string) (unlock func(), err error) {
 	}
 	return func() { file.Close() }, nil
 }
+
+// Dir is the lab's state directory.
+func (l *Lab) Dir() string { return l.dir }
 
 // ID is what the lab's parts outside of its directory are called, or begin
 // with.
@@ -158,7 +163,8 @@ func (l *Lab) clusters(names ...string) ([]*cluster, error) {
 	for _, name := range names {
 		entry, found := l.state.find(name)
 		if !found {
-			return nil, fmt.Errorf("there is no cluster %q", name)
+			return nil, fmt.Errorf("there is no cluster %q in the lab %s (it has: %s)",
+				name, l.dir, cmp.Or(strings.Join(l.state.names(), ", "), "none"))
 		}
 		clusters = append(clusters, &cluster{entry: entry, lab: l})
 	}
@@ -168,9 +174,4 @@ func (l *Lab) clusters(names ...string) ([]*cluster, error) {
 // program returns the path of the executable with the programs of Kubernetes.
 func (l *Lab) program() string {
 	return filepath.Join(l.bin, programName)
-}
-
-// progress tells the user what has been done.
-func progress(format string, args ...any) {
-	log.Printf(format, args...)
 }

@@ -24,27 +24,27 @@ var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 // public authorities in.
 var authorityFiles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"}
 
-// Need is something of the machine's distribution that a lab needs.
-type Need struct {
-	// Name says what it is: an executable, or a description.
-	Name string
-	// Debian and Fedora are the packages it is in.
-	Debian, Fedora string
-
+// need is something of the machine's distribution that a lab needs.
+type need struct {
+	// name says what it is: an executable, or a description.
+	name string
+	// debian and fedora are the packages it is in.
+	debian, fedora string
+	// find tells whether the machine has it.
 	find func() bool
 }
 
 // executable needs an executable in the search path.
-func executable(name, debian, fedora string) Need {
-	return Need{Name: name, Debian: debian, Fedora: fedora, find: func() bool {
+func executable(name, debian, fedora string) need {
+	return need{name: name, debian: debian, fedora: fedora, find: func() bool {
 		_, err := exec.LookPath(name)
 		return err == nil
 	}}
 }
 
 // needs returns what clusters need, those with nodes or all others.
-func needs(nodes bool) []Need {
-	needs := []Need{
+func needs(nodes bool) []need {
+	needs := []need{
 		executable("ip", "iproute2", "iproute"),
 		executable("iptables", "iptables", "iptables-nft"),
 	}
@@ -56,30 +56,30 @@ func needs(nodes bool) []Need {
 		executable("ctr", "containerd", "containerd"),
 		executable("runc", "runc", "runc"),
 		executable("mount", "mount", "util-linux"),
-		Need{
-			Name:   "CNI plugins",
-			Debian: "containernetworking-plugins",
-			Fedora: "containernetworking-plugins",
+		need{
+			name:   "CNI plugins",
+			debian: "containernetworking-plugins",
+			fedora: "containernetworking-plugins",
 			find:   func() bool { return pluginDir() != "" },
 		},
-		Need{
-			Name:   "certificates of public authorities",
-			Debian: "ca-certificates",
-			Fedora: "ca-certificates",
+		need{
+			name:   "certificates of public authorities",
+			debian: "ca-certificates",
+			fedora: "ca-certificates",
 			find:   func() bool { return slices.ContainsFunc(authorityFiles, exists) },
 		},
 	)
 }
 
-// MissingPrerequisites returns what clusters with or without nodes need that
+// missingPrerequisites returns what clusters with or without nodes need that
 // the machine does not have.
-func MissingPrerequisites(nodes bool) []Need {
-	return slices.DeleteFunc(needs(nodes), func(n Need) bool { return n.find() })
+func missingPrerequisites(nodes bool) []need {
+	return slices.DeleteFunc(needs(nodes), func(n need) bool { return n.find() })
 }
 
-// checkPrerequisites tells what is missing, and where to get it.
-func checkPrerequisites(nodes bool) error {
-	missing := MissingPrerequisites(nodes)
+// CheckPrerequisites tells what is missing, and where to get it.
+func CheckPrerequisites(nodes bool) error {
+	missing := missingPrerequisites(nodes)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -88,25 +88,27 @@ func checkPrerequisites(nodes bool) error {
 		"  Fedora:         dnf install %s\n"+
 		"elsewhere, with the packages of the same programs",
 		strings.Join(names(missing), ", "),
-		strings.Join(packages(missing, Need.debian), " "),
-		strings.Join(packages(missing, Need.fedora), " "))
+		strings.Join(packages(missing, debian), " "),
+		strings.Join(packages(missing, fedora), " "))
 }
 
 // InstallPrerequisites installs the packages that are missing, if the machine
-// has apt-get, whose output it shows. Elsewhere it tells what is missing.
+// has apt-get, whose output goes to output. Elsewhere it tells what is missing.
 func InstallPrerequisites(ctx context.Context, nodes bool, output io.Writer) error {
-	missing := MissingPrerequisites(nodes)
+	missing := missingPrerequisites(nodes)
 	if len(missing) == 0 {
 		return nil
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return checkPrerequisites(nodes)
+		return CheckPrerequisites(nodes)
 	}
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("only root can install packages: %w", checkPrerequisites(nodes))
+		return fmt.Errorf("only root can install packages: %w", CheckPrerequisites(nodes))
 	}
-	for _, arguments := range aptCommands(packages(missing, Need.debian)) {
-		progress("apt-get %s", strings.Join(arguments, " "))
+	for _, arguments := range aptCommands(packages(missing, debian)) {
+		if _, err := fmt.Fprintln(output, "apt-get", strings.Join(arguments, " ")); err != nil {
+			return err
+		}
 		cmd := exec.CommandContext(ctx, "apt-get", arguments...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		cmd.Stdout = output
@@ -115,7 +117,7 @@ func InstallPrerequisites(ctx context.Context, nodes bool, output io.Writer) err
 			return fmt.Errorf("apt-get %s: %w", strings.Join(arguments, " "), err)
 		}
 	}
-	return checkPrerequisites(nodes)
+	return CheckPrerequisites(nodes)
 }
 
 // aptCommands returns the arguments of the calls of apt-get that install
@@ -127,20 +129,20 @@ func aptCommands(packages []string) [][]string {
 	return [][]string{{wait, "update"}, append(install, packages...)}
 }
 
-func (n Need) debian() string { return n.Debian }
+func debian(n need) string { return n.debian }
 
-func (n Need) fedora() string { return n.Fedora }
+func fedora(n need) string { return n.fedora }
 
-func names(needs []Need) []string {
+func names(needs []need) []string {
 	names := make([]string, len(needs))
 	for i, n := range needs {
-		names[i] = n.Name
+		names[i] = n.name
 	}
 	return names
 }
 
 // packages returns the packages that needs are in, in one distribution.
-func packages(needs []Need, in func(Need) string) []string {
+func packages(needs []need, in func(need) string) []string {
 	packages := make([]string, len(needs))
 	for i, n := range needs {
 		packages[i] = in(n)

@@ -12,7 +12,7 @@ import (
 
 func TestWhatIsMissingIsNamedWithItsPackages(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	err := checkPrerequisites(true)
+	err := CheckPrerequisites(true)
 	if err == nil {
 		t.Fatal("nothing is missing")
 	}
@@ -30,7 +30,7 @@ func TestWhatIsMissingIsNamedWithItsPackages(t *testing.T) {
 
 func TestClustersWithoutNodesNeedLess(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if err := checkPrerequisites(false); err == nil || strings.Contains(err.Error(), "containerd") {
+	if err := CheckPrerequisites(false); err == nil || strings.Contains(err.Error(), "containerd") {
 		t.Errorf("got %v, want an error without containerd", err)
 	}
 }

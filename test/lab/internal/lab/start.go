@@ -79,7 +79,6 @@ func (c *cluster) prepare() error {
 // start starts the daemons that do not run, and waits until the cluster is fit
 // for use.
 func (c *cluster) start(ctx context.Context) error {
-	began := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	client, err := c.client()
@@ -92,6 +91,7 @@ func (c *cluster) start(ctx context.Context) error {
 	if err := await(ctx, "the API server", apiServerReady(client)); err != nil {
 		return err
 	}
+	c.lab.progress.Step("%s: API server ready", c.Name)
 	if err := startDaemons(cancel, c.controllerManager()); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c *cluster) start(ctx context.Context) error {
 	if err := await(ctx, "the controllers", defaultAccountExists(client)); err != nil {
 		return err
 	}
-	progress("%s: up at %s after %s", c.Name, c.url(), time.Since(began).Round(100*time.Millisecond))
+	c.lab.progress.Step("%s: up at %s", c.Name, c.url())
 	return nil
 }
 
@@ -124,6 +124,7 @@ func (c *cluster) startNode(ctx context.Context, ended context.CancelCauseFunc, 
 	if err := c.applyAddons(ctx); err != nil {
 		return err
 	}
+	c.lab.progress.Step("%s: containerd ready", c.Name)
 
 	address := c.address().Addr().String()
 	running, err := daemon.IsRunning(c.kubelet())

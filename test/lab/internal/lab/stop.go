@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/capstan-io/capstan/test/lab/internal/cgroup"
+	"github.com/capstan-io/capstan/test/lab/internal/daemon"
 )
 
 // killTimeout limits how long the end of the killed processes may take.
@@ -31,7 +32,7 @@ func (l *Lab) Stop(ctx context.Context, names ...string) error {
 			if err := c.stop(ctx); err != nil {
 				return fmt.Errorf("stop cluster %s: %w", c.Name, err)
 			}
-			progress("%s: stopped", c.Name)
+			l.progress.Step("%s: stopped", c.Name)
 		}
 		return nil
 	})
@@ -45,7 +46,50 @@ func (c *cluster) stop(ctx context.Context) error {
 	if err := kill(ctx, c.group()); err != nil {
 		return err
 	}
-	return removeShimSockets(c.path())
+	sockets, err := shimSockets(c.path())
+	if err != nil {
+		return err
+	}
+	for _, socket := range sockets {
+		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove socket of shim: %w", err)
+		}
+	}
+	return nil
+}
+
+// StopComponents kills single daemons of a cluster; the rest of it goes on. Up
+// and Start start them again.
+func (l *Lab) StopComponents(ctx context.Context, name string, components ...string) error {
+	return l.change(func() error {
+		clusters, err := l.clusters(name)
+		if err != nil {
+			return err
+		}
+		for _, component := range components {
+			if err := clusters[0].stopComponent(ctx, component); err != nil {
+				return fmt.Errorf("stop %s of cluster %s: %w", component, name, err)
+			}
+			l.progress.Step("%s: %s stopped", name, component)
+		}
+		return nil
+	})
+}
+
+func (c *cluster) stopComponent(ctx context.Context, component string) error {
+	var own []string
+	for _, spec := range c.daemons() {
+		if spec.Group != c.daemonGroup() {
+			continue // Other clusters need it too.
+		}
+		if spec.Name == component {
+			ctx, cancel := context.WithTimeout(ctx, killTimeout)
+			defer cancel()
+			return daemon.Kill(ctx, spec)
+		}
+		own = append(own, spec.Name)
+	}
+	return fmt.Errorf("the cluster has no such component of its own (it has: %s)", strings.Join(own, ", "))
 }
 
 // kill kills what is in a control group.
@@ -59,22 +103,27 @@ func kill(ctx context.Context, path string) error {
 	return group.Kill(ctx)
 }
 
-// removeShimSockets removes the sockets of the shims between containerd and
-// the containers of a cluster, which are not in the cluster's directory.
-func removeShimSockets(dir string) error {
+// shimSockets lists the sockets of the shims between containerd and the
+// containers of a cluster, which are not in the cluster's directory. The
+// directory may be a pattern.
+func shimSockets(dir string) ([]string, error) {
 	addresses, err := filepath.Glob(filepath.Join(dir, "containerd/state/io.containerd.runtime.v2.task/*/*/address"))
 	if err != nil {
-		return fmt.Errorf("list shims: %w", err)
+		return nil, fmt.Errorf("list shims: %w", err)
 	}
+	var sockets []string
 	for _, file := range addresses {
 		address, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // The container has ended since it was listed.
+		}
 		if err != nil {
-			return fmt.Errorf("read address of shim: %w", err)
+			return nil, fmt.Errorf("read address of shim: %w", err)
 		}
 		socket := strings.TrimPrefix(strings.TrimSpace(string(address)), "unix://")
-		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove socket of shim: %w", err)
+		if exists(socket) {
+			sockets = append(sockets, socket)
 		}
 	}
-	return nil
+	return sockets, nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // pauseImage is the image that holds the namespaces of a pod open.
-const pauseImage = "github.com/capstan-io/capstan/test/lab/pause:1"
+const pauseImage = "lab/pause:1"
 
 //go:embed templates
 var templateFiles embed.FS

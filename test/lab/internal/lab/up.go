@@ -6,6 +6,7 @@ package lab
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	"github.com/capstan-io/capstan/test/lab/internal/network"
 )
@@ -47,7 +48,7 @@ func (l *Lab) Start(ctx context.Context, names ...string) error {
 
 // bringUp makes what clusters need of the machine, and starts them.
 func (l *Lab) bringUp(ctx context.Context, clusters []*cluster) error {
-	if err := checkPrerequisites(l.state.hasNodes()); err != nil {
+	if err := CheckPrerequisites(l.state.hasNodes()); err != nil {
 		return err
 	}
 	if err := raiseKernelLimits(); err != nil {
@@ -75,10 +76,21 @@ func (l *Lab) ensureNetwork() error {
 	if err := l.save(); err != nil {
 		return err
 	}
-	return l.bridge().Ensure()
+	if err := l.bridge().Ensure(); err != nil {
+		return err
+	}
+	l.progress.Step("lab %s: network %s at the bridge %s", l.dir, l.state.Subnet, l.bridge().Name)
+	return nil
 }
 
 // IsEmpty tells whether the lab has no clusters.
 func (l *Lab) IsEmpty() bool {
 	return len(l.state.Clusters) == 0
+}
+
+// HasNodes tells whether the lab has, with the clusters of a configuration,
+// any with a node.
+func (l *Lab) HasNodes(config Config) bool {
+	withNode := func(c Cluster) bool { return !c.Nodeless }
+	return l.state.hasNodes() || slices.ContainsFunc(config.Clusters, withNode)
 }

@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -19,6 +20,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // namespaceDir is where ip keeps the named network namespaces.
@@ -164,19 +167,39 @@ func parseDropped(rules string) []netip.Addr {
 // RemoveNamespaces removes the namespaces whose names begin with a prefix,
 // with all that is in them.
 func RemoveNamespaces(prefix string) error {
-	paths, err := filepath.Glob(filepath.Join(namespaceDir, prefix+"*"))
+	names, err := FindNamespaces(prefix)
 	if err != nil {
-		return fmt.Errorf("list network namespaces: %w", err)
+		return err
 	}
 	var errs []error
-	for _, path := range paths {
-		name := filepath.Base(path)
+	for _, name := range names {
 		// The cable goes first, for a namespace ends only some time after its
 		// name. There is none if making the namespace was interrupted.
 		_ = run("ip", "-n", name, "link", "delete", "eth0")
 		errs = append(errs, run("ip", "netns", "delete", name))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, removeNamespaceDir())...)
+}
+
+// removeNamespaceDir removes the directory of the named network namespaces, and
+// the mount that ip makes of it, unless somebody has a namespace there.
+func removeNamespaceDir() error {
+	entries, err := os.ReadDir(namespaceDir)
+	if errors.Is(err, fs.ErrNotExist) || len(entries) > 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list network namespaces: %w", err)
+	}
+	// It is no mount point if ip was interrupted, and busy if somebody makes a
+	// namespace at this moment.
+	if err := unix.Unmount(namespaceDir, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("unmount %s: %w", namespaceDir, err)
+	}
+	if err := os.Remove(namespaceDir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("remove directory of network namespaces: %w", err)
+	}
+	return nil
 }
 
 // FreeSubnet returns one of the 256 /24 subnets of a /16 prefix, which overlaps
@@ -208,7 +231,7 @@ func firstFree(within netip.Prefix, first byte, used []netip.Prefix) (netip.Pref
 }
 
 func linkExists(name string) bool {
-	return exists(filepath.Join("/sys/class/net", name))
+	return exists(filepath.Join(linkDir, name))
 }
 
 func exists(path string) bool {

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 )
 
 // Verdict is what shall happen to a request.
@@ -49,7 +51,7 @@ const (
 	ReasonClusterMissing = "CertificateRequestWithoutCluster"
 	ReasonClusterJoined  = "CertificateRequestForJoinedCluster"
 	ReasonNotAuthorized  = "CertificateRenewalNotAuthorized"
-	ReasonApproved       = "AutoApprovedByHubCSRApprovingController"
+	ReasonApproved       = clusterv1.CSRReasonAutoApproved
 	ReasonNotAutomatic   = "CertificateRequestNeedsApproval"
 )
 
@@ -140,9 +142,9 @@ func (d Decision) NotAuthorized(user, cluster string) Decision {
 func (d Decision) renewal(request Request, cluster Cluster) Decision {
 	name := request.ClusterLabel
 	switch {
-	case request.Username != User(name, d.Agent):
+	case request.Username != clusterv1.AgentUser(name, d.Agent):
 		return d.because(Refuse, ReasonIdentity, fmt.Sprintf(
-			"user %q asks for a certificate of user %q; an agent may only renew its own", request.Username, User(name, d.Agent)))
+			"user %q asks for a certificate of user %q; an agent may only renew its own", request.Username, clusterv1.AgentUser(name, d.Agent)))
 	case !onlyGroupsOf(name, request.Groups):
 		return d.because(Refuse, ReasonIdentity, fmt.Sprintf(
 			"user %q is not, or not only, in the agent groups of cluster %q", request.Username, name))
@@ -186,9 +188,9 @@ func onlyGroupsOf(cluster string, groups []string) bool {
 	found := false
 	for _, group := range groups {
 		switch {
-		case group == Group(cluster):
+		case group == clusterv1.AgentGroup(cluster):
 			found = true
-		case group == GroupManagedClusters:
+		case group == clusterv1.GroupManagedClusters:
 		case isAgent("", []string{group}):
 			return false
 		}

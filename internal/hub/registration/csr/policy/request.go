@@ -16,6 +16,8 @@ import (
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 )
 
 // RequestBytesMax is the size up to which a request is read at all. An agent's
@@ -59,10 +61,10 @@ func identity(request []byte) (cluster, agent string, err error) {
 	}
 	cluster, agent, ok := agentOf(commonName)
 	if !ok {
-		return "", "", fmt.Errorf("its common name %q is not of the form %s<cluster>:<agent>", commonName, UserPrefix)
+		return "", "", fmt.Errorf("its common name %q is not of the form %s<cluster>:<agent>", commonName, clusterv1.UserPrefix)
 	}
 	slices.Sort(organizations)
-	want := []string{Group(cluster), GroupManagedClusters}
+	want := []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters}
 	slices.Sort(want)
 	if !slices.Equal(organizations, want) {
 		return "", "", fmt.Errorf("its organizations are %q, not exactly %q", organizations, want)

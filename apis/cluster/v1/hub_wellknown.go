@@ -1,0 +1,25 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// Annotations of our own on a ManagedCluster.
+const (
+	// AnnotationJoinRequestedBy has the hub user whose certificate request the hub
+	// approved by itself for this member. Only this user's further first requests
+	// are approved automatically once the member has joined.
+	AnnotationJoinRequestedBy = "cluster.open-cluster-management.io/join-requested-by"
+	// AnnotationDetachDeadline is a duration ("5m", "0s") after the deletion of a
+	// ManagedCluster at which the hub gives up waiting for an agent that does not
+	// answer, and takes the finalizers off what remains in the member's namespace.
+	// What was delivered to the member stays there. Without it the hub waits.
+	AnnotationDetachDeadline = "cluster.open-cluster-management.io/detach-deadline"
+)
+
+// Further reasons of HubAcceptedManagedCluster.
+const (
+	// ManagedClusterReasonNamespaceUnusable (False): the namespace with the name
+	// of the member is not there for it: it belongs to something else, is
+	// reserved, or is being deleted. The message says what to do.
+	ManagedClusterReasonNamespaceUnusable = "NamespaceUnusable"
+)

@@ -1,0 +1,18 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// Reasons of the condition Joined that only the agent can find; see
+// JoinStatusConfigMap.
+const (
+	// JoinReasonTooManyPendingCSRs: so many certificate signing requests for the
+	// cluster's name wait on the hub that the agent creates no more.
+	JoinReasonTooManyPendingCSRs = "TooManyPendingCSRs"
+	// JoinReasonClusterDenied: an administrator of the hub took the acceptance of
+	// the cluster back.
+	JoinReasonClusterDenied = "ClusterDenied"
+	// JoinReasonClusterDeleted: the ManagedCluster was deleted on the hub after
+	// the cluster had joined. The agent does not create it again.
+	JoinReasonClusterDeleted = "ClusterDeleted"
+)

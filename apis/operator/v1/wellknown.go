@@ -1,0 +1,105 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// Finalizers.
+const (
+	// FinalizerClusterManagerCleanup keeps a ClusterManager until the operator has
+	// removed the hub.
+	FinalizerClusterManagerCleanup = "operator.open-cluster-management.io/cluster-manager-cleanup"
+	// FinalizerKlusterletCleanup keeps a Klusterlet until the operator has removed
+	// the agents.
+	FinalizerKlusterletCleanup = "operator.open-cluster-management.io/klusterlet-cleanup"
+	// FinalizerKlusterletHostedCleanup keeps a Klusterlet of mode Hosted until the
+	// operator has removed what it installed on the member.
+	FinalizerKlusterletHostedCleanup = "operator.open-cluster-management.io/klusterlet-hosted-cleanup"
+)
+
+// Labels.
+const (
+	// LabelCreatedByClusterManager is on everything that the operator installs for
+	// a ClusterManager. The value is its name.
+	LabelCreatedByClusterManager = "open-cluster-management.io/created-by-clustermanager"
+	// LabelCreatedByKlusterlet is on everything that the operator installs for a
+	// Klusterlet. The value is its name.
+	LabelCreatedByKlusterlet = "open-cluster-management.io/created-by-klusterlet"
+	// LabelKlusterlet is on the namespace of a Klusterlet's agents. The value is
+	// the name of the Klusterlet.
+	LabelKlusterlet = "operator.open-cluster-management.io/klusterlet"
+	// LabelAggregateToWork set to "true" on a ClusterRole gives its rights to the
+	// work agent.
+	LabelAggregateToWork = "open-cluster-management.io/aggregate-to-work"
+	// LabelAddOnNamespace set to "true" on a namespace lets image pull secrets be
+	// copied into it.
+	LabelAddOnNamespace = "addon.open-cluster-management.io/namespace"
+)
+
+// Annotations.
+const (
+	// AnnotationCRDVersion on a CustomResourceDefinition has the version of the
+	// operator that wrote it, so that an older operator leaves it alone.
+	AnnotationCRDVersion = "operator.open-cluster-management.io/version"
+	// AnnotationManagedResourcesEvictionTimestamp on a Klusterlet of mode Hosted
+	// has the time since which the member, being removed, cannot be reached.
+	AnnotationManagedResourcesEvictionTimestamp = "operator.open-cluster-management.io/managed-resources-eviction-timestamp"
+	// AnnotationWorkloadAllowed set to "management" on a namespace lets OpenShift
+	// run its pods on the CPUs for management.
+	AnnotationWorkloadAllowed = "workload.openshift.io/allowed"
+)
+
+// Namespaces.
+const (
+	// DefaultOperatorNamespace is the namespace that the operators are installed in.
+	DefaultOperatorNamespace = "open-cluster-management"
+	// DefaultHubNamespace is the namespace of the hub's components in mode Default.
+	DefaultHubNamespace = "open-cluster-management-hub"
+	// DefaultAgentNamespace is the namespace of agents whose Klusterlet names none.
+	DefaultAgentNamespace = "open-cluster-management-agent"
+	// DefaultAddOnNamespace is the namespace of add-ons that name none.
+	DefaultAddOnNamespace = "open-cluster-management-agent-addon"
+)
+
+// Secrets and ConfigMaps on the hub.
+const (
+	// SignerSecret has the hub's own certificate authority (keys tls.crt, tls.key).
+	SignerSecret = "signer-secret"
+	// CABundleConfigMap has the certificates to verify the hub's own servers with.
+	CABundleConfigMap = "ca-bundle-configmap"
+	// CABundleKey is the key of CABundleConfigMap.
+	CABundleKey = "ca-bundle.crt"
+	// RegistrationWebhookServingCertSecret has the registration webhook's certificate.
+	RegistrationWebhookServingCertSecret = "registration-webhook-serving-cert"
+	// WorkWebhookServingCertSecret has the work webhook's certificate.
+	WorkWebhookServingCertSecret = "work-webhook-serving-cert"
+	// BootstrapServiceAccount, in the operator's namespace, is the identity whose
+	// tokens bootstrap kubeconfigs have.
+	BootstrapServiceAccount = "agent-registration-bootstrap"
+	// BootstrapClusterRole has the rights that an agent needs to register.
+	BootstrapClusterRole = "open-cluster-management:bootstrap"
+	// ImagePullSecret is copied to where pods are installed, if it exists.
+	ImagePullSecret = "open-cluster-management-image-pull-credentials"
+)
+
+// Secrets of agents, in their namespace, and their keys.
+const (
+	// BootstrapHubKubeConfigSecret has the kubeconfig that an agent registers with.
+	BootstrapHubKubeConfigSecret = "bootstrap-hub-kubeconfig"
+	// HubKubeConfigSecret has the kubeconfig that an agent works with, which it
+	// gets by registering.
+	HubKubeConfigSecret = "hub-kubeconfig-secret"
+	// ExternalManagedKubeConfigSecret has, in mode Hosted, the kubeconfig of the
+	// member.
+	ExternalManagedKubeConfigSecret = "external-managed-kubeconfig"
+
+	// KubeConfigKey is the key of a kubeconfig in these secrets.
+	KubeConfigKey = "kubeconfig"
+	// TLSCertKey is the key of the client certificate in HubKubeConfigSecret.
+	TLSCertKey = "tls.crt"
+	// TLSKeyKey is the key of the private key in HubKubeConfigSecret.
+	TLSKeyKey = "tls.key"
+	// ClusterNameKey is the key of the member's name in HubKubeConfigSecret.
+	ClusterNameKey = "cluster-name"
+	// AgentNameKey is the key of the agent's name in HubKubeConfigSecret.
+	AgentNameKey = "agent-name"
+)

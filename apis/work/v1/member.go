@@ -1,0 +1,19 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+const (
+	// LabelManaged with the value "true" is on every object of a member that an
+	// agent applied, so that the agent can watch these and no others.
+	LabelManaged = "work.open-cluster-management.io/managed"
+
+	// AnnotationResourceTypes on an AppliedManifestWork has the types of its
+	// objects, sorted, as <group>/<version>/<resource> with commas between. A
+	// type is added before the first object of it is applied, so that an agent
+	// that starts again knows where to look.
+	AnnotationResourceTypes = "work.open-cluster-management.io/resource-types"
+
+	// KindAppliedManifestWork is the kind that owns the applied objects.
+	KindAppliedManifestWork = "AppliedManifestWork"
+)

@@ -1,0 +1,48 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/webhook/work"
+)
+
+// newWorkWebhookCommand returns the command that serves the webhooks of works.
+func newWorkWebhookCommand() *cobra.Command {
+	flags := newWebhookFlags("work-webhook", features.HubWork)
+	sizeMax := workv1.ManifestsSizeMax
+	cmd := &cobra.Command{
+		Use:   "work-webhook",
+		Short: "Serves the hub's webhooks for ManifestWorks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.run(cmd.Context(), func(clients kubernetes.Interface, gates features.Set) (map[string]http.Handler, error) {
+				handlers, err := work.Handlers(work.Options{
+					Clients: clients, ManifestsSizeMax: sizeMax, NilExecutor: gates.Enabled(features.NilExecutorValidating),
+				})
+				if err != nil {
+					return nil, fmt.Errorf("setting up the webhooks for works: %w", err)
+				}
+				return handlers, nil
+			})
+		},
+	}
+	flags.add(cmd.Flags())
+	cmd.Flags().IntVar(&sizeMax, "manifest-limit", sizeMax, "bytes that the manifests of one ManifestWork may have together")
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "manifestLimit" { // as OCM's charts spell it
+			name = "manifest-limit"
+		}
+		return pflag.NormalizedName(name)
+	})
+	return cmd
+}

@@ -1,0 +1,15 @@
+##@ Benchmarks
+
+BENCH_MEMBERS ?= 1,10,50
+
+.PHONY: bench-join
+bench-join: build lab-build ## Seconds from agent start to Available, for BENCH_MEMBERS members. Needs root.
+	go run ./test/bench join --members $(BENCH_MEMBERS)
+
+.PHONY: bench-idle
+bench-idle: build lab-build ## Requests, CPU and memory when nothing happens, for BENCH_MEMBERS members. Needs root.
+	go run ./test/bench idle --members $(BENCH_MEMBERS)
+
+.PHONY: bench-accept
+bench-accept: build lab-build ## Seconds to accept 1,000 clusters, beside the same number of plain writes. Needs root.
+	go run ./test/bench accept --clusters 1000

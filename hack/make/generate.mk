@@ -1,0 +1,37 @@
+##@ Generate
+
+# The packages whose +kubebuilder:rbac markers tell what a component needs;
+# RBAC_SHARED is linked by all of them. Those without code are left out below.
+RBAC_SHARED := internal/metrics/...
+RBAC_registration-controller := internal/hub/registration/... $(RBAC_SHARED)
+RBAC_registration-webhook := internal/webhook/cluster/... $(RBAC_SHARED)
+RBAC_work-webhook := internal/webhook/work/... $(RBAC_SHARED)
+RBAC_registration-agent := internal/fleet/... $(if $(wildcard internal/agent/*.go),internal/agent) \
+  $(addsuffix /...,$(shell find internal/agent -mindepth 1 -maxdepth 1 -type d ! -name work | sort)) $(RBAC_SHARED)
+RBAC_work-agent := internal/fleet/... internal/apply/... internal/agent/work/... $(RBAC_SHARED)
+# An operator can grant only what it holds, so it has the rules of what it
+# installs besides its own.
+RBAC_cluster-manager := operators/clustermanager/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook))
+RBAC_klusterlet := operators/klusterlet/... $(sort $(RBAC_registration-agent) $(RBAC_work-agent))
+RBAC_COMPONENTS := cluster-manager klusterlet registration-controller registration-webhook work-webhook registration-agent work-agent
+
+.PHONY: generate
+generate: generate-deepcopy generate-crd generate-rbac ## Writes deep copies, CRDs and roles from the code and its markers.
+
+.PHONY: generate-deepcopy
+generate-deepcopy:
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
+
+.PHONY: generate-crd
+generate-crd:
+	rm -f config/crd/*.yaml
+	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
+
+.PHONY: generate-rbac
+generate-rbac: $(addprefix generate-rbac-,$(RBAC_COMPONENTS))
+
+# A component without markers gets no role; that of an earlier one must not stay.
+.PHONY: $(addprefix generate-rbac-,$(RBAC_COMPONENTS))
+$(addprefix generate-rbac-,$(RBAC_COMPONENTS)): generate-rbac-%:
+	rm -rf config/rbac/$*
+	$(CONTROLLER_GEN) rbac:roleName=$* $(foreach package,$(RBAC_$*),$(if $(wildcard $(package:/...=)),paths=./$(package))) output:rbac:dir=config/rbac/$*

@@ -1,0 +1,113 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import (
+	"fmt"
+	"net/http"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+)
+
+// HubCluster returns the hub as the agent of one member may see it: its own
+// ManagedCluster and its own namespace. Leases are read from the server;
+// anything else is cached when it is first asked for.
+func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
+	scheme, err := HubScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cluster.New(config, func(o *cluster.Options) {
+		o.Scheme = scheme
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return HubMapper(), nil }
+		o.Cache = cache.Options{
+			DefaultNamespaces: map[string]cache.Config{member: {}},
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", member)},
+			},
+		}
+		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}}}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making clients for the hub %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// MemberCluster returns the member. Secrets, ConfigMaps and Namespaces are read
+// from the server; anything else is cached when it is first asked for.
+func MemberCluster(config *rest.Config) (cluster.Cluster, error) {
+	scheme, err := MemberScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cluster.New(config, func(o *cluster.Options) {
+		o.Scheme = scheme
+		o.MapperProvider = MemberMapper
+		o.Cache = cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}: {Transform: keepResourcesOfNode},
+			},
+		}
+		o.Client.Cache = &client.CacheOptions{
+			DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}},
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making clients for the member %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// HomeClient returns a client without a cache for the agent's own secrets.
+func HomeClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, err := MemberScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: HomeMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the agent's own namespace at %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// HubClient returns a client without a cache for the hub.
+func HubClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, err := HubScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: HubMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the hub %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// keepResourcesOfNode drops what agents have no use for: the list of images
+// alone can be 20 KiB per node.
+func keepResourcesOfNode(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
+		Status:     corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
+	}, nil
+}

@@ -1,0 +1,11 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package connect makes the clients that an agent talks with: to its hub, to
+// its member, and to its home, where its own secrets are.
+//
+// They are made to be cheap, as there is an agent for each member of a fleet:
+// the schemes hold only the groups that agents use, their resources are known
+// without discovery, and there is no request limit on the client's side. The
+// hub's clients take over a new client certificate while they are in use.
+package connect

@@ -1,0 +1,89 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// HubScheme knows what agents use on the hub.
+func HubScheme() (*runtime.Scheme, error) {
+	return newScheme(certificatesv1.AddToScheme, coordinationv1.AddToScheme, clusterv1.AddToScheme, workv1.AddToScheme)
+}
+
+// MemberScheme knows what agents use on the member and at home, besides what
+// they only know by its metadata.
+func MemberScheme() (*runtime.Scheme, error) {
+	return newScheme(corev1.AddToScheme, coordinationv1.AddToScheme, clusterv1alpha1.AddToScheme, workv1.AddToScheme)
+}
+
+func newScheme(add ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	var errs []error
+	for _, a := range add {
+		errs = append(errs, a(scheme))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("registering API types: %w", err)
+	}
+	return scheme, nil
+}
+
+// HubMapper knows the resources of HubScheme that agents use. It needs no
+// discovery, and finds nothing else.
+func HubMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	addAll(mapper, certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
+	addAll(mapper, coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
+	addAll(mapper, clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
+	addAll(mapper, workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
+	return mapper
+}
+
+// HomeMapper knows the resources that agents use at home.
+func HomeMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	addAll(mapper, corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap")
+	addAll(mapper, corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
+	addAll(mapper, coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
+	return mapper
+}
+
+// MemberMapper knows what the agent always uses on the member, and discovers
+// anything else when it is asked for, group by group.
+func MemberMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
+	known := meta.NewDefaultRESTMapper(nil)
+	addAll(known, corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node")
+	addAll(known, corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap")
+	addAll(known, clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterClaim")
+	addAll(known, workv1.GroupVersion, meta.RESTScopeRoot, "AppliedManifestWork")
+	discovered, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("making the mapper of kinds to resources: %w", err)
+	}
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{known, discovered}}, nil
+}
+
+func addAll(mapper *meta.DefaultRESTMapper, gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+	for _, kind := range kinds {
+		mapper.Add(gv.WithKind(kind), scope)
+	}
+}

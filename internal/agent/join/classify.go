@@ -1,0 +1,93 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// stepError is an error of a step of the handshake with the reason that the
+// user is told.
+type stepError struct {
+	reason  string
+	message string
+	err     error
+}
+
+func (e *stepError) Error() string {
+	if e.err == nil {
+		return e.message
+	}
+	return e.message + ": " + e.err.Error()
+}
+
+func (e *stepError) Unwrap() error { return e.err }
+
+// isUntrusted tells whether the server's certificate is the problem.
+func isUntrusted(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname) || errors.As(err, &invalid)
+}
+
+// answered tells whether an API server, and not the way to it, is the origin
+// of the error.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
+
+// byBootstrap says what the answer of the hub to a request with the bootstrap
+// kubeconfig means for the user. what is what the agent wanted, such as
+// "creating ManagedCluster x".
+func byBootstrap(what, server string, err error) error {
+	reason, message := operatorv1.JoinReasonHubUnreachable, fmt.Sprintf("%s: the hub %s cannot be reached or cannot answer", what, server)
+	switch {
+	case isUntrusted(err):
+		reason = operatorv1.JoinReasonHubCertificateUntrusted
+		message = fmt.Sprintf("%s: the certificate of the hub %s does not fit the CA or the server name in the bootstrap kubeconfig; "+
+			"put the hub's current CA into the secret %s", what, server, BootstrapSecret)
+	case apierrors.IsUnauthorized(err):
+		reason = operatorv1.JoinReasonBootstrapUnauthorized
+		message = fmt.Sprintf("%s: the hub %s does not know the bootstrap credential; its token has probably expired: "+
+			"put a new one into the secret %s", what, server, BootstrapSecret)
+	case apierrors.IsForbidden(err):
+		reason = operatorv1.JoinReasonBootstrapForbidden
+		message = fmt.Sprintf("%s: the hub %s does not allow this to the bootstrap credential; bind it to the hub's ClusterRole for bootstrapping",
+			what, server)
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		reason = operatorv1.JoinReasonBootstrapForbidden
+		message = fmt.Sprintf("%s: the hub %s refused the object", what, server)
+	case apierrors.IsNotFound(err):
+		message = fmt.Sprintf("%s: %s does not know the API; is it a hub?", what, server)
+	}
+	return &stepError{reason: reason, message: message, err: err}
+}
+
+// byHub says the same of a request with the hub credential.
+func byHub(what, server string, err error) error {
+	reason, message := operatorv1.JoinReasonHubUnreachable, fmt.Sprintf("%s: the hub %s cannot be reached or cannot answer", what, server)
+	switch {
+	case isUntrusted(err):
+		reason = operatorv1.JoinReasonHubCertificateUntrusted
+		message = fmt.Sprintf("%s: the certificate of the hub %s does not fit the CA or the server name that the cluster joined with; "+
+			"put the hub's current CA into the secret %s", what, server, BootstrapSecret)
+	case apierrors.IsUnauthorized(err):
+		reason = operatorv1.JoinReasonHubCredentialInvalid
+		message = fmt.Sprintf("%s: the hub %s does not know the certificate in the secret %s", what, server, HubSecret)
+	case apierrors.IsForbidden(err):
+		reason = operatorv1.JoinReasonHubPermissionsMissing
+		message = fmt.Sprintf("%s: the hub %s does not allow this to the agent", what, server)
+	}
+	return &stepError{reason: reason, message: message, err: err}
+}

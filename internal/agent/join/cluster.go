@@ -1,0 +1,142 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// AnnotationClusterUID on a ManagedCluster has the UID of the namespace
+// kube-system of the cluster whose agent created it.
+const AnnotationClusterUID = "agent.open-cluster-management.io/cluster-uid"
+
+// Announcement is what the agent says of its cluster when it creates the
+// ManagedCluster.
+type Announcement struct {
+	Labels        map[string]string
+	Annotations   map[string]string
+	ClientConfigs []clusterv1.ClientConfig
+	// UID of the namespace kube-system. Empty if it is not known; then a name
+	// that another cluster joined under is found taken only while that is heard of.
+	UID string
+}
+
+// managedCluster returns the object to create.
+func (a Announcement) managedCluster(name string) *clusterv1.ManagedCluster {
+	mc := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: a.Labels, Annotations: map[string]string{}},
+		Spec:       clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: a.ClientConfigs},
+	}
+	for key, value := range a.Annotations {
+		mc.Annotations[key] = value
+	}
+	if a.UID != "" {
+		mc.Annotations[AnnotationClusterUID] = a.UID
+	}
+	return mc
+}
+
+// taken tells who else has the name, or nothing if it is ours or free.
+func (a Announcement) taken(mc *clusterv1.ManagedCluster) string {
+	switch theirs := mc.Annotations[AnnotationClusterUID]; {
+	case theirs != "" && a.UID != "" && theirs != a.UID:
+		return fmt.Sprintf("another cluster (UID of its kube-system namespace: %s) has registered as ManagedCluster %s", theirs, mc.Name)
+	case theirs != "" && theirs == a.UID:
+		return ""
+	case meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined) &&
+		heardOf(mc):
+		return fmt.Sprintf("an agent that is heard of has joined as ManagedCluster %s, with a credential that this agent does not have", mc.Name)
+	}
+	return ""
+}
+
+// heardOf tells whether the hub hears of the cluster's agent.
+func heardOf(mc *clusterv1.ManagedCluster) bool {
+	available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	return available != nil && available.Status != metav1.ConditionUnknown
+}
+
+// announce makes sure that the ManagedCluster is there and is ours.
+func (m *Machine) announce(ctx context.Context, hub client.Client, name string) (*clusterv1.ManagedCluster, error) {
+	server, what := m.facts.Bootstrap.Endpoint.Server, fmt.Sprintf("creating ManagedCluster %q", name)
+	announcement, err := m.announcement(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mc := announcement.managedCluster(name)
+	if m.facts.mayCreateCluster(name) {
+		err = hub.Create(ctx, mc)
+		if err == nil {
+			return mc, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, byBootstrap(what, server, err)
+		}
+	}
+	live := &clusterv1.ManagedCluster{}
+	err = hub.Get(ctx, client.ObjectKey{Name: name}, live)
+	switch {
+	case apierrors.IsNotFound(err) && !m.facts.mayCreateCluster(name):
+		return nil, &stepError{reason: operatorv1.JoinReasonClusterDeleted, message: deletedMessage(name)}
+	case err != nil:
+		return nil, byBootstrap(fmt.Sprintf("reading ManagedCluster %q", name), server, err)
+	}
+	if who := announcement.taken(live); who != "" && !m.wasOurs(name) {
+		return nil, &stepError{
+			reason: operatorv1.JoinReasonClusterNameTaken,
+			message: sentence(who) + " Give this cluster another name (spec.clusterName of the Klusterlet), or delete that ManagedCluster on the hub " +
+				"if its cluster is gone.",
+		}
+	}
+	return live, nil
+}
+
+// wasOurs tells whether this agent has or had a credential for the name.
+func (m *Machine) wasOurs(name string) bool {
+	hub := m.facts.Hub
+	return hub != nil && hub.Cluster == name && hub.Endpoint.Server == m.facts.Bootstrap.Endpoint.Server
+}
+
+// announcement returns what to announce, once it could be found out.
+func (m *Machine) announcement(ctx context.Context) (Announcement, error) {
+	if m.announced != nil {
+		return *m.announced, nil
+	}
+	a, err := m.options.Announce(ctx)
+	if err != nil {
+		return Announcement{}, fmt.Errorf("finding out about this cluster: %w", err)
+	}
+	m.announced = &a
+	return a, nil
+}
+
+// clusterFactOf reads the fact from the object; nil is for one that is absent.
+// engaged is whether the parts are at work for it.
+func clusterFactOf(mc *clusterv1.ManagedCluster, engaged bool) clusterFact {
+	if mc == nil {
+		return clusterFact{State: clusterAbsent}
+	}
+	accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	switch {
+	case !mc.Spec.HubAcceptsClient:
+		if engaged || accepted != nil && accepted.Reason == clusterv1.ManagedClusterReasonHubClusterAdminDenied {
+			return clusterFact{State: clusterDenied}
+		}
+		return clusterFact{State: clusterWaiting}
+	case accepted != nil && accepted.Status == metav1.ConditionTrue:
+		return clusterFact{State: clusterAccepted}
+	case accepted != nil:
+		return clusterFact{State: clusterPreparing, Detail: accepted.Message}
+	}
+	return clusterFact{State: clusterPreparing}
+}

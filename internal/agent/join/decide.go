@@ -1,0 +1,359 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"fmt"
+	"time"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/agent/connect"
+)
+
+// lookAgainMax is the longest time after which the facts are looked at again,
+// so that a clock that was set does not delay a renewal for long.
+const lookAgainMax = 10 * time.Minute
+
+// bootstrapState is what is known of the bootstrap kubeconfig.
+type bootstrapState int
+
+const (
+	bootstrapUnknown bootstrapState = iota // not read yet
+	bootstrapMissing
+	bootstrapMalformed
+	bootstrapPresent
+)
+
+// bootstrapFact is the bootstrap kubeconfig.
+type bootstrapFact struct {
+	State bootstrapState
+	// Problem tells what is missing or malformed, and where.
+	Problem  string
+	Endpoint connect.Endpoint
+	// Hash changes with the kubeconfig.
+	Hash string
+}
+
+// csrState is what is known of our certificate signing request.
+type csrState int
+
+const (
+	csrUnknown  csrState = iota // not made, or not found again yet
+	csrWaiting                  // nobody has approved it
+	csrApproved                 // approved, and not signed yet
+	csrIssued
+	csrDenied
+	csrFailed
+	csrGone // deleted on the hub before it was answered
+)
+
+// csrFact is our certificate signing request on the hub.
+type csrFact struct {
+	State csrState
+	Name  string
+	// Detail is the reason of a denial or failure as the hub tells it.
+	Detail string
+	// Certificate is the answer, PEM.
+	Certificate []byte
+}
+
+// clusterState is what is known of our ManagedCluster.
+type clusterState int
+
+const (
+	clusterUnknown clusterState = iota
+	clusterAbsent
+	clusterWaiting  // hubAcceptsClient has not been true yet
+	clusterDenied   // it was true before
+	clusterAccepted // it is true, and the hub says that all is prepared
+	clusterPreparing
+)
+
+// clusterFact is our ManagedCluster on the hub.
+type clusterFact struct {
+	State clusterState
+	// Detail is what the hub says of the acceptance.
+	Detail string
+}
+
+// authFact is how the hub answered to the hub credential.
+type authFact int
+
+const (
+	authUnknown   authFact = iota // not asked yet
+	authAdmitted                  // it may see its ManagedCluster
+	authPermitted                 // and has its rights in its namespace
+	authForbidden                 // it is known, and may not see its ManagedCluster
+	authRefused                   // it is not known to the hub (401)
+)
+
+// engagement is the identity and hub that the parts work for.
+type engagement struct {
+	identity
+	Endpoint connect.Endpoint
+}
+
+// facts is everything that a decision depends on.
+type facts struct {
+	Now time.Time
+	// WantedName is the configured name of the cluster. May be empty.
+	WantedName string
+	Bootstrap  bootstrapFact
+	// BootstrapRefused is true while the hub does not let the bootstrap
+	// kubeconfig see the ManagedCluster.
+	BootstrapRefused bool
+	// HomeRead is false as long as the agent's own secrets are not read.
+	HomeRead bool
+	// Hub is the hub credential; nil if there is none.
+	Hub *credential
+	// HubProblem tells what is wrong with the secret, if it cannot be used.
+	HubProblem string
+	// Application waits for its answer; nil if there is none.
+	Application *application
+	// Applied is true when this process has seen the hub take the application.
+	Applied bool
+	CSR     csrFact
+	Cluster clusterFact
+	Auth    authFact
+	// VerifyAt is when the hub may be asked again about the credential.
+	VerifyAt time.Time
+	// Recheck is true when an answer to a part raised doubts on the credential.
+	Recheck bool
+	Engaged *engagement
+}
+
+// action is what to do next.
+type action int
+
+const (
+	doNothing   action = iota
+	doAnnounce         // create the ManagedCluster again, with the bootstrap kubeconfig
+	doRegister         // announce the cluster and apply for a certificate, with the bootstrap kubeconfig
+	doRenew            // apply for a certificate with the hub credential
+	doStore            // keep the certificate that was issued
+	doVerify           // ask the hub what the hub credential may do
+	doEngage           // start the parts
+	doDisengage        // end them
+)
+
+// source is the credential that something on the hub is followed with.
+type source int
+
+const (
+	followNothing source = iota
+	followByBootstrap
+	followByHub
+)
+
+// decision is what to do, what to watch meanwhile, what to tell the user, and
+// when to decide again at the latest.
+type decision struct {
+	Do            action
+	FollowCSR     source
+	FollowCluster source
+	Reason        string // empty leaves what was told before
+	Message       string
+	Again         time.Duration
+}
+
+// decide looks at the facts only.
+func decide(f facts) decision {
+	if f.Bootstrap.State == bootstrapUnknown || !f.HomeRead {
+		return decision{}
+	}
+	var d decision
+	if why := f.unusable(); why != "" {
+		d = f.applyByBootstrap(why)
+	} else {
+		d = f.useHub()
+	}
+	d.Again = f.again()
+	return d
+}
+
+// unusable tells why the hub credential cannot be used, and nothing if it can.
+func (f facts) unusable() string {
+	switch {
+	case f.HubProblem != "":
+		return f.HubProblem
+	case f.Hub == nil:
+		return "the agent has no hub credential yet"
+	case f.WantedName != "" && f.WantedName != f.Hub.Cluster:
+		return fmt.Sprintf("the hub credential is for cluster %q and the cluster's name is %q now", f.Hub.Cluster, f.WantedName)
+	case f.Bootstrap.State == bootstrapPresent && !f.Bootstrap.Endpoint.Equal(f.Hub.Endpoint):
+		return fmt.Sprintf("the bootstrap kubeconfig leads to another hub, or in another way, than the hub credential for %s", f.Hub.Endpoint.Server)
+	case !f.Now.Before(f.Hub.NotAfter):
+		return "the hub credential has expired"
+	case f.Auth == authRefused:
+		return "the hub does not know the hub credential any more"
+	}
+	return ""
+}
+
+// givenAnotherBootstrap tells whether the user changed the bootstrap
+// kubeconfig after the hub credential was got.
+func (f facts) givenAnotherBootstrap() bool {
+	return f.Bootstrap.State == bootstrapPresent && f.Hub.Bootstrap != "" && f.Hub.Bootstrap != f.Bootstrap.Hash
+}
+
+// mayCreateCluster is false if the ManagedCluster of the name on this hub was
+// ours before: if it is gone, then because somebody deleted it.
+func (f facts) mayCreateCluster(name string) bool {
+	return f.Hub == nil || f.Hub.Cluster != name ||
+		!f.Hub.Endpoint.Equal(f.Bootstrap.Endpoint) || f.givenAnotherBootstrap()
+}
+
+// clusterName returns the name to join under, or none if it is to be made up.
+func (f facts) clusterName() string {
+	switch {
+	case f.WantedName != "":
+		return f.WantedName
+	case f.Hub != nil:
+		return f.Hub.Cluster
+	case f.Application != nil:
+		return f.Application.Cluster
+	}
+	return ""
+}
+
+// applyByBootstrap is for an agent without a credential that it could use.
+func (f facts) applyByBootstrap(why string) decision {
+	if f.Bootstrap.State != bootstrapPresent {
+		reason := operatorv1.JoinReasonBootstrapSecretMissing
+		if f.Bootstrap.State == bootstrapMalformed {
+			reason = operatorv1.JoinReasonBootstrapSecretMalformed
+		}
+		return decision{Reason: reason, Message: fmt.Sprintf("%s; %s", f.Bootstrap.Problem, why)}
+	}
+	name := f.clusterName()
+	if name != "" {
+		if err := validateClusterName(name); err != nil {
+			return decision{Reason: operatorv1.JoinReasonClusterNameInvalid, Message: sentence(err.Error())}
+		}
+	}
+	if !f.applied(name, f.Bootstrap.Endpoint.Server) || f.CSR.State == csrGone || f.Cluster.State == clusterAbsent {
+		return decision{Do: doRegister}
+	}
+	d := decision{FollowCSR: followByBootstrap, FollowCluster: followByBootstrap}
+	if f.CSR.State == csrIssued {
+		d.Do = doStore
+		return d
+	}
+	d.Reason, d.Message = f.waitingForCSR()
+	return d
+}
+
+// applied tells whether our application is for the name at the server, and the
+// hub has it.
+func (f facts) applied(name, server string) bool {
+	a := f.Application
+	return a != nil && f.Applied && (name == "" || a.Cluster == name) && a.Server == server
+}
+
+// useHub is for an agent with a credential.
+func (f facts) useHub() decision {
+	switch {
+	case f.Engaged != nil && (f.Engaged.identity != f.Hub.identity || !f.Engaged.Endpoint.Equal(f.Hub.Endpoint)):
+		return decision{Do: doDisengage}
+	case f.Cluster.State == clusterAbsent && f.Engaged == nil && f.givenAnotherBootstrap():
+		return decision{Do: doAnnounce}
+	case f.Cluster.State == clusterAbsent:
+		return f.outside(operatorv1.JoinReasonClusterDeleted, deletedMessage(f.Hub.Cluster))
+	case f.Cluster.State == clusterDenied:
+		return f.outside(operatorv1.JoinReasonClusterDenied, deniedMessage(f.Hub.Cluster))
+	case f.Cluster.State == clusterWaiting:
+		return f.outside(operatorv1.JoinReasonWaitingForAcceptance, acceptMessage(f.Hub.Cluster))
+	case f.Engaged != nil && f.Auth == authForbidden:
+		return decision{Do: doDisengage}
+	case f.Engaged == nil && f.Auth == authPermitted:
+		return decision{Do: doEngage}
+	case f.Engaged == nil:
+		return f.verify()
+	}
+	return f.member()
+}
+
+// outside is for an agent that the hub does not let in now. Whoever may see
+// the ManagedCluster waits for it to change.
+func (f facts) outside(reason, message string) decision {
+	if f.Engaged != nil {
+		return decision{Do: doDisengage, Reason: reason, Message: message}
+	}
+	d := f.verifyOrWait()
+	d.Reason, d.Message = reason, message
+	return d
+}
+
+// verifyOrWait asks the hub when it is time to and watches the ManagedCluster
+// with whatever may.
+func (f facts) verifyOrWait() decision {
+	var d decision
+	switch {
+	case f.Auth == authAdmitted || f.Auth == authPermitted:
+		d.FollowCluster = followByHub
+		return d // the watch tells
+	case f.Bootstrap.State == bootstrapPresent && (f.Auth == authForbidden || f.Cluster.State != clusterUnknown):
+		d.FollowCluster = followByBootstrap
+		if f.Auth == authForbidden && !f.BootstrapRefused {
+			return d
+		}
+	}
+	if !f.Now.Before(f.VerifyAt) {
+		d.Do = doVerify
+	}
+	return d
+}
+
+// verify is for an agent that seems to be accepted but has not its rights yet,
+// or does not know.
+func (f facts) verify() decision {
+	d := f.verifyOrWait()
+	if f.Cluster.State != clusterUnknown && !f.Now.Before(f.VerifyAt) {
+		d.Do = doVerify // accepted: its rights follow soon
+	}
+	switch {
+	case f.Auth == authUnknown:
+	case f.Cluster.State == clusterUnknown:
+		d.Reason, d.Message = operatorv1.JoinReasonWaitingForAcceptance, acceptMessage(f.Hub.Cluster)
+	default:
+		d.Reason = operatorv1.JoinReasonHubPermissionsMissing
+		d.Message = permissionsMessage(f.Hub.Cluster, f.Cluster.Detail)
+	}
+	return d
+}
+
+// member is for an agent whose parts are at work.
+func (f facts) member() decision {
+	d := decision{
+		Reason:  operatorv1.JoinReasonJoined,
+		Message: fmt.Sprintf("The cluster is joined as %q at %s.", f.Hub.Cluster, f.Hub.Endpoint.Server),
+	}
+	switch {
+	case f.Recheck && !f.Now.Before(f.VerifyAt):
+		d.Do = doVerify
+	case f.Now.Before(f.Hub.renewAt()):
+	case !f.applied(f.Hub.Cluster, f.Hub.Endpoint.Server) || f.CSR.State == csrGone:
+		d.Do = doRenew
+	case f.CSR.State == csrIssued:
+		d.Do = doStore
+	default:
+		d.FollowCSR = followByHub
+	}
+	return d
+}
+
+// again returns the time until the facts change by time alone.
+func (f facts) again() time.Duration {
+	again := lookAgainMax
+	times := []time.Time{f.VerifyAt}
+	if f.Hub != nil {
+		times = append(times, f.Hub.renewAt(), f.Hub.NotAfter)
+	}
+	for _, t := range times {
+		if left := t.Sub(f.Now); left > 0 {
+			again = min(again, left)
+		}
+	}
+	return again
+}

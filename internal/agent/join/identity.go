@@ -1,0 +1,213 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/agent/connect"
+)
+
+const (
+	// agentNameLength is that of the random part of an agent's user name.
+	agentNameLength = 5
+	// csrSuffixLength is the number of hexadecimal digits in the name of a
+	// certificate signing request that come from its key.
+	csrSuffixLength = 10
+	// renewEarliest and renewLatest are the shares of a certificate's lifetime
+	// between which it is renewed; each certificate has its own point between.
+	renewEarliest = 0.75
+	renewLatest   = 0.80
+)
+
+// identity is who the agent is on the hub.
+type identity struct {
+	Cluster string
+	Agent   string
+}
+
+// subject is what a certificate of the identity says.
+func (i identity) subject() pkix.Name {
+	return pkix.Name{
+		CommonName:   clusterv1.AgentUser(i.Cluster, i.Agent),
+		Organization: []string{clusterv1.AgentGroup(i.Cluster), clusterv1.GroupManagedClusters},
+	}
+}
+
+// identityOf returns the identity that a certificate is for.
+func identityOf(certificate *x509.Certificate) (identity, error) {
+	name, ok := strings.CutPrefix(certificate.Subject.CommonName, clusterv1.UserPrefix)
+	cluster, agent, both := strings.Cut(name, ":")
+	if !ok || !both || cluster == "" || agent == "" {
+		return identity{}, fmt.Errorf("its certificate is for %q, want %s<cluster>:<agent>",
+			certificate.Subject.CommonName, clusterv1.UserPrefix)
+	}
+	return identity{Cluster: cluster, Agent: agent}, nil
+}
+
+// validateClusterName refuses a name that cannot be that of a namespace.
+func validateClusterName(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("the cluster name %q cannot be the name of a namespace on the hub: %s. Change spec.clusterName of the Klusterlet",
+			name, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// credential is a client certificate for the hub with what it is good for.
+type credential struct {
+	identity
+	Endpoint    connect.Endpoint
+	Certificate tls.Certificate
+	CertPEM     []byte
+	KeyPEM      []byte
+	NotBefore   time.Time
+	NotAfter    time.Time
+	// Bootstrap is the hash of the bootstrap kubeconfig that it was got with.
+	Bootstrap string
+}
+
+// renewAt returns when to renew: a point that depends on the certificate only,
+// so that it outlasts restarts, and that differs between agents.
+func (c *credential) renewAt() time.Time {
+	sum := sha256.Sum256(c.CertPEM)
+	fraction := float64(binary.BigEndian.Uint32(sum[:4])) / (1 << 32)
+	share := renewEarliest + (renewLatest-renewEarliest)*fraction
+	return c.NotBefore.Add(time.Duration(float64(c.NotAfter.Sub(c.NotBefore)) * share))
+}
+
+// newCredential checks that certificate and key belong together and to an
+// agent.
+func newCredential(endpoint connect.Endpoint, certPEM, keyPEM []byte) (*credential, error) {
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("its certificate and key cannot be used: %w", err)
+	}
+	if pair.Leaf == nil {
+		if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+			return nil, fmt.Errorf("its certificate cannot be read: %w", err)
+		}
+	}
+	id, err := identityOf(pair.Leaf)
+	if err != nil {
+		return nil, err
+	}
+	return &credential{
+		identity: id, Endpoint: endpoint, Certificate: pair, CertPEM: certPEM, KeyPEM: keyPEM,
+		NotBefore: pair.Leaf.NotBefore, NotAfter: pair.Leaf.NotAfter,
+	}, nil
+}
+
+// application is a certificate signing request that is to be made or waits for
+// its answer, with the key that only the agent has.
+type application struct {
+	identity
+	// Server is the hub that it is for.
+	Server string
+	KeyPEM []byte
+	key    crypto.Signer
+}
+
+// newApplication makes a new key.
+func newApplication(id identity, server string) (*application, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key for the hub: %w", err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the key for the hub: %w", err)
+	}
+	block := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+	return &application{identity: id, Server: server, KeyPEM: block, key: key}, nil
+}
+
+// parseApplication is the way back from storage.
+func parseApplication(id identity, server string, keyPEM []byte) (*application, error) {
+	block, _ := pem.Decode(keyPEM)
+	if block == nil {
+		return nil, errors.New("its key is not PEM")
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("its key cannot be read: %w", err)
+	}
+	return &application{identity: id, Server: server, KeyPEM: keyPEM, key: key}, nil
+}
+
+// name of the certificate signing request. It follows from the key, so that an
+// agent finds its request again without a list of requests.
+func (a *application) name() (string, error) {
+	der, err := x509.MarshalPKIXPublicKey(a.key.Public())
+	if err != nil {
+		return "", fmt.Errorf("encoding the public key for the hub: %w", err)
+	}
+	sum := sha256.Sum256(der)
+	return a.Cluster + "-" + hex.EncodeToString(sum[:])[:csrSuffixLength], nil
+}
+
+// request returns the object to create on the hub. Zero expirationSeconds
+// leaves the lifetime to the signer.
+func (a *application) request(expirationSeconds int32) (*certificatesv1.CertificateSigningRequest, error) {
+	name, err := a.name()
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: a.subject(), SignatureAlgorithm: x509.ECDSAWithSHA256,
+	}, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate request for %q: %w", a.Cluster, err)
+	}
+	csr := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.LabelClusterName: a.Cluster}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
+	if expirationSeconds > 0 {
+		csr.Spec.ExpirationSeconds = &expirationSeconds
+	}
+	return csr, nil
+}
+
+// isOurs tells whether a request on the hub is for our key.
+func (a *application) isOurs(csr *certificatesv1.CertificateSigningRequest) bool {
+	block, _ := pem.Decode(csr.Spec.Request)
+	if block == nil {
+		return false
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return false
+	}
+	theirs, err := x509.MarshalPKIXPublicKey(parsed.PublicKey)
+	if err != nil {
+		return false
+	}
+	ours, err := x509.MarshalPKIXPublicKey(a.key.Public())
+	return err == nil && bytes.Equal(ours, theirs)
+}

@@ -1,0 +1,75 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"fmt"
+	"strings"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// waitingForCSR tells what our certificate signing request waits for.
+func (f facts) waitingForCSR() (reason, message string) {
+	name := f.CSR.Name
+	also := ""
+	if f.Cluster.State == clusterWaiting || f.Cluster.State == clusterUnknown {
+		also = " The hub has to accept the cluster as well: " + acceptCommand(f.Application.Cluster)
+	}
+	switch f.CSR.State {
+	case csrDenied:
+		return operatorv1.JoinReasonCSRDenied, fmt.Sprintf(
+			"The hub denied the certificate signing request %s%s. To let the cluster apply again, delete the request on the hub: kubectl delete csr %s",
+			name, detail(f.CSR.Detail), name)
+	case csrFailed:
+		return operatorv1.JoinReasonCSRDenied, fmt.Sprintf(
+			"The hub could not sign the certificate signing request %s%s. To let the cluster apply again, delete the request on the hub: kubectl delete csr %s",
+			name, detail(f.CSR.Detail), name)
+	case csrApproved:
+		return operatorv1.JoinReasonWaitingForCSRApproval, fmt.Sprintf(
+			"The certificate signing request %s is approved and waits to be signed: the hub's controller manager has to sign for kubernetes.io/kube-apiserver-client.%s",
+			name, also)
+	default:
+		return operatorv1.JoinReasonWaitingForCSRApproval, fmt.Sprintf(
+			"The certificate signing request %s waits for an administrator of the hub: kubectl certificate approve %s%s", name, name, "."+also)
+	}
+}
+
+func acceptCommand(cluster string) string {
+	return fmt.Sprintf(`kubectl patch managedcluster %s --type=merge -p '{"spec":{"hubAcceptsClient":true}}'`, cluster)
+}
+
+func acceptMessage(cluster string) string {
+	return fmt.Sprintf("The ManagedCluster %s waits for an administrator of the hub to accept it: %s", cluster, acceptCommand(cluster))
+}
+
+func deniedMessage(cluster string) string {
+	return fmt.Sprintf("An administrator of the hub took back the acceptance of ManagedCluster %s. To accept it again: %s",
+		cluster, acceptCommand(cluster))
+}
+
+func deletedMessage(cluster string) string {
+	return fmt.Sprintf("The ManagedCluster %s was deleted on the hub after the cluster had joined. To join again, create it again on the hub, "+
+		"give the agent another bootstrap kubeconfig, or delete the secret %s in the agent's namespace.", cluster, HubSecret)
+}
+
+func permissionsMessage(cluster, hubSays string) string {
+	return fmt.Sprintf("The hub accepted ManagedCluster %s, but its agent has not got its permissions yet%s.", cluster, detail(hubSays))
+}
+
+// detail appends what the hub says, if it says something.
+func detail(says string) string {
+	if says = strings.TrimSuffix(strings.TrimSpace(says), "."); says == "" {
+		return ""
+	}
+	return " (" + says + ")"
+}
+
+// sentence makes an error a message for users.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+}

@@ -1,0 +1,179 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/agent/connect"
+)
+
+// Names of the agent's secrets.
+const (
+	// BootstrapSecret is given by the user; its key kubeconfig leads to the hub.
+	BootstrapSecret = "bootstrap-hub-kubeconfig"
+	// HubSecret has the hub credential.
+	HubSecret = "hub-kubeconfig-secret"
+	// PendingSecret has the key of a certificate signing request that is not
+	// answered yet. It is deleted after the answer.
+	PendingSecret = "hub-kubeconfig-pending"
+)
+
+// Keys in the secrets.
+const (
+	KeyKubeconfig  = "kubeconfig"
+	KeyCertificate = "tls.crt"
+	KeyPrivateKey  = "tls.key"
+	KeyClusterName = "cluster-name"
+	KeyAgentName   = "agent-name"
+	keyHubServer   = "hub-server"
+)
+
+// annotationBootstrap on HubSecret has the hash of the bootstrap kubeconfig
+// that its credential was got with. A deleted cluster joins again only with
+// another one.
+const annotationBootstrap = "agent.open-cluster-management.io/bootstrap-hash"
+
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// parseHubSecret understands HubSecret. A secret without a kubeconfig, as
+// operators make one in advance, is no credential and no error.
+func parseHubSecret(secret *corev1.Secret) (*credential, error) {
+	if len(secret.Data[KeyKubeconfig]) == 0 {
+		return nil, nil //nolint:nilnil // nothing there is not an error, see above
+	}
+	endpoint, err := connect.ParseEndpoint(secret.Data[KeyKubeconfig])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	cred, err := newCredential(endpoint, secret.Data[KeyCertificate], secret.Data[KeyPrivateKey])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	if name := string(secret.Data[KeyClusterName]); name != "" && name != cred.Cluster {
+		return nil, fmt.Errorf("secret %s/%s: it is for cluster %q but its certificate is for %q",
+			secret.Namespace, secret.Name, name, cred.Cluster)
+	}
+	cred.Bootstrap = secret.Annotations[annotationBootstrap]
+	return cred, nil
+}
+
+// hubSecret is the way back.
+func hubSecret(namespace string, cred *credential) (*corev1.Secret, error) {
+	kubeconfig, err := connect.FormatKubeconfig(cred.Endpoint, KeyCertificate, KeyPrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: HubSecret,
+			Annotations: map[string]string{annotationBootstrap: cred.Bootstrap},
+		},
+		Data: map[string][]byte{
+			KeyKubeconfig: kubeconfig, KeyCertificate: cred.CertPEM, KeyPrivateKey: cred.KeyPEM,
+			KeyClusterName: []byte(cred.Cluster), KeyAgentName: []byte(cred.Agent),
+		},
+	}, nil
+}
+
+// parsePending understands PendingSecret.
+func parsePending(secret *corev1.Secret) (*application, error) {
+	id := identity{Cluster: string(secret.Data[KeyClusterName]), Agent: string(secret.Data[KeyAgentName])}
+	if id.Cluster == "" || id.Agent == "" {
+		return nil, fmt.Errorf("secret %s/%s: it has no %s or no %s", secret.Namespace, secret.Name, KeyClusterName, KeyAgentName)
+	}
+	a, err := parseApplication(id, string(secret.Data[keyHubServer]), secret.Data[KeyPrivateKey])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return a, nil
+}
+
+func pendingSecret(namespace string, a *application) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PendingSecret},
+		Data: map[string][]byte{
+			KeyPrivateKey: a.KeyPEM, KeyClusterName: []byte(a.Cluster), KeyAgentName: []byte(a.Agent),
+			keyHubServer: []byte(a.Server),
+		},
+	}
+}
+
+// putSecret writes the data of a secret. Keys, labels and annotations that it
+// has besides are kept.
+func putSecret(ctx context.Context, home client.Client, secret *corev1.Secret) error {
+	create := secret.DeepCopy()
+	err := home.Create(ctx, create)
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	live := &corev1.Secret{}
+	if err := home.Get(ctx, client.ObjectKeyFromObject(secret), live); err != nil {
+		return fmt.Errorf("reading secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	if live.Data == nil {
+		live.Data = map[string][]byte{}
+	}
+	for key, value := range secret.Data {
+		live.Data[key] = value
+	}
+	for key, value := range secret.Annotations {
+		metav1.SetMetaDataAnnotation(&live.ObjectMeta, key, value)
+	}
+	if err := home.Update(ctx, live); err != nil {
+		return fmt.Errorf("updating secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+// getSecret returns nil if there is no such secret.
+func getSecret(ctx context.Context, home client.Client, namespace, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := home.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // absence is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %s/%s: %w", namespace, name, err)
+	}
+	return secret, nil
+}
+
+func deleteSecret(ctx context.Context, home client.Client, namespace, name string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := home.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// errNoCertificate says that a request was answered with something else.
+var errNoCertificate = errors.New("the hub's answer is not a certificate for this cluster")
+
+// checkIssued makes a credential of the answer to an application.
+func checkIssued(a *application, endpoint connect.Endpoint, certPEM []byte) (*credential, error) {
+	cred, err := newCredential(endpoint, certPEM, a.KeyPEM)
+	if err != nil {
+		return nil, errors.Join(errNoCertificate, err)
+	}
+	if cred.identity != a.identity {
+		return nil, fmt.Errorf("%w: it is for cluster %q, agent %q", errNoCertificate, cred.Cluster, cred.Agent)
+	}
+	return cred, nil
+}

@@ -1,0 +1,247 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inventory knows which objects of a member are managed, and tells
+// when they change.
+//
+// It watches the metadata of objects with the managed label, of the types
+// that someone uses, and keeps a few words for each: what it costs grows with
+// what is managed, not with what the member has. It decides nothing and
+// writes nothing.
+package inventory
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/metadata"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// Owner is an AppliedManifestWork that owns an object.
+type Owner struct {
+	UID  types.UID
+	Name string
+}
+
+// Record is what the inventory keeps of an object. It does not change.
+type Record struct {
+	// Version is the API version that the type is watched in.
+	Version         string
+	ResourceVersion string
+	Mark            apply.Mark
+	// Owners are sorted by UID.
+	Owners []*Owner
+	// Finalizers are kept of objects that are being deleted only.
+	Deleting   bool
+	Finalizers []string
+}
+
+// OwnerUIDs returns the UIDs of the owners.
+func (r *Record) OwnerUIDs() []types.UID {
+	uids := make([]types.UID, 0, len(r.Owners))
+	for _, owner := range r.Owners {
+		uids = append(uids, owner.UID)
+	}
+	return uids
+}
+
+// Change is something that happened to an object.
+type Change struct {
+	Object apply.Object
+	// Owners are those before and after the change.
+	Owners []*Owner
+	// Gone says that the object has been deleted, or lost its label.
+	Gone bool
+}
+
+// Options of an Inventory.
+type Options struct {
+	Client metadata.Interface
+	// Go runs a function until the inventory's context ends.
+	Go func(func())
+	// Changed is told of changes, from several goroutines. It has to return soon.
+	Changed func(Change)
+	// TypeChanged is told when it is known what there is of a type, or that it
+	// cannot be known. The users are those of the type.
+	TypeChanged func(resource schema.GroupResource, users []string)
+}
+
+// Inventory holds the records. It is safe for concurrent use.
+type Inventory struct {
+	options Options
+
+	mu     sync.RWMutex
+	types  map[schema.GroupResource]*typeWatch
+	uses   map[string][]schema.GroupResource // by user
+	owners map[types.UID]*owned
+}
+
+// owned are the objects of an owner.
+type owned struct {
+	owner   *Owner
+	objects map[apply.Object]struct{}
+}
+
+// New returns an inventory that watches nothing yet.
+func New(options Options) *Inventory {
+	return &Inventory{
+		options: options,
+		types:   map[schema.GroupResource]*typeWatch{},
+		uses:    map[string][]schema.GroupResource{},
+		owners:  map[types.UID]*owned{},
+	}
+}
+
+// Get returns the record of an object, nil if there is none. Known tells
+// whether that means that there is no such object; if it is false, the type
+// is not watched, or its watch has not listed yet.
+func (i *Inventory) Get(object apply.Object) (record *Record, known bool) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	watch, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
+	if !ok {
+		return nil, false
+	}
+	return watch.records[nameOf(object)], watch.state == stateSynced
+}
+
+// State returns an error if the objects of the type are not known: ErrPending
+// if they will be soon, or why they cannot be.
+func (i *Inventory) State(resource schema.GroupResource) error {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	watch, ok := i.types[resource]
+	if !ok {
+		return ErrPending
+	}
+	return watch.problem()
+}
+
+// OwnedBy returns the objects that the owner owns, sorted.
+func (i *Inventory) OwnedBy(owner types.UID) []apply.Object {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	o, ok := i.owners[owner]
+	if !ok {
+		return nil
+	}
+	objects := slices.Collect(maps.Keys(o.objects))
+	slices.SortFunc(objects, func(a, b apply.Object) int { return strings.Compare(a.String(), b.String()) })
+	return objects
+}
+
+// Owns returns how many objects the owner owns.
+func (i *Inventory) Owns(owner types.UID) int {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if o, ok := i.owners[owner]; ok {
+		return len(o.objects)
+	}
+	return 0
+}
+
+// Saw takes in an object as the server returned it, so that it need not be
+// waited for. What is older than what the watch has said is ignored.
+func (i *Inventory) Saw(object apply.Object, seen *metav1.PartialObjectMetadata) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	watch, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
+	if !ok || !newer(seen.ResourceVersion, watch.seen) {
+		return
+	}
+	if old := watch.records[nameOf(object)]; old != nil && !newer(seen.ResourceVersion, old.ResourceVersion) {
+		return
+	}
+	if seen.Labels[workv1.LabelManaged] == "" {
+		i.remove(watch, object)
+		return
+	}
+	i.insert(watch, object, seen)
+}
+
+// insert replaces the record of an object and returns the old and the new one.
+func (i *Inventory) insert(watch *typeWatch, object apply.Object, seen *metav1.PartialObjectMetadata) (before, after *Record) {
+	before = watch.records[nameOf(object)]
+	after = &Record{
+		Version: watch.resource.Version, ResourceVersion: seen.ResourceVersion,
+		Mark: apply.MarkOf(seen), Owners: i.ownersOf(seen), Deleting: seen.DeletionTimestamp != nil,
+	}
+	if after.Deleting {
+		after.Finalizers = seen.Finalizers
+	}
+	watch.records[nameOf(object)] = after
+	if before != nil {
+		i.disown(object, before.Owners, after.Owners)
+	}
+	for _, owner := range after.Owners {
+		i.owners[owner.UID].objects[object] = struct{}{}
+	}
+	return before, after
+}
+
+func (i *Inventory) remove(watch *typeWatch, object apply.Object) *Record {
+	before := watch.records[nameOf(object)]
+	if before != nil {
+		delete(watch.records, nameOf(object))
+		i.disown(object, before.Owners, nil)
+	}
+	return before
+}
+
+// disown drops an object from the owners that it had before and has not now.
+func (i *Inventory) disown(object apply.Object, before, now []*Owner) {
+	for _, owner := range before {
+		if slices.Contains(now, owner) {
+			continue
+		}
+		o := i.owners[owner.UID]
+		delete(o.objects, object)
+		if len(o.objects) == 0 {
+			delete(i.owners, owner.UID)
+		}
+	}
+}
+
+// ownersOf returns the AppliedManifestWorks that own an object, each as the
+// one value that all objects of it share.
+func (i *Inventory) ownersOf(seen *metav1.PartialObjectMetadata) []*Owner {
+	var owners []*Owner
+	for j := range seen.OwnerReferences {
+		reference := &seen.OwnerReferences[j]
+		if reference.Kind != workv1.KindAppliedManifestWork || !strings.HasPrefix(reference.APIVersion, workv1.GroupName+"/") {
+			continue
+		}
+		o, ok := i.owners[reference.UID]
+		if !ok {
+			o = &owned{owner: &Owner{UID: reference.UID, Name: reference.Name}, objects: map[apply.Object]struct{}{}}
+			i.owners[reference.UID] = o
+		}
+		owners = append(owners, o.owner)
+	}
+	slices.SortFunc(owners, func(a, b *Owner) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	return owners
+}
+
+// newer tells whether version a of a type was written after b. Nothing is
+// older than everything; versions that cannot be compared count as newer.
+func newer(a, b string) bool {
+	if b == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || order > 0
+}
+
+// name is the namespace and name of an object.
+type name struct{ namespace, name string }
+
+func nameOf(object apply.Object) name { return name{object.Namespace, object.Name} }

@@ -1,0 +1,319 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// relistBackoffMax is the longest time between two attempts to watch a type.
+const relistBackoffMax = 15 * time.Second
+
+// ErrPending says that a type has not been listed yet.
+var ErrPending = errors.New("the objects of the type are not listed yet")
+
+// state is how much is known of a type.
+type state uint8
+
+const (
+	statePending state = iota
+	stateSynced
+	// stateBlind: the server does not let us list or watch.
+	stateBlind
+)
+
+// typeWatch is the watch of one type and what it found. The mutex of the
+// inventory guards it.
+type typeWatch struct {
+	resource schema.GroupVersionResource
+	users    map[string]struct{}
+	cancel   context.CancelFunc
+
+	stopped bool // what the watch still says is not wanted
+	state   state
+	err     error
+	seen    string // the resourceVersion up to which the records are complete
+	records map[name]*Record
+}
+
+func (w *typeWatch) problem() error {
+	switch w.state {
+	case stateSynced:
+		return nil
+	case stateBlind:
+		return w.err
+	default:
+		return ErrPending
+	}
+}
+
+// Use makes the resources the ones that the user uses: those that nobody
+// watched yet are watched from now on, until ctx ends, and those that nobody
+// uses any more are not. The ctx is that of the inventory, not of a call.
+func (i *Inventory) Use(ctx context.Context, user string, resources []schema.GroupVersionResource) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	wanted := make([]schema.GroupResource, 0, len(resources))
+	for _, resource := range resources {
+		wanted = append(wanted, resource.GroupResource())
+		if _, ok := i.types[resource.GroupResource()]; !ok {
+			i.types[resource.GroupResource()] = i.start(ctx, resource)
+		}
+		i.types[resource.GroupResource()].users[user] = struct{}{}
+	}
+	for _, used := range i.uses[user] {
+		if !slices.Contains(wanted, used) {
+			i.drop(used, user)
+		}
+	}
+	if len(wanted) == 0 {
+		delete(i.uses, user)
+		return
+	}
+	i.uses[user] = wanted
+}
+
+// drop ends a use, and the watch with the last one.
+func (i *Inventory) drop(resource schema.GroupResource, user string) {
+	w, ok := i.types[resource]
+	if !ok {
+		return
+	}
+	delete(w.users, user)
+	if len(w.users) > 0 {
+		return
+	}
+	w.cancel()
+	w.stopped = true
+	delete(i.types, resource)
+	for key := range w.records {
+		i.remove(w, objectOf(w.resource, key))
+	}
+}
+
+func (i *Inventory) start(ctx context.Context, resource schema.GroupVersionResource) *typeWatch {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &typeWatch{
+		resource: resource, users: map[string]struct{}{}, cancel: cancel, records: map[name]*Record{},
+	}
+	i.options.Go(func() {
+		reflector := cache.NewReflectorWithOptions(i.listWatch(w), &metav1.PartialObjectMetadata{},
+			&store{inventory: i, watch: w}, cache.ReflectorOptions{
+				Name: "managed " + resource.GroupResource().String(), Backoff: relistBackoff(),
+			})
+		reflector.RunWithContext(ctx)
+	})
+	return w
+}
+
+// relistBackoff says how long to wait after a failed list or watch: soon at
+// first, since what is not watched is not mended, and not often if a cluster
+// stays away.
+func relistBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: relistBackoffMax}
+}
+
+// listWatch lists and watches the managed objects of a type.
+func (i *Inventory) listWatch(w *typeWatch) cache.ListerWatcher {
+	selector := labels.Set{workv1.LabelManaged: "true"}.String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = selector
+			list, err := i.options.Client.Resource(w.resource).List(ctx, options)
+			i.failed(ctx, w, err)
+			if err != nil {
+				return nil, fmt.Errorf("listing managed %s: %w", w.resource.GroupResource(), err)
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
+			events, err := i.options.Client.Resource(w.resource).Watch(ctx, options)
+			i.failed(ctx, w, err)
+			if err != nil {
+				return nil, fmt.Errorf("watching managed %s: %w", w.resource.GroupResource(), err)
+			}
+			return events, nil
+		},
+	}
+}
+
+// failed notes why a type cannot be listed or watched. A type that the server
+// does not serve has no objects; one that we may not see is not known. Other
+// errors pass, and the reflector tries again.
+func (i *Inventory) failed(ctx context.Context, w *typeWatch, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		i.replace(w, nil, "")
+	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
+		i.mu.Lock()
+		changed := w.state != stateBlind && !w.stopped
+		w.state, w.err = stateBlind, err
+		users := slices.Sorted(maps.Keys(w.users))
+		i.mu.Unlock()
+		if changed {
+			i.options.TypeChanged(w.resource.GroupResource(), users)
+		}
+	}
+}
+
+// replace makes the list all that there is of a type.
+func (i *Inventory) replace(w *typeWatch, list []any, resourceVersion string) {
+	var changes []Change
+	i.mu.Lock()
+	if w.stopped {
+		i.mu.Unlock()
+		return
+	}
+	synced := w.state == stateSynced
+	w.state, w.err, w.seen = stateSynced, nil, resourceVersion
+	listed := make(map[name]struct{}, len(list))
+	for _, item := range list {
+		seen, ok := item.(*metav1.PartialObjectMetadata)
+		if !ok {
+			continue
+		}
+		object := objectOf(w.resource, name{seen.Namespace, seen.Name})
+		listed[nameOf(object)] = struct{}{}
+		if old := w.records[nameOf(object)]; old == nil || newer(seen.ResourceVersion, old.ResourceVersion) {
+			changes = appendChange(changes, object, i.update(w, object, seen))
+		}
+	}
+	for key, record := range w.records {
+		_, ok := listed[key]
+		if ok || resourceVersion != "" && newer(record.ResourceVersion, resourceVersion) {
+			continue
+		}
+		object := objectOf(w.resource, key)
+		i.remove(w, object)
+		changes = append(changes, Change{Object: object, Owners: record.Owners, Gone: true})
+	}
+	users := slices.Sorted(maps.Keys(w.users))
+	i.mu.Unlock()
+	if !synced {
+		i.options.TypeChanged(w.resource.GroupResource(), users)
+	}
+	for _, change := range changes {
+		i.options.Changed(change)
+	}
+}
+
+// update takes in the state of an object that the server told, and returns
+// the owners that have to know, none if nothing happened that matters.
+func (i *Inventory) update(w *typeWatch, object apply.Object, seen *metav1.PartialObjectMetadata) []*Owner {
+	before, after := i.insert(w, object, seen)
+	if before == nil {
+		return after.Owners
+	}
+	if before.Mark == after.Mark && before.Deleting == after.Deleting && slices.Equal(before.Finalizers, after.Finalizers) {
+		return nil
+	}
+	owners := slices.Clone(after.Owners)
+	for _, owner := range before.Owners {
+		if !slices.Contains(owners, owner) {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
+}
+
+func appendChange(changes []Change, object apply.Object, owners []*Owner) []Change {
+	if len(owners) == 0 {
+		return changes
+	}
+	return append(changes, Change{Object: object, Owners: owners})
+}
+
+// event takes in a watch event.
+func (i *Inventory) event(w *typeWatch, item any, deleted bool) error {
+	seen, ok := item.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return fmt.Errorf("watching managed %s: got a %T", w.resource.GroupResource(), item)
+	}
+	object := objectOf(w.resource, name{seen.Namespace, seen.Name})
+	var changes []Change
+	i.mu.Lock()
+	if w.stopped {
+		i.mu.Unlock()
+		return nil
+	}
+	w.seen = seen.ResourceVersion
+	old := w.records[nameOf(object)]
+	switch {
+	case old != nil && newer(old.ResourceVersion, seen.ResourceVersion):
+		// Saw was ahead of the watch.
+	case deleted:
+		if before := i.remove(w, object); before != nil {
+			changes = []Change{{Object: object, Owners: before.Owners, Gone: true}}
+		}
+	default:
+		changes = appendChange(nil, object, i.update(w, object, seen))
+	}
+	i.mu.Unlock()
+	for _, change := range changes {
+		i.options.Changed(change)
+	}
+	return nil
+}
+
+func (i *Inventory) bookmark(w *typeWatch, resourceVersion string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	w.seen = resourceVersion
+}
+
+func objectOf(resource schema.GroupVersionResource, key name) apply.Object {
+	return apply.Object{Group: resource.Group, Resource: resource.Resource, Namespace: key.namespace, Name: key.name}
+}
+
+// store is what a reflector writes to.
+type store struct {
+	inventory *Inventory
+	watch     *typeWatch
+}
+
+func (s *store) Add(item any) error    { return s.inventory.event(s.watch, item, false) }
+func (s *store) Update(item any) error { return s.inventory.event(s.watch, item, false) }
+func (s *store) Delete(item any) error { return s.inventory.event(s.watch, item, true) }
+func (s *store) Resync() error         { return nil }
+
+func (s *store) Bookmark(resourceVersion string) error {
+	s.inventory.bookmark(s.watch, resourceVersion)
+	return nil
+}
+
+func (s *store) Replace(list []any, resourceVersion string) error {
+	s.inventory.replace(s.watch, list, resourceVersion)
+	return nil
+}
+
+// Transformer drops what nobody looks at before the reflector buffers it.
+func (s *store) Transformer() cache.TransformFunc {
+	return func(item any) (any, error) {
+		if seen, ok := item.(*metav1.PartialObjectMetadata); ok {
+			seen.ManagedFields = nil
+		}
+		return item, nil
+	}
+}

@@ -1,0 +1,172 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// Defaults of Options, and limits that have no option.
+const (
+	// DefaultWorkers is how many works are in hand at a time.
+	DefaultWorkers = 16
+	// DefaultStatusSyncInterval is how often objects that are only read are read.
+	DefaultStatusSyncInterval = 10 * time.Second
+	// DefaultEvictionGracePeriod is how long objects stay that no agent takes care of.
+	DefaultEvictionGracePeriod = time.Hour
+	// EvictionNever is a grace period that means never.
+	EvictionNever = 100 * 365 * 24 * time.Hour
+
+	// writesPerMember is how many requests to one member are under way at a time.
+	writesPerMember = 32
+	// writesPerWork is how many of them are for one work, so that a big one does
+	// not hold up the others.
+	writesPerWork = 8
+	// failureBackoffMin and failureBackoffMax bound the time between passes that fail.
+	failureBackoffMin = 50 * time.Millisecond
+	failureBackoffMax = 30 * time.Second
+)
+
+// Options of a Part.
+type Options struct {
+	Logger logr.Logger
+	// Clock defaults to the real one.
+	Clock clock.PassiveClock
+	// Workers is how many works are in hand at a time. Defaults to DefaultWorkers.
+	Workers int
+	// WorkersPerCluster is how many of them are of one cluster. Defaults to Workers.
+	WorkersPerCluster int
+	// StatusSyncInterval is how often objects with updateStrategy ReadOnly are
+	// read. Defaults to DefaultStatusSyncInterval.
+	StatusSyncInterval time.Duration
+	// EvictionGracePeriod is how long objects stay on a member after their
+	// ManifestWork vanished without a deletion, or the agent moved to another
+	// hub. Defaults to DefaultEvictionGracePeriod; EvictionNever or more is never.
+	EvictionGracePeriod time.Duration
+}
+
+// Request names something to look at: a ManifestWork of a cluster, or an
+// AppliedManifestWork for which there is none.
+type Request struct {
+	Cluster fleet.ClusterName
+	Work    string
+	Applied string
+}
+
+// Part is the fleet.Part for works. Start has to be called for it to work.
+type Part struct {
+	options    Options
+	controller controller.TypedController[Request]
+
+	mu    sync.Mutex
+	sites map[fleet.ClusterName]*site
+}
+
+// New returns the part.
+func New(options Options) (*Part, error) {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	options.Workers = cmp.Or(options.Workers, DefaultWorkers)
+	options.WorkersPerCluster = cmp.Or(options.WorkersPerCluster, options.Workers)
+	options.StatusSyncInterval = cmp.Or(options.StatusSyncInterval, DefaultStatusSyncInterval)
+	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
+	p := &Part{options: options, sites: map[fleet.ClusterName]*site{}}
+	anyName := true
+	c, err := controller.NewTypedUnmanaged("work", controller.TypedOptions[Request]{
+		SkipNameValidation:      &anyName,
+		MaxConcurrentReconciles: options.Workers,
+		Reconciler:              p,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[Request](failureBackoffMin, failureBackoffMax),
+		Logger:                  options.Logger,
+		LogConstructor: func(request *Request) logr.Logger {
+			logger := options.Logger.WithValues("part", "work")
+			if request != nil {
+				logger = logger.WithValues("cluster", request.Cluster, "work", cmp.Or(request.Work, request.Applied))
+			}
+			return logger
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the controller for works: %w", err)
+	}
+	p.controller = c
+	return p, nil
+}
+
+// Name is part of fleet.Part.
+func (p *Part) Name() string { return "work" }
+
+// Start works for the clusters that are engaged until ctx ends. Clusters can
+// be engaged before and after it is called.
+func (p *Part) Start(ctx context.Context) error {
+	if err := p.controller.Start(ctx); err != nil {
+		return fmt.Errorf("working on manifestworks: %w", err)
+	}
+	return nil
+}
+
+// NeedLeaderElection tells a manager that only the leader works.
+func (p *Part) NeedLeaderElection() bool { return true }
+
+// Engage is part of fleet.Part.
+func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
+	s, err := newSite(ctx, c, &p.options)
+	if err != nil {
+		return err
+	}
+	started := make(chan struct{})
+	err = p.controller.Watch(source.TypedFunc[Request](
+		func(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
+			s.queue = queue
+			close(started)
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("watching the works of cluster %q: %w", c.Name, err)
+	}
+	c.Go(func() {
+		select {
+		case <-started:
+		case <-ctx.Done():
+			return
+		}
+		p.set(s)
+		defer p.unset(s)
+		s.run(ctx)
+	})
+	return nil
+}
+
+func (p *Part) set(s *site) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sites[s.connection.Name] = s
+}
+
+func (p *Part) unset(s *site) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sites[s.connection.Name] == s {
+		delete(p.sites, s.connection.Name)
+	}
+}
+
+func (p *Part) site(name fleet.ClusterName) *site {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sites[name]
+}

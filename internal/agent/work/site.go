@@ -1,0 +1,237 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/inventory"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// site is what the part has for one connection: nothing in it outlives that.
+type site struct {
+	ctx        context.Context // the connection's; ends passes that are under way
+	connection *fleet.Connection
+	options    *Options
+	hubHash    string
+	member     *apply.Member
+	kinds      *apply.Kinds
+	inventory  *inventory.Inventory
+	queue      workqueue.TypedRateLimitingInterface[Request]
+
+	mu       sync.Mutex
+	inFlight int
+	parked   []Request // wait for one in flight to end
+	states   map[string]*state
+	// leaving are the owners whose objects are all on their way out: of these
+	// only the last one that goes is of interest.
+	leaving map[types.UID]struct{}
+	// waiting are the works that want an object which they do not own yet.
+	waiting map[apply.Object]map[string]struct{}
+	// kindless are the works with a kind that the member does not know.
+	kindless map[string]struct{}
+}
+
+// state is what is remembered of a work from pass to pass. Only the pass that
+// is under way uses it, but for the atomic fields.
+type state struct {
+	plan *plan
+	// work and record are as last written, until the caches have caught up.
+	work   *workv1.ManifestWork
+	record *workv1.AppliedManifestWork
+	// failures is how many passes in a row left something to try again soon.
+	failures int
+	// leavingSince is when the deletion was first seen.
+	leavingSince time.Time
+	// requested is when objects were asked to go.
+	requested map[apply.Object]time.Time
+
+	deleting atomic.Bool           // the work was deleted: what is under way may stop
+	written  atomic.Pointer[string] // resourceVersion of the work after our last write
+}
+
+func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site, error) {
+	client, err := metadata.NewForConfigAndClient(c.Spoke.GetConfig(), c.Spoke.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a metadata client for cluster %q: %w", c.Name, err)
+	}
+	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(c.Spoke.GetConfig(), c.Spoke.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a discovery client for cluster %q: %w", c.Name, err)
+	}
+	hash := sha256.Sum256([]byte(c.HubHost))
+	s := &site{
+		ctx: ctx, connection: c, options: options,
+		hubHash:  hex.EncodeToString(hash[:]),
+		member:   apply.NewMember(client, writesPerMember),
+		kinds:    apply.NewKinds(discoverer.ServerResourcesForGroupVersion, options.Clock),
+		states:   map[string]*state{},
+		leaving:  map[types.UID]struct{}{},
+		waiting:  map[apply.Object]map[string]struct{}{},
+		kindless: map[string]struct{}{},
+	}
+	s.inventory = inventory.New(inventory.Options{
+		Client: client, Go: c.Go, Changed: s.objectChanged, TypeChanged: s.typeChanged,
+	})
+	return s, nil
+}
+
+// enter takes a place among the works of this cluster that are in hand. If
+// there is none, the request comes again when one is free.
+func (s *site) enter(request Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inFlight < s.options.WorkersPerCluster {
+		s.inFlight++
+		return true
+	}
+	if !slices.Contains(s.parked, request) {
+		s.parked = append(s.parked, request)
+	}
+	return false
+}
+
+func (s *site) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+	if len(s.parked) > 0 {
+		s.queue.Add(s.parked[0])
+		s.parked = s.parked[1:]
+	}
+}
+
+// state returns what is remembered of a work.
+func (s *site) state(work string) *state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, ok := s.states[work]
+	if !ok {
+		st = &state{requested: map[apply.Object]time.Time{}}
+		s.states[work] = st
+	}
+	return st
+}
+
+// forget drops what is remembered of a work that is gone, and of its record.
+func (s *site) forget(work string, owner types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.states, work)
+	delete(s.kindless, work)
+	delete(s.leaving, owner)
+	for object, works := range s.waiting {
+		delete(works, work)
+		if len(works) == 0 {
+			delete(s.waiting, object)
+		}
+	}
+}
+
+func (s *site) setLeaving(owner types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving[owner] = struct{}{}
+}
+
+// await makes a work come again when an object that it does not own changes.
+func (s *site) await(work string, object apply.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[object] == nil {
+		s.waiting[object] = map[string]struct{}{}
+	}
+	s.waiting[object][work] = struct{}{}
+}
+
+func (s *site) setKindless(work string, kindless bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kindless {
+		s.kindless[work] = struct{}{}
+		return
+	}
+	delete(s.kindless, work)
+}
+
+// recordName returns the name of the AppliedManifestWork of a work.
+func (s *site) recordName(work string) string { return s.hubHash + "-" + work }
+
+// request returns what to look at when something of the record changed.
+func (s *site) request(record string) Request {
+	if work, ok := strings.CutPrefix(record, s.hubHash+"-"); ok {
+		return Request{Cluster: s.connection.Name, Work: work}
+	}
+	return Request{Cluster: s.connection.Name, Applied: record}
+}
+
+// objectChanged is called by the inventory.
+func (s *site) objectChanged(change inventory.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, owner := range change.Owners {
+		if _, leaving := s.leaving[owner.UID]; leaving && change.Gone && s.inventory.Owns(owner.UID) > 0 {
+			continue
+		}
+		s.queue.Add(s.request(owner.Name))
+	}
+	for work := range s.waiting[change.Object] {
+		s.queue.Add(Request{Cluster: s.connection.Name, Work: work})
+	}
+	delete(s.waiting, change.Object)
+	if change.Object.Resource == "customresourcedefinitions" {
+		for work := range s.kindless {
+			s.queue.Add(Request{Cluster: s.connection.Name, Work: work})
+		}
+	}
+}
+
+// typeChanged is called by the inventory, whose users are records.
+func (s *site) typeChanged(_ schema.GroupResource, records []string) {
+	for _, record := range records {
+		s.queue.Add(s.request(record))
+	}
+}
+
+// bind returns a context that ends with the connection, too.
+func (s *site) bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// newest returns the one of two states of an object that was written later:
+// what we wrote may be ahead of the cache.
+func newest[T metav1.Object](cached, written T) T {
+	if order, err := resourceversion.CompareResourceVersion(written.GetResourceVersion(), cached.GetResourceVersion()); err == nil && order > 0 {
+		return written
+	}
+	return cached
+}
+
+// managerOf returns the field manager of the work with the record. It is not
+// the same for two works, so that what one lets go of, the other keeps.
+func managerOf(record string) string {
+	sum := sha256.Sum256([]byte(record))
+	return workv1.DefaultFieldManager + "-" + hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,158 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Mark is equal for two states of an object if nothing happened in between
+// that could have changed what a manifest says of it.
+type Mark struct {
+	UID types.UID
+	// Generation counts the changes of what is desired.
+	Generation int64
+	// ResourceVersion is set for objects that have no generation.
+	ResourceVersion string
+	// Metadata is a hash of labels, annotations and owners, which no generation counts.
+	Metadata uint64
+}
+
+// MarkOf returns the mark of an object.
+func MarkOf(object metav1.Object) Mark {
+	mark := Mark{UID: object.GetUID(), Generation: object.GetGeneration()}
+	if mark.Generation == 0 {
+		mark.ResourceVersion = object.GetResourceVersion()
+		return mark
+	}
+	// A sum does not depend on the order of the maps.
+	for key, value := range object.GetLabels() {
+		mark.Metadata += hashText(hashText(fnvOffset, key), value)
+	}
+	for key, value := range object.GetAnnotations() {
+		mark.Metadata += hashText(hashText(hashText(fnvOffset, "@"), key), value)
+	}
+	owners := object.GetOwnerReferences()
+	for i := range owners {
+		mark.Metadata += hashText(hashText(fnvOffset, "#"), string(owners[i].UID))
+	}
+	return mark
+}
+
+// The constants of the 64-bit FNV-1a hash.
+const (
+	fnvOffset uint64 = 14695981039346656037
+	fnvPrime  uint64 = 1099511628211
+)
+
+func hashText(hash uint64, text string) uint64 {
+	for i := range len(text) {
+		hash = (hash ^ uint64(text[i])) * fnvPrime
+	}
+	return (hash ^ 0xff) * fnvPrime // so that "ab","c" is not "a","bc"
+}
+
+// Strategy is how an object is brought to the state of its manifest.
+type Strategy uint8
+
+// The strategies.
+const (
+	// StrategyUpdate takes over the fields that the manifest has.
+	StrategyUpdate Strategy = iota
+	// StrategyCreateOnly never changes an object that is there.
+	StrategyCreateOnly
+	// StrategyServerSideApply leaves conflicts to the options of the user.
+	StrategyServerSideApply
+	// StrategyReadOnly writes nothing.
+	StrategyReadOnly
+)
+
+// Past is what was written last, and what the object was like then. The zero
+// value is "never".
+type Past struct {
+	Hash Hash
+	Mark Mark
+}
+
+// Live is what is known of the object in the cluster without asking.
+type Live struct {
+	// Known says that the fields below can be relied on.
+	Known bool
+	// Exists says that the object is there and has our label.
+	Exists bool
+	// Owned says that the caller's owner is among its owners.
+	Owned bool
+	// Deleting says that the object waits for its finalizers.
+	Deleting bool
+	Mark     Mark
+}
+
+// Action is what to do for a manifest.
+type Action uint8
+
+// The actions.
+const (
+	// ActionSkip: the object is as the manifest wants it.
+	ActionSkip Action = iota
+	// ActionApply: write it, without reading it first.
+	ActionApply
+	// ActionCreate: write it if it is not there, and just own it otherwise.
+	ActionCreate
+	// ActionRead: find out whether it is there.
+	ActionRead
+	// ActionWait: someone deletes the object; it can be made again when it is gone.
+	ActionWait
+)
+
+// Decide says what to do for a manifest of the given hash.
+func Decide(strategy Strategy, hash Hash, past Past, live Live) Action {
+	switch {
+	case strategy == StrategyReadOnly:
+		return ActionRead
+	case live.Known && live.Exists && live.Deleting:
+		return ActionWait
+	case strategy == StrategyCreateOnly:
+		if live.Known && live.Exists && live.Owned || !live.Known && past.Mark.UID != "" {
+			return ActionSkip
+		}
+		return ActionCreate
+	case past.Hash != hash || past.Mark.UID == "":
+		return ActionApply
+	case !live.Known: // nobody watches: trust the last write until the resync forgets it
+		return ActionSkip
+	case live.Exists && live.Owned && live.Mark == past.Mark:
+		return ActionSkip
+	default:
+		return ActionApply
+	}
+}
+
+// Claim is what an owner has to do to let go of an object.
+type Claim uint8
+
+// The claims.
+const (
+	// ClaimNone: the object is not the owner's.
+	ClaimNone Claim = iota
+	// ClaimShared: others own it too; it has to stay.
+	ClaimShared
+	// ClaimSole: nobody else owns it.
+	ClaimSole
+)
+
+// ClaimOf tells how an owner stands to an object that has the given owners
+// of the same kind.
+func ClaimOf(owner types.UID, owners []types.UID) Claim {
+	switch {
+	case !slices.Contains(owners, owner):
+		return ClaimNone
+	case len(owners) > 1:
+		return ClaimShared
+	default:
+		return ClaimSole
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+)
+
+// kindMissTTL is for how long a group version that lacks a kind is not asked
+// for again.
+const kindMissTTL = 25 * time.Millisecond
+
+// ErrNoKind says that the cluster does not serve a kind.
+var ErrNoKind = errors.New("the cluster does not know the kind")
+
+// Resource is where the objects of a kind are.
+type Resource struct {
+	schema.GroupVersionResource
+	Namespaced bool
+}
+
+// Kinds finds the resources of kinds. It asks the server for one group
+// version at a time, when a kind of it is first asked for, and again when a
+// kind was not there the last time. It is safe for concurrent use.
+type Kinds struct {
+	discover func(groupVersion string) (*metav1.APIResourceList, error)
+	clock    clock.PassiveClock
+
+	mu       sync.Mutex
+	versions map[schema.GroupVersion]*versionKinds
+}
+
+// versionKinds are the kinds of one group version.
+type versionKinds struct {
+	mu    sync.Mutex // held while asking, so that one asks for all
+	asked time.Time
+	kinds map[string]Resource
+}
+
+// NewKinds returns a Kinds that asks with discover, which is
+// ServerResourcesForGroupVersion of a discovery client.
+func NewKinds(discover func(groupVersion string) (*metav1.APIResourceList, error), clock clock.PassiveClock) *Kinds {
+	return &Kinds{discover: discover, clock: clock, versions: map[schema.GroupVersion]*versionKinds{}}
+}
+
+// Find returns the resource of a kind. The error is ErrNoKind if the cluster
+// does not serve it now.
+func (k *Kinds) Find(kind schema.GroupVersionKind) (Resource, error) {
+	k.mu.Lock()
+	version, ok := k.versions[kind.GroupVersion()]
+	if !ok {
+		version = &versionKinds{}
+		k.versions[kind.GroupVersion()] = version
+	}
+	k.mu.Unlock()
+
+	version.mu.Lock()
+	defer version.mu.Unlock()
+	if found, ok := version.kinds[kind.Kind]; ok {
+		return found, nil
+	}
+	if now := k.clock.Now(); version.asked.IsZero() || now.Sub(version.asked) >= kindMissTTL {
+		list, err := k.discover(kind.GroupVersion().String())
+		switch {
+		case apierrors.IsNotFound(err):
+			version.kinds = nil
+		case err != nil:
+			return Resource{}, fmt.Errorf("finding the resource of kind %s: %w", kind.GroupKind(), err)
+		default:
+			version.kinds = resourcesOf(kind.GroupVersion(), list)
+		}
+		version.asked = k.clock.Now()
+	}
+	found, ok := version.kinds[kind.Kind]
+	if !ok {
+		return Resource{}, fmt.Errorf("%w %s of %s", ErrNoKind, kind.Kind, kind.GroupVersion())
+	}
+	return found, nil
+}
+
+// KindOf returns the kind of a resource, of a group version that Find was
+// asked about, or that the server serves now.
+func (k *Kinds) KindOf(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	// Whatever the kind: this makes sure that the group version is there.
+	if _, err := k.Find(resource.GroupVersion().WithKind("")); err != nil && !errors.Is(err, ErrNoKind) {
+		return schema.GroupVersionKind{}, err
+	}
+	k.mu.Lock()
+	version := k.versions[resource.GroupVersion()]
+	k.mu.Unlock()
+	version.mu.Lock()
+	defer version.mu.Unlock()
+	for kind, found := range version.kinds {
+		if found.GroupVersionResource == resource {
+			return resource.GroupVersion().WithKind(kind), nil
+		}
+	}
+	return schema.GroupVersionKind{}, fmt.Errorf("%w of %s", ErrNoKind, resource.GroupResource())
+}
+
+// Forget makes the next Find ask again for a group version: call it when the
+// server does not serve a resource that Find gave.
+func (k *Kinds) Forget(gv schema.GroupVersion) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.versions, gv)
+}
+
+func resourcesOf(gv schema.GroupVersion, list *metav1.APIResourceList) map[string]Resource {
+	kinds := make(map[string]Resource, len(list.APIResources))
+	for i := range list.APIResources {
+		r := &list.APIResources[i]
+		if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "patch") {
+			continue // a subresource, or a kind that only answers questions
+		}
+		kinds[r.Kind] = Resource{GroupVersionResource: gv.WithResource(r.Name), Namespaced: r.Namespaced}
+	}
+	return kinds
+}

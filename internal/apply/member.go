@@ -1,0 +1,124 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+)
+
+// CallTimeout is how long one request to a cluster may take.
+const CallTimeout = 30 * time.Second
+
+// Member writes objects of a cluster. It bounds how many requests are under
+// way and how long each takes; it does not limit their rate, which is up to
+// the server. It reads and returns metadata only. It is safe for concurrent use.
+type Member struct {
+	client metadata.Interface
+	slots  chan struct{}
+}
+
+// NewMember returns a Member that has at most parallel requests under way.
+func NewMember(client metadata.Interface, parallel int) *Member {
+	return &Member{client: client, slots: make(chan struct{}, parallel)}
+}
+
+// As says in whose name fields are written.
+type As struct {
+	Manager string
+	// Force takes fields over from other managers.
+	Force bool
+}
+
+// Apply writes an object by server-side apply, which makes it if it is not there.
+func (m *Member) Apply(
+	ctx context.Context, version string, object Object, body []byte, as As,
+) (*metav1.PartialObjectMetadata, error) {
+	return m.patch(ctx, version, object, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: as.Manager, Force: &as.Force})
+}
+
+// Merge changes an object that is there by a JSON merge patch.
+func (m *Member) Merge(
+	ctx context.Context, version string, object Object, body []byte, as As,
+) (*metav1.PartialObjectMetadata, error) {
+	return m.patch(ctx, version, object, types.MergePatchType, body, metav1.PatchOptions{FieldManager: as.Manager})
+}
+
+func (m *Member) patch(
+	ctx context.Context, version string, object Object, patchType types.PatchType, body []byte, options metav1.PatchOptions,
+) (*metav1.PartialObjectMetadata, error) {
+	ctx, done, err := m.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("writing %s: %w", object, err)
+	}
+	defer done()
+	written, err := m.resource(version, object).Patch(ctx, object.Name, patchType, body, options)
+	if err != nil {
+		return nil, fmt.Errorf("writing %s: %w", object, err)
+	}
+	return written, nil
+}
+
+// Get reads the metadata of an object from the server.
+func (m *Member) Get(ctx context.Context, version string, object Object) (*metav1.PartialObjectMetadata, error) {
+	ctx, done, err := m.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", object, err)
+	}
+	defer done()
+	found, err := m.resource(version, object).Get(ctx, object.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", object, err)
+	}
+	return found, nil
+}
+
+// Delete deletes an object, provided that it is the one with the UID and,
+// unless that is empty, has the resourceVersion.
+func (m *Member) Delete(ctx context.Context, version string, object Object, uid types.UID, resourceVersion string) error {
+	ctx, done, err := m.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("deleting %s: %w", object, err)
+	}
+	defer done()
+	background := metav1.DeletePropagationBackground
+	options := metav1.DeleteOptions{
+		PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid},
+	}
+	if resourceVersion != "" {
+		options.Preconditions.ResourceVersion = &resourceVersion
+	}
+	if err := m.resource(version, object).Delete(ctx, object.Name, options); err != nil {
+		return fmt.Errorf("deleting %s: %w", object, err)
+	}
+	return nil
+}
+
+// begin waits for its turn.
+func (m *Member) begin(ctx context.Context) (context.Context, func(), error) {
+	select {
+	case m.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	return ctx, func() { cancel(); <-m.slots }, nil
+}
+
+func (m *Member) resource(version string, object Object) metadata.ResourceInterface {
+	resource := m.client.Resource(schema.GroupVersionResource{
+		Group: object.Group, Version: version, Resource: object.Resource,
+	})
+	if object.Namespace == "" {
+		return resource
+	}
+	return resource.Namespace(object.Namespace)
+}

@@ -1,0 +1,141 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Trouble is a kind of failure, by who can mend it.
+type Trouble uint8
+
+// The kinds of failure.
+const (
+	// TroubleNone is success.
+	TroubleNone Trouble = iota
+	// TroublePassing may be over soon: the server is busy, or what the object
+	// lives in or is a kind of is not there yet.
+	TroublePassing
+	// TroubleForbidden: the agent lacks a permission at the cluster.
+	TroubleForbidden
+	// TroubleInvalid: the server, or an admission check in it, refuses the object.
+	TroubleInvalid
+	// TroubleConflict: someone else owns a field with another value.
+	TroubleConflict
+	// TroubleRaced: the object changed since it was looked at.
+	TroubleRaced
+)
+
+// Problem is what an error means for the author of a manifest.
+type Problem struct {
+	Trouble Trouble
+	// Message is one line, the same each time.
+	Message string
+	// Managers are the field managers that a conflict is with, in the order of
+	// the fields.
+	Managers []string
+	// NoKind says that the resource itself is not there.
+	NoKind bool
+}
+
+// Explain returns what err, from doing what the verb says to the object, means.
+func Explain(err error, verb string, object Object) Problem {
+	if err == nil {
+		return Problem{}
+	}
+	if errors.Is(err, ErrNotObject) {
+		return Problem{Trouble: TroubleInvalid, Message: "The manifest is " + err.Error() + "."}
+	}
+	if errors.Is(err, ErrNoKind) {
+		return Problem{
+			Trouble: TroublePassing, NoKind: true,
+			Message: upperFirst(err.Error()) + "; install its definition on the cluster, or add it to this work.",
+		}
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return Problem{Trouble: TroublePassing, Message: fmt.Sprintf("Cannot %s %s: %v.", verb, object, err)}
+	}
+	return explainStatus(status.Status(), err, verb, object)
+}
+
+func explainStatus(status metav1.Status, err error, verb string, object Object) Problem {
+	message := fmt.Sprintf("Cannot %s %s: %s", verb, object, status.Message)
+	switch {
+	case apierrors.HasStatusCause(err, "NamespaceTerminating"): // corev1.NamespaceTerminatingCause
+		return Problem{Trouble: TroublePassing, Message: message}
+	case status.Code == http.StatusForbidden && strings.Contains(status.Message, "\" cannot "):
+		return Problem{Trouble: TroubleForbidden, Message: forbidden(status, verb, object)}
+	case status.Code == http.StatusForbidden, status.Code == http.StatusUnprocessableEntity,
+		status.Code == http.StatusBadRequest, status.Code == http.StatusRequestEntityTooLarge,
+		status.Code == http.StatusMethodNotAllowed, status.Code == http.StatusUnsupportedMediaType:
+		return Problem{Trouble: TroubleInvalid, Message: message}
+	case status.Code == http.StatusConflict:
+		return explainConflict(status, message)
+	case status.Code == http.StatusNotFound && (status.Details == nil || status.Details.Name == ""):
+		return Problem{
+			Trouble: TroublePassing, NoKind: true,
+			Message: fmt.Sprintf("The cluster does not serve %s any more; install its definition again.", resourceOf(object)),
+		}
+	default:
+		return Problem{Trouble: TroublePassing, Message: message}
+	}
+}
+
+// forbidden names what is missing and where to add it.
+func forbidden(status metav1.Status, verb string, object Object) string {
+	scope := "in the whole cluster"
+	if object.Namespace != "" {
+		scope = fmt.Sprintf("in namespace %q", object.Namespace)
+	}
+	return fmt.Sprintf("The agent may not %s %s %s. Create a ClusterRole on the managed cluster with the label "+
+		"open-cluster-management.io/aggregate-to-work=true and a rule for apiGroups [%q], resources [%q], "+
+		"verbs [get list watch create patch delete]. The API server says: %s",
+		verb, resourceOf(object), scope, object.Group, object.Resource, status.Message)
+}
+
+func resourceOf(object Object) string {
+	if object.Group == "" {
+		return object.Resource
+	}
+	return object.Resource + "." + object.Group
+}
+
+// explainConflict tells a field that someone else owns from an object that
+// changed in between.
+func explainConflict(status metav1.Status, message string) Problem {
+	problem := Problem{Trouble: TroubleRaced, Message: message}
+	if status.Details == nil {
+		return problem
+	}
+	var fields []string
+	for _, cause := range status.Details.Causes {
+		if cause.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		problem.Trouble = TroubleConflict
+		manager := quoted(cause.Message)
+		problem.Managers = append(problem.Managers, manager)
+		fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, manager))
+	}
+	if problem.Trouble == TroubleConflict {
+		problem.Message = "Others own fields of the object with other values: " + strings.Join(fields, ", ") + "."
+	}
+	return problem
+}
+
+// quoted returns the first part of the text that stands in double quotes.
+func quoted(text string) string {
+	_, after, _ := strings.Cut(text, `"`)
+	inside, _, _ := strings.Cut(after, `"`)
+	return inside
+}
+
+func upperFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

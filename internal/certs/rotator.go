@@ -1,0 +1,191 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// BundleKey is the key of the ConfigMap that has the bundle.
+const BundleKey = "ca-bundle.crt"
+
+// Keys of the signer's secret for the signer before the present one.
+const (
+	previousCertKey = "previous.crt"
+	previousKeyKey  = "previous.key"
+)
+
+// Rotator makes and renews the certificates of a namespace.
+type Rotator struct {
+	// Client writes. Reader reads, past any cache: a decision from an old state
+	// could drop a signer.
+	Client client.Client
+	Reader client.Reader
+	Clock  clock.PassiveClock
+	// Owner is the field owner of what is applied.
+	Owner string
+	// Namespace and Labels of everything that is made.
+	Namespace string
+	Labels    map[string]string
+	// SignerSecret and BundleConfigMap are the names of the objects that have
+	// the signer, as a TLS secret, and the bundle.
+	SignerSecret, BundleConfigMap string
+}
+
+// Rotate makes what is missing of the wanted certificates and renews what is
+// due. The bundles that clients have at the moment are in trusted. It returns
+// the bundle that they should have, and when to call again at the latest.
+func (r *Rotator) Rotate(ctx context.Context, wanted []Serving, trusted [][]byte) (bundle []byte, due time.Time, err error) {
+	signerSecret, err := r.secret(ctx, r.SignerSecret)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	observed, err := r.observe(ctx, wanted)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	observed.Trusted = trusted
+	observed.Signer, observed.Previous = signers(signerSecret)
+
+	now := r.Clock.Now()
+	plan := Decide(now, observed, wanted)
+	if plan.NewSigner {
+		fresh, err := r.replaceSigner(ctx, signerSecret, observed.Signer, now)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		if observed.Signer != nil {
+			observed.Previous = observed.Signer
+		}
+		observed.Signer = fresh
+		plan = Decide(now, observed, wanted)
+	}
+	if string(plan.Bundle) != string(observed.Bundle) {
+		if err := r.publish(ctx, plan.Bundle); err != nil {
+			return nil, time.Time{}, err
+		}
+	}
+	for _, serving := range plan.Issue {
+		pair, err := r.issue(ctx, plan.IssueBy, serving, now)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		plan.Due = earlier(plan.Due, renewTime(pair.Certificate))
+	}
+	return plan.Bundle, plan.Due, nil
+}
+
+// observe reads everything but the signers.
+func (r *Rotator) observe(ctx context.Context, wanted []Serving) (Observed, error) {
+	observed := Observed{Serving: map[string]*Pair{}}
+	config := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: r.Namespace, Name: r.BundleConfigMap}
+	if err := r.Reader.Get(ctx, key, config); client.IgnoreNotFound(err) != nil {
+		return Observed{}, fmt.Errorf("reading the ConfigMap %q: %w", key, err)
+	}
+	observed.Bundle = []byte(config.Data[BundleKey])
+	for _, serving := range wanted {
+		secret, err := r.secret(ctx, serving.Secret)
+		if err != nil {
+			return Observed{}, err
+		}
+		if secret != nil {
+			observed.Serving[serving.Secret] = pairOf(secret, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+		}
+	}
+	return observed, nil
+}
+
+// secret returns the secret, or nil if there is none.
+func (r *Rotator) secret(ctx context.Context, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: r.Namespace, Name: name}
+	err := r.Reader.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the secret %q: %w", key, err)
+	}
+	return secret, nil
+}
+
+// replaceSigner stores a new signer and keeps the present one beside it. It
+// fails with a conflict if someone else changed the secret meanwhile.
+func (r *Rotator) replaceSigner(ctx context.Context, stored *corev1.Secret, present *Pair, now time.Time) (*Pair, error) {
+	fresh, err := NewAuthority(r.Namespace+"_"+r.SignerSecret, now)
+	if err != nil {
+		return nil, err
+	}
+	data := map[string][]byte{corev1.TLSCertKey: fresh.CertPEM, corev1.TLSPrivateKeyKey: fresh.KeyPEM}
+	if present != nil {
+		data[previousCertKey], data[previousKeyKey] = present.CertPEM, present.KeyPEM
+	}
+	if stored == nil {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.SignerSecret, Labels: r.Labels},
+			Type:       corev1.SecretTypeTLS,
+			Data:       data,
+		}
+		err = r.Client.Create(ctx, secret, client.FieldOwner(r.Owner))
+	} else {
+		stored.Data = data
+		err = r.Client.Update(ctx, stored, client.FieldOwner(r.Owner))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("storing a new signer in the secret %q: %w",
+			client.ObjectKey{Namespace: r.Namespace, Name: r.SignerSecret}, err)
+	}
+	return fresh, nil
+}
+
+func (r *Rotator) publish(ctx context.Context, bundle []byte) error {
+	config := corev1ac.ConfigMap(r.BundleConfigMap, r.Namespace).WithLabels(r.Labels).
+		WithData(map[string]string{BundleKey: string(bundle)})
+	if err := r.Client.Apply(ctx, config, client.FieldOwner(r.Owner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("publishing the bundle in the ConfigMap %q: %w",
+			client.ObjectKey{Namespace: r.Namespace, Name: r.BundleConfigMap}, err)
+	}
+	return nil
+}
+
+func (r *Rotator) issue(ctx context.Context, signer *Pair, serving Serving, now time.Time) (*Pair, error) {
+	pair, err := NewServing(signer, serving.Hosts, now)
+	if err != nil {
+		return nil, err
+	}
+	secret := corev1ac.Secret(serving.Secret, r.Namespace).WithLabels(r.Labels).WithType(corev1.SecretTypeTLS).
+		WithData(map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM})
+	if err := r.Client.Apply(ctx, secret, client.FieldOwner(r.Owner), client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("storing a certificate in the secret %q: %w",
+			client.ObjectKey{Namespace: r.Namespace, Name: serving.Secret}, err)
+	}
+	return pair, nil
+}
+
+// signers returns the signers of the secret; those that are missing or damaged
+// are nil.
+func signers(secret *corev1.Secret) (present, previous *Pair) {
+	if secret == nil {
+		return nil, nil
+	}
+	return pairOf(secret, corev1.TLSCertKey, corev1.TLSPrivateKeyKey), pairOf(secret, previousCertKey, previousKeyKey)
+}
+
+func pairOf(secret *corev1.Secret, certKey, keyKey string) *Pair {
+	pair, err := ParsePair(secret.Data[certKey], secret.Data[keyKey])
+	if err != nil {
+		return nil // to be replaced, like one that is missing
+	}
+	return pair
+}

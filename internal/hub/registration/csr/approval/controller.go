@@ -1,0 +1,255 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/hub/registration/csr/policy"
+)
+
+const (
+	fieldOwner    = "registration-controller-csr"
+	reconcilesMax = 8
+	// RequestsMax is how many requests one user may have for one cluster at a
+	// time, whether approved or not, before the hub stops looking at them. The API
+	// server forgets approved ones after an hour and others after a day. An agent
+	// makes at most clusterv1.CSRsPerClusterMax.
+	RequestsMax = 3 * clusterv1.CSRsPerClusterMax
+	// reasonFlood is the reason of the event about more than that.
+	reasonFlood = "CertificateRequestFlood"
+	// labelAddOn is on the requests of add-ons.
+	labelAddOn = "open-cluster-management.io/addon-name"
+)
+
+// Deps is what the controller needs.
+type Deps struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	Events events.EventRecorder
+	// Automatic are the users whose first requests are approved, and whose
+	// clusters are accepted, without an administrator (feature gate
+	// ManagedClusterAutoApproval). Empty means nobody.
+	Automatic policy.Automatic
+}
+
+// Controller approves certificate requests of agents.
+type Controller struct {
+	Deps
+	quiet    *quiet
+	verdicts *prometheus.CounterVec
+}
+
+// New returns the controller.
+func New(d Deps) *Controller {
+	return &Controller{Deps: d, quiet: newQuiet(d.Clock), verdicts: newVerdicts()}
+}
+
+// Name is the name of the controller in logs and metrics.
+func (c *Controller) Name() string { return "csr.approval" }
+
+// Reconcile decides about one request.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := c.Client.Get(ctx, req.NamespacedName, csr); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	name := csr.Labels[clusterv1.LabelClusterName]
+	mc := &clusterv1.ManagedCluster{}
+	err := c.Client.Get(ctx, types.NamespacedName{Name: name}, mc)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", name, err)
+	}
+	exists := err == nil
+	if decided(csr) {
+		return ctrl.Result{}, c.acceptLate(ctx, csr, mc, exists)
+	}
+	if flood, err := c.flooded(ctx, csr); err != nil {
+		return ctrl.Result{}, err
+	} else if flood {
+		c.warn(csr, mc, policy.Decision{Reason: reasonFlood, Message: fmt.Sprintf(
+			"user %q has more than %d certificate requests for cluster %q; the further ones are not looked at",
+			csr.Spec.Username, RequestsMax, name)})
+		return ctrl.Result{}, nil
+	}
+	decision := policy.Decide(request(csr), facts(mc, exists), c.Automatic)
+	if decision.Verdict == policy.Approve && decision.Kind == policy.Renewal {
+		allowed, err := c.mayRenew(ctx, csr, name)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if !allowed {
+			decision = decision.NotAuthorized(csr.Spec.Username, name)
+		}
+	}
+	c.verdicts.WithLabelValues(string(decision.Verdict), string(decision.Kind)).Inc()
+	switch decision.Verdict {
+	case policy.Refuse:
+		c.warn(csr, mc, decision)
+	case policy.Approve:
+		return ctrl.Result{}, c.approve(ctx, csr, mc, decision)
+	}
+	return ctrl.Result{}, nil
+}
+
+// approve approves a request and, for a first one, accepts the cluster at the
+// same time: neither waits for the other.
+func (c *Controller) approve(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.Decision,
+) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		before := csr.DeepCopy()
+		approved := csr.DeepCopy()
+		approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+			Reason: decision.Reason, Message: decision.Message,
+		})
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		err := c.Client.SubResource("approval").Patch(ctx, approved, patch, client.FieldOwner(fieldOwner))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("approving CertificateSigningRequest %q: %w", csr.Name, err)
+		}
+		return nil
+	})
+	if decision.Kind == policy.Bootstrap {
+		group.Go(func() error { return c.accept(ctx, mc, csr.Spec.Username) })
+	}
+	return group.Wait()
+}
+
+// acceptLate accepts the cluster of a request that we approved earlier, if
+// that did not succeed then. The request must be for this ManagedCluster and
+// not for one that had its name before.
+func (c *Controller) acceptLate(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, exists bool,
+) error {
+	if !exists || !approvedByUs(csr) || csr.CreationTimestamp.Before(&mc.CreationTimestamp) {
+		return nil
+	}
+	decision := policy.Decide(request(csr), facts(mc, exists), c.Automatic)
+	if decision.Verdict != policy.Approve || decision.Kind != policy.Bootstrap {
+		return nil
+	}
+	return c.accept(ctx, mc, csr.Spec.Username)
+}
+
+// accept accepts a cluster whose join the user asked for, once in its life:
+// an administrator who denies it has the last word.
+func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster, user string) error {
+	before := mc.DeepCopy()
+	if mc.Annotations == nil {
+		mc.Annotations = map[string]string{}
+	}
+	if mc.Annotations[clusterv1.AnnotationJoinRequestedBy] == "" {
+		mc.Annotations[clusterv1.AnnotationJoinRequestedBy] = user
+	}
+	_, done := mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn]
+	if !mc.Spec.HubAcceptsClient && !done && mc.DeletionTimestamp.IsZero() {
+		mc.Spec.HubAcceptsClient = true
+		mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn] = c.Clock.Now().UTC().Format(timeFormat)
+	} else if before.Annotations[clusterv1.AnnotationJoinRequestedBy] != "" {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	err := c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("accepting ManagedCluster %q: %w", before.Name, err)
+	}
+	return nil
+}
+
+// warn tells an administrator of a request that is refused, on the request and
+// on the cluster, once in a while.
+func (c *Controller) warn(csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.Decision) {
+	cluster := csr.Labels[clusterv1.LabelClusterName]
+	if !c.quiet.over(cluster + "/" + decision.Reason) {
+		return
+	}
+	const action = "Approve"
+	c.Events.Eventf(csr, nil, corev1.EventTypeWarning, decision.Reason, action, "not approved: %s", decision.Message)
+	if mc.Name != "" {
+		c.Events.Eventf(mc, csr, corev1.EventTypeWarning, decision.Reason, action,
+			"CertificateSigningRequest %q of user %q was not approved: %s", csr.Name, csr.Spec.Username, decision.Message)
+	}
+}
+
+// facts are what the policy needs to know of the cluster.
+func facts(mc *clusterv1.ManagedCluster, exists bool) policy.Cluster {
+	if !exists {
+		return policy.Cluster{}
+	}
+	_, automatic := mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn]
+	decided := automatic || meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
+	return policy.Cluster{
+		Exists:    true,
+		Accepted:  mc.Spec.HubAcceptsClient,
+		Denied:    !mc.Spec.HubAcceptsClient && decided,
+		Joined:    meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
+		Requester: mc.Annotations[clusterv1.AnnotationJoinRequestedBy],
+	}
+}
+
+func request(csr *certificatesv1.CertificateSigningRequest) policy.Request {
+	return policy.Request{
+		SignerName:   csr.Spec.SignerName,
+		Usages:       csr.Spec.Usages,
+		Username:     csr.Spec.Username,
+		Groups:       csr.Spec.Groups,
+		PEM:          csr.Spec.Request,
+		ClusterLabel: csr.Labels[clusterv1.LabelClusterName],
+		AddOnLabel:   csr.Labels[labelAddOn],
+	}
+}
+
+// decided tells whether a request was approved or denied, by whomever.
+func decided(csr *certificatesv1.CertificateSigningRequest) bool {
+	for i := range csr.Status.Conditions {
+		switch csr.Status.Conditions[i].Type {
+		case certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
+			return true
+		}
+	}
+	return false
+}
+
+func approvedByUs(csr *certificatesv1.CertificateSigningRequest) bool {
+	for i := range csr.Status.Conditions {
+		if c := csr.Status.Conditions[i]; c.Type == certificatesv1.CertificateApproved {
+			return c.Reason == clusterv1.CSRReasonAutoApproved
+		}
+	}
+	return false
+}
+
+// mayRenew asks the API server whether the requester may renew certificates of
+// this very cluster.
+func (c *Controller) mayRenew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, cluster string) (bool, error) {
+	review := renewReview(csr, cluster)
+	if err := c.Client.Create(ctx, review); err != nil {
+		if apierrors.IsInvalid(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("asking whether user %q may renew certificates of cluster %q: %w", csr.Spec.Username, cluster, err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// timeFormat is that of the annotation automatically-accepted-on.
+const timeFormat = time.RFC3339

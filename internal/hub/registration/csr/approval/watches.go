@@ -1,0 +1,148 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/hub/registration/csr/policy"
+)
+
+const (
+	// indexCluster finds the undecided requests of a cluster.
+	indexCluster = "undecidedOfCluster"
+	// indexRequester finds all requests of a user for a cluster.
+	indexRequester = "clusterAndRequester"
+)
+
+// SetupWithManager adds the controller to the manager. Requests that wait are
+// looked at again when their cluster changes; nothing polls.
+func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	csrs := &certificatesv1.CertificateSigningRequest{}
+	for name, extract := range map[string]client.IndexerFunc{indexCluster: byCluster, indexRequester: byRequester} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, csrs, name, extract); err != nil {
+			return fmt.Errorf("indexing CertificateSigningRequests by %s: %w", name, err)
+		}
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
+		For(csrs, builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(e event.CreateEvent) bool { return c.unfinished(e.Object) },
+			UpdateFunc: func(e event.UpdateEvent) bool { return c.unfinished(e.ObjectNew) },
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.waiting),
+			builder.WithPredicates(predicate.Funcs{
+				UpdateFunc: matters,
+				DeleteFunc: func(event.DeleteEvent) bool { return false },
+			})).
+		Complete(c)
+}
+
+// unfinished leaves out the requests that nothing can come of any more: those
+// that others decided about, and those that are signed.
+func (c *Controller) unfinished(obj client.Object) bool {
+	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	return ok && (!decided(csr) || approvedByUs(csr) && len(c.Automatic.Users) > 0)
+}
+
+// matters tells whether a change of a cluster can change a decision.
+func matters(e event.UpdateEvent) bool {
+	before, _ := e.ObjectOld.(*clusterv1.ManagedCluster)
+	after, _ := e.ObjectNew.(*clusterv1.ManagedCluster)
+	if before == nil || after == nil {
+		return true
+	}
+	condition := clusterv1.ManagedClusterConditionHubAccepted
+	return facts(before, true) != facts(after, true) ||
+		meta.IsStatusConditionTrue(before.Status.Conditions, condition) != meta.IsStatusConditionTrue(after.Status.Conditions, condition)
+}
+
+// waiting maps a cluster to its undecided requests, up to a limit.
+func (c *Controller) waiting(ctx context.Context, obj client.Object) []reconcile.Request {
+	list := &certificatesv1.CertificateSigningRequestList{}
+	err := c.Client.List(ctx, list, client.MatchingFields{indexCluster: obj.GetName()}, client.Limit(RequestsMax), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil // only a missing index gives an error
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+	}
+	return requests
+}
+
+// flooded tells whether the requester has too many requests for the cluster.
+func (c *Controller) flooded(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (bool, error) {
+	list := &certificatesv1.CertificateSigningRequestList{}
+	err := c.Client.List(ctx, list, client.MatchingFields{indexRequester: requester(csr)}, client.Limit(RequestsMax+1), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing CertificateSigningRequests of user %q: %w", csr.Spec.Username, err)
+	}
+	return len(list.Items) > RequestsMax, nil
+}
+
+func byCluster(obj client.Object) []string {
+	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	if !ok || decided(csr) {
+		return nil
+	}
+	return []string{csr.Labels[clusterv1.LabelClusterName]}
+}
+
+func byRequester(obj client.Object) []string {
+	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return nil
+	}
+	return []string{requester(csr)}
+}
+
+func requester(csr *certificatesv1.CertificateSigningRequest) string {
+	return csr.Labels[clusterv1.LabelClusterName] + "/" + csr.Spec.Username
+}
+
+// Trim is the transformation of requests for the cache: it drops what is not
+// looked at, and a request that is too large to be an agent's, so that a flood
+// of large ones does not fill the memory.
+func Trim(obj any) (any, error) {
+	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return obj, nil
+	}
+	csr.ManagedFields, csr.Annotations, csr.Status.Certificate = nil, nil, nil
+	if len(csr.Spec.Request) > policy.RequestBytesMax {
+		csr.Spec.Request = nil
+	}
+	return csr, nil
+}
+
+func renewReview(csr *certificatesv1.CertificateSigningRequest, cluster string) *authorizationv1.SubjectAccessReview {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, value := range csr.Spec.Extra {
+		extra[key] = authorizationv1.ExtraValue(value)
+	}
+	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates",
+			Verb: "renew", Name: cluster,
+		},
+	}}
+}

@@ -1,0 +1,181 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package grants
+
+import (
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+)
+
+// Names of the objects.
+const (
+	// namePrefix begins the names of all roles and bindings of clusters.
+	namePrefix = "open-cluster-management:managedcluster:"
+	// RegistrationRole is the ClusterRole that the registration agents of all
+	// clusters have in the namespaces of their clusters.
+	RegistrationRole = namePrefix + "registration"
+	// WorkRole is the ClusterRole that the work agents of all clusters have in the
+	// namespaces of their clusters.
+	WorkRole = namePrefix + "work"
+)
+
+// ClusterRoleName returns the name of the ClusterRole, and of its binding, of
+// one cluster.
+func ClusterRoleName(cluster string) string { return namePrefix + cluster }
+
+// RegistrationBindingName returns the name of the binding of RegistrationRole
+// in the namespace of a cluster.
+func RegistrationBindingName(cluster string) string { return namePrefix + cluster + ":registration" }
+
+// WorkBindingName returns the name of the binding of WorkRole in the namespace
+// of a cluster.
+func WorkBindingName(cluster string) string { return namePrefix + cluster + ":work" }
+
+// Namespace returns the namespace of a cluster.
+func Namespace(cluster string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: labels(cluster)}}
+}
+
+// ClusterRole returns the permissions of a cluster outside of its namespace.
+// One that is not accepted may read its own ManagedCluster, to see when that
+// changes, and no more.
+func ClusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(cluster), Labels: labels(cluster)}}
+	own := []string{cluster}
+	if !accepted {
+		role.Rules = []rbacv1.PolicyRule{{
+			APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, ResourceNames: own,
+			Verbs: []string{"get", "list", "watch"},
+		}}
+		return role
+	}
+	role.Rules = []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"},
+			Verbs: []string{"create", "get", "list", "watch"},
+		},
+		{
+			// The empty name is that of the check that klusterlets of OCM make, which
+			// names no cluster. It allows nothing about another cluster: the hub always
+			// asks about one by its name.
+			APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{clusterv1.ClientCertificatesResource},
+			ResourceNames: []string{cluster, ""}, Verbs: []string{"renew"},
+		},
+		{
+			APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, ResourceNames: own,
+			Verbs: []string{"get", "list", "update", "watch"},
+		},
+		{
+			APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters/status"}, ResourceNames: own,
+			Verbs: []string{"patch", "update"},
+		},
+	}
+	return role
+}
+
+// ClusterRoleBinding binds the ClusterRole of a cluster to its agents.
+func ClusterRoleBinding(cluster string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(cluster), Labels: labels(cluster)},
+		RoleRef:    roleRef(ClusterRoleName(cluster)),
+		Subjects:   subjects(cluster),
+	}
+}
+
+// RegistrationBinding binds RegistrationRole to the agents of a cluster.
+func RegistrationBinding(cluster string) *rbacv1.RoleBinding {
+	return binding(cluster, RegistrationBindingName(cluster), RegistrationRole)
+}
+
+// WorkBinding binds WorkRole to the agents of a cluster. Its finalizer keeps
+// it, when the namespace is deleted, until the agent has cleaned up the works.
+func WorkBinding(cluster string) *rbacv1.RoleBinding {
+	b := binding(cluster, WorkBindingName(cluster), WorkRole)
+	b.Finalizers = []string{clusterv1.FinalizerManifestWorkCleanup}
+	return b
+}
+
+// SharedRoles returns the ClusterRoles that the bindings of all clusters name.
+func SharedRoles() []*rbacv1.ClusterRole {
+	events := []rbacv1.PolicyRule{{
+		APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
+		Verbs: []string{"create", "patch", "update"},
+	}}
+	registration := []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+			Verbs: []string{"get", "list", "watch", "update"},
+		},
+		{
+			APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons"},
+			Verbs: []string{"get", "list", "watch"},
+		},
+		{
+			APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons/status"},
+			Verbs: []string{"patch", "update"},
+		},
+	}
+	work := []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks"},
+			Verbs: []string{"get", "list", "watch", "update", "patch"},
+		},
+		{
+			APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks/status"},
+			Verbs: []string{"patch", "update"},
+		},
+	}
+	return []*rbacv1.ClusterRole{
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: RegistrationRole, Labels: labels("")},
+			Rules:      append(registration, events...),
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: WorkRole, Labels: labels("")},
+			Rules:      append(work, events...),
+		},
+	}
+}
+
+// Lease returns the lease of a cluster as it is before an agent renews it for
+// the first time. From now on the agent has five durations to do so.
+func Lease(cluster string, durationSeconds int32, now time.Time) *coordinationv1.Lease {
+	renewed := metav1.NewMicroTime(now)
+	holder := clusterv1.LeaseName
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: clusterv1.LeaseName, Labels: labels(cluster)},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: &durationSeconds, RenewTime: &renewed,
+		},
+	}
+}
+
+func binding(cluster, name, role string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: labels(cluster)},
+		RoleRef:    roleRef(role),
+		Subjects:   subjects(cluster),
+	}
+}
+
+func roleRef(name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+}
+
+func subjects(cluster string) []rbacv1.Subject {
+	return []rbacv1.Subject{
+		{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.AgentGroup(cluster)},
+		{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.GroupAWSPrefix + cluster},
+	}
+}
+
+func labels(cluster string) map[string]string {
+	return map[string]string{clusterv1.LabelClusterName: cluster}
+}

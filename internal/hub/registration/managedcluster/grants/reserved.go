@@ -1,0 +1,29 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package grants
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Unusable says why no cluster can have the name, or "" if one can. Such a
+// name would make the objects of the cluster collide with those of others:
+//
+//   - "managed-clusters" has the group of all agents as its own,
+//   - "registration" and "work" have the shared roles as their own,
+//   - "default" and kube-… have a namespace that everybody, or the hub, uses.
+func Unusable(cluster string) string {
+	if problems := validation.IsDNS1123Label(cluster); len(problems) > 0 {
+		return fmt.Sprintf("no namespace can have the name %q: %s", cluster, strings.Join(problems, "; "))
+	}
+	if slices.Contains([]string{"managed-clusters", "registration", "work", "default"}, cluster) ||
+		strings.HasPrefix(cluster, "kube-") {
+		return fmt.Sprintf("the name %q is reserved; give the cluster another one", cluster)
+	}
+	return ""
+}

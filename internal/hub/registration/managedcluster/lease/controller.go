@@ -1,0 +1,174 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lease tells when the agent of a cluster is not heard of any more. It
+// wakes up when a lease would run out, not periodically.
+package lease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
+)
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters/status,verbs=patch
+
+const (
+	// GraceDurations is after how many lease durations without a heartbeat a
+	// cluster is Unknown.
+	GraceDurations = 5
+	// DurationDefault is used where a cluster has none, which the API prevents.
+	DurationDefault = 60 * time.Second
+
+	fieldOwner    = "registration-controller-lease"
+	reconcilesMax = 4
+)
+
+// Controller watches over the leases of clusters.
+type Controller struct {
+	client client.Client
+	clock  clock.PassiveClock
+	events events.EventRecorder
+	// started is when this controller began: agents that could not renew while
+	// nobody listened get one lease duration to do so.
+	started time.Time
+}
+
+// New returns the controller.
+func New(c client.Client, clk clock.PassiveClock, recorder events.EventRecorder) *Controller {
+	return &Controller{client: c, clock: clk, events: recorder, started: clk.Now()}
+}
+
+// Name is the name of the controller in logs and metrics.
+func (c *Controller) Name() string { return "managedcluster.lease" }
+
+// SetupWithManager adds the controller to the manager. A renewed lease is not
+// news: the timer that was set for it finds out and is set anew.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	toCluster := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		if obj.GetName() != clusterv1.LeaseName {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: matters})).
+		Watches(&coordinationv1.Lease{}, toCluster, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
+		})).
+		Complete(c)
+}
+
+func matters(e event.UpdateEvent) bool {
+	before, _ := e.ObjectOld.(*clusterv1.ManagedCluster)
+	after, _ := e.ObjectNew.(*clusterv1.ManagedCluster)
+	return before == nil || after == nil ||
+		before.Spec.LeaseDurationSeconds != after.Spec.LeaseDurationSeconds ||
+		accepted(before) != accepted(after) || status(before) != status(after)
+}
+
+// Reconcile finds out whether the agent of one cluster is still heard of.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	mc := &clusterv1.ManagedCluster{}
+	if err := c.client.Get(ctx, types.NamespacedName{Name: req.Name}, mc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	lease := &coordinationv1.Lease{}
+	err := c.client.Get(ctx, types.NamespacedName{Namespace: mc.Name, Name: clusterv1.LeaseName}, lease)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, c.restore(ctx, mc)
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the lease of cluster %q: %w", mc.Name, err)
+	}
+	duration := Duration(mc)
+	now := c.clock.Now()
+	if left := c.deadline(lease, duration).Sub(now); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if available != nil && available.Status == metav1.ConditionUnknown {
+		return ctrl.Result{RequeueAfter: duration}, nil // the agent may renew without a word and fail again
+	}
+	message := fmt.Sprintf("the agent has not renewed its lease for %d times its duration (%s)", GraceDurations, duration)
+	conditions.Set(&mc.Status.Conditions, mc.Generation, metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionUnknown,
+		Reason: clusterv1.ManagedClusterReasonLeaseUpdateStopped, Message: message,
+	})
+	own := conditions.Of(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if err := conditions.ApplyStatus(ctx, c.client, mc, fieldOwner, own, nil); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	c.events.Eventf(mc, nil, corev1.EventTypeWarning, clusterv1.ManagedClusterReasonLeaseUpdateStopped, "Watch", "%s", message)
+	return ctrl.Result{RequeueAfter: duration}, nil
+}
+
+// restore makes the lease of an accepted cluster again if it is missing. The
+// first one comes with the permissions.
+func (c *Controller) restore(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	if !accepted(mc) || !mc.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	lease := grants.Lease(mc.Name, int32(Duration(mc)/time.Second), c.clock.Now())
+	err := c.client.Create(ctx, lease, client.FieldOwner(fieldOwner))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating the lease of cluster %q: %w", mc.Name, err)
+	}
+	return nil
+}
+
+// deadline returns when the cluster is Unknown if the lease is not renewed.
+func (c *Controller) deadline(lease *coordinationv1.Lease, duration time.Duration) time.Time {
+	renewed := lease.CreationTimestamp.Time
+	if lease.Spec.RenewTime != nil {
+		renewed = lease.Spec.RenewTime.Time
+	}
+	deadline, grace := renewed.Add(GraceDurations*duration), c.started.Add(duration)
+	if grace.After(deadline) {
+		return grace
+	}
+	return deadline
+}
+
+// Duration returns the lease duration of a cluster.
+func Duration(mc *clusterv1.ManagedCluster) time.Duration {
+	if mc.Spec.LeaseDurationSeconds <= 0 {
+		return DurationDefault
+	}
+	return time.Duration(mc.Spec.LeaseDurationSeconds) * time.Second
+}
+
+func accepted(mc *clusterv1.ManagedCluster) bool {
+	return meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+}
+
+func status(mc *clusterv1.ManagedCluster) metav1.ConditionStatus {
+	if c := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); c != nil {
+		return c.Status
+	}
+	return ""
+}

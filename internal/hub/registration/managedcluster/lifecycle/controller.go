@@ -1,0 +1,170 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/taint"
+)
+
+const (
+	// fieldOwner owns HubAcceptedManagedCluster and Deleting.
+	fieldOwner = "registration-controller"
+	// reconcilesMax is how many clusters are worked on at once. Each waits for the
+	// API server most of the time.
+	reconcilesMax = 16
+	// namespaceRetry is when a namespace that is not ours is looked at again,
+	// which is not watched.
+	namespaceRetry = time.Minute
+)
+
+// Collector deletes what a cluster leaves in its namespace and tells what
+// remains.
+type Collector interface {
+	Collect(ctx context.Context, mc *clusterv1.ManagedCluster) (gc.Remaining, error)
+}
+
+// Deps is what the controller needs.
+type Deps struct {
+	// Client reads from the cache, Live from the API server.
+	Client client.Client
+	Live   client.Reader
+	Clock  clock.PassiveClock
+	Events events.EventRecorder
+	// Collector is nil if what is in the namespace is left alone (feature gate
+	// ResourceCleanup).
+	Collector Collector
+	// OwnNamespace is that of this component, which no cluster may have.
+	OwnNamespace string
+}
+
+// Controller accepts, denies and removes clusters.
+type Controller struct {
+	Deps
+	writer *writer
+}
+
+// New returns the controller.
+func New(d Deps) *Controller {
+	return &Controller{Deps: d, writer: &writer{client: d.Client, live: d.Live}}
+}
+
+// Name is the name of the controller in logs and metrics.
+func (c *Controller) Name() string { return "managedcluster.lifecycle" }
+
+// Reconcile walks one cluster through acceptance, denial or deletion.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	mc := &clusterv1.ManagedCluster{}
+	if err := c.Client.Get(ctx, req.NamespacedName, mc); apierrors.IsNotFound(err) {
+		return ctrl.Result{}, c.writer.release(ctx, req.Name)
+	} else if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", req.Name, err)
+	}
+	before := conditions.Of(mc.Status.Conditions, ownedConditions()...)
+	var result ctrl.Result
+	var err error
+	switch {
+	case !mc.DeletionTimestamp.IsZero():
+		result, err = c.finalize(ctx, mc)
+		if err == nil && !controllerutil.ContainsFinalizer(mc, clusterv1.FinalizerAPIResourceCleanup) && len(mc.Finalizers) == 0 {
+			return result, nil // it is gone
+		}
+	case mc.Spec.HubAcceptsClient:
+		result, err = c.accept(ctx, mc)
+	default:
+		err = c.deny(ctx, mc)
+	}
+	after := conditions.Of(mc.Status.Conditions, ownedConditions()...)
+	if len(after) == 0 || saySame(before, after) {
+		return result, err
+	}
+	c.tell(mc, before, after)
+	return result, errors.Join(err, conditions.ApplyStatus(ctx, c.Client, mc, fieldOwner, after, nil))
+}
+
+// accept gives the cluster what it needs, and says so only when all is there:
+// agents wait for the condition and then start at once.
+func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
+	if why := c.unusable(mc.Name); why != "" {
+		refuse(mc, why)
+		return ctrl.Result{}, nil
+	}
+	if err := c.hold(ctx, mc); err != nil {
+		return ctrl.Result{}, err
+	}
+	why, err := c.writer.grant(ctx, mc, c.Clock.Now())
+	switch {
+	case why != "":
+		refuse(mc, why)
+		return ctrl.Result{RequeueAfter: namespaceRetry}, nil
+	case err != nil:
+		if lasting(err) && !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+			setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonAcceptError, err.Error())
+		}
+		return ctrl.Result{}, err
+	}
+	setAccepted(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted,
+		"the hub accepts the cluster; its agent has its permissions")
+	return ctrl.Result{}, nil
+}
+
+// deny takes the permissions back, at once and all of them but the one to see
+// that the cluster is denied. A cluster that was never accepted has no condition.
+func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	if c.unusable(mc.Name) != "" {
+		return nil // it has nothing, and may not get even the little of others
+	}
+	if err := c.writer.reduce(ctx, mc.Name); err != nil {
+		return err
+	}
+	if meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil {
+		setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied,
+			"the hub does not accept the cluster (any more): spec.hubAcceptsClient is false")
+	}
+	return nil
+}
+
+// hold puts the finalizer on before the first object is made for the cluster.
+// The webhook does it already; where there is none, the taint that a cluster
+// without an agent has comes with the same write.
+func (c *Controller) hold(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	before := mc.DeepCopy()
+	if !controllerutil.AddFinalizer(mc, clusterv1.FinalizerAPIResourceCleanup) {
+		return nil
+	}
+	taint.Update(mc)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("adding the finalizer to ManagedCluster %q: %w", mc.Name, err)
+	}
+	return nil
+}
+
+func (c *Controller) unusable(cluster string) string {
+	if cluster == c.OwnNamespace {
+		return fmt.Sprintf("the name %q is that of the hub's own namespace; give the cluster another one", cluster)
+	}
+	return unusable(cluster)
+}
+
+// lasting tells whether an error will stay until someone does something.
+func lasting(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err)
+}

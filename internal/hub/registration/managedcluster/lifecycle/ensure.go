@@ -1,0 +1,133 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// desired is an object as it should be, and room for the one that is there.
+type desired struct {
+	want, have client.Object
+	// repair makes have what want is and tells whether it had to.
+	repair func() bool
+	// replace tells that have can only be mended by making it anew.
+	replace func() bool
+}
+
+// ensure creates an object that the cache does not have, without asking the
+// API server first, and mends one that was changed.
+func (w *writer) ensure(ctx context.Context, d desired) error {
+	key := client.ObjectKeyFromObject(d.want)
+	err := w.client.Get(ctx, key, d.have)
+	if apierrors.IsNotFound(err) {
+		err = w.client.Create(ctx, d.want, client.FieldOwner(fieldOwner))
+		if !apierrors.IsAlreadyExists(err) {
+			return wrap(err, "creating", kindOf(d), key.String())
+		}
+		// The cache is behind, or the object lacks the label that it is cached by.
+		err = w.live.Get(ctx, key, d.have)
+	}
+	if err != nil {
+		return wrap(err, "reading", kindOf(d), key.String())
+	}
+	if d.replace != nil && d.replace() {
+		if err := w.remove(ctx, d.have); err != nil {
+			return err
+		}
+		d.want.SetResourceVersion("")
+		return wrap(w.client.Create(ctx, d.want, client.FieldOwner(fieldOwner)), "creating", kindOf(d), key.String())
+	}
+	if !d.repair() {
+		return nil
+	}
+	return wrap(w.client.Update(ctx, d.have, client.FieldOwner(fieldOwner)), "repairing", kindOf(d), key.String())
+}
+
+func clusterRole(want *rbacv1.ClusterRole) desired {
+	have := &rbacv1.ClusterRole{}
+	return desired{want: want, have: have, repair: func() bool {
+		changed := relabel(have, want)
+		if !equality.Semantic.DeepEqual(have.Rules, want.Rules) || have.AggregationRule != nil {
+			have.Rules, have.AggregationRule, changed = want.Rules, nil, true
+		}
+		return changed
+	}}
+}
+
+func clusterRoleBinding(want *rbacv1.ClusterRoleBinding) desired {
+	have := &rbacv1.ClusterRoleBinding{}
+	return desired{
+		want: want, have: have,
+		repair: func() bool {
+			changed := relabel(have, want)
+			if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
+				have.Subjects, changed = want.Subjects, true
+			}
+			return changed
+		},
+		replace: func() bool { return have.RoleRef != want.RoleRef },
+	}
+}
+
+func roleBinding(want *rbacv1.RoleBinding) desired {
+	have := &rbacv1.RoleBinding{}
+	return desired{
+		want: want, have: have,
+		repair: func() bool {
+			changed := relabel(have, want)
+			if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
+				have.Subjects, changed = want.Subjects, true
+			}
+			if len(have.Finalizers) == 0 && len(want.Finalizers) > 0 {
+				have.Finalizers, changed = want.Finalizers, true
+			}
+			return changed
+		},
+		// A binding that somebody deletes stays for its finalizer; a new one is
+		// better than one that is on its way out.
+		replace: func() bool { return have.RoleRef != want.RoleRef || !have.DeletionTimestamp.IsZero() },
+	}
+}
+
+// lease leaves a lease that is there to its agent.
+func lease(want *coordinationv1.Lease) desired {
+	have := &coordinationv1.Lease{}
+	return desired{want: want, have: have, repair: func() bool { return relabel(have, want) }}
+}
+
+func relabel(have, want client.Object) bool {
+	labels := have.GetLabels()
+	changed := false
+	for key, value := range want.GetLabels() {
+		if got, ok := labels[key]; ok && got == value {
+			continue
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key], changed = value, true
+	}
+	have.SetLabels(labels)
+	return changed
+}
+
+func kindOf(d desired) string { return fmt.Sprintf("%T", d.want) }
+
+// together runs the functions at the same time and returns the first error.
+func together(ctx context.Context, functions ...func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range functions {
+		group.Go(func() error { return f(ctx) })
+	}
+	return group.Wait()
+}

@@ -1,0 +1,64 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+)
+
+const reasonDetachedWithoutCleanup = "DetachedWithoutCleanup"
+
+// finalize empties the namespace of a cluster, then takes the permissions back
+// and lets the ManagedCluster go. The agent keeps its permissions as long as
+// it has something to clean up. The namespace itself stays: users keep things
+// of their own there.
+func (c *Controller) finalize(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(mc, clusterv1.FinalizerAPIResourceCleanup) &&
+		!controllerutil.ContainsFinalizer(mc, clusterv1.FinalizerResourceCleanup) {
+		return ctrl.Result{}, nil
+	}
+	if c.Collector != nil && c.unusable(mc.Name) == "" {
+		remaining, err := c.Collector.Collect(ctx, mc)
+		if err != nil {
+			setDeleting(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonDeletingError, err.Error())
+			return ctrl.Result{}, err
+		}
+		if remaining.Released > 0 {
+			c.Events.Eventf(mc, nil, corev1.EventTypeWarning, reasonDetachedWithoutCleanup, "Detach",
+				"%d %s were released without a cleanup of the member: %s", remaining.Released, remaining.Resource, remaining.Why)
+		}
+		if remaining.Count > 0 {
+			setDeleting(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonDeletingResourceRemaining, remaining.Message())
+			return ctrl.Result{RequeueAfter: remaining.RetryAfter}, nil
+		}
+	}
+	setDeleting(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonDeletingNoResource, "nothing is left to wait for")
+	if err := c.writer.release(ctx, mc.Name); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, c.letGo(ctx, mc)
+}
+
+// letGo removes our finalizers, also that of an earlier hub. The status in
+// memory is kept: it is written if the finalizer of someone else remains.
+func (c *Controller) letGo(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	before, status := mc.DeepCopy(), mc.Status.DeepCopy()
+	controllerutil.RemoveFinalizer(mc, clusterv1.FinalizerAPIResourceCleanup)
+	controllerutil.RemoveFinalizer(mc, clusterv1.FinalizerResourceCleanup)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.Client.Patch(ctx, mc, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizers of ManagedCluster %q: %w", mc.Name, err)
+	}
+	mc.Status = *status
+	return nil
+}

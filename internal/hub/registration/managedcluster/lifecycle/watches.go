@@ -1,0 +1,138 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+)
+
+// SetupWithManager adds the controller to the manager. What it writes itself
+// does not bring it back: of the objects of an accepted cluster only changes
+// and deletions do.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	works := &metav1.PartialObjectMetadata{}
+	works.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"})
+	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: matters})).
+		Watches(&corev1.Namespace{}, c.objects(), builder.WithPredicates(predicate.Funcs{UpdateFunc: namespaceChanged})).
+		Watches(&rbacv1.ClusterRole{}, c.objects()).
+		Watches(&rbacv1.ClusterRoleBinding{}, c.objects()).
+		Watches(&rbacv1.RoleBinding{}, c.objects()).
+		WatchesMetadata(works, handler.EnqueueRequestsFromMapFunc(c.byNamespace), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false },
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
+		})).
+		Complete(c)
+}
+
+// matters tells whether a change of a ManagedCluster is one for this
+// controller: not what an agent reports, and not what we wrote ourselves.
+func matters(e event.UpdateEvent) bool {
+	before, _ := e.ObjectOld.(*clusterv1.ManagedCluster)
+	after, _ := e.ObjectNew.(*clusterv1.ManagedCluster)
+	if before == nil || after == nil || !after.DeletionTimestamp.IsZero() {
+		return true
+	}
+	accepted := meta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	return before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
+		!slices.Equal(before.Finalizers, after.Finalizers) ||
+		after.Spec.HubAcceptsClient && (accepted == nil || accepted.Status != metav1.ConditionTrue) ||
+		!after.Spec.HubAcceptsClient && accepted != nil && accepted.Status == metav1.ConditionTrue
+}
+
+func namespaceChanged(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+		!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
+}
+
+// objects enqueues the cluster of an object of ours. An object that appeared
+// is news only if it is not what an accepted cluster gets.
+func (c *Controller) objects() handler.EventHandler {
+	enqueue := func(ctx context.Context, obj client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if request, ok := c.byLabel(ctx, obj); ok {
+			q.Add(request)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if c.unexpected(ctx, e.Object) {
+				enqueue(ctx, e.Object, q)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(ctx, e.Object, q)
+		},
+	}
+}
+
+// unexpected tells whether an object that appeared is anything but what an
+// accepted cluster gets.
+func (c *Controller) unexpected(ctx context.Context, obj client.Object) bool {
+	key := types.NamespacedName{Name: obj.GetLabels()[clusterv1.LabelClusterName]}
+	if key.Name == "" {
+		return false // a shared role
+	}
+	mc := &clusterv1.ManagedCluster{}
+	if err := c.Client.Get(ctx, key, mc); err != nil {
+		return true
+	}
+	accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	return !mc.Spec.HubAcceptsClient || !mc.DeletionTimestamp.IsZero() ||
+		accepted != nil && accepted.Status != metav1.ConditionTrue
+}
+
+// byLabel maps an object to its cluster, and a shared role to one cluster that
+// needs it.
+func (c *Controller) byLabel(ctx context.Context, obj client.Object) (reconcile.Request, bool) {
+	if name := obj.GetLabels()[clusterv1.LabelClusterName]; name != "" {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, true
+	}
+	clusters := &clusterv1.ManagedClusterList{}
+	if err := c.Client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Request{}, false // only a missing cache gives an error
+	}
+	for i := range clusters.Items {
+		if mc := &clusters.Items[i]; mc.Spec.HubAcceptsClient && mc.DeletionTimestamp.IsZero() {
+			return reconcile.Request{NamespacedName: types.NamespacedName{Name: mc.Name}}, true
+		}
+	}
+	return reconcile.Request{}, false
+}
+
+// byNamespace maps a work that is gone to its cluster, if that waits for it.
+func (c *Controller) byNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}
+	mc := &clusterv1.ManagedCluster{}
+	if err := c.Client.Get(ctx, request.NamespacedName, mc); err == nil && mc.DeletionTimestamp.IsZero() {
+		namespace := &corev1.Namespace{}
+		if err := c.Client.Get(ctx, request.NamespacedName, namespace); err == nil && namespace.DeletionTimestamp.IsZero() {
+			return nil
+		}
+	}
+	return []reconcile.Request{request}
+}

@@ -1,0 +1,245 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
+)
+
+// writer brings the objects of a cluster to the API server.
+type writer struct {
+	client client.Client
+	live   client.Reader
+}
+
+// grant makes sure that all objects of an accepted cluster are there. It
+// returns why they cannot be if the namespace is not for the cluster.
+func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, now time.Time) (string, error) {
+	name := mc.Name
+	why := ""
+	// A binding needs the role it names, and an object its namespace; all else
+	// goes in parallel.
+	err := together(ctx,
+		func(ctx context.Context) error { return w.own(ctx, name, true) },
+		func(ctx context.Context) error {
+			if err := w.shareRoles(ctx); err != nil {
+				return err
+			}
+			var err error
+			if why, err = w.namespace(ctx, name); err != nil || why != "" {
+				return err
+			}
+			return together(ctx,
+				func(ctx context.Context) error { return w.ensure(ctx, roleBinding(grants.RegistrationBinding(name))) },
+				func(ctx context.Context) error { return w.ensure(ctx, roleBinding(grants.WorkBinding(name))) },
+				func(ctx context.Context) error {
+					return w.ensure(ctx, lease(grants.Lease(name, mc.Spec.LeaseDurationSeconds, now)))
+				},
+			)
+		},
+	)
+	return why, err
+}
+
+// reduce leaves a cluster that is not accepted the right to read its own
+// ManagedCluster.
+func (w *writer) reduce(ctx context.Context, name string) error {
+	return together(ctx,
+		func(ctx context.Context) error { return w.own(ctx, name, false) },
+		func(ctx context.Context) error { return w.remove(ctx, grants.RegistrationBinding(name)) },
+		func(ctx context.Context) error { return w.remove(ctx, grants.WorkBinding(name)) },
+	)
+}
+
+// revoke removes everything but the namespace, and the work binding as long as
+// works need it. It tells whether nothing is left.
+func (w *writer) revoke(ctx context.Context, name string) (bool, error) {
+	done := true
+	err := together(ctx,
+		func(ctx context.Context) error { return w.remove(ctx, grants.ClusterRoleBinding(name)) },
+		func(ctx context.Context) error { return w.remove(ctx, grants.ClusterRole(name, false)) },
+		func(ctx context.Context) error { return w.remove(ctx, grants.RegistrationBinding(name)) },
+		func(ctx context.Context) error { return w.removeLease(ctx, name) },
+		func(ctx context.Context) error {
+			remain, err := w.worksRemain(ctx, name)
+			if err != nil || remain {
+				done = false
+				return err
+			}
+			return w.remove(ctx, grants.WorkBinding(name))
+		},
+	)
+	return done, err
+}
+
+// release removes what a ManagedCluster that is gone has left behind.
+func (w *writer) release(ctx context.Context, name string) error {
+	if unusable(name) != "" {
+		return nil // it never had anything, and the names may be those of others
+	}
+	if _, err := w.revoke(ctx, name); err != nil {
+		return err
+	}
+	return w.unshareRoles(ctx, name)
+}
+
+// own makes sure of the cluster's own role and its binding.
+func (w *writer) own(ctx context.Context, name string, accepted bool) error {
+	if err := w.ensure(ctx, clusterRole(grants.ClusterRole(name, accepted))); err != nil {
+		return err
+	}
+	return w.ensure(ctx, clusterRoleBinding(grants.ClusterRoleBinding(name)))
+}
+
+// namespace makes sure of the namespace. One that exists and does not have the
+// label of this cluster belongs to someone else.
+func (w *writer) namespace(ctx context.Context, name string) (why string, err error) {
+	have := &corev1.Namespace{}
+	err = w.client.Get(ctx, client.ObjectKey{Name: name}, have)
+	if apierrors.IsNotFound(err) {
+		err = w.client.Create(ctx, grants.Namespace(name), client.FieldOwner(fieldOwner))
+		if !apierrors.IsAlreadyExists(err) {
+			return "", wrap(err, "creating", "Namespace", name)
+		}
+		if err = w.live.Get(ctx, client.ObjectKey{Name: name}, have); apierrors.IsNotFound(err) {
+			return "", apierrors.NewConflict(schema.GroupResource{Resource: "namespaces"}, name, fmt.Errorf("it was deleted meanwhile"))
+		}
+	}
+	if err != nil {
+		return "", wrap(err, "reading", "Namespace", name)
+	}
+	switch {
+	case have.Labels[clusterv1.LabelClusterName] != name:
+		return fmt.Sprintf("the namespace %q exists and is not that of this cluster; give the cluster another name or, "+
+			"if the namespace is meant for it, label it: kubectl label namespace %s %s=%s",
+			name, name, clusterv1.LabelClusterName, name), nil
+	case !have.DeletionTimestamp.IsZero():
+		if err := w.letNamespaceGo(ctx, name); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("the namespace %q is being deleted; it will be made again when it is gone", name), nil
+	}
+	return "", nil
+}
+
+// letNamespaceGo takes the finalizer off the work binding in a namespace that
+// is being deleted, once the agent does not need it any more.
+func (w *writer) letNamespaceGo(ctx context.Context, name string) error {
+	remain, err := w.worksRemain(ctx, name)
+	if err != nil || remain {
+		return err
+	}
+	return w.remove(ctx, grants.WorkBinding(name))
+}
+
+// worksRemain asks the API server: a cache may not know yet of a work that was
+// made a moment ago.
+func (w *writer) worksRemain(ctx context.Context, namespace string) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWorkList"})
+	if err := w.live.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+		return false, fmt.Errorf("listing ManifestWorks in namespace %q: %w", namespace, err)
+	}
+	return len(list.Items) > 0, nil
+}
+
+// removeLease removes the lease: a cluster that gets the name later must not
+// be judged by it. Leases are not read for it, so the delete may find none.
+func (w *writer) removeLease(ctx context.Context, name string) error {
+	have := &coordinationv1.Lease{}
+	key := client.ObjectKey{Namespace: name, Name: clusterv1.LeaseName}
+	if err := w.client.Get(ctx, key, have); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return wrap(client.IgnoreNotFound(w.client.Delete(ctx, have)), "deleting", "Lease", key.String())
+}
+
+// remove deletes an object if it is there, without its finalizer.
+func (w *writer) remove(ctx context.Context, obj client.Object) error {
+	kind := fmt.Sprintf("%T", obj)
+	key := client.ObjectKeyFromObject(obj)
+	err := w.client.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return wrap(err, "reading", kind, key.String())
+	}
+	if controllerutil.RemoveFinalizer(obj, clusterv1.FinalizerManifestWorkCleanup) {
+		if err := w.client.Update(ctx, obj); err != nil {
+			return wrap(client.IgnoreNotFound(err), "removing the finalizer of", kind, key.String())
+		}
+	}
+	uid := obj.GetUID()
+	err = w.client.Delete(ctx, obj, client.Preconditions{UID: &uid})
+	if apierrors.IsConflict(err) {
+		err = nil // it is another one by now; its event brings us back
+	}
+	return wrap(client.IgnoreNotFound(err), "deleting", kind, key.String())
+}
+
+// shareRoles makes sure of the roles that all clusters use.
+func (w *writer) shareRoles(ctx context.Context) error {
+	for _, role := range grants.SharedRoles() {
+		if err := w.ensure(ctx, clusterRole(role)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unshareRoles removes the shared roles with the last cluster, whose name it
+// is given. If another cluster is accepted at this very moment, the deletion
+// of the roles is an event that makes them again.
+func (w *writer) unshareRoles(ctx context.Context, last string) error {
+	clusters := &clusterv1.ManagedClusterList{}
+	if err := w.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ManagedClusters: %w", err)
+	}
+	for i := range clusters.Items {
+		if mc := &clusters.Items[i]; mc.Name != last && mc.Spec.HubAcceptsClient {
+			return nil
+		}
+	}
+	bindings := &rbacv1.RoleBindingList{}
+	if err := w.client.List(ctx, bindings, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing RoleBindings: %w", err)
+	}
+	for i := range bindings.Items {
+		if b := &bindings.Items[i]; b.Name == grants.WorkBindingName(b.Namespace) && b.Namespace != last {
+			return nil
+		}
+	}
+	remain, err := w.worksRemain(ctx, last)
+	if err != nil || remain {
+		return err
+	}
+	for _, role := range grants.SharedRoles() {
+		if err := w.remove(ctx, role); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wrap(err error, doing, kind, name string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s %q: %w", doing, kind, name, err)
+}

@@ -1,0 +1,53 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package taint keeps workloads away from clusters that do not answer
+// (unreachable) or say that they are not well (unavailable).
+package taint
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+)
+
+// Update makes the two taints of the cluster fit its condition Available, in
+// memory, and tells whether it changed them. When a taint was added is set by
+// the webhook.
+func Update(mc *clusterv1.ManagedCluster) bool {
+	want := wanted(mc)
+	changed := false
+	for _, key := range []string{clusterv1.TaintUnavailable, clusterv1.TaintUnreachable} {
+		has := slices.ContainsFunc(mc.Spec.Taints, func(t clusterv1.Taint) bool { return isOurs(t, key) })
+		switch {
+		case key == want && !has:
+			mc.Spec.Taints = append(mc.Spec.Taints, clusterv1.Taint{Key: key, Effect: clusterv1.TaintEffectNoSelect})
+			changed = true
+		case key != want && has:
+			mc.Spec.Taints = slices.DeleteFunc(mc.Spec.Taints, func(t clusterv1.Taint) bool { return isOurs(t, key) })
+			changed = true
+		}
+	}
+	return changed
+}
+
+// wanted returns the key of the one taint that the cluster has to have, or "".
+func wanted(mc *clusterv1.ManagedCluster) string {
+	available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	switch {
+	case available == nil || available.Status == metav1.ConditionUnknown:
+		return clusterv1.TaintUnreachable
+	case available.Status == metav1.ConditionFalse:
+		return clusterv1.TaintUnavailable
+	default:
+		return ""
+	}
+}
+
+// isOurs leaves a user's taint with the same key and another effect alone.
+func isOurs(t clusterv1.Taint, key string) bool {
+	return t.Key == key && t.Effect == clusterv1.TaintEffectNoSelect
+}

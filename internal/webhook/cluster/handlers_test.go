@@ -1,0 +1,210 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/webhook/access"
+)
+
+func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	cases := map[string]struct {
+		reason     string
+		old        string
+		object     string
+		defaultSet bool
+		want       []string // operations, as JSON
+	}{
+		"a cluster gets the default set": {
+			object: `{"metadata":{"name":"c"},"spec":{}}`, defaultSet: true,
+			want: []string{`{"op":"add","path":"/metadata/labels","value":{"cluster.open-cluster-management.io/clusterset":"default"}}`},
+		},
+		"other labels stay": {
+			object: `{"metadata":{"name":"c","labels":{"a":"b"}},"spec":{}}`, defaultSet: true,
+			want: []string{`{"op":"add","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`},
+		},
+		"an empty label counts as none": {
+			object: `{"metadata":{"name":"c","labels":{"cluster.open-cluster-management.io/clusterset":""}},"spec":{}}`, defaultSet: true,
+			want: []string{`{"op":"replace","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`},
+		},
+		"without the gate it gets no set": {object: `{"metadata":{"name":"c"},"spec":{}}`},
+		"an accepted cluster gets the finalizer": {
+			old: `{"metadata":{"name":"c"},"spec":{}}`, object: `{"metadata":{"name":"c"},"spec":{"hubAcceptsClient":true}}`,
+			want: []string{`{"op":"add","path":"/metadata/finalizers","value":["cluster.open-cluster-management.io/api-resource-cleanup"]}`},
+		},
+		"so does one that is created accepted, after the others": {
+			object: `{"metadata":{"name":"c","finalizers":["a/b"]},"spec":{"hubAcceptsClient":true}}`,
+			want:   []string{`{"op":"add","path":"/metadata/finalizers/1","value":"cluster.open-cluster-management.io/api-resource-cleanup"}`},
+		},
+		"a cluster that was accepted before does not get it again": {
+			reason: "or it could never be taken off",
+			old:    `{"metadata":{"name":"c"},"spec":{"hubAcceptsClient":true}}`, object: `{"metadata":{"name":"c"},"spec":{"hubAcceptsClient":true}}`,
+		},
+		"a cluster that goes away gets nothing": {
+			reason: "the API server refuses new finalizers then",
+			old:    `{"metadata":{"name":"c"},"spec":{}}`, defaultSet: true,
+			object: `{"metadata":{"name":"c","deletionTimestamp":"2030-01-01T00:00:00Z"},"spec":{"hubAcceptsClient":true}}`,
+		},
+		"a taint gets its time and unknown fields stay": {
+			reason: "a newer hub may have fields that this release does not know",
+			object: `{"metadata":{"name":"c"},"spec":{"new":1,"taints":[{"key":"k","effect":"NoSelect"}]}}`,
+			want:   []string{`{"op":"add","path":"/spec/taints/0/timeAdded","value":"2030-01-02T03:04:05Z"}`},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := &mutator{clock: clocktesting.NewFakePassiveClock(now), defaultSet: tc.defaultSet}
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(tc.object)},
+			}}
+			if tc.old != "" {
+				request.Operation, request.OldObject.Raw = admissionv1.Update, []byte(tc.old)
+			}
+			response := m.Handle(t.Context(), request)
+			if !response.Allowed {
+				t.Fatalf("refused: %+v", response.Result)
+			}
+			var got []string
+			for _, patch := range response.Patches {
+				text, err := json.Marshal(patch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, string(text))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\npatch (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestMutatorRefusesWhatItCannotRead(t *testing.T) {
+	m := &mutator{clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+	for _, object := range []string{``, `[]`, `{"spec":{"taints":"x"}}`, `{"spec":{"taints":[{"key":"k","effect":"NoSelect","timeAdded":"2030-01-01T00:00:00Z"}]}}`} {
+		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
+		}}
+		if response := m.Handle(t.Context(), request); response.Allowed || response.Result.Code != 400 {
+			t.Errorf("object %q: got allowed %t, %+v, want a bad request", object, response.Allowed, response.Result)
+		}
+	}
+}
+
+// user is who asks in the tests, with all that decides about its rights.
+func user() authenticationv1.UserInfo {
+	return authenticationv1.UserInfo{
+		Username: "anna", Groups: []string{"admins"}, Extra: map[string]authenticationv1.ExtraValue{"scope": {"x"}},
+	}
+}
+
+func TestValidatorAsksForTheRightPermissions(t *testing.T) {
+	cluster := func(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
+		c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+		change(c)
+		return c
+	}
+	plain := cluster(func(*clusterv1.ManagedCluster) {})
+	accepted := cluster(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true })
+	inSet := cluster(func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{clusterv1.LabelClusterSet: "a"} })
+	badName := cluster(func(c *clusterv1.ManagedCluster) { c.Name = "kube-system" })
+	badNameAccepted := cluster(func(c *clusterv1.ManagedCluster) { c.Name = "kube-system"; c.Spec.HubAcceptsClient = true })
+	terminating := &corev1.Namespace{Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}}
+	const accept, join = `update managedclusters/accept.register.open-cluster-management.io "c1"`, `create managedclustersets/join.cluster.open-cluster-management.io "a"`
+
+	cases := map[string]struct {
+		reason    string
+		old       *clusterv1.ManagedCluster
+		cluster   *clusterv1.ManagedCluster
+		namespace *corev1.Namespace
+		refused   string // permission that the user does not have
+		err       error  // of the API server
+		wantAsked []string
+		wantKind  func(error) bool
+		want      string
+	}{
+		"registering needs no permission":       {cluster: plain},
+		"creating it accepted does":             {cluster: accepted, wantAsked: []string{accept}},
+		"accepting does":                        {old: plain, cluster: accepted, wantAsked: []string{accept}},
+		"refusing a cluster does not":           {old: accepted, cluster: plain},
+		"changing an accepted cluster does not": {old: accepted, cluster: accepted},
+		"entering a set does":                   {old: plain, cluster: inSet, wantAsked: []string{join}},
+		"who may not accept is told so": {
+			old: plain, cluster: accepted, refused: accept, wantAsked: []string{accept}, wantKind: apierrors.IsForbidden,
+			want: `setting spec.hubAcceptsClient to true needs a permission: user "anna" may not update managedclusters/accept`,
+		},
+		"who may not change the set is told so": {
+			old: inSet, cluster: plain, refused: join, wantAsked: []string{join}, wantKind: apierrors.IsForbidden,
+			want: `putting the cluster into the set "a" or taking it out`,
+		},
+		"nobody is let through while permissions cannot be reviewed": {
+			old: plain, cluster: accepted, err: errors.New("timeout"), wantAsked: []string{accept}, wantKind: apierrors.IsInternalError, want: "timeout",
+		},
+		"a cluster is not accepted into a namespace that goes away": {
+			old: plain, cluster: accepted, namespace: terminating, wantAsked: []string{accept}, wantKind: apierrors.IsForbidden,
+			want: "while its namespace is being deleted",
+		},
+		"it may be registered while the namespace goes away": {cluster: plain, namespace: terminating},
+		"a reserved name is refused, also without client configs": {
+			reason:  "upstream looks at the name only if there are client configs",
+			cluster: badName, wantKind: apierrors.IsBadRequest, want: "is reserved",
+		},
+		"a cluster with such a name from before can be changed": {
+			reason: "or it could not lose its finalizers",
+			old:    badName, cluster: badName,
+		},
+		"but not accepted": {old: badName, cluster: badNameAccepted, wantKind: apierrors.IsBadRequest, want: "is reserved"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			v := &validator{
+				namespace: func(context.Context, string) (*corev1.Namespace, error) { return tc.namespace, nil },
+				access: access.Func(func(_ context.Context, who authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+					if diff := cmp.Diff(user(), who); diff != "" {
+						t.Errorf("asked for another user (-want +got):\n%s", diff)
+					}
+					asked = append(asked, access.Describe(what))
+					return access.Describe(what) != tc.refused, "", tc.err
+				}),
+			}
+			ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: user()}})
+			_, err := v.validate(ctx, tc.old, tc.cluster)
+			expect(t, err, tc.want)
+			if tc.wantKind != nil && !tc.wantKind(err) {
+				t.Errorf("%s\ngot an error of the wrong kind: %#v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.wantAsked, asked); diff != "" {
+				t.Errorf("%s\nasked (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestValidatorWarnsOfANamespaceThatSomebodyElseMade(t *testing.T) {
+	v := &validator{namespace: func(context.Context, string) (*corev1.Namespace, error) { return &corev1.Namespace{}, nil }}
+	warnings, err := v.ValidateCreate(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "argocd"}})
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], `namespace "argocd" already`) {
+		t.Errorf("got %q, %v, want a warning that names the namespace", warnings, err)
+	}
+}

@@ -1,0 +1,69 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+)
+
+// checkName returns what is wrong with a cluster's name. The hub makes a
+// namespace of this name and lets the cluster's agent write Leases and
+// ManifestWorks there. In a namespace that Kubernetes or Capstan itself works
+// in, those Leases would be the elections and heartbeats of others, so such
+// names are refused however the request came.
+func checkName(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("the cluster name %q cannot be the name of its namespace on the hub: %s; register the cluster under another name",
+			name, strings.Join(problems, "; "))
+	}
+	owner := ""
+	switch {
+	case name == metaDefault || strings.HasPrefix(name, "kube-"):
+		owner = "Kubernetes"
+	case name == ocmNamespace || strings.HasPrefix(name, ocmNamespace+"-"):
+		owner = "the fleet's own components"
+	default:
+		return nil
+	}
+	return fmt.Errorf("the cluster name %q is reserved: on the hub, the namespace of this name is for %s, and the cluster's agent would get rights there; register the cluster under another name",
+		name, owner)
+}
+
+const (
+	metaDefault     = "default"
+	ocmNamespace    = "open-cluster-management"
+	openshiftPrefix = "openshift-"
+)
+
+// checkNamespace returns what is wrong with giving the namespace that the hub
+// has already, nil if there is none, to the cluster. A warning is for a
+// namespace that somebody else made: that may be the preparation for the
+// cluster, or a namespace in which the cluster's agent has no business.
+func checkNamespace(cluster string, namespace *corev1.Namespace) (warning string, err error) {
+	if namespace == nil || namespace.Labels[clusterv1.LabelClusterName] == cluster {
+		return "", nil
+	}
+	if strings.HasPrefix(cluster, openshiftPrefix) {
+		return "", fmt.Errorf("the cluster name %q is that of a namespace which OpenShift uses on the hub, and the cluster's agent would get rights there; register the cluster under another name, or label the namespace %s=%s if it was made for the cluster",
+			cluster, clusterv1.LabelClusterName, cluster)
+	}
+	return fmt.Sprintf("the hub has a namespace %q already; once the cluster is accepted, its agent may write Leases, ManifestWorks and Events there. Do not accept it if the namespace was not made for it",
+		cluster), nil
+}
+
+// checkNotTerminating returns why a cluster cannot be accepted while its
+// namespace goes away.
+func checkNotTerminating(cluster string, namespace *corev1.Namespace) error {
+	if namespace == nil || (namespace.Status.Phase != corev1.NamespaceTerminating && namespace.DeletionTimestamp.IsZero()) {
+		return nil
+	}
+	return fmt.Errorf("the cluster %q cannot be accepted while its namespace is being deleted; wait until 'kubectl get namespace %s' finds nothing",
+		cluster, cluster)
+}

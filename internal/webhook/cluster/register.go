@@ -1,0 +1,79 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster has the admission webhooks of the group
+// cluster.open-cluster-management.io.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/webhook/access"
+)
+
+// The paths of the webhooks, which their configurations name.
+const (
+	MutateClusterPath   = "/mutate-cluster-open-cluster-management-io-v1-managedcluster"
+	ValidateClusterPath = "/validate-cluster-open-cluster-management-io-v1-managedcluster"
+	ValidateBindingPath = "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding"
+)
+
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+
+// Options say how the webhooks work.
+type Options struct {
+	// Clients ask the hub's API server.
+	Clients kubernetes.Interface
+	// Clock tells when a taint was added.
+	Clock clock.PassiveClock
+	// DefaultSet puts clusters without a set into the default set (feature gate
+	// DefaultClusterSet).
+	DefaultSet bool
+}
+
+// Handlers returns the webhooks by their paths.
+func Handlers(options Options) (map[string]http.Handler, error) {
+	scheme := runtime.NewScheme()
+	if err := clusterv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("adding the group %s to the scheme: %w", clusterv1.GroupVersion, err)
+	}
+	if err := clusterv1beta2.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("adding the group %s to the scheme: %w", clusterv1beta2.GroupVersion, err)
+	}
+	reviewer := access.New(options.Clients.AuthorizationV1().SubjectAccessReviews())
+	return map[string]http.Handler{
+		MutateClusterPath: &admission.Webhook{Handler: &mutator{clock: options.Clock, defaultSet: options.DefaultSet}},
+		ValidateClusterPath: admission.WithValidator(scheme, &validator{
+			access: reviewer, namespace: namespaceReader(options.Clients), defaultSet: options.DefaultSet,
+		}),
+		ValidateBindingPath: admission.WithValidator(scheme, &bindingValidator{access: reviewer}),
+	}, nil
+}
+
+func namespaceReader(clients kubernetes.Interface) func(context.Context, string) (*corev1.Namespace, error) {
+	return func(ctx context.Context, name string) (*corev1.Namespace, error) {
+		ctx, cancel := context.WithTimeout(ctx, access.ReviewTimeout)
+		defer cancel()
+		namespace, err := clients.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the namespace %q: %w", name, err)
+		}
+		return namespace, nil
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+)
+
+// taintID is what makes a taint the same taint as before.
+type taintID struct {
+	key    string
+	value  string
+	effect clusterv1.TaintEffect
+}
+
+// stampTaints sets the time of each taint that is new or changed to now and
+// keeps the others' times. A time that comes from the user is an error; the
+// time of the taint with the same key and effect does not count as such, as it
+// comes along when a taint's value is edited.
+func stampTaints(old, taints []clusterv1.Taint, now metav1.Time) error {
+	added := map[taintID]metav1.Time{}
+	for _, t := range old {
+		added[taintID{t.Key, t.Value, t.Effect}] = t.TimeAdded
+	}
+	for i := range taints {
+		t := &taints[i]
+		before, unchanged := added[taintID{t.Key, t.Value, t.Effect}]
+		if !t.TimeAdded.IsZero() && !(unchanged && t.TimeAdded.Equal(&before)) && !edited(old, *t) {
+			return fmt.Errorf("it is not allowed to set timeAdded of a taint, the hub does so: remove it from the taint %q with effect %s", t.Key, t.Effect)
+		}
+		if unchanged {
+			t.TimeAdded = before
+		} else {
+			t.TimeAdded = now
+		}
+	}
+	return nil
+}
+
+// edited tells whether the taint is an old one with another value.
+func edited(old []clusterv1.Taint, taint clusterv1.Taint) bool {
+	return slices.ContainsFunc(old, func(o clusterv1.Taint) bool {
+		return o.Key == taint.Key && o.Effect == taint.Effect && o.TimeAdded.Equal(&taint.TimeAdded)
+	})
+}
+
+// checkClientConfigs returns what is wrong with the addresses of a cluster.
+// Those that it had before are not looked at: an address from before this rule
+// must not keep the cluster from being changed.
+func checkClientConfigs(old, configs []clusterv1.ClientConfig) error {
+	known := sets.New[string]()
+	for _, c := range old {
+		known.Insert(c.URL)
+	}
+	for i, c := range configs {
+		if known.Has(c.URL) {
+			continue
+		}
+		address, err := url.Parse(c.URL)
+		if err != nil || address.Scheme != "https" || address.Hostname() == "" {
+			return fmt.Errorf("spec.managedClusterClientConfigs[%d].url is %q, want an address like https://api.example.com:6443", i, c.URL)
+		}
+	}
+	return nil
+}
+
+// setsChanged returns the sets that a cluster leaves and enters, for each of
+// which the user needs the right to. With defaulting on, a cluster from before that
+// enters the default set with any change at all, so nobody needs a right for it.
+func setsChanged(old, cluster *clusterv1.ManagedCluster, defaulting bool) []string {
+	before, after := "", cluster.Labels[clusterv1.LabelClusterSet]
+	if old != nil {
+		before = old.Labels[clusterv1.LabelClusterSet]
+		if before == "" && after == clusterv1.DefaultClusterSet && defaulting {
+			return nil
+		}
+	}
+	if before == after {
+		return nil
+	}
+	return slices.DeleteFunc([]string{before, after}, func(set string) bool { return set == "" })
+}
+
+// becomesAccepted tells whether the change accepts the cluster. Refusing one
+// is nobody's privilege.
+func becomesAccepted(old, cluster *clusterv1.ManagedCluster) bool {
+	return cluster.Spec.HubAcceptsClient && (old == nil || !old.Spec.HubAcceptsClient)
+}
+
+// checkBinding returns what is wrong with a binding. That the names agree
+// makes one binding of a set in a namespace, and the name in an access review
+// that of the set.
+func checkBinding(binding *clusterv1beta2.ManagedClusterSetBinding) error {
+	if binding.Name == binding.Spec.ClusterSet {
+		return nil
+	}
+	return fmt.Errorf("the binding is named %q but binds the set %q: give it the name of the set", binding.Name, binding.Spec.ClusterSet)
+}

@@ -1,0 +1,154 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/webhook/access"
+)
+
+func TestMutatorAddsTheFinalizerAtCreation(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		operation admissionv1.Operation
+		object    string
+		want      string
+	}{
+		"a new work gets it": {
+			operation: admissionv1.Create, object: `{"metadata":{"name":"w"},"spec":{}}`,
+			want: `[{"op":"add","path":"/metadata/finalizers","value":["cluster.open-cluster-management.io/manifest-work-cleanup"]}]`,
+		},
+		"behind those that are there": {
+			operation: admissionv1.Create, object: `{"metadata":{"name":"w","finalizers":["a/b"]}}`,
+			want: `[{"op":"add","path":"/metadata/finalizers/1","value":"cluster.open-cluster-management.io/manifest-work-cleanup"}]`,
+		},
+		"but not twice": {
+			operation: admissionv1.Create, object: `{"metadata":{"finalizers":["cluster.open-cluster-management.io/manifest-work-cleanup"]}}`, want: `null`,
+		},
+		"and not later": {
+			reason:    "the agent has to be able to take it off",
+			operation: admissionv1.Update, object: `{"metadata":{"name":"w"}}`, want: `null`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			response := mutator{}.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: tc.operation, Object: runtime.RawExtension{Raw: []byte(tc.object)},
+			}})
+			got, err := json.Marshal(response.Patches)
+			if err != nil || !response.Allowed {
+				t.Fatalf("got allowed %t, %v", response.Allowed, err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("%s\npatch (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestExecutorNeedsPermission(t *testing.T) {
+	work := func(change func(*workv1.ManifestWork)) *workv1.ManifestWork {
+		w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "w"}}
+		w.Spec.Workload.Manifests = manifests(configMap("a", "x"))
+		change(w)
+		return w
+	}
+	executor := func(w *workv1.ManifestWork) {
+		w.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
+			Type: workv1.ExecutorSubjectTypeServiceAccount, ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "ns", Name: "sa"},
+		}}
+	}
+	plain := work(func(*workv1.ManifestWork) {})
+	executed := work(executor)
+	labelled := work(func(w *workv1.ManifestWork) { executor(w); w.Labels = map[string]string{"a": "b"} })
+	changed := work(func(w *workv1.ManifestWork) { executor(w); w.Spec.Workload.Manifests = manifests(configMap("a", "y")) })
+	wrongType := work(func(w *workv1.ManifestWork) { w.Spec.Executor = &workv1.ManifestWorkExecutor{} })
+	nobody := work(func(w *workv1.ManifestWork) {
+		w.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{Type: workv1.ExecutorSubjectTypeServiceAccount}}
+	})
+	empty := work(func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = nil })
+	const asServiceAccount = `execute-as manifestworks.work.open-cluster-management.io "system:serviceaccount:ns:sa" in namespace "c1"`
+	const asAgent = `execute-as manifestworks.work.open-cluster-management.io "system:serviceaccount::klusterlet-work-sa" in namespace "c1"`
+
+	cases := map[string]struct {
+		reason      string
+		old, work   *workv1.ManifestWork
+		nilExecutor bool
+		denied      bool
+		err         error
+		wantAsked   []string
+		wantKind    func(error) bool
+		want        string
+	}{
+		"the agent's own rights need no permission": {work: plain},
+		"with the gate they do":                     {work: plain, nilExecutor: true, wantAsked: []string{asAgent}},
+		"another identity does":                     {work: executed, wantAsked: []string{asServiceAccount}},
+		"changing the manifests does": {
+			reason: "else anybody could use the identity that somebody else was allowed to",
+			old:    executed, work: changed, wantAsked: []string{asServiceAccount},
+		},
+		"changing labels does not": {old: executed, work: labelled, denied: true},
+		"who may not is told so": {
+			work: executed, denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden,
+			want: `applying the manifests as "system:serviceaccount:ns:sa" needs a permission: user "anna" may not execute-as`,
+		},
+		"nobody is let through while permissions cannot be reviewed": {
+			work: executed, err: errors.New("timeout"), wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsInternalError, want: "timeout",
+		},
+		"an unknown sort of identity is refused": {work: wrongType, wantKind: apierrors.IsBadRequest, want: `spec.executor.subject.type is "", want ServiceAccount`},
+		"an identity has to have a name":         {work: nobody, wantKind: apierrors.IsBadRequest, want: "has to have the namespace and name"},
+		"wrong manifests are refused first":      {work: empty, wantKind: apierrors.IsBadRequest, want: "spec.workload.manifests is empty"},
+		"a wrong work from before can lose its finalizers": {
+			reason: "its spec does not change",
+			old:    empty, work: empty,
+		},
+		"but not stay wrong when it changes": {old: executed, work: empty, wantKind: apierrors.IsBadRequest, want: "is empty"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			v := &validator{
+				sizeMax: workv1.ManifestsSizeMax, nilExecutor: tc.nilExecutor,
+				access: access.Func(func(_ context.Context, who authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+					asked = append(asked, access.Describe(what))
+					return !tc.denied && who.Username == "anna", "", tc.err
+				}),
+			}
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Namespace: "c1", UserInfo: authenticationv1.UserInfo{Username: "anna"},
+			}}
+			ctx := admission.NewContextWithRequest(t.Context(), request)
+			var err error
+			if tc.old == nil {
+				_, err = v.ValidateCreate(ctx, tc.work)
+			} else {
+				_, err = v.ValidateUpdate(ctx, tc.old, tc.work)
+			}
+			if (err == nil) != (tc.want == "") || (err != nil && !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("%s\ngot error %v, want one with %q", tc.reason, err, tc.want)
+			}
+			if tc.wantKind != nil && !tc.wantKind(err) {
+				t.Errorf("%s\ngot an error of the wrong kind: %#v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.wantAsked, asked); diff != "" {
+				t.Errorf("%s\nasked (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,149 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// problemsMax is how many wrong manifests one answer names.
+const problemsMax = 10
+
+// identity is what the rules need of a manifest.
+type identity struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name         string `json:"name"`
+		Namespace    string `json:"namespace"`
+		GenerateName string `json:"generateName"`
+	} `json:"metadata"`
+}
+
+// object is which object of the member a manifest is about, whatever version
+// of it the manifest is in.
+type object struct {
+	kind      schema.GroupKind
+	namespace string
+	name      string
+}
+
+func (o object) String() string {
+	name := o.name
+	if o.namespace != "" {
+		name = o.namespace + "/" + o.name
+	}
+	return fmt.Sprintf("%s %q", o.kind, name)
+}
+
+// checkManifests returns what is wrong with the manifests of a work, which may
+// have sizeMax bytes together. All wrong manifests are told at once.
+func checkManifests(manifests []workv1.Manifest, sizeMax int) error {
+	if len(manifests) == 0 {
+		return errors.New("spec.workload.manifests is empty: put at least one manifest into it, or delete the ManifestWork")
+	}
+	size := 0
+	for i := range manifests {
+		size += len(manifests[i].Raw)
+	}
+	if size > sizeMax {
+		return fmt.Errorf("the size of manifests is %d bytes which exceeds the %d limit: spread them over several ManifestWorks", size, sizeMax)
+	}
+	var problems []error
+	first := map[object]int{}
+	for i := range manifests {
+		o, err := identify(manifests[i].Raw)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("spec.workload.manifests[%d]: %w", i, err))
+			continue
+		}
+		if before, ok := first[o]; ok {
+			problems = append(problems, fmt.Errorf("spec.workload.manifests[%d]: %s is in manifests[%d] already: remove one of them", i, o, before))
+			continue
+		}
+		first[o] = i
+	}
+	if more := len(problems) - problemsMax; more > 0 {
+		problems = append(problems[:problemsMax], fmt.Errorf("%d more manifests are wrong", more))
+	}
+	return errors.Join(problems...)
+}
+
+// identify returns which object a manifest is about.
+func identify(raw []byte) (object, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		return object{}, errors.New("it is not an object: a manifest has to have apiVersion, kind and metadata.name")
+	}
+	var id identity
+	if err := json.Unmarshal(raw, &id); err != nil {
+		return object{}, fmt.Errorf("it is not an object that can be read: %w", err)
+	}
+	if strings.HasSuffix(id.Kind, "List") && id.Metadata.Name == "" {
+		return object{}, fmt.Errorf("it is a %s: put each of its items into spec.workload.manifests instead", id.Kind)
+	}
+	var missing []string
+	for _, field := range []struct{ name, value string }{
+		{"apiVersion", id.APIVersion}, {"kind", id.Kind}, {"metadata.name", id.Metadata.Name},
+	} {
+		if field.value == "" {
+			missing = append(missing, field.name)
+		}
+	}
+	if id.Metadata.GenerateName != "" {
+		return object{}, fmt.Errorf("the %s has generateName %q: give it a name, as the agent has to find it again", id.Kind, id.Metadata.GenerateName)
+	}
+	if len(missing) > 0 {
+		return object{}, fmt.Errorf("it has no %s: add what is missing", strings.Join(missing, ", no "))
+	}
+	version, err := schema.ParseGroupVersion(id.APIVersion)
+	if err != nil {
+		return object{}, fmt.Errorf("apiVersion is %q, want VERSION or GROUP/VERSION", id.APIVersion)
+	}
+	return object{
+		kind:      schema.GroupKind{Group: version.Group, Kind: id.Kind},
+		namespace: id.Metadata.Namespace,
+		name:      id.Metadata.Name,
+	}, nil
+}
+
+// checkName returns what is wrong with the name of a work.
+func checkName(name string) error {
+	if len(name) <= workv1.ManifestWorkNameLengthMax {
+		return nil
+	}
+	return fmt.Errorf("the name has %d characters, but may have %d, because the object that stands for the ManifestWork on the member has a longer one: give it a shorter name",
+		len(name), workv1.ManifestWorkNameLengthMax)
+}
+
+// executorUser returns the user on the member that applies the work's
+// manifests, and "" if that is the agent itself.
+func executorUser(executor *workv1.ManifestWorkExecutor) (string, error) {
+	if executor == nil {
+		return "", nil
+	}
+	subject := executor.Subject
+	if subject.Type != workv1.ExecutorSubjectTypeServiceAccount {
+		return "", fmt.Errorf("spec.executor.subject.type is %q, want %s", subject.Type, workv1.ExecutorSubjectTypeServiceAccount)
+	}
+	if subject.ServiceAccount == nil || subject.ServiceAccount.Namespace == "" || subject.ServiceAccount.Name == "" {
+		return "", errors.New("spec.executor.subject.serviceAccount has to have the namespace and name of a ServiceAccount of the member")
+	}
+	return serviceAccountPrefix + subject.ServiceAccount.Namespace + ":" + subject.ServiceAccount.Name, nil
+}
+
+const (
+	serviceAccountPrefix = "system:serviceaccount:"
+	// agentUser stands for the agent itself in the permission to execute as it
+	// (feature gate NilExecutorValidating). It has no namespace, because the hub
+	// does not know which one the agent runs in.
+	agentUser = serviceAccountPrefix + ":klusterlet-work-sa"
+)

@@ -1,0 +1,54 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// mutator puts the agent's finalizer onto a work when it is created. So the
+// agent needs no write of its own before it applies the manifests, and a work
+// that is deleted at once is not forgotten on the member.
+type mutator struct{}
+
+// finalizers is the part of a work that is read and changed. The manifests are
+// not: they may be large.
+type finalizers struct {
+	Metadata struct {
+		Finalizers []string `json:"finalizers,omitempty"`
+	} `json:"metadata"`
+}
+
+// Handle answers with the finalizer that is missing, if it is.
+func (mutator) Handle(_ context.Context, request admission.Request) admission.Response {
+	if request.Operation != admissionv1.Create {
+		return admission.Allowed("")
+	}
+	var work finalizers
+	if err := json.Unmarshal(request.Object.Raw, &work); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the ManifestWork %q: %w", request.Name, err))
+	}
+	if slices.Contains(work.Metadata.Finalizers, workv1.FinalizerManifestWorkCleanup) {
+		return admission.Allowed("")
+	}
+	before, err := json.Marshal(work)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	work.Metadata.Finalizers = append(work.Metadata.Finalizers, workv1.FinalizerManifestWorkCleanup)
+	after, err := json.Marshal(work)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.PatchResponseFromRaw(before, after)
+}

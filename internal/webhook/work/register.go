@@ -1,0 +1,57 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package work has the admission webhooks of the group
+// work.open-cluster-management.io.
+package work
+
+import (
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/webhook/access"
+)
+
+// The paths of the webhooks, which their configurations name.
+const (
+	MutateWorkPath   = "/mutate-work-open-cluster-management-io-v1-manifestwork"
+	ValidateWorkPath = "/validate-work-open-cluster-management-io-v1-manifestwork"
+)
+
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// Options say how the webhooks work.
+type Options struct {
+	// Clients ask the hub's API server.
+	Clients kubernetes.Interface
+	// ManifestsSizeMax is what the manifests of one work may have together, in
+	// bytes. It has to be more than zero.
+	ManifestsSizeMax int
+	// NilExecutor asks for the permission to work as the agent itself where a
+	// work names no executor (feature gate NilExecutorValidating).
+	NilExecutor bool
+}
+
+// Handlers returns the webhooks by their paths.
+func Handlers(options Options) (map[string]http.Handler, error) {
+	if options.ManifestsSizeMax <= 0 {
+		return nil, fmt.Errorf("the limit for the size of manifests is %d bytes, want more than 0", options.ManifestsSizeMax)
+	}
+	scheme := runtime.NewScheme()
+	if err := workv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("adding the group %s to the scheme: %w", workv1.GroupVersion, err)
+	}
+	return map[string]http.Handler{
+		MutateWorkPath: &admission.Webhook{Handler: mutator{}},
+		ValidateWorkPath: admission.WithValidator(scheme, &validator{
+			access:      access.New(options.Clients.AuthorizationV1().SubjectAccessReviews()),
+			sizeMax:     options.ManifestsSizeMax,
+			nilExecutor: options.NilExecutor,
+		}),
+	}, nil
+}

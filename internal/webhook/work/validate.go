@@ -1,0 +1,91 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/webhook/access"
+)
+
+const worksResource = "manifestworks"
+
+// validator refuses ManifestWorks that break a rule.
+type validator struct {
+	access  access.Reviewer
+	sizeMax int // bytes of all manifests
+	// nilExecutor asks for the permission to work as the agent itself where a
+	// work names no executor (feature gate NilExecutorValidating).
+	nilExecutor bool
+}
+
+// ValidateCreate implements admission.Validator.
+func (v *validator) ValidateCreate(ctx context.Context, work *workv1.ManifestWork) (admission.Warnings, error) {
+	return nil, v.validate(ctx, work, checkName(work.Name))
+}
+
+// ValidateUpdate implements admission.Validator. It looks at works whose spec
+// changes only, so that a work from before a rule can lose its finalizers, and
+// whoever writes labels or finalizers needs no right to the executor.
+func (v *validator) ValidateUpdate(ctx context.Context, old, work *workv1.ManifestWork) (admission.Warnings, error) {
+	if equality.Semantic.DeepEqual(old.Spec, work.Spec) {
+		return nil, nil
+	}
+	return nil, v.validate(ctx, work, nil)
+}
+
+// ValidateDelete implements admission.Validator.
+func (v *validator) ValidateDelete(context.Context, *workv1.ManifestWork) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, name error) error {
+	user, executor := executorUser(work.Spec.Executor)
+	if err := errors.Join(name, checkManifests(work.Spec.Workload.Manifests, v.sizeMax), executor); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if user == "" && v.nilExecutor {
+		user = agentUser
+	}
+	if user == "" {
+		return nil
+	}
+	return v.mayExecuteAs(ctx, work, user)
+}
+
+// mayExecuteAs asks whether the user of the request may have manifests applied
+// with the rights of the other user, which is one of the member.
+func (v *validator) mayExecuteAs(ctx context.Context, work *workv1.ManifestWork, executor string) error {
+	ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
+	defer cancel()
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
+	}
+	what := authorizationv1.ResourceAttributes{
+		Group: workv1.GroupName, Resource: worksResource, Verb: workv1.ExecuteAsVerb, Namespace: request.Namespace, Name: executor,
+	}
+	may, reason, err := v.access.May(ctx, request.UserInfo, what)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if may {
+		return nil
+	}
+	if reason != "" {
+		reason = " (" + reason + ")"
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: workv1.GroupName, Resource: worksResource}, work.Name,
+		fmt.Errorf("applying the manifests as %q needs a permission: user %q may not %s%s",
+			executor, request.UserInfo.Username, access.Describe(what), reason))
+}

@@ -1,0 +1,209 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"strconv"
+	"strings"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// What the fields of the spec have if nobody sets them, by the definition of
+// ClusterManager: OCM's images. They stand for "the image of the operator",
+// for this operator installs its own release.
+const (
+	unsetRegistrationImage = "quay.io/open-cluster-management/registration"
+	unsetWorkImage         = "quay.io/open-cluster-management/work"
+)
+
+// Ports of components, where the spec has no others.
+const (
+	healthPort         int32 = 8000
+	metricsPort        int32 = 8080
+	webhookPort        int32 = 9443
+	webhookServicePort int32 = 9443
+)
+
+const (
+	webhookCertVolume = "webhook-secret"
+	webhookCertPath   = "/tmp/k8s-webhook-server/serving-certs"
+)
+
+// Pod labels "app" that do not follow the name of the ClusterManager. Tools
+// wait for pods by them.
+const registrationControllerApp = "clustermanager-registration-controller"
+
+// Services, which are called the same on every hub.
+const (
+	registrationWebhookService = "cluster-manager-registration-webhook"
+	workWebhookService         = "cluster-manager-work-webhook"
+)
+
+func registrationController(h Hub) Component {
+	w := h.workload("registration-controller", imageOr(h.Spec.RegistrationImagePullSpec, unsetRegistrationImage, h.OwnImage))
+	w.App = registrationControllerApp
+	w.Args = append([]string{"/registration", "controller"}, registrationFlags(h, w.Image)...)
+	return Component{
+		RBAC: config.RegistrationController, Role: h.role("registration:controller"), Workload: w, MetricsPort: metricsPort,
+		CountsFor: operatorv1.ClusterManagerConditionHubRegistrationDegraded,
+	}
+}
+
+func registrationFlags(h Hub, image string) []string {
+	flags := gateFlags(h.Registration)
+	spec := h.Spec.RegistrationConfiguration
+	if spec == nil {
+		spec = &operatorv1.RegistrationHubConfiguration{}
+	}
+	if len(spec.AutoApproveUsers) > 0 {
+		flags = append(flags, "--cluster-auto-approval-users="+strings.Join(spec.AutoApproveUsers, ","))
+	}
+	var drivers, csrUsers []string
+	for _, driver := range spec.RegistrationDrivers {
+		drivers = append(drivers, driver.AuthType)
+		if driver.CSR != nil {
+			csrUsers = append(csrUsers, driver.CSR.AutoApprovedIdentities...)
+		}
+	}
+	if len(drivers) > 0 {
+		flags = append(flags, "--enabled-registration-drivers="+strings.Join(drivers, ","))
+	}
+	if len(csrUsers) > 0 {
+		flags = append(flags, "--auto-approved-csr-users="+strings.Join(csrUsers, ","))
+	}
+	flags = append(flags,
+		"--agent-image="+image,
+		"--bootstrap-serviceaccount="+h.OperatorNamespace+"/"+operatorv1.BootstrapServiceAccount)
+	if labels := labelFlag(h.Labels); labels != "" {
+		flags = append(flags, "--labels="+labels)
+	}
+	return append(flags, h.TLSFlags...)
+}
+
+func registrationWebhook(h Hub) Component {
+	bind := bindOf(h.Spec.DeployOption, func(d *operatorv1.DefaultClusterManagerConfiguration) *operatorv1.BindConfiguration {
+		return d.RegistrationWebhookConfiguration.BindConfiguration
+	})
+	gates := gateFlags(h.Registration)
+	if len(gates) == 0 {
+		gates = []string{"--feature-gates=" + string(features.DefaultClusterSet) + "=true"}
+	}
+	w := h.workload("registration-webhook", imageOr(h.Spec.RegistrationImagePullSpec, unsetRegistrationImage, h.OwnImage))
+	w.Args = append([]string{"/registration", "webhook-server"}, append(gates, bind.flags()...)...)
+	server := &WebhookServer{
+		Service: registrationWebhookService, Secret: operatorv1.RegistrationWebhookServingCertSecret, Port: bind.port,
+	}
+	return Component{
+		RBAC: config.RegistrationWebhook, Role: h.role("registration:webhook"), Webhook: server,
+		Workload: h.serving(w, server, bind), MetricsPort: bind.metrics,
+		CountsFor: operatorv1.ClusterManagerConditionHubRegistrationDegraded,
+	}
+}
+
+func workWebhook(h Hub) Component {
+	bind := bindOf(h.Spec.DeployOption, func(d *operatorv1.DefaultClusterManagerConfiguration) *operatorv1.BindConfiguration {
+		return d.WorkWebhookConfiguration.BindConfiguration
+	})
+	w := h.workload("work-webhook", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
+	w.Args = append([]string{"/work", "webhook-server"}, append(gateFlags(h.Work), bind.flags()...)...)
+	server := &WebhookServer{
+		Service: workWebhookService, Secret: operatorv1.WorkWebhookServingCertSecret, Port: bind.port,
+	}
+	return Component{
+		RBAC: config.WorkWebhook, Role: h.role("work:webhook"), Webhook: server,
+		Workload: h.serving(w, server, bind), MetricsPort: bind.metrics,
+	}
+}
+
+// workload returns what all components of the hub have in common.
+func (h Hub) workload(part, image string) render.Workload {
+	w := render.Workload{
+		Meta:           h.meta(h.Name + "-" + part),
+		App:            h.Name + "-" + part,
+		Container:      part,
+		ServiceAccount: part + "-sa",
+		Image:          image,
+		Env:            append(render.EnvValues(h.ProxyEnv), render.EnvField("POD_NAME", "metadata.name"), render.EnvField("POD_NAMESPACE", "metadata.namespace")),
+		Replicas:       h.Replicas,
+		NodeSelector:   h.Spec.NodePlacement.NodeSelector,
+		Tolerations:    h.Spec.NodePlacement.Tolerations,
+		HealthPort:     healthPort,
+	}
+	if h.PullSecret != "" {
+		w.PullSecrets = []string{h.PullSecret}
+	}
+	w.Resources = render.Resources("", nil)
+	if wanted := h.Spec.ResourceRequirement; wanted != nil {
+		w.Resources = render.Resources(string(wanted.Type), wanted.ResourceRequirements)
+	}
+	return w
+}
+
+// serving makes a workload serve webhooks.
+func (h Hub) serving(w render.Workload, server *WebhookServer, bind bind) render.Workload {
+	w.Args = append(w.Args, h.TLSFlags...)
+	w.HealthPort = bind.health
+	w.HostNetwork = bind.hostNetwork
+	w.Ports = append(w.Ports, render.Port("webhook", bind.port))
+	w.Volumes = append(w.Volumes, render.SecretVolume(webhookCertVolume, server.Secret, false))
+	w.Mounts = append(w.Mounts, render.Mount(webhookCertVolume, webhookCertPath, true))
+	return w
+}
+
+// bind is where a webhook server listens.
+type bind struct {
+	port, health, metrics int32
+	hostNetwork           bool
+}
+
+func (b bind) flags() []string {
+	number := func(n int32) string { return strconv.Itoa(int(n)) }
+	return []string{"--port=" + number(b.port), "--health-probe-port=" + number(b.health), "--metrics-port=" + number(b.metrics)}
+}
+
+func bindOf(
+	option operatorv1.ClusterManagerDeployOption,
+	of func(*operatorv1.DefaultClusterManagerConfiguration) *operatorv1.BindConfiguration,
+) bind {
+	b := bind{port: webhookPort, health: healthPort, metrics: metricsPort}
+	if option.Default == nil {
+		return b
+	}
+	spec := of(option.Default)
+	if spec == nil {
+		return b
+	}
+	// A port of 0 is what clients send that leave the field out.
+	if spec.Port != 0 {
+		b.port = spec.Port
+	}
+	if spec.HealthProbePort != 0 {
+		b.health = spec.HealthProbePort
+	}
+	if spec.MetricsPort != 0 {
+		b.metrics = spec.MetricsPort
+	}
+	b.hostNetwork = spec.HostNetwork
+	return b
+}
+
+// imageOr returns the image of the spec, or our own where the spec has none.
+func imageOr(spec, unset, own string) string {
+	if spec == "" || spec == unset {
+		return own
+	}
+	return spec
+}
+
+func gateFlags(gates features.Set) []string {
+	var flags []string
+	for _, gate := range gates.Flags() {
+		flags = append(flags, "--feature-gates="+gate)
+	}
+	return flags
+}

@@ -1,0 +1,168 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests has what the ClusterManager operator installs on a hub, as
+// typed builders. It is pure: a Hub goes in, objects come out. Names, labels
+// and arguments are a contract with OCM's tools; the golden files in testdata
+// show all of them.
+//
+// A further component is one more function that returns a Component, in the
+// list of Components.
+package manifests
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// Hub is everything that decides what is installed.
+type Hub struct {
+	// Name of the ClusterManager.
+	Name string
+	Spec operatorv1.ClusterManagerSpec
+	// Labels are put on everything beside the label of the owner.
+	Labels map[string]string
+	// OperatorNamespace is where the operator runs and bootstrap identities live.
+	OperatorNamespace string
+	// OwnImage is the image of the operator, used where the spec names none.
+	OwnImage string
+	// PullSecret is the name of the secret in the hub's namespace to pull with;
+	// empty if there is none.
+	PullSecret string
+	// Replicas of each component.
+	Replicas int32
+	// ProxyEnv are the variables by which components find a proxy.
+	ProxyEnv []corev1.EnvVar
+	// TLSFlags are the flags by which components are told TLS settings.
+	TLSFlags []string
+	// Gates of the spec.
+	Registration, Work features.Set
+	// CABundle, as PEM, verifies the webhook servers.
+	CABundle []byte
+}
+
+// Namespace is where the hub's components run.
+func (h Hub) Namespace() string { return operatorv1.DefaultHubNamespace }
+
+// Owner returns the labels that everything of this hub has, and nothing else.
+func (h Hub) Owner() map[string]string {
+	return map[string]string{operatorv1.LabelCreatedByClusterManager: h.Name}
+}
+
+// meta returns the marks of an object of the hub's namespace.
+func (h Hub) meta(name string) render.Meta {
+	labels := maps.Clone(h.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, h.Owner())
+	return render.Meta{Name: name, Namespace: h.Namespace(), Labels: labels}
+}
+
+// role returns the name of a role for a part of the hub.
+func (h Hub) role(part string) string { return "open-cluster-management:" + h.Name + "-" + part }
+
+// Component is a part of the hub that runs as a Deployment.
+type Component struct {
+	// RBAC is the name under which config has the rules of the component.
+	RBAC string
+	// Role is the name of its roles and bindings.
+	Role string
+	// Workload is how it runs.
+	Workload render.Workload
+	// Webhook is set for those that serve webhooks.
+	Webhook *WebhookServer
+	// MetricsPort is where the pods serve metrics.
+	MetricsPort int32
+	// CountsFor is the condition that tells whether its pods are missing; empty
+	// if none does.
+	CountsFor string
+}
+
+// WebhookServer is how API servers reach a component.
+type WebhookServer struct {
+	// Service is its name, which does not depend on that of the ClusterManager.
+	Service string
+	// Secret has the serving certificate.
+	Secret string
+	// Port that the pods listen on.
+	Port int32
+}
+
+// Components returns the parts of the hub, in the order of their installation.
+func Components(h Hub) []Component {
+	return []Component{registrationController(h), registrationWebhook(h), workWebhook(h)}
+}
+
+// ServingCertificates returns the certificates that the webhook servers need.
+func ServingCertificates(h Hub) []certs.Serving {
+	var list []certs.Serving
+	for _, c := range Components(h) {
+		if c.Webhook != nil {
+			list = append(list, certs.Serving{
+				Secret: c.Webhook.Secret,
+				Hosts:  []string{c.Webhook.Service + "." + h.Namespace() + ".svc"},
+			})
+		}
+	}
+	return list
+}
+
+// Namespaces returns the namespace of the hub.
+func Namespaces(h Hub) []render.Object {
+	m := h.meta(h.Namespace()).In("").Annotated(map[string]string{operatorv1.AnnotationWorkloadAllowed: "management"})
+	return []render.Object{render.Namespace(m)}
+}
+
+// Rules tells the rules of a component: for the whole cluster, and for the
+// namespace that it runs in.
+type Rules func(component string) (cluster, namespaced []rbacv1.PolicyRule, err error)
+
+// Access returns the ServiceAccounts of the components with their roles.
+func Access(h Hub, rules Rules) ([]render.Object, error) {
+	var objects []render.Object
+	for _, c := range Components(h) {
+		cluster, namespaced, err := rules(c.RBAC)
+		if err != nil {
+			return nil, err
+		}
+		account := render.Account(h.Namespace(), c.Workload.ServiceAccount)
+		objects = append(objects, render.ServiceAccount(h.meta(c.Workload.ServiceAccount)))
+		objects = append(objects,
+			render.ClusterRole(h.meta(c.Role).In(""), cluster),
+			render.ClusterRoleBinding(h.meta(c.Role).In(""), c.Role, account))
+		if len(namespaced) > 0 {
+			objects = append(objects,
+				render.Role(h.meta(c.Role), namespaced),
+				render.RoleBinding(h.meta(c.Role), c.Role, account))
+		}
+	}
+	return append(objects, executorAdmin(h)), nil
+}
+
+// Services returns the Services of the webhook servers.
+func Services(h Hub) []render.Object {
+	var objects []render.Object
+	for _, c := range Components(h) {
+		if c.Webhook != nil {
+			objects = append(objects, render.Service(h.meta(c.Webhook.Service), c.Workload.App, webhookServicePort, c.Webhook.Port))
+		}
+	}
+	return objects
+}
+
+// Deployments returns the Deployments of the components.
+func Deployments(h Hub) []render.Object {
+	var objects []render.Object
+	for _, c := range Components(h) {
+		objects = append(objects, c.Workload.Deployment())
+	}
+	return objects
+}

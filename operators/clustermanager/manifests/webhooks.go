@@ -1,0 +1,140 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// webhookTimeoutSeconds is how long an API server waits for a webhook.
+const webhookTimeoutSeconds = 10
+
+// hook is one webhook; its configuration has the same name.
+type hook struct {
+	name       string
+	path       string
+	service    string
+	version    string
+	resource   string
+	group      string
+	operations []admissionv1.OperationType
+	// selector limits the namespaces; nil is all.
+	selector *metav1ac.LabelSelectorApplyConfiguration
+}
+
+func mutatingHooks() []hook {
+	return []hook{
+		{
+			name:    "managedclustermutators.admission.cluster.open-cluster-management.io",
+			path:    "/mutate-cluster-open-cluster-management-io-v1-managedcluster",
+			service: registrationWebhookService,
+			group:   clusterv1.GroupVersion.Group, version: clusterv1.GroupVersion.Version, resource: "managedclusters",
+			operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+		},
+		{
+			name:    "manifestworkmutators.admission.work.open-cluster-management.io",
+			path:    "/mutate-work-open-cluster-management-io-v1-manifestwork",
+			service: workWebhookService,
+			group:   workv1.GroupVersion.Group, version: workv1.GroupVersion.Version, resource: "manifestworks",
+			operations: []admissionv1.OperationType{admissionv1.Create},
+			// Only works that an agent sees need the finalizer that agents remove.
+			selector: metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
+				WithKey(clusterv1.LabelClusterName).WithOperator(metav1.LabelSelectorOpExists)),
+		},
+	}
+}
+
+func validatingHooks() []hook {
+	both := []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
+	return []hook{
+		{
+			name:    "managedclustervalidators.admission.cluster.open-cluster-management.io",
+			path:    "/validate-cluster-open-cluster-management-io-v1-managedcluster",
+			service: registrationWebhookService,
+			group:   clusterv1.GroupVersion.Group, version: clusterv1.GroupVersion.Version, resource: "managedclusters",
+			operations: both,
+		},
+		{
+			name:    "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io",
+			path:    "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding",
+			service: registrationWebhookService,
+			group:   v1beta2.GroupVersion.Group, version: v1beta2.GroupVersion.Version, resource: "managedclustersetbindings",
+			operations: both,
+		},
+		{
+			name:    "manifestworkvalidators.admission.work.open-cluster-management.io",
+			path:    "/validate-work-open-cluster-management-io-v1-manifestwork",
+			service: workWebhookService,
+			group:   workv1.GroupVersion.Group, version: workv1.GroupVersion.Version, resource: "manifestworks",
+			operations: both,
+		},
+	}
+}
+
+// Webhooks returns the webhook configurations. They must not be installed
+// before the servers answer: without an answer nothing gets in.
+func Webhooks(h Hub) []render.Object {
+	var objects []render.Object
+	for _, k := range mutatingHooks() {
+		m := h.meta(k.name).In("")
+		objects = append(objects, admissionv1ac.MutatingWebhookConfiguration(m.Name).WithLabels(m.Labels).
+			WithWebhooks(admissionv1ac.MutatingWebhook().
+				WithName(k.name).
+				WithClientConfig(k.client(h)).
+				WithRules(k.rule()).
+				WithNamespaceSelector(k.namespaces()).
+				WithObjectSelector(metav1ac.LabelSelector()).
+				WithFailurePolicy(admissionv1.Fail).
+				WithMatchPolicy(admissionv1.Equivalent).
+				WithSideEffects(admissionv1.SideEffectClassNone).
+				WithTimeoutSeconds(webhookTimeoutSeconds).
+				WithAdmissionReviewVersions("v1")))
+	}
+	for _, k := range validatingHooks() {
+		m := h.meta(k.name).In("")
+		objects = append(objects, admissionv1ac.ValidatingWebhookConfiguration(m.Name).WithLabels(m.Labels).
+			WithWebhooks(admissionv1ac.ValidatingWebhook().
+				WithName(k.name).
+				WithClientConfig(k.client(h)).
+				WithRules(k.rule()).
+				WithNamespaceSelector(k.namespaces()).
+				WithObjectSelector(metav1ac.LabelSelector()).
+				WithFailurePolicy(admissionv1.Fail).
+				WithMatchPolicy(admissionv1.Equivalent).
+				WithSideEffects(admissionv1.SideEffectClassNone).
+				WithTimeoutSeconds(webhookTimeoutSeconds).
+				WithAdmissionReviewVersions("v1")))
+	}
+	return objects
+}
+
+func (k hook) client(h Hub) *admissionv1ac.WebhookClientConfigApplyConfiguration {
+	return admissionv1ac.WebhookClientConfig().
+		WithCABundle(h.CABundle...).
+		WithService(admissionv1ac.ServiceReference().
+			WithNamespace(h.Namespace()).WithName(k.service).WithPath(k.path).WithPort(webhookServicePort))
+}
+
+func (k hook) rule() *admissionv1ac.RuleWithOperationsApplyConfiguration {
+	return admissionv1ac.RuleWithOperations().
+		WithOperations(k.operations...).
+		WithAPIGroups(k.group).WithAPIVersions(k.version).WithResources(k.resource).WithScope(admissionv1.AllScopes)
+}
+
+// namespaces returns a selector in any case, so that nobody can exempt a
+// namespace by adding one.
+func (k hook) namespaces() *metav1ac.LabelSelectorApplyConfiguration {
+	if k.selector == nil {
+		return metav1ac.LabelSelector()
+	}
+	return k.selector
+}

@@ -1,0 +1,83 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
+	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+)
+
+// Replicas of the agents: as many as survive the loss of a node where there is
+// more than one node to run on.
+const (
+	singleReplica     = 1
+	availableReplicas = 3
+)
+
+// agents makes the Deployments of the agents, and removes those of the mode
+// that the Klusterlet had before.
+func (c *Controller) agents(ctx context.Context, p *pass) error {
+	replicas, err := c.replicas(ctx)
+	if err != nil {
+		return err
+	}
+	p.options.Image = c.Settings.Image
+	p.options.Env = c.Settings.Env
+	p.options.Replicas = replicas
+	p.options.WorkReplicas = workReplicas(p.hub, replicas)
+	p.options.RegistrationGates = p.registrationGates
+	p.options.WorkGates = p.workGates
+	if err := c.apply(ctx, p, manifests.Agents(p.klusterlet, p.options)...); err != nil {
+		return err
+	}
+	_, err = c.applier.Prune(ctx, render.Scope{
+		Kinds:     []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},
+		Labels:    manifests.Marks(p.klusterlet),
+		Namespace: manifests.AgentNamespace(p.klusterlet),
+	}, p.applied)
+	return err
+}
+
+// workReplicas returns the replicas of the work agent: none as long as there is
+// no credential that it could work with.
+func workReplicas(hub hubprobe.Credential, replicas int32) int32 {
+	switch hub.Problem.Verdict {
+	case hubprobe.SecretMissing, hubprobe.KubeconfigMissing:
+		return 0
+	default:
+		return replicas
+	}
+}
+
+// replicas returns the replicas of the agents. Only two nodes are asked for, as
+// it does not matter how many more there are.
+func (c *Controller) replicas(ctx context.Context) (int32, error) {
+	if c.Settings.Replicas > 0 {
+		return c.Settings.Replicas, nil
+	}
+	selector, err := labels.Parse(c.Settings.ControlPlaneSelector)
+	if err != nil {
+		return 0, fmt.Errorf("parsing the selector of control plane nodes: %w", err)
+	}
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := c.Live.List(ctx, nodes, client.MatchingLabelsSelector{Selector: selector}, client.Limit(2)); err != nil {
+		return 0, fmt.Errorf("listing the nodes of the control plane: %w", err)
+	}
+	if len(nodes.Items) > 1 {
+		return availableReplicas, nil
+	}
+	return singleReplica, nil
+}

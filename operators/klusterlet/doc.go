@@ -1,0 +1,11 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package klusterlet is the operator that installs the agents on a member,
+// tells how far the member is with joining its hub, and removes everything
+// again.
+//
+// Controller reconciles Klusterlets; what it does stands in its phases, one
+// file each. It needs nothing from the hub: whether the hub lets the agents in
+// is found out by package hubprobe, whose results it reads.
+package klusterlet

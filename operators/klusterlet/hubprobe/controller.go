@@ -1,0 +1,244 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubprobe
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+)
+
+const (
+	// retryInterval is how often a hub is asked that did not let the agent in.
+	retryInterval = 30 * time.Second
+	// functionalInterval is how often a hub is asked that did. It costs the hub a
+	// request that counts as a write, and the agent notices a change at once and
+	// reports it, which leads to a check, too.
+	functionalInterval = 5 * time.Minute
+	// workers is for how many Klusterlets hubs are asked at the same time.
+	workers = 4
+	// hashBytes is how much of a SHA-256 tells two inputs apart.
+	hashBytes = 16
+)
+
+// Deps are what a Controller works with.
+type Deps struct {
+	// Client reads Klusterlets and the agents' join status.
+	Client client.Reader
+	// Secrets reads the two secrets with kubeconfigs.
+	Secrets client.Reader
+	Prober  Prober
+	Results *Results
+	Clock   clock.PassiveClock
+	// Changed is sent each Klusterlet whose result is another than before.
+	Changed chan<- event.TypedGenericEvent[*operatorv1.Klusterlet]
+}
+
+// Controller asks the hubs of all Klusterlets, at once when something changed
+// that matters, and at intervals.
+type Controller struct {
+	deps Deps
+
+	mu   sync.Mutex
+	last map[string]attempt
+}
+
+// attempt is the last time that a hub was asked.
+type attempt struct {
+	inputs string
+	due    time.Time
+}
+
+// NewController returns a Controller.
+func NewController(deps Deps) *Controller {
+	return &Controller{deps: deps, last: map[string]attempt{}}
+}
+
+// SetupWithManager adds the controller to the manager. The triggers send
+// the Klusterlets whose secrets or join status changed.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, triggers ...source.Source) error {
+	b := ctrl.NewControllerManagedBy(mgr).Named("klusterlet.hubprobe").
+		For(&operatorv1.Klusterlet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	for _, trigger := range triggers {
+		b = b.WatchesRawSource(trigger)
+	}
+	return b.Complete(c)
+}
+
+// Reconcile asks the hub of one Klusterlet if it is time to, or if its
+// credentials or the step that the agent is at have changed.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	klusterlet := &operatorv1.Klusterlet{}
+	if err := c.deps.Client.Get(ctx, request.NamespacedName, klusterlet); err != nil || !klusterlet.DeletionTimestamp.IsZero() {
+		c.forget(request.Name)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	in, err := c.gather(ctx, klusterlet)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	now := c.deps.Clock.Now()
+	if wait, fresh := c.fresh(klusterlet.Name, in.hash, now); fresh {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	result := c.check(ctx, klusterlet, in)
+	interval := retryInterval
+	if result.Hub.Verdict == Functional {
+		interval = functionalInterval
+	}
+	c.remember(klusterlet.Name, attempt{inputs: in.hash, due: now.Add(interval)})
+	if c.deps.Results.set(klusterlet.Name, result) {
+		select {
+		case c.deps.Changed <- event.TypedGenericEvent[*operatorv1.Klusterlet]{Object: klusterlet}:
+		case <-ctx.Done():
+			return reconcile.Result{}, ctx.Err()
+		}
+	}
+	return reconcile.Result{RequeueAfter: interval}, nil
+}
+
+// inputs are what the answer of a hub depends on.
+type inputs struct {
+	bootstrap, hub Credential
+	hash           string
+}
+
+func (c *Controller) gather(ctx context.Context, klusterlet *operatorv1.Klusterlet) (inputs, error) {
+	namespace := manifests.AgentNamespace(klusterlet)
+	alias := AliasOf(klusterlet)
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s/%s/%v/", namespace, klusterlet.Spec.ClusterName, klusterlet.Spec.HubAPIServerHostAlias)
+	read := func(name string) (Credential, error) {
+		secret, err := Secret(ctx, c.deps.Secrets, types.NamespacedName{Namespace: namespace, Name: name})
+		if err != nil {
+			return Credential{}, err
+		}
+		if secret != nil {
+			fmt.Fprintf(sum, "%s/", secret.UID)
+			for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
+				fmt.Fprintf(sum, "%q=%q/", key, secret.Data[key])
+			}
+		}
+		return Inspect(secret, namespace+"/"+name, alias), nil
+	}
+	bootstrap, err := read(operatorv1.BootstrapHubKubeConfigSecret)
+	if err != nil {
+		return inputs{}, err
+	}
+	hub, err := read(operatorv1.HubKubeConfigSecret)
+	if err != nil {
+		return inputs{}, err
+	}
+	step, err := c.step(ctx, namespace)
+	if err != nil {
+		return inputs{}, err
+	}
+	fmt.Fprintf(sum, "%q", step)
+	return inputs{bootstrap: bootstrap, hub: hub, hash: hex.EncodeToString(sum.Sum(nil)[:hashBytes])}, nil
+}
+
+// step returns the step that the agent says it is at.
+func (c *Controller) step(ctx context.Context, namespace string) (string, error) {
+	status := &corev1.ConfigMap{}
+	err := c.deps.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: operatorv1.JoinStatusConfigMap}, status)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading ConfigMap %q in namespace %q: %w", operatorv1.JoinStatusConfigMap, namespace, err)
+	}
+	return status.Data[operatorv1.JoinStatusReasonKey], nil
+}
+
+// check asks the hub. As long as it lets the agent in, it does not matter
+// whether the credential to join with still works: it may well have expired.
+func (c *Controller) check(ctx context.Context, klusterlet *operatorv1.Klusterlet, in inputs) Result {
+	var result Result
+	if name := ClusterName(klusterlet, in.hub); in.hub.Config != nil && name == "" {
+		result.Hub = noClusterName(klusterlet)
+	} else {
+		result.Hub = c.deps.Prober.Hub(ctx, in.hub, name)
+	}
+	if result.Hub.Verdict == Functional {
+		result.Bootstrap = c.deps.Results.Get(klusterlet.Name).Bootstrap
+		return result
+	}
+	result.Bootstrap = c.deps.Prober.Bootstrap(ctx, in.bootstrap)
+	return result
+}
+
+func noClusterName(klusterlet *operatorv1.Klusterlet) Outcome {
+	return Outcome{ClusterNameMissing, fmt.Sprintf("neither spec.clusterName nor secret %q, key %q, has the name of the cluster",
+		manifests.AgentNamespace(klusterlet)+"/"+operatorv1.HubKubeConfigSecret, clusterNameKey)}
+}
+
+// ClusterName is the name that the member has on the hub; empty if unknown.
+func ClusterName(klusterlet *operatorv1.Klusterlet, hub Credential) string {
+	if klusterlet.Spec.ClusterName != "" {
+		return klusterlet.Spec.ClusterName
+	}
+	return hub.ClusterName
+}
+
+// AliasOf returns the alias of the hub that the Klusterlet has; nil if none.
+func AliasOf(klusterlet *operatorv1.Klusterlet) *Alias {
+	alias := klusterlet.Spec.HubAPIServerHostAlias
+	if alias == nil {
+		return nil
+	}
+	return &Alias{IP: alias.IP, Hostname: alias.Hostname}
+}
+
+// Secret reads a secret; nil means that there is none.
+func Secret(ctx context.Context, reader client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := reader.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // "there is none" is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %q: %w", key, err)
+	}
+	return secret, nil
+}
+
+func (c *Controller) fresh(name, hash string, now time.Time) (time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, ok := c.last[name]
+	wait := last.due.Sub(now)
+	return wait, ok && last.inputs == hash && wait > 0
+}
+
+func (c *Controller) remember(name string, a attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[name] = a
+}
+
+func (c *Controller) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.last, name)
+	c.deps.Results.forget(name)
+}

@@ -1,0 +1,118 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubprobe
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// requestTimeout is how long one request to the hub may take.
+	requestTimeout = 5 * time.Second
+	// checkTimeout is how long the check of one credential may take.
+	checkTimeout = 20 * time.Second
+	// missingShownMax is how many missing permissions a message names.
+	missingShownMax = 5
+)
+
+// Asker is the part of the hub's API that is asked.
+type Asker interface {
+	authorizationclient.SelfSubjectRulesReviewsGetter
+	authorizationclient.SelfSubjectAccessReviewsGetter
+}
+
+// Prober asks hubs what a credential may do there.
+type Prober struct {
+	// Connect returns the hub's API for a configuration. Defaults to client-go's.
+	Connect func(*rest.Config) (Asker, error)
+}
+
+// Bootstrap checks a credential to join with.
+func (p Prober) Bootstrap(ctx context.Context, credential Credential) Outcome {
+	if credential.Config == nil {
+		return credential.Problem
+	}
+	return p.ask(ctx, credential.Config, metav1.NamespaceDefault, bootstrapPermissions())
+}
+
+// Hub checks the credential of the agent of the cluster.
+func (p Prober) Hub(ctx context.Context, credential Credential, cluster string) Outcome {
+	if credential.Config == nil {
+		return credential.Problem
+	}
+	return p.ask(ctx, credential.Config, cluster, hubPermissions(cluster))
+}
+
+// ask asks for all permissions at once, by the rules that hold for the
+// credential: one request instead of twenty, which counts on a hub with
+// thousands of members. A server may not know all rules, so it is asked again
+// for each permission that they do not give.
+func (p Prober) ask(ctx context.Context, config *rest.Config, namespace string, wanted []permission) Outcome {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	hub, err := p.connect(config)
+	if err != nil {
+		return Outcome{KubeconfigMalformed, fmt.Sprintf("the kubeconfig for %s cannot be used: %v", config.Host, err)}
+	}
+	review, err := hub.SelfSubjectRulesReviews().Create(ctx, &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return classify(config.Host, err)
+	}
+	var missing []string
+	for _, want := range wanted {
+		if allows(review.Status.ResourceRules, want) {
+			continue
+		}
+		allowed := false
+		if review.Status.Incomplete {
+			if allowed, err = askFor(ctx, hub, want); err != nil {
+				return classify(config.Host, err)
+			}
+		}
+		if !allowed {
+			missing = append(missing, describe(want))
+		}
+	}
+	if len(missing) > 0 {
+		return Outcome{Forbidden, fmt.Sprintf("the hub %s does not allow: %s", config.Host, shorten(missing))}
+	}
+	return Outcome{Functional, fmt.Sprintf("the hub %s allows all that is needed", config.Host)}
+}
+
+func (p Prober) connect(config *rest.Config) (Asker, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = requestTimeout
+	config.QPS = -1 // a check is at most two dozen requests, one after the other
+	if p.Connect != nil {
+		return p.Connect(config)
+	}
+	return authorizationclient.NewForConfig(config)
+}
+
+func askFor(ctx context.Context, hub Asker, want permission) (bool, error) {
+	review, err := hub.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &want},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+func shorten(missing []string) string {
+	if more := len(missing) - missingShownMax; more > 0 {
+		return fmt.Sprintf("%s; and %d more", strings.Join(missing[:missingShownMax], "; "), more)
+	}
+	return strings.Join(missing, "; ")
+}

@@ -1,0 +1,153 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// Where the agents find their secrets as files.
+const (
+	bootstrapDir = "/spoke/bootstrap"
+	hubDir       = "/spoke/hub-kubeconfig"
+
+	bootstrapKubeconfig = bootstrapDir + "/kubeconfig"
+	hubKubeconfig       = hubDir + "/kubeconfig"
+)
+
+// healthPort is the port of /healthz and /readyz, the agents' default.
+const healthPort = 8000
+
+// Options is what the agents are installed with besides their Klusterlet.
+type Options struct {
+	// Image is used where the Klusterlet names none.
+	Image string
+	// PullSecret is a secret in the agents' namespace. Defaults to "", none.
+	PullSecret string
+	// Env is added to the environment of the agents, for example a proxy.
+	Env []corev1.EnvVar
+	// Replicas of the agents.
+	Replicas int32
+	// WorkReplicas of the work agent in mode Default: 0 until it has a credential.
+	WorkReplicas int32
+	// ClusterName is the name that the member has joined under, for the work
+	// agent. Empty as long as it is unknown.
+	ClusterName string
+	// Gates of the agents.
+	RegistrationGates, WorkGates features.Set
+	// HubPorts are the TCP ports of the hub's API server, for the network
+	// policies, besides 443 and 6443.
+	HubPorts []int32
+}
+
+// Marks are the labels of everything that we install for a Klusterlet.
+func Marks(klusterlet *operatorv1.Klusterlet) map[string]string {
+	return map[string]string{operatorv1.LabelCreatedByKlusterlet: klusterlet.Name}
+}
+
+func agentMeta(klusterlet *operatorv1.Klusterlet, name string) render.Meta {
+	return render.Meta{Name: name, Namespace: AgentNamespace(klusterlet), Labels: Marks(klusterlet)}
+}
+
+// Agents returns the Deployments of the agents: two, or one in mode Singleton.
+func Agents(klusterlet *operatorv1.Klusterlet, o Options) []render.Object {
+	if Singleton(klusterlet) {
+		return []render.Object{singleton(klusterlet, o).Deployment()}
+	}
+	return []render.Object{
+		registrationAgent(klusterlet, o).Deployment(),
+		workAgent(klusterlet, o).Deployment(),
+	}
+}
+
+func registrationAgent(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
+	w := agent(klusterlet, o)
+	w.Meta = agentMeta(klusterlet, RegistrationDeployment(klusterlet))
+	w.App = RegistrationApp
+	w.Container = "registration-controller"
+	w.ServiceAccount = RegistrationAccount(klusterlet)
+	w.Image = imageOr(klusterlet.Spec.RegistrationImagePullSpec, o.Image)
+	w.Args = registrationArgs(klusterlet, o)
+	w.Volumes = append(w.Volumes,
+		render.SecretVolume("bootstrap-secret", operatorv1.BootstrapHubKubeConfigSecret, true),
+		// The agent writes the hub's kubeconfig here itself as soon as it has one,
+		// so it does not wait for the kubelet to notice a change of the secret.
+		render.ScratchVolume("hub-kubeconfig", true))
+	w.Mounts = append(w.Mounts,
+		render.Mount("bootstrap-secret", bootstrapDir, true),
+		render.Mount("hub-kubeconfig", hubDir, false))
+	return w
+}
+
+func workAgent(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
+	w := agent(klusterlet, o)
+	w.Meta = agentMeta(klusterlet, WorkDeployment(klusterlet))
+	w.App = WorkApp
+	w.ServiceAccount = WorkAccount(klusterlet)
+	w.Image = imageOr(klusterlet.Spec.WorkImagePullSpec, o.Image)
+	w.Args = workArgs(klusterlet, o)
+	w.Replicas = o.WorkReplicas
+	w.Volumes = append(w.Volumes, render.SecretVolume("hub-kubeconfig-secret", operatorv1.HubKubeConfigSecret, true))
+	w.Mounts = append(w.Mounts, render.Mount("hub-kubeconfig-secret", hubDir, true))
+	return w
+}
+
+func singleton(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
+	w := registrationAgent(klusterlet, o)
+	w.App = SingletonApp
+	w.Container = ""
+	w.ServiceAccount = WorkAccount(klusterlet)
+	w.Image = imageOr(klusterlet.Spec.ImagePullSpec, o.Image)
+	w.Args = singletonArgs(klusterlet, o)
+	return w
+}
+
+// agent has what all agents have in common.
+func agent(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
+	spec := klusterlet.Spec
+	w := render.Workload{
+		Replicas:          o.Replicas,
+		Resources:         resources(spec.ResourceRequirement),
+		NodeSelector:      spec.NodePlacement.NodeSelector,
+		Tolerations:       spec.NodePlacement.Tolerations,
+		PriorityClassName: spec.PriorityClassName,
+		HealthPort:        healthPort,
+		Env: append([]*corev1ac.EnvVarApplyConfiguration{
+			render.EnvField("POD_NAME", "metadata.name"),
+			render.EnvField("POD_NAMESPACE", "metadata.namespace"),
+		}, render.EnvValues(o.Env)...),
+		Volumes: []*corev1ac.VolumeApplyConfiguration{render.ScratchVolume("tmpdir", false)},
+		Mounts:  []*corev1ac.VolumeMountApplyConfiguration{render.Mount("tmpdir", "/tmp", false)},
+		PodAnnotations: map[string]string{
+			// OpenShift puts such pods on the cores that are set aside for its platform.
+			"target.workload.openshift.io/management": `{"effect": "PreferredDuringScheduling"}`,
+		},
+	}
+	if o.PullSecret != "" {
+		w.PullSecrets = []string{o.PullSecret}
+	}
+	if alias := spec.HubAPIServerHostAlias; alias != nil {
+		w.HostAliases = []corev1.HostAlias{{IP: alias.IP, Hostnames: []string{alias.Hostname}}}
+	}
+	return w
+}
+
+func resources(requirement *operatorv1.ResourceRequirement) corev1.ResourceRequirements {
+	if requirement == nil {
+		return render.Resources("", nil)
+	}
+	return render.Resources(string(requirement.Type), requirement.ResourceRequirements)
+}
+
+func imageOr(image, other string) string {
+	if image == "" {
+		return other
+	}
+	return image
+}

@@ -1,0 +1,74 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests builds what the klusterlet operator installs on a member.
+//
+// It is pure: the same Klusterlet and Options always give the same objects, so
+// a dry run can print what the operator would apply.
+package manifests
+
+import (
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// Names that tools, roles and the agents rely on.
+const (
+	// RegistrationApp, WorkApp and SingletonApp are the labels "app" of the pods.
+	RegistrationApp = "klusterlet-registration-agent"
+	WorkApp         = "klusterlet-manifestwork-agent"
+	SingletonApp    = "klusterlet-agent"
+
+	// ExecutionRole has what the work agent may do besides the built-in role
+	// admin. It and AggregateRole are the same for all Klusterlets, hence one of
+	// each: RBAC lets the operator write these, whose rules it does not hold
+	// itself, by their names only.
+	ExecutionRole = "open-cluster-management:klusterlet-work:execution"
+	// AggregateRole collects the roles that have AggregateToWorkLabel.
+	AggregateRole = "open-cluster-management:klusterlet-work:aggregate"
+	// AdminRole is Kubernetes' own.
+	AdminRole = "admin"
+
+	rolePrefix           = "open-cluster-management:"
+	managementRolePrefix = "open-cluster-management:management:"
+)
+
+// AgentNamespace returns the namespace of the agents.
+func AgentNamespace(klusterlet *operatorv1.Klusterlet) string {
+	if klusterlet.Spec.Namespace == "" {
+		return operatorv1.DefaultAgentNamespace
+	}
+	return klusterlet.Spec.Namespace
+}
+
+// Singleton tells whether one agent does everything.
+func Singleton(klusterlet *operatorv1.Klusterlet) bool {
+	return klusterlet.Spec.DeployOption.Mode == operatorv1.InstallModeSingleton
+}
+
+// RegistrationDeployment returns the name of the Deployment whose agent joins:
+// in mode Singleton it is the only one.
+func RegistrationDeployment(klusterlet *operatorv1.Klusterlet) string {
+	if Singleton(klusterlet) {
+		return klusterlet.Name + "-agent"
+	}
+	return klusterlet.Name + "-registration-agent"
+}
+
+// WorkDeployment returns the name of the Deployment whose agent applies works.
+func WorkDeployment(klusterlet *operatorv1.Klusterlet) string {
+	if Singleton(klusterlet) {
+		return klusterlet.Name + "-agent"
+	}
+	return klusterlet.Name + "-work-agent"
+}
+
+// RegistrationAccount and WorkAccount are the ServiceAccounts of the agents. A
+// singleton runs as the WorkAccount.
+func RegistrationAccount(klusterlet *operatorv1.Klusterlet) string {
+	return klusterlet.Name + "-registration-sa"
+}
+
+// WorkAccount is the ServiceAccount of the work agent and of a singleton.
+func WorkAccount(klusterlet *operatorv1.Klusterlet) string {
+	return klusterlet.Name + "-work-sa"
+}

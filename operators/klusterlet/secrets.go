@@ -1,0 +1,118 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
+	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+)
+
+// secrets copies the pull secret to where agents and add-ons run, takes the
+// agents' credentials along when their namespace changed, and looks what is in
+// them. The secret to join with is its user's: it is never changed.
+func (c *Controller) secrets(ctx context.Context, p *pass) error {
+	if err := c.copyPullSecret(ctx, p); err != nil {
+		return err
+	}
+	namespace := manifests.AgentNamespace(p.klusterlet)
+	alias := hubprobe.AliasOf(p.klusterlet)
+	for _, secret := range []struct {
+		name string
+		into *hubprobe.Credential
+	}{
+		{operatorv1.BootstrapHubKubeConfigSecret, &p.bootstrap},
+		{operatorv1.HubKubeConfigSecret, &p.hub},
+	} {
+		found, err := c.ownSecret(ctx, p, types.NamespacedName{Namespace: namespace, Name: secret.name})
+		if err != nil {
+			return err
+		}
+		*secret.into = hubprobe.Inspect(found, namespace+"/"+secret.name, alias)
+	}
+	for _, credential := range []hubprobe.Credential{p.bootstrap, p.hub} {
+		if port := credential.Port(); port != 0 {
+			p.options.HubPorts = append(p.options.HubPorts, port)
+		}
+	}
+	p.options.ClusterName = hubprobe.ClusterName(p.klusterlet, p.hub)
+	return nil
+}
+
+// ownSecret returns a secret of the agents. Where it is missing it is taken
+// over from a namespace that the agents had before, so that the member keeps its
+// name and its place on the hub.
+func (c *Controller) ownSecret(ctx context.Context, p *pass, key types.NamespacedName) (*corev1.Secret, error) {
+	secret, err := hubprobe.Secret(ctx, c.Secrets, key)
+	if err != nil || secret != nil {
+		return secret, err
+	}
+	old, err := c.oldNamespaces(ctx, p.klusterlet)
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range old {
+		source, err := hubprobe.Secret(ctx, c.Secrets, types.NamespacedName{Namespace: namespace.Name, Name: key.Name})
+		if err != nil {
+			return nil, err
+		}
+		if source == nil {
+			continue
+		}
+		copied := &corev1.Secret{Type: source.Type, Data: source.Data}
+		copied.Name, copied.Namespace = key.Name, key.Namespace
+		if err := c.Client.Create(ctx, copied); client.IgnoreAlreadyExists(err) != nil {
+			return nil, fmt.Errorf("copying secret %q from namespace %q: %w", key, namespace.Name, err)
+		}
+		return copied, nil
+	}
+	return nil, nil //nolint:nilnil // "there is none" is an answer
+}
+
+// copyPullSecret copies the secret, if there is one, into the namespaces of
+// the agents and of add-ons.
+func (c *Controller) copyPullSecret(ctx context.Context, p *pass) error {
+	if c.Settings.PullSecret == "" {
+		return nil
+	}
+	source, err := hubprobe.Secret(ctx, c.Secrets, types.NamespacedName{Namespace: c.Settings.Namespace, Name: c.Settings.PullSecret})
+	if err != nil || source == nil {
+		return err
+	}
+	p.options.PullSecret = source.Name
+	targets := map[string]bool{manifests.AgentNamespace(p.klusterlet): true}
+	addons := &corev1.NamespaceList{}
+	if err := c.Client.List(ctx, addons, client.MatchingLabels{operatorv1.LabelAddOnNamespace: "true"}); err != nil {
+		return fmt.Errorf("listing the namespaces of add-ons: %w", err)
+	}
+	for i := range addons.Items {
+		targets[addons.Items[i].Name] = addons.Items[i].DeletionTimestamp.IsZero()
+	}
+	delete(targets, source.Namespace)
+	for namespace, wanted := range targets {
+		if !wanted {
+			continue
+		}
+		if err := c.copySecret(ctx, source, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copySecret applies a copy of the secret if the one that is there differs. It
+// is no related resource: which namespaces have one changes with the add-ons.
+func (c *Controller) copySecret(ctx context.Context, source *corev1.Secret, namespace string) error {
+	meta := render.Meta{Name: source.Name, Namespace: namespace}
+	_, err := c.secretApplier.Apply(ctx, render.SecretCopy(meta, source))
+	return err
+}

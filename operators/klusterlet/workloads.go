@@ -1,0 +1,133 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// available says whether each agent has a pod. One that is not to run yet does
+// not count, as long as another does.
+func available(deployments ...*appsv1.Deployment) metav1.Condition {
+	condition := metav1.Condition{
+		Type: operatorv1.KlusterletConditionAvailable, Status: metav1.ConditionTrue,
+		Reason: operatorv1.KlusterletReasonAvailable, Message: "the agents run",
+	}
+	var missing []string
+	for _, deployment := range deployments {
+		switch {
+		case deployment == nil:
+			condition.Status = metav1.ConditionFalse
+			condition.Reason = operatorv1.KlusterletReasonGetDeploymentFailed
+			condition.Message = "a Deployment of the agents is not there yet"
+			return condition
+		case wanted(deployment) > 0 && deployment.Status.AvailableReplicas == 0:
+			missing = append(missing, deployment.Name)
+		}
+	}
+	if missing = slices.Compact(missing); len(missing) > 0 {
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = operatorv1.KlusterletReasonNoAvailablePods
+		condition.Message = "no pod is available of Deployment " + strings.Join(missing, ", ")
+	}
+	return condition
+}
+
+// degraded says whether pods of an agent are missing. An agent that is not to
+// run yet is missing, too: it waits for the hub's credential.
+func degraded(conditionType string, deployment *appsv1.Deployment) metav1.Condition {
+	condition := metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionTrue, Reason: operatorv1.KlusterletReasonUnavailablePods,
+	}
+	switch {
+	case deployment == nil:
+		condition.Reason = operatorv1.KlusterletReasonGetDeploymentFailed
+		condition.Message = "the Deployment is not there yet"
+	case wanted(deployment) == 0:
+		condition.Message = fmt.Sprintf("Deployment %q has no replicas until the agent has joined the hub", deployment.Name)
+	case deployment.Status.ObservedGeneration < deployment.Generation || unavailable(deployment) > 0:
+		condition.Message = fmt.Sprintf("%d of %d pods of Deployment %q are not available",
+			unavailable(deployment), wanted(deployment), deployment.Name)
+	default:
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = operatorv1.KlusterletReasonDeploymentsFunctional
+		condition.Message = fmt.Sprintf("all %d pods of Deployment %q are available", wanted(deployment), deployment.Name)
+	}
+	return condition
+}
+
+func wanted(deployment *appsv1.Deployment) int32 {
+	if deployment.Spec.Replicas == nil {
+		return 1
+	}
+	return *deployment.Spec.Replicas
+}
+
+func unavailable(deployment *appsv1.Deployment) int32 {
+	return max(0, wanted(deployment)-deployment.Status.AvailableReplicas)
+}
+
+// works tells whether all pods that are wanted are there.
+func works(deployment *appsv1.Deployment) bool {
+	return deployment != nil && wanted(deployment) > 0 && unavailable(deployment) == 0 &&
+		deployment.Status.ObservedGeneration >= deployment.Generation
+}
+
+// whyNotRunning says why no pod of the Deployment runs, by the first pod that
+// has something to say; empty if one runs.
+func whyNotRunning(deployment *appsv1.Deployment, pods []corev1.Pod) string {
+	if deployment == nil {
+		return "the Deployment of the agent is not there yet"
+	}
+	for i := range pods {
+		for _, container := range pods[i].Status.ContainerStatuses {
+			if container.State.Running != nil {
+				return ""
+			}
+		}
+	}
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for i := range pods {
+		if why := podState(&pods[i]); why != "" {
+			return fmt.Sprintf("no pod of Deployment %q runs: %s", deployment.Name, why)
+		}
+	}
+	for _, condition := range deployment.Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return fmt.Sprintf("no pod of Deployment %q could be created: %s", deployment.Name, condition.Message)
+		}
+	}
+	return fmt.Sprintf("no pod of Deployment %q runs yet", deployment.Name)
+}
+
+// podState says what a pod waits for. The name of the pod is left out: it
+// changes with each attempt, and the label finds it as well.
+func podState(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return condition.Reason + ": " + condition.Message
+		}
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		if w := container.State.Waiting; w != nil && w.Reason != "" {
+			why := w.Reason
+			if last := container.LastTerminationState.Terminated; last != nil && last.Message != "" {
+				return fmt.Sprintf("%s: it ended with %q", why, strings.TrimSpace(last.Message))
+			}
+			if w.Message != "" {
+				why += ": " + w.Message
+			}
+			return why
+		}
+	}
+	return ""
+}

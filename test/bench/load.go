@@ -1,0 +1,177 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+)
+
+const (
+	// probeClients is how many clients write at once, for the load and for the
+	// probe that it is compared with.
+	probeClients = 16
+	// probePayloadBytes is the size of a plain object's data.
+	probePayloadBytes = 1024
+	// settle is how long joined clusters are left alone before they count as idle.
+	settle = 20 * time.Second
+)
+
+// join starts n agents at once and waits until the watch has seen all clusters
+// Available.
+func (f *fleet) join(ctx context.Context, n int) (time.Duration, error) {
+	done := make(chan error, 1)
+	watching := make(chan struct{})
+	go func() { done <- f.awaitClusters(ctx, n, watching, clusterv1.ManagedClusterConditionAvailable) }()
+	<-watching
+	if err := f.prepareMembers(ctx, n); err != nil {
+		return 0, err
+	}
+	started := time.Now()
+	for i := range n {
+		agent, err := f.startAgent(ctx, i)
+		if err != nil {
+			return 0, err
+		}
+		f.agents = append(f.agents, agent)
+	}
+	return f.waited(ctx, started, done)
+}
+
+// accept creates n clusters that are accepted from the start and waits until
+// the hub has made their permissions.
+func (f *fleet) accept(ctx context.Context, n int) (time.Duration, error) {
+	done := make(chan error, 1)
+	watching := make(chan struct{})
+	go func() { done <- f.awaitClusters(ctx, n, watching, clusterv1.ManagedClusterConditionHubAccepted) }()
+	<-watching
+	started := time.Now()
+	err := parallel(ctx, n, func(ctx context.Context, i int) error {
+		return f.hubClient.Create(ctx, &clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%d", i)},
+			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	return f.waited(ctx, started, done)
+}
+
+// probe is the limit: as many creations of small ConfigMaps.
+func (f *fleet) probe(ctx context.Context, writes int) (time.Duration, error) {
+	data := map[string]string{"payload": strings.Repeat("x", probePayloadBytes)}
+	started := time.Now()
+	err := parallel(ctx, writes, func(ctx context.Context, i int) error {
+		return f.hubClient.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("probe-%d", i), Namespace: "default"}, Data: data,
+		})
+	})
+	return time.Since(started), err
+}
+
+func parallel(ctx context.Context, n int, do func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(probeClients)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+func (f *fleet) waited(ctx context.Context, started time.Time, done <-chan error) (time.Duration, error) {
+	select {
+	case err := <-done:
+		if err != nil {
+			return 0, fmt.Errorf("%w; logs are in %s", err, filepath.Join(f.dir, "logs"))
+		}
+		return time.Since(started), nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// awaitClusters watches ManagedClusters until n have the condition. It closes
+// watching when the watch is established.
+func (f *fleet) awaitClusters(ctx context.Context, n int, watching chan<- struct{}, condition string) error {
+	watcher, err := f.hubClient.Watch(ctx, &clusterv1.ManagedClusterList{})
+	close(watching)
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	good := map[string]bool{}
+	limit := time.NewTimer(10 * time.Minute)
+	defer limit.Stop()
+	for {
+		select {
+		case event, ok := <-watcher.ResultChan():
+			if !ok {
+				return fmt.Errorf("the watch ended with %d of %d clusters %s", len(good), n, condition)
+			}
+			cluster, ok := event.Object.(*clusterv1.ManagedCluster)
+			if ok && meta.IsStatusConditionTrue(cluster.Status.Conditions, condition) {
+				good[cluster.Name] = true
+			}
+			if len(good) == n {
+				return nil
+			}
+		case <-limit.C:
+			return fmt.Errorf("only %d of %d clusters became %s", len(good), n, condition)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// idleness is what a fleet used while nothing happened.
+type idleness struct {
+	requests    requests
+	agents, hub usage
+}
+
+func (f *fleet) watchIdle(ctx context.Context, d time.Duration) (idleness, error) {
+	requestsBefore, err := countRequests(ctx, f.hub)
+	if err != nil {
+		return idleness{}, err
+	}
+	agentsBefore, err := total(f.agents)
+	if err != nil {
+		return idleness{}, err
+	}
+	hubBefore, err := total(f.hubProcesses)
+	if err != nil {
+		return idleness{}, err
+	}
+	if err := pause(ctx, d); err != nil {
+		return idleness{}, err
+	}
+	requestsAfter, err := countRequests(ctx, f.hub)
+	if err != nil {
+		return idleness{}, err
+	}
+	agents, err := total(f.agents)
+	if err != nil {
+		return idleness{}, err
+	}
+	hub, err := total(f.hubProcesses)
+	if err != nil {
+		return idleness{}, err
+	}
+	agents.CPUSeconds -= agentsBefore.CPUSeconds
+	hub.CPUSeconds -= hubBefore.CPUSeconds
+	return idleness{requests: requestsAfter.minus(requestsBefore), agents: agents, hub: hub}, nil
+}
+
+func scaled(r requests, by float64) requests { return requests{All: r.All * by, Writes: r.Writes * by} }

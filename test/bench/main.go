@@ -1,0 +1,229 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures how fast clusters join and what they cost when
+// nothing happens.
+//
+// A hub and a member, both without nodes, come from the lab; the hub's programs
+// and the agents run as plain processes beside them, as many agents as members
+// are asked for, each with an agent namespace of its own in the one member. The
+// command talks only through the API. It needs root, and what `make build
+// lab-build` builds.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const usageText = `usage: go run ./test/bench join|idle|accept [flags]
+
+  join    seconds from the start of the agents until all clusters are Available
+  idle    requests, CPU and memory of joined clusters while nothing happens
+  accept  seconds until the hub has accepted many clusters at once
+`
+
+type options struct {
+	members  []int
+	clusters int
+	idle     time.Duration
+	dir      string
+	json     string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New(usageText)
+	}
+	var o options
+	var members string
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	flags.StringVar(&members, "members", "1,10,50", "numbers of members, separated by commas")
+	flags.IntVar(&o.clusters, "clusters", 1000, "clusters to accept at once")
+	flags.DurationVar(&o.idle, "idle", 3*time.Minute, "how long to watch an idle fleet")
+	flags.StringVar(&o.dir, "dir", "/var/lib/capstan-bench", "directory of the lab and of the logs; removed before and after")
+	flags.StringVar(&o.json, "json", "", "file to write the figures to as JSON")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	for field := range strings.SplitSeq(members, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 1 {
+			return fmt.Errorf("--members %q: want positive numbers, separated by commas", members)
+		}
+		o.members = append(o.members, n)
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("the lab needs root: run it with sudo")
+	}
+	measure, ok := map[string]func(context.Context, options) (table, error){
+		"join": measureJoin, "idle": measureIdle, "accept": measureAccept,
+	}[args[0]]
+	if !ok {
+		return fmt.Errorf("unknown benchmark %q\n%s", args[0], usageText)
+	}
+	result, err := measure(ctx, o)
+	if err != nil {
+		return err
+	}
+	fmt.Print(result)
+	if o.json == "" {
+		return nil
+	}
+	encoded, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.json, encoded, 0o644) //nolint:gosec // figures are for everybody to read
+}
+
+// measureJoin starts 1, 10, 50 … agents at once on a fresh hub each.
+func measureJoin(ctx context.Context, o options) (table, error) {
+	result := table{Columns: []string{"members", "s to Available", "hub writes/cluster", "CPU s/agent", "RSS MiB/agent", "anon MiB/agent", "hub RSS MiB", "hub CPU s"}}
+	for _, n := range o.members {
+		err := withFleet(ctx, o.dir, func(ctx context.Context, f *fleet) error {
+			before, err := countRequests(ctx, f.hub)
+			if err != nil {
+				return err
+			}
+			hubBefore, err := total(f.hubProcesses)
+			if err != nil {
+				return err
+			}
+			took, err := f.join(ctx, n)
+			if err != nil {
+				return err
+			}
+			after, err := countRequests(ctx, f.hub)
+			if err != nil {
+				return err
+			}
+			agents, err := total(f.agents)
+			if err != nil {
+				return err
+			}
+			hub, err := total(f.hubProcesses)
+			if err != nil {
+				return err
+			}
+			each := float64(n)
+			result.add(each, took.Seconds(), after.minus(before).Writes/each, agents.CPUSeconds/each,
+				agents.RSSMiB/each, agents.AnonMiB/each, hub.RSSMiB, hub.CPUSeconds-hubBefore.CPUSeconds)
+			return nil
+		})
+		if err != nil {
+			return table{}, fmt.Errorf("joining %d clusters: %w", n, err)
+		}
+	}
+	return result, nil
+}
+
+// measureIdle watches joined clusters, and the same API server before there is
+// anything of ours to compare with.
+func measureIdle(ctx context.Context, o options) (table, error) {
+	result := table{Columns: []string{"members", "hub requests/cluster/min", "hub writes/cluster/min", "agent millicores", "RSS MiB/agent", "anon MiB/agent", "hub millicores", "hub RSS MiB", "empty hub requests/min", "empty hub writes/min"}}
+	for _, n := range o.members {
+		err := withFleet(ctx, o.dir, func(ctx context.Context, f *fleet) error {
+			if _, err := f.join(ctx, n); err != nil {
+				return err
+			}
+			if err := pause(ctx, settle); err != nil {
+				return err
+			}
+			idle, err := f.watchIdle(ctx, o.idle)
+			if err != nil {
+				return err
+			}
+			minutes, each := o.idle.Minutes(), float64(n)
+			own := idle.requests.minus(scaled(f.empty, minutes))
+			result.add(each, own.All/each/minutes, own.Writes/each/minutes,
+				1000*idle.agents.CPUSeconds/o.idle.Seconds()/each, idle.agents.RSSMiB/each, idle.agents.AnonMiB/each,
+				1000*idle.hub.CPUSeconds/o.idle.Seconds(), idle.hub.RSSMiB, f.empty.All, f.empty.Writes)
+			return nil
+		})
+		if err != nil {
+			return table{}, fmt.Errorf("watching %d idle clusters: %w", n, err)
+		}
+	}
+	return result, nil
+}
+
+// measureAccept has the hub accept many clusters, and compares it with as many
+// plain writes by parallel clients on the same API server.
+func measureAccept(ctx context.Context, o options) (table, error) {
+	result := table{Columns: []string{"clusters", "s to accepted", "clusters/s", "writes/cluster", "probe s for as many writes", "ratio"}}
+	err := withFleet(ctx, o.dir, func(ctx context.Context, f *fleet) error {
+		before, err := countRequests(ctx, f.hub)
+		if err != nil {
+			return err
+		}
+		took, err := f.accept(ctx, o.clusters)
+		if err != nil {
+			return err
+		}
+		after, err := countRequests(ctx, f.hub)
+		if err != nil {
+			return err
+		}
+		writes := after.minus(before).Writes
+		probe, err := f.probe(ctx, int(writes))
+		if err != nil {
+			return err
+		}
+		n := float64(o.clusters)
+		result.add(n, took.Seconds(), n/took.Seconds(), writes/n, probe.Seconds(), took.Seconds()/probe.Seconds())
+		return nil
+	})
+	return result, err
+}
+
+// withFleet starts a fresh hub and member, calls do, and removes everything.
+func withFleet(ctx context.Context, dir string, do func(context.Context, *fleet) error) (err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := &fleet{root: root, dir: dir}
+	defer func() { err = errors.Join(err, f.down(context.WithoutCancel(ctx), err == nil)) }()
+	if err := f.up(ctx); err != nil {
+		return err
+	}
+	return do(ctx, f)
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

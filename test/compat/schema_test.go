@@ -1,0 +1,139 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// allowedDifferences are the places, as differences writes them, at which our
+// schemas may differ from theirs, each with the reason.
+func allowedDifferences() map[string]string {
+	return map[string]string{}
+}
+
+func TestSchemasAreTheSame(t *testing.T) {
+	theirs, ours := theirDefinitions(t), ourDefinitions(t)
+	allowed := allowedDifferences()
+	seen := map[string]bool{}
+	for name := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			if len(theirs[name].Spec.Versions) != 1 || len(ours[name].Spec.Versions) != 1 {
+				t.Fatalf("want one version on both sides: theirs %d, ours %d", len(theirs[name].Spec.Versions), len(ours[name].Spec.Versions))
+			}
+			found := map[string]string{}
+			differences(name, theirs[name].Spec.Versions[0].Schema.OpenAPIV3Schema, ours[name].Spec.Versions[0].Schema.OpenAPIV3Schema, found)
+			for _, place := range slices.Sorted(maps.Keys(found)) {
+				seen[place] = true
+				if allowed[place] == "" {
+					t.Errorf("%s (-theirs +ours):\n%s", place, found[place])
+				}
+			}
+		})
+	}
+	for place := range allowed {
+		if !seen[place] {
+			t.Errorf("%s is allowed to differ but does not: remove it from allowedDifferences", place)
+		}
+	}
+}
+
+func TestDefinitionsAreTheSameOutsideOfTheSchemas(t *testing.T) {
+	theirs, ours := theirDefinitions(t), ourDefinitions(t)
+	for name := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(outsideOfSchema(theirs[name]), outsideOfSchema(ours[name])); diff != "" {
+				t.Errorf("(-theirs +ours):\n%s", diff)
+			}
+		})
+	}
+}
+
+// outsideOfSchema returns what a definition says besides its schemas: group,
+// scope, names, versions, subresources and printer columns.
+func outsideOfSchema(definition *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.CustomResourceDefinitionSpec {
+	spec := definition.DeepCopy().Spec
+	spec.PreserveUnknownFields = false // both: the same as absent
+	for i := range spec.Versions {
+		spec.Versions[i].Schema = nil
+		for j := range spec.Versions[i].AdditionalPrinterColumns {
+			spec.Versions[i].AdditionalPrinterColumns[j].Description = ""
+		}
+	}
+	return spec
+}
+
+// differences collects where two schemas differ, other than by descriptions.
+// A place is a path such as Klusterlet.spec.nodePlacement, a colon, and the
+// keyword of the schema, such as maxLength.
+func differences(path string, theirs, ours *apiextensionsv1.JSONSchemaProps, found map[string]string) {
+	if theirs == nil || ours == nil {
+		if theirs != ours {
+			found[path+": existence"] = cmp.Diff(theirs, ours)
+		}
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(union(theirs.Properties, ours.Properties))) {
+		differences(path+"."+name, property(theirs.Properties, name), property(ours.Properties, name), found)
+	}
+	differences(path+"[]", items(theirs), items(ours), found)
+	differences(path+"{}", values(theirs), values(ours), found)
+
+	left, right := keywords(theirs), keywords(ours)
+	for i := range left.NumField() {
+		field := left.Type().Field(i)
+		if diff := cmp.Diff(left.Field(i).Interface(), right.Field(i).Interface()); diff != "" {
+			keyword, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			found[path+": "+keyword] = diff
+		}
+	}
+}
+
+// keywords is the schema without descriptions and the schemas of its parts.
+func keywords(schema *apiextensionsv1.JSONSchemaProps) reflect.Value {
+	own := schema.DeepCopy()
+	own.Description = ""
+	own.Properties, own.Items, own.AdditionalProperties = nil, nil, nil
+	slices.Sort(own.Required)
+	return reflect.ValueOf(*own)
+}
+
+func union(a, b map[string]apiextensionsv1.JSONSchemaProps) map[string]struct{} {
+	names := map[string]struct{}{}
+	for name := range a {
+		names[name] = struct{}{}
+	}
+	for name := range b {
+		names[name] = struct{}{}
+	}
+	return names
+}
+
+func property(properties map[string]apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.JSONSchemaProps {
+	if schema, ok := properties[name]; ok {
+		return &schema
+	}
+	return nil
+}
+
+func items(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if schema.Items == nil {
+		return nil
+	}
+	return schema.Items.Schema
+}
+
+func values(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if schema.AdditionalProperties == nil {
+		return nil
+	}
+	return schema.AdditionalProperties.Schema
+}
