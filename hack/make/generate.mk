@@ -4,19 +4,19 @@
 # RBAC_SHARED is linked by all of them. Those without code are left out below.
 RBAC_SHARED := internal/metrics/...
 RBAC_registration-controller := internal/hub/registration/... $(RBAC_SHARED)
-RBAC_registration-webhook := internal/webhook/cluster/... $(RBAC_SHARED)
-RBAC_work-webhook := internal/webhook/work/... $(RBAC_SHARED)
+RBAC_registration-webhook := internal/webhook/access/... internal/webhook/serving/... internal/webhook/cluster/... $(RBAC_SHARED)
+RBAC_work-webhook := internal/webhook/access/... internal/webhook/serving/... internal/webhook/work/... $(RBAC_SHARED)
 RBAC_registration-agent := internal/fleet/... $(if $(wildcard internal/agent/*.go),internal/agent) \
   $(addsuffix /...,$(shell find internal/agent -mindepth 1 -maxdepth 1 -type d ! -name work | sort)) $(RBAC_SHARED)
 RBAC_work-agent := internal/fleet/... internal/apply/... internal/agent/work/... $(RBAC_SHARED)
 # An operator can grant only what it holds, so it has the rules of what it
 # installs besides its own.
-RBAC_cluster-manager := operators/clustermanager/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook))
-RBAC_klusterlet := operators/klusterlet/... $(sort $(RBAC_registration-agent) $(RBAC_work-agent))
+RBAC_cluster-manager := operators/clustermanager/... internal/certs/... internal/render/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook))
+RBAC_klusterlet := operators/klusterlet/... internal/render/... $(sort $(RBAC_registration-agent) $(RBAC_work-agent))
 RBAC_COMPONENTS := cluster-manager klusterlet registration-controller registration-webhook work-webhook registration-agent work-agent
 
 .PHONY: generate
-generate: generate-deepcopy generate-crd generate-rbac ## Writes deep copies, CRDs and roles from the code and its markers.
+generate: generate-deepcopy generate-crd generate-rbac generate-spec ## Writes deep copies, CRDs, roles and the tables of docs/spec from the code.
 
 .PHONY: generate-deepcopy
 generate-deepcopy:
@@ -35,3 +35,7 @@ generate-rbac: $(addprefix generate-rbac-,$(RBAC_COMPONENTS))
 $(addprefix generate-rbac-,$(RBAC_COMPONENTS)): generate-rbac-%:
 	rm -rf config/rbac/$*
 	$(CONTROLLER_GEN) rbac:roleName=$* $(foreach package,$(RBAC_$*),$(if $(wildcard $(package:/...=)),paths=./$(package))) output:rbac:dir=config/rbac/$*
+
+.PHONY: generate-spec
+generate-spec: generate-crd generate-rbac
+	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestSpecPagesHaveTheFieldsOfTheTypes ./config

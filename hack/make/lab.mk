@@ -56,7 +56,7 @@ image: $(LAB)
 # Go knows whether there is anything to do.
 .PHONY: $(LAB)
 $(LAB):
-	@$(MAKE) --no-print-directory -C test/lab bin/lab
+	@$(MAKE) -s --no-print-directory -C test/lab bin/lab
 
 $(LAB_KUBE): test/lab/go.mod test/lab/go.sum test/lab/Makefile $(wildcard test/lab/cmd/kube/*.go)
 	$(MAKE) -C test/lab bin/kube

@@ -97,8 +97,11 @@ func (k *Kinds) KindOf(resource schema.GroupVersionResource) (schema.GroupVersio
 		return schema.GroupVersionKind{}, err
 	}
 	k.mu.Lock()
-	version := k.versions[resource.GroupVersion()]
+	version, ok := k.versions[resource.GroupVersion()]
 	k.mu.Unlock()
+	if !ok { // forgotten meanwhile
+		return schema.GroupVersionKind{}, fmt.Errorf("%w of %s", ErrNoKind, resource.GroupResource())
+	}
 	version.mu.Lock()
 	defer version.mu.Unlock()
 	for kind, found := range version.kinds {

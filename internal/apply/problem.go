@@ -31,6 +31,8 @@ const (
 	TroubleConflict
 	// TroubleRaced: the object changed since it was looked at.
 	TroubleRaced
+	// TroubleGoing: the object is being deleted, and waits for its finalizers.
+	TroubleGoing
 )
 
 // Problem is what an error means for the author of a manifest.

@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -101,4 +102,35 @@ func (l *Loop) wait(ctx context.Context, again time.Duration) bool {
 	default:
 	}
 	return true
+}
+
+// Kicks kicks the loops of all connections of a part. The zero value is ready
+// for use; it is safe for concurrent use.
+type Kicks struct {
+	mu    sync.Mutex
+	loops map[*Loop]struct{}
+}
+
+// Add adds a loop until ctx ends.
+func (k *Kicks) Add(ctx context.Context, loop *Loop) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.loops == nil {
+		k.loops = map[*Loop]struct{}{}
+	}
+	k.loops[loop] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.loops, loop)
+	})
+}
+
+// Kick kicks all loops.
+func (k *Kicks) Kick() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for loop := range k.loops {
+		loop.Kick()
+	}
 }

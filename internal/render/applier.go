@@ -57,14 +57,7 @@ func (a *Applier) Apply(ctx context.Context, objects ...Object) ([]Record, error
 }
 
 func (a *Applier) apply(ctx context.Context, object Object) (Record, error) {
-	desired, err := Unstructured(object)
-	if err != nil {
-		return Record{}, err
-	}
-	if err := stamp(desired); err != nil {
-		return Record{}, err
-	}
-	record, err := a.record(desired)
+	desired, err := Stamped(object)
 	if err != nil {
 		return Record{}, err
 	}
@@ -73,8 +66,27 @@ func (a *Applier) apply(ctx context.Context, object Object) (Record, error) {
 		return Record{}, err
 	}
 	if live != nil && unchanged(desired, live) {
+		record, err := a.record(desired)
 		record.Generation = live.GetGeneration()
-		return record, nil
+		return record, err
+	}
+	return a.write(ctx, desired)
+}
+
+// Write applies an object without asking whether it is as wanted already, for
+// callers that know.
+func (a *Applier) Write(ctx context.Context, object Object) (Record, error) {
+	desired, err := Stamped(object)
+	if err != nil {
+		return Record{}, err
+	}
+	return a.write(ctx, desired)
+}
+
+func (a *Applier) write(ctx context.Context, desired *unstructured.Unstructured) (Record, error) {
+	record, err := a.record(desired)
+	if err != nil {
+		return Record{}, err
 	}
 	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), a.owner, client.ForceOwnership)
 	if err != nil {

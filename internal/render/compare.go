@@ -47,20 +47,25 @@ func Unstructured(object Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// stamp puts the hash of the object into its annotations.
-func stamp(object *unstructured.Unstructured) error {
-	encoded, err := json.Marshal(object.Object) // sorts the keys of maps
+// Stamped returns the object as it is sent, with the hash of what it wants in
+// HashAnnotation.
+func Stamped(object Object) (*unstructured.Unstructured, error) {
+	u, err := Unstructured(object)
 	if err != nil {
-		return fmt.Errorf("encoding %s: %w", describe(object), err)
+		return nil, err
+	}
+	encoded, err := json.Marshal(u.Object) // sorts the keys of maps
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", describe(u), err)
 	}
 	sum := sha256.Sum256(encoded)
-	annotations := object.GetAnnotations()
+	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	annotations[HashAnnotation] = hex.EncodeToString(sum[:hashBytes])
-	object.SetAnnotations(annotations)
-	return nil
+	u.SetAnnotations(annotations)
+	return u, nil
 }
 
 // unchanged tells whether live is what applying desired would make of it: the

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -57,10 +58,12 @@ type Deps struct {
 	// Live reads from the API server, what is needed rarely.
 	Live client.Reader
 	// Secrets reads the few secrets that the operator has to do with.
-	Secrets  client.Reader
-	Results  *hubprobe.Results
-	Rules    manifests.Rules
-	Events   events.EventRecorder
+	Secrets client.Reader
+	Results *hubprobe.Results
+	Rules   manifests.Rules
+	Events  events.EventRecorder
+	// Upgrade tells OLM whether the operator may be replaced; nil without OLM.
+	Upgrade  UpgradeSignal
 	Clock    clock.PassiveClock
 	Settings Settings
 }
@@ -70,12 +73,21 @@ type Controller struct {
 	Deps
 
 	applier *render.Applier
-	phases  []phase
+	// secretApplier sees what is there through the caches of single secrets.
+	secretApplier *render.Applier
+	phases        []phase
+	cleanup       []phase
+	// told is what OLM was told last. One pass runs at a time.
+	told metav1.ConditionStatus
 }
 
 // New returns a Controller.
 func New(deps Deps) *Controller {
-	c := &Controller{Deps: deps, applier: render.NewApplier(deps.Client, deps.Client, FieldOwner)}
+	c := &Controller{
+		Deps:          deps,
+		applier:       render.NewApplier(deps.Client, deps.Client, FieldOwner),
+		secretApplier: render.NewApplier(deps.Client, deps.Secrets, FieldOwner),
+	}
 	c.phases = []phase{
 		{"validation", operatorv1.KlusterletReasonApplyFailed, c.validate},
 		{"namespaces", operatorv1.KlusterletReasonManagedClusterResourceApplyFailed, c.namespaces},
@@ -87,18 +99,28 @@ func New(deps Deps) *Controller {
 		{"observation", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.observe},
 		{"migration", operatorv1.KlusterletReasonApplyFailed, c.migrate},
 	}
+	// The agents go first, so that nobody brings back what is removed after them.
+	c.cleanup = []phase{
+		{"agents", operatorv1.KlusterletReasonApplyFailed, c.removeAgents},
+		{"works", operatorv1.KlusterletReasonApplyFailed, c.removeAppliedWorks},
+		{"access", operatorv1.KlusterletReasonApplyFailed, c.removeAccess},
+		{"namespaces", operatorv1.KlusterletReasonApplyFailed, c.removeNamespaces},
+		{"shared", operatorv1.KlusterletReasonApplyFailed, c.removeShared},
+	}
 	return c
 }
 
 // Reconcile walks a Klusterlet through its phases, or removes what was
 // installed for it.
 func (c *Controller) Reconcile(ctx context.Context, klusterlet *operatorv1.Klusterlet) (result ctrl.Result, err error) {
-	if paused(klusterlet) {
-		return ctrl.Result{}, nil
-	}
 	klusterlet = klusterlet.DeepCopy()
+	if stop, err := paused(klusterlet); err != nil || stop {
+		return ctrl.Result{}, errors.Join(err, c.pause(ctx, klusterlet))
+	}
 	before := klusterlet.DeepCopy()
+	resume(klusterlet)
 	defer func() {
+		err = errors.Join(err, c.tellOLM(ctx, klusterlet))
 		if gone(klusterlet) {
 			return
 		}

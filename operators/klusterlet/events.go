@@ -17,6 +17,9 @@ const (
 	actionInstall = "Install"
 )
 
+// noteBytesMax is how long the API lets the text of an event be.
+const noteBytesMax = 1000
+
 // announceJoin emits an event when the step of the handshake is another than
 // before.
 func (c *Controller) announceJoin(before, after *operatorv1.Klusterlet) {
@@ -39,5 +42,9 @@ func (c *Controller) announce(before, after *operatorv1.Klusterlet, conditionTyp
 	if is.Status == metav1.ConditionFalse {
 		kind = corev1.EventTypeWarning
 	}
-	c.Events.Eventf(after, nil, kind, is.Reason, action, "%s", is.Message)
+	note := is.Message
+	if len(note) > noteBytesMax {
+		note = note[:noteBytesMax]
+	}
+	c.Events.Eventf(after, nil, kind, is.Reason, action, "%s", note)
 }

@@ -88,7 +88,7 @@ func afterCertificate(h handshake) (reason, message string, ok bool) {
 		switch {
 		case h.podProblem != "":
 			return operatorv1.JoinReasonAgentNotRunning, h.podProblem, true
-		case h.report.reason == operatorv1.JoinReasonWaitingForAcceptance:
+		case h.report.reason != "" && h.report.reason != operatorv1.JoinReasonJoined:
 			return h.report.reason, h.report.message, true
 		default:
 			return operatorv1.JoinReasonHubPermissionsMissing, h.hub.Message + fmt.Sprintf(

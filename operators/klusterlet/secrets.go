@@ -39,6 +39,7 @@ func (c *Controller) secrets(ctx context.Context, p *pass) error {
 		}
 		*secret.into = hubprobe.Inspect(found, namespace+"/"+secret.name, alias)
 	}
+	p.hub = hubprobe.Named(p.hub, p.klusterlet)
 	for _, credential := range []hubprobe.Credential{p.bootstrap, p.hub} {
 		if port := credential.Port(); port != 0 {
 			p.options.HubPorts = append(p.options.HubPorts, port)

@@ -42,8 +42,9 @@ func available(deployments ...*appsv1.Deployment) metav1.Condition {
 	return condition
 }
 
-// degraded says whether pods of an agent are missing. An agent that is not to
-// run yet is missing, too: it waits for the hub's credential.
+// degraded says whether pods of an agent are missing. None is missing of an
+// agent that is not to run yet: tools wait for this condition before they go
+// on to let the cluster join.
 func degraded(conditionType string, deployment *appsv1.Deployment) metav1.Condition {
 	condition := metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionTrue, Reason: operatorv1.KlusterletReasonUnavailablePods,
@@ -53,7 +54,9 @@ func degraded(conditionType string, deployment *appsv1.Deployment) metav1.Condit
 		condition.Reason = operatorv1.KlusterletReasonGetDeploymentFailed
 		condition.Message = "the Deployment is not there yet"
 	case wanted(deployment) == 0:
-		condition.Message = fmt.Sprintf("Deployment %q has no replicas until the agent has joined the hub", deployment.Name)
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = operatorv1.KlusterletReasonDeploymentsFunctional
+		condition.Message = fmt.Sprintf("Deployment %q has no replicas until the cluster has joined its hub", deployment.Name)
 	case deployment.Status.ObservedGeneration < deployment.Generation || unavailable(deployment) > 0:
 		condition.Message = fmt.Sprintf("%d of %d pods of Deployment %q are not available",
 			unavailable(deployment), wanted(deployment), deployment.Name)

@@ -23,47 +23,45 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-// Objects of every kind, with each optional part present but empty in one of
-// them, go through an API server with their definitions and through one with
-// ours. Both have to make the same of them.
-func TestDefaultsAfterAdmissionAreTheSame(t *testing.T) {
+// Objects of every kind go through an API server with their definitions and
+// through one with ours. Both have to make the same of them.
+func TestAdmissionIsTheSame(t *testing.T) {
 	env.Need(t)
-	inputs := defaultingInputs(t)
-	theirs := admit(t, "theirs", theirDefinitions(t), inputs)
-	ours := admit(t, "ours", ourDefinitions(t), inputs)
-	defaulted := 0
-	for _, name := range slices.Sorted(maps.Keys(inputs)) {
-		if theirs[name].refused != "" {
-			t.Errorf("%s: their definitions refuse it (mend the test's inputs): %s", name, theirs[name].refused)
-		}
-		if diff := cmp.Diff(theirs[name], ours[name], cmp.AllowUnexported(admission{})); diff != "" {
-			t.Errorf("%s (-theirs +ours):\n%s", name, diff)
-		}
-		if !cmp.Equal(inputs[name].Object["spec"], ours[name].spec) {
-			defaulted++
-		}
-	}
-	t.Logf("%d objects compared, %d of them got defaults", len(inputs), defaulted)
-	if defaulted == 0 {
-		t.Error("no object got a default, so this test compares nothing")
-	}
-}
+	valid, invalid := defaultingInputs(t), invalidInputs(t)
+	inputs := maps.Clone(valid)
+	maps.Copy(inputs, invalid)
+	theirs := admit(t, "by theirs", theirDefinitions(t), inputs)
+	ours := admit(t, "by ours", ourDefinitions(t), inputs)
 
-// Values beyond a limit are refused by both, for the same fields.
-func TestInvalidObjectsAreRefusedAlike(t *testing.T) {
-	env.Need(t)
-	inputs := invalidInputs(t)
-	theirs := admit(t, "theirs", theirDefinitions(t), inputs)
-	ours := admit(t, "ours", ourDefinitions(t), inputs)
-	for _, name := range slices.Sorted(maps.Keys(inputs)) {
-		if ours[name].refused == "" {
-			t.Errorf("%s: our definitions accept it", name)
+	t.Run("defaults are the same field by field", func(t *testing.T) {
+		defaulted := 0
+		for _, name := range slices.Sorted(maps.Keys(valid)) {
+			if theirs[name].refused != "" {
+				t.Errorf("%s: their definitions refuse it (mend the test's inputs): %s", name, theirs[name].refused)
+			}
+			if diff := cmp.Diff(theirs[name], ours[name], cmp.AllowUnexported(admission{})); diff != "" {
+				t.Errorf("%s (-theirs +ours):\n%s", name, diff)
+			}
+			if !cmp.Equal(inputs[name].Object["spec"], ours[name].spec) {
+				defaulted++
+			}
 		}
-		if diff := cmp.Diff(theirs[name], ours[name], cmp.AllowUnexported(admission{})); diff != "" {
-			t.Errorf("%s (-theirs +ours):\n%s", name, diff)
+		t.Logf("%d objects compared, %d of them got defaults", len(valid), defaulted)
+		if defaulted == 0 {
+			t.Error("no object got a default, so this test compares nothing")
 		}
-	}
-	t.Logf("%d objects compared", len(inputs))
+	})
+	t.Run("values beyond limits are refused for the same fields", func(t *testing.T) {
+		for _, name := range slices.Sorted(maps.Keys(invalid)) {
+			if ours[name].refused == "" {
+				t.Errorf("%s: our definitions accept it", name)
+			}
+			if diff := cmp.Diff(theirs[name], ours[name], cmp.AllowUnexported(admission{})); diff != "" {
+				t.Errorf("%s (-theirs +ours):\n%s", name, diff)
+			}
+		}
+		t.Logf("%d objects compared", len(invalid))
+	})
 }
 
 // admission is what an API server makes of an object.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	theirclusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -19,6 +20,7 @@ import (
 	theiroperatorv1 "open-cluster-management.io/api/operator/v1"
 	theirworkv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -28,6 +30,12 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
 )
+
+// TestMain keeps controller-runtime from writing that nobody set its log.
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
 
 // kind is a kind of API object as they and we have it.
 type kind struct {

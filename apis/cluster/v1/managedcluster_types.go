@@ -128,7 +128,7 @@ const (
 // it, each its own condition types and fields.
 type ManagedClusterStatus struct {
 	// conditions tell how far the member's registration is and how the member is;
-	// see docs/spec/cluster.open-cluster-management.io/managedcluster.md.
+	// see docs/spec/cluster/managedcluster.md.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions"`

@@ -30,25 +30,29 @@ type ClusterManager struct {
 // ClusterManagerSpec is how a hub shall be.
 type ClusterManagerSpec struct {
 	// registrationImagePullSpec is the image of the registration controller and
-	// webhook. Default: quay.io/open-cluster-management/registration.
+	// webhook. Default: quay.io/open-cluster-management/registration, which
+	// stands for the image of the operator.
 	// +optional
 	// +kubebuilder:default=quay.io/open-cluster-management/registration
 	RegistrationImagePullSpec string `json:"registrationImagePullSpec,omitempty"`
 
 	// workImagePullSpec is the image of the work webhook and controller. Default:
-	// quay.io/open-cluster-management/work.
+	// quay.io/open-cluster-management/work, which stands for the image of the
+	// operator.
 	// +optional
 	// +kubebuilder:default=quay.io/open-cluster-management/work
 	WorkImagePullSpec string `json:"workImagePullSpec,omitempty"`
 
 	// placementImagePullSpec is the image of the placement controller. Default:
-	// quay.io/open-cluster-management/placement.
+	// quay.io/open-cluster-management/placement, which stands for the image of the
+	// operator. This version installs no placement controller.
 	// +optional
 	// +kubebuilder:default=quay.io/open-cluster-management/placement
 	PlacementImagePullSpec string `json:"placementImagePullSpec,omitempty"`
 
 	// addOnManagerImagePullSpec is the image of the add-on manager. Default:
-	// quay.io/open-cluster-management/addon-manager.
+	// quay.io/open-cluster-management/addon-manager, which stands for the image of
+	// the operator. This version installs no add-on manager.
 	// +optional
 	// +kubebuilder:default=quay.io/open-cluster-management/addon-manager
 	AddOnManagerImagePullSpec string `json:"addOnManagerImagePullSpec,omitempty"`
@@ -447,7 +451,7 @@ type ClusterManagerStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions tell what works and what does not; see
-	// docs/spec/operator.open-cluster-management.io/clustermanager.md.
+	// docs/spec/operator/clustermanager.md.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions"`

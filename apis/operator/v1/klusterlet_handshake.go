@@ -72,3 +72,11 @@ const (
 	// JoinStatusMessageKey is its key for the message of the condition.
 	JoinStatusMessageKey = "message"
 )
+
+const (
+	// KlusterletConditionPaused (True) tells that the operator leaves the agents
+	// alone, as AnnotationPaused says. It is there only while that is so.
+	KlusterletConditionPaused = "Paused"
+	// KlusterletReasonPausedByAnnotation is its reason.
+	KlusterletReasonPausedByAnnotation = "PausedByAnnotation"
+)

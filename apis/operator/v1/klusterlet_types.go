@@ -374,7 +374,7 @@ type KlusterletStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions tell what works and what does not; see
-	// docs/spec/operator.open-cluster-management.io/klusterlet.md.
+	// docs/spec/operator/klusterlet.md.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions"`

@@ -413,7 +413,7 @@ const (
 // written by the agent.
 type ManifestWorkStatus struct {
 	// conditions tell about all objects together; see
-	// docs/spec/work.open-cluster-management.io/manifestwork.md.
+	// docs/spec/work/manifestwork.md.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

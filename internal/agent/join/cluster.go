@@ -66,15 +66,17 @@ func heardOf(mc *clusterv1.ManagedCluster) bool {
 	return available != nil && available.Status != metav1.ConditionUnknown
 }
 
-// announce makes sure that the ManagedCluster is there and is ours.
+// announce makes sure that the ManagedCluster is there and is ours. It only
+// reads the facts.
 func (m *Machine) announce(ctx context.Context, hub client.Client, name string) (*clusterv1.ManagedCluster, error) {
+	mayCreate := m.facts.mayCreateCluster(name)
 	server, what := m.facts.Bootstrap.Endpoint.Server, fmt.Sprintf("creating ManagedCluster %q", name)
 	announcement, err := m.announcement(ctx)
 	if err != nil {
 		return nil, err
 	}
 	mc := announcement.managedCluster(name)
-	if m.facts.mayCreateCluster(name) {
+	if mayCreate {
 		err = hub.Create(ctx, mc)
 		if err == nil {
 			return mc, nil
@@ -86,7 +88,7 @@ func (m *Machine) announce(ctx context.Context, hub client.Client, name string) 
 	live := &clusterv1.ManagedCluster{}
 	err = hub.Get(ctx, client.ObjectKey{Name: name}, live)
 	switch {
-	case apierrors.IsNotFound(err) && !m.facts.mayCreateCluster(name):
+	case apierrors.IsNotFound(err) && !mayCreate:
 		return nil, &stepError{reason: operatorv1.JoinReasonClusterDeleted, message: deletedMessage(name)}
 	case err != nil:
 		return nil, byBootstrap(fmt.Sprintf("reading ManagedCluster %q", name), server, err)
@@ -129,7 +131,7 @@ func clusterFactOf(mc *clusterv1.ManagedCluster, engaged bool) clusterFact {
 	accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	switch {
 	case !mc.Spec.HubAcceptsClient:
-		if engaged || accepted != nil && accepted.Reason == clusterv1.ManagedClusterReasonHubClusterAdminDenied {
+		if engaged || accepted != nil { // the hub says nothing of a cluster that was never accepted
 			return clusterFact{State: clusterDenied}
 		}
 		return clusterFact{State: clusterWaiting}

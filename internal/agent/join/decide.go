@@ -114,8 +114,12 @@ type facts struct {
 	// Applied is true when this process has seen the hub take the application.
 	Applied bool
 	CSR     csrFact
-	Cluster clusterFact
-	Auth    authFact
+	// CSRProblem is why the request cannot be followed; nil if it can.
+	CSRProblem *stepError
+	// PendingStored is true while the secret with a pending key exists.
+	PendingStored bool
+	Cluster       clusterFact
+	Auth          authFact
 	// VerifyAt is when the hub may be asked again about the credential.
 	VerifyAt time.Time
 	// Recheck is true when an answer to a part raised doubts on the credential.
@@ -135,6 +139,7 @@ const (
 	doVerify           // ask the hub what the hub credential may do
 	doEngage           // start the parts
 	doDisengage        // end them
+	doForget           // delete the key of an application that was answered
 )
 
 // source is the credential that something on the hub is followed with.
@@ -240,6 +245,10 @@ func (f facts) applyByBootstrap(why string) decision {
 		d.Do = doStore
 		return d
 	}
+	if f.CSRProblem != nil {
+		d.Reason, d.Message = f.CSRProblem.reason, sentence(f.CSRProblem.Error())
+		return d
+	}
 	d.Reason, d.Message = f.waitingForCSR()
 	return d
 }
@@ -332,6 +341,8 @@ func (f facts) member() decision {
 	switch {
 	case f.Recheck && !f.Now.Before(f.VerifyAt):
 		d.Do = doVerify
+	case f.PendingStored && f.Application == nil:
+		d.Do = doForget
 	case f.Now.Before(f.Hub.renewAt()):
 	case !f.applied(f.Hub.Cluster, f.Hub.Endpoint.Server) || f.CSR.State == csrGone:
 		d.Do = doRenew

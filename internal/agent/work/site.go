@@ -56,18 +56,24 @@ type site struct {
 // is under way uses it, but for the atomic fields.
 type state struct {
 	plan *plan
-	// work and record are as last written, until the caches have caught up.
-	work   *workv1.ManifestWork
-	record *workv1.AppliedManifestWork
 	// failures is how many passes in a row left something to try again soon.
 	failures int
 	// leavingSince is when the deletion was first seen.
 	leavingSince time.Time
-	// requested is when objects were asked to go.
+	// requested is when objects were asked to go; the record is the one without a name.
 	requested map[apply.Object]time.Time
+	// finished and dropped are a work and a record whose finalizer we removed;
+	// caches may still have them.
+	finished, dropped types.UID
 
-	deleting atomic.Bool           // the work was deleted: what is under way may stop
-	written  atomic.Pointer[string] // resourceVersion of the work after our last write
+	// work and record are as last written, until the caches have caught up. The
+	// work lacks what its status does not need.
+	work   atomic.Pointer[workv1.ManifestWork]
+	record atomic.Pointer[workv1.AppliedManifestWork]
+	// written is the resourceVersion of the work after our last write.
+	written atomic.Pointer[string]
+	// deleting says that the work was deleted: what is under way may stop.
+	deleting atomic.Bool
 }
 
 func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site, error) {
@@ -134,12 +140,11 @@ func (s *site) state(work string) *state {
 }
 
 // forget drops what is remembered of a work that is gone, and of its record.
-func (s *site) forget(work string, owner types.UID) {
+func (s *site) forget(work string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.states, work)
 	delete(s.kindless, work)
-	delete(s.leaving, owner)
 	for object, works := range s.waiting {
 		delete(works, work)
 		if len(works) == 0 {
@@ -148,10 +153,14 @@ func (s *site) forget(work string, owner types.UID) {
 	}
 }
 
-func (s *site) setLeaving(owner types.UID) {
+func (s *site) setLeaving(owner types.UID, leaving bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaving[owner] = struct{}{}
+	if leaving {
+		s.leaving[owner] = struct{}{}
+		return
+	}
+	delete(s.leaving, owner)
 }
 
 // await makes a work come again when an object that it does not own changes.
@@ -227,6 +236,21 @@ func newest[T metav1.Object](cached, written T) T {
 		return written
 	}
 	return cached
+}
+
+// ahead returns the work as the cache has it, or with the status that we wrote
+// if the cache does not have that yet.
+func (st *state) ahead(cached *workv1.ManifestWork) *workv1.ManifestWork {
+	written := st.work.Load()
+	if written == nil || written.UID != cached.UID || newest(cached, written) == cached {
+		return cached
+	}
+	if written.Generation != cached.Generation {
+		return cached // what we wrote was about a later generation; its event is to come
+	}
+	merged := *cached
+	merged.Status, merged.ResourceVersion = written.Status, written.ResourceVersion
+	return &merged
 }
 
 // managerOf returns the field manager of the work with the record. It is not

@@ -66,20 +66,20 @@ func Run(ctx context.Context, o Options) error {
 	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, o.Component); err != nil {
 		return err
 	}
-	server := webhook.NewServer(webhook.Options{
-		Port: o.Port, CertDir: o.CertDir, TLSOpts: []func(*tls.Config){setTLS},
-	})
-	for _, path := range sortedPaths(o.Handlers) {
-		server.Register(path, o.Handlers[path])
-	}
 	manager, err := ctrl.NewManager(o.Config, ctrl.Options{
-		Scheme:                 runtime.NewScheme(), // it reads and watches nothing
-		WebhookServer:          server,
+		Scheme: runtime.NewScheme(), // it reads and watches nothing
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Port: o.Port, CertDir: o.CertDir, TLSOpts: []func(*tls.Config){setTLS},
+		}),
 		HealthProbeBindAddress: ":" + strconv.Itoa(o.Server.HealthProbePort),
 		Metrics:                metrics.Options(o.Server.MetricsPort, setTLS),
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the webhook server: %w", err)
+	}
+	server := manager.GetWebhookServer() // the manager starts what was got from it
+	for _, path := range sortedPaths(o.Handlers) {
+		server.Register(path, o.Handlers[path])
 	}
 	if err := addChecks(ctx, manager, server); err != nil {
 		return err

@@ -157,7 +157,7 @@ func (c *Controller) gather(ctx context.Context, klusterlet *operatorv1.Klusterl
 		return inputs{}, err
 	}
 	fmt.Fprintf(sum, "%q", step)
-	return inputs{bootstrap: bootstrap, hub: hub, hash: hex.EncodeToString(sum.Sum(nil)[:hashBytes])}, nil
+	return inputs{bootstrap: bootstrap, hub: Named(hub, klusterlet), hash: hex.EncodeToString(sum.Sum(nil)[:hashBytes])}, nil
 }
 
 // step returns the step that the agent says it is at.
@@ -173,12 +173,7 @@ func (c *Controller) step(ctx context.Context, namespace string) (string, error)
 // check asks the hub. As long as it lets the agent in, it does not matter
 // whether the credential to join with still works: it may well have expired.
 func (c *Controller) check(ctx context.Context, klusterlet *operatorv1.Klusterlet, in inputs) Result {
-	var result Result
-	if name := ClusterName(klusterlet, in.hub); in.hub.Config != nil && name == "" {
-		result.Hub = noClusterName(klusterlet)
-	} else {
-		result.Hub = c.deps.Prober.Hub(ctx, in.hub, name)
-	}
+	result := Result{Hub: c.deps.Prober.Hub(ctx, in.hub, ClusterName(klusterlet, in.hub))}
 	if result.Hub.Verdict == Functional {
 		result.Bootstrap = c.deps.Results.Get(klusterlet.Name).Bootstrap
 		return result
@@ -187,17 +182,22 @@ func (c *Controller) check(ctx context.Context, klusterlet *operatorv1.Klusterle
 	return result
 }
 
-func noClusterName(klusterlet *operatorv1.Klusterlet) Outcome {
-	return Outcome{ClusterNameMissing, fmt.Sprintf("neither spec.clusterName nor secret %q, key %q, has the name of the cluster",
-		manifests.AgentNamespace(klusterlet)+"/"+operatorv1.HubKubeConfigSecret, clusterNameKey)}
-}
-
 // ClusterName is the name that the member has on the hub; empty if unknown.
 func ClusterName(klusterlet *operatorv1.Klusterlet, hub Credential) string {
 	if klusterlet.Spec.ClusterName != "" {
 		return klusterlet.Spec.ClusterName
 	}
 	return hub.ClusterName
+}
+
+// Named returns the hub's credential with a problem if nobody says which cluster
+// it is for.
+func Named(hub Credential, klusterlet *operatorv1.Klusterlet) Credential {
+	if hub.Config == nil || ClusterName(klusterlet, hub) != "" {
+		return hub
+	}
+	return Credential{Problem: Outcome{ClusterNameMissing, fmt.Sprintf("neither spec.clusterName nor secret %q, key %q, has the name of the cluster",
+		manifests.AgentNamespace(klusterlet)+"/"+operatorv1.HubKubeConfigSecret, clusterNameKey)}}
 }
 
 // AliasOf returns the alias of the hub that the Klusterlet has; nil if none.

@@ -64,13 +64,14 @@ func executionAccess(klusterlet *operatorv1.Klusterlet, subject rbacv1.Subject) 
 	named := func(suffix string) render.Meta {
 		return render.Meta{Name: rolePrefix + klusterlet.Name + "-work:" + suffix, Labels: Marks(klusterlet)}
 	}
+	// Shared by all Klusterlets, hence created by none in particular.
+	shared := map[string]string{operatorv1.LabelCreatedByKlusterlet: ""}
 	selector := metav1ac.LabelSelector().WithMatchLabels(map[string]string{operatorv1.LabelAggregateToWork: "true"})
 	return []render.Object{
-		render.ClusterRole(render.Meta{
-			Name: ExecutionRole, Labels: map[string]string{operatorv1.LabelAggregateToWork: "true"},
-		}, executionRules()),
+		render.ClusterRole(render.Meta{Name: ExecutionRole, Labels: shared}.
+			Labelled(map[string]string{operatorv1.LabelAggregateToWork: "true"}), executionRules()),
 		// Without rules: these are filled in by Kubernetes.
-		rbacv1ac.ClusterRole(AggregateRole).
+		rbacv1ac.ClusterRole(AggregateRole).WithLabels(shared).
 			WithAggregationRule(rbacv1ac.AggregationRule().WithClusterRoleSelectors(selector)),
 		render.ClusterRoleBinding(named("execution"), ExecutionRole, subject),
 		render.ClusterRoleBinding(named("aggregate"), AggregateRole, subject),

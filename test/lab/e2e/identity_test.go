@@ -20,51 +20,63 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// shortest is the shortest life of a certificate that Kubernetes signs on
-// request, in seconds.
-const shortest = 600
+// tolerance is how much the life of a certificate may differ from what was
+// asked for.
+const tolerance = 30 * time.Second
 
-// testSigning has certificates signed that last as short as they can, by a
-// cluster with a node and one without.
+// testSigning has certificates signed, by a cluster with a node and by one
+// without, whose signing duration limits them.
 func testSigning(e *environment) {
-	for _, cluster := range []string{alpha, gamma} {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			e.Fatal(err)
-		}
-		template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "somebody"}}
-		raw, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-		if err != nil {
-			e.Fatal(err)
-		}
-		request := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw})
-		e.apply(cluster, "request.yaml", map[string]any{
-			"Request": base64.StdEncoding.EncodeToString(request),
-			"Seconds": shortest,
-		})
+	for name, test := range map[string]struct {
+		cluster string
+		request time.Duration
+		want    time.Duration
+	}{
+		"shortest": {cluster: alpha, request: 10 * time.Minute, want: 10 * time.Minute},
+		"longer":   {cluster: alpha, request: time.Hour, want: time.Hour},
+		"limited":  {cluster: gamma, request: 10 * time.Minute, want: signingDuration},
+	} {
 		asked := time.Now()
-		e.kubectl(cluster, "certificate", "approve", "somebody")
-		e.kubectl(cluster, "wait", "csr/somebody", "--for=jsonpath={.status.certificate}", "--timeout=30s")
-		encoded := e.kubectl(cluster, "get", "csr", "somebody", "-o", "jsonpath={.status.certificate}")
-		content, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil {
-			e.Fatal(err)
-		}
-		certificates, err := cert.ParseCertsPEM(content)
-		if err != nil {
-			e.Fatal(err)
-		}
-		life := certificates[0].NotAfter.Sub(asked)
-		e.Logf("%s: a certificate for %d s is valid from %s before its request to %s after it",
-			cluster, shortest, asked.Sub(certificates[0].NotBefore).Round(time.Second), life.Round(time.Second))
-		if life < (shortest-tolerance)*time.Second || life > (shortest+tolerance)*time.Second {
-			e.Errorf("%s: the certificate lasts %s, want %d s", cluster, life, shortest)
+		certificate := e.sign(test.cluster, name, test.request)
+		life := certificate.NotAfter.Sub(asked)
+		e.Logf("%s: a certificate for %s is valid from %s before its request to %s after it", test.cluster,
+			test.request, asked.Sub(certificate.NotBefore).Round(time.Second), life.Round(time.Second))
+		if (life - test.want).Abs() > tolerance {
+			e.Errorf("%s: the certificate lasts %s, want %s", test.cluster, life, test.want)
 		}
 	}
 }
 
-// tolerance is how much, in seconds, the life of a certificate may differ.
-const tolerance = 30
+// sign has a cluster sign a client certificate.
+func (e *environment) sign(cluster, user string, duration time.Duration) *x509.Certificate {
+	e.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		e.Fatal(err)
+	}
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}
+	raw, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	if err != nil {
+		e.Fatal(err)
+	}
+	request := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw})
+	e.apply(cluster, "request.yaml", map[string]any{
+		"Name":    user,
+		"Request": base64.StdEncoding.EncodeToString(request),
+		"Seconds": int(duration.Seconds()),
+	})
+	e.kubectl(cluster, "certificate", "approve", user)
+	e.kubectl(cluster, "wait", "csr/"+user, "--for=jsonpath={.status.certificate}", "--timeout=30s")
+	content, err := base64.StdEncoding.DecodeString(e.kubectl(cluster, "get", "csr", user, "-o", "jsonpath={.status.certificate}"))
+	if err != nil {
+		e.Fatal(err)
+	}
+	certificates, err := cert.ParseCertsPEM(content)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return certificates[0]
+}
 
 // testAuthorization tries what users may not do.
 func testAuthorization(e *environment) {

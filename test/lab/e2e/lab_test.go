@@ -30,11 +30,14 @@ const (
 	gamma = "gamma"
 )
 
+// signingDuration limits the certificates of gamma.
+const signingDuration = 3 * time.Minute
+
 func TestLab(t *testing.T) {
 	e := newEnvironment(t)
 
 	e.lab("up", "--name", alpha, "--name", beta)
-	e.lab("up", "--name", gamma, "--nodeless")
+	e.lab("up", "--name", gamma, "--nodeless", "--signing-duration", signingDuration.String())
 	e.writeKubeconfig()
 
 	for _, step := range []struct {

@@ -155,7 +155,7 @@ func (i *Inventory) Saw(object apply.Object, seen *metav1.PartialObjectMetadata)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	watch, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
-	if !ok || !newer(seen.ResourceVersion, watch.seen) {
+	if !ok || watch.state == stateBlind || !newer(seen.ResourceVersion, watch.seen) {
 		return
 	}
 	if old := watch.records[nameOf(object)]; old != nil && !newer(seen.ResourceVersion, old.ResourceVersion) {

@@ -24,8 +24,15 @@ import (
 	"github.com/capstan-io/capstan/internal/apply"
 )
 
-// relistBackoffMax is the longest time between two attempts to watch a type.
-const relistBackoffMax = 15 * time.Second
+const (
+	// relistBackoffMax is the longest time between two attempts to watch a type
+	// while the server cannot be reached or is busy.
+	relistBackoffMax = 15 * time.Second
+	// probeAgainMin and probeAgainMax bound the time between two attempts to list
+	// a type that the server does not have or does not let us see; it doubles.
+	probeAgainMin = 200 * time.Millisecond
+	probeAgainMax = 30 * time.Second
+)
 
 // ErrPending says that a type has not been listed yet.
 var ErrPending = errors.New("the objects of the type are not listed yet")
@@ -115,14 +122,53 @@ func (i *Inventory) start(ctx context.Context, resource schema.GroupVersionResou
 		resource: resource, users: map[string]struct{}{}, cancel: cancel, records: map[name]*Record{},
 	}
 	i.options.Go(func() {
-		reflector := cache.NewReflectorWithOptions(i.listWatch(w), &metav1.PartialObjectMetadata{},
-			&store{inventory: i, watch: w}, cache.ReflectorOptions{
-				Name: "managed " + resource.GroupResource().String(), Backoff: relistBackoff(),
-			})
-		reflector.RunWithContext(ctx)
+		for i.probe(ctx, w) {
+			i.reflect(ctx, w)
+		}
 	})
 	return w
 }
+
+// probe returns true as soon as the type can be listed, and false when ctx
+// ended. A reflector that starts before would complain in the log for ever.
+func (i *Inventory) probe(ctx context.Context, w *typeWatch) bool {
+	for wait := probeAgainMin; ; wait = min(2*wait, probeAgainMax) {
+		_, err := i.options.Client.Resource(w.resource).List(ctx, metav1.ListOptions{LabelSelector: managed(), Limit: 1})
+		if ctx.Err() != nil {
+			return false
+		}
+		if err == nil {
+			return true
+		}
+		i.failed(w, err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		case <-timer.C:
+		}
+	}
+}
+
+// reflect watches the type until ctx ends or the server refuses.
+func (i *Inventory) reflect(ctx context.Context, w *typeWatch) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	refused := func(err error) {
+		if err != nil && ctx.Err() == nil && i.failed(w, err) {
+			cancel()
+		}
+	}
+	reflector := cache.NewReflectorWithOptions(i.listWatch(w, refused), &metav1.PartialObjectMetadata{},
+		&store{inventory: i, watch: w}, cache.ReflectorOptions{
+			Name: "managed " + w.resource.GroupResource().String(), Backoff: relistBackoff(),
+		})
+	reflector.RunWithContext(ctx)
+}
+
+// managed selects the objects that we manage.
+func managed() string { return labels.Set{workv1.LabelManaged: "true"}.String() }
 
 // relistBackoff says how long to wait after a failed list or watch: soon at
 // first, since what is not watched is not mended, and not often if a cluster
@@ -132,22 +178,21 @@ func relistBackoff() *wait.Backoff {
 }
 
 // listWatch lists and watches the managed objects of a type.
-func (i *Inventory) listWatch(w *typeWatch) cache.ListerWatcher {
-	selector := labels.Set{workv1.LabelManaged: "true"}.String()
+func (i *Inventory) listWatch(w *typeWatch, refused func(error)) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = selector
+			options.LabelSelector = managed()
 			list, err := i.options.Client.Resource(w.resource).List(ctx, options)
-			i.failed(ctx, w, err)
+			refused(err)
 			if err != nil {
 				return nil, fmt.Errorf("listing managed %s: %w", w.resource.GroupResource(), err)
 			}
 			return list, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = selector
+			options.LabelSelector = managed()
 			events, err := i.options.Client.Resource(w.resource).Watch(ctx, options)
-			i.failed(ctx, w, err)
+			refused(err)
 			if err != nil {
 				return nil, fmt.Errorf("watching managed %s: %w", w.resource.GroupResource(), err)
 			}
@@ -156,25 +201,34 @@ func (i *Inventory) listWatch(w *typeWatch) cache.ListerWatcher {
 	}
 }
 
-// failed notes why a type cannot be listed or watched. A type that the server
-// does not serve has no objects; one that we may not see is not known. Other
-// errors pass, and the reflector tries again.
-func (i *Inventory) failed(ctx context.Context, w *typeWatch, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
+// failed notes why a type cannot be listed or watched, and tells whether that
+// will last. A type that the server does not serve has no objects; one that we
+// may not see is not known. Other errors pass.
+func (i *Inventory) failed(w *typeWatch, err error) (lasts bool) {
 	switch {
 	case apierrors.IsNotFound(err):
 		i.replace(w, nil, "")
+		return true
 	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
-		i.mu.Lock()
-		changed := w.state != stateBlind && !w.stopped
-		w.state, w.err = stateBlind, err
-		users := slices.Sorted(maps.Keys(w.users))
-		i.mu.Unlock()
-		if changed {
-			i.options.TypeChanged(w.resource.GroupResource(), users)
-		}
+		i.blind(w, err)
+		return true
+	default:
+		return false
+	}
+}
+
+// blind forgets what is known of a type that we may not see.
+func (i *Inventory) blind(w *typeWatch, err error) {
+	i.mu.Lock()
+	changed := w.state != stateBlind && !w.stopped
+	w.state, w.err = stateBlind, err
+	for key := range w.records {
+		i.remove(w, objectOf(w.resource, key))
+	}
+	users := slices.Sorted(maps.Keys(w.users))
+	i.mu.Unlock()
+	if changed {
+		i.options.TypeChanged(w.resource.GroupResource(), users)
 	}
 }
 

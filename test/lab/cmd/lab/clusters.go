@@ -10,8 +10,10 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/capstan-io/capstan/test/lab/internal/lab"
 )
@@ -19,6 +21,7 @@ import (
 func newUpCommand(open opener) *cobra.Command {
 	var names []string
 	var nodeless, install bool
+	var signing time.Duration
 	var file string
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -36,13 +39,17 @@ none, it makes hub and member1. What runs already is left alone.`,
 				if config, err = lab.ReadConfig(file); err != nil {
 					return err
 				}
-			case len(names) == 0 && nodeless:
-				return errors.New("--nodeless needs --name")
+			case len(names) == 0 && (nodeless || signing != 0):
+				return errors.New("--nodeless and --signing-duration need --name")
 			case len(names) == 0 && l.IsEmpty():
 				config = lab.DefaultConfig()
 			}
 			for _, name := range names {
-				config.Clusters = append(config.Clusters, lab.Cluster{Name: name, Nodeless: nodeless})
+				config.Clusters = append(config.Clusters, lab.Cluster{
+					Name:            name,
+					Nodeless:        nodeless,
+					SigningDuration: metav1.Duration{Duration: signing},
+				})
 			}
 			if install {
 				if err := lab.InstallPrerequisites(ctx, l.HasNodes(config), os.Stderr); err != nil {
@@ -55,10 +62,12 @@ none, it makes hub and member1. What runs already is left alone.`,
 	flags := cmd.Flags()
 	flags.StringSliceVar(&names, "name", nil, "name of a cluster; can be given more than once")
 	flags.BoolVar(&nodeless, "nodeless", false, "make the clusters without nodes: they keep objects but run no pods")
+	flags.DurationVar(&signing, "signing-duration", 0, "how long certificates last at most that the clusters sign on request (default one year)")
 	flags.StringVar(&file, "config", "", "YAML file with the clusters to make")
 	addInstallFlag(flags, &install)
 	cmd.MarkFlagsMutuallyExclusive("name", "config")
 	cmd.MarkFlagsMutuallyExclusive("nodeless", "config")
+	cmd.MarkFlagsMutuallyExclusive("signing-duration", "config")
 	return cmd
 }
 

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
@@ -25,7 +27,7 @@ func newTestLab(t *testing.T) *Lab {
 	return l
 }
 
-func TestAddresses(t *testing.T) {
+func TestAddressesDeriveFromSubnetAndIndex(t *testing.T) {
 	l := newTestLab(t)
 	clusters, err := l.clusters("member")
 	if err != nil {
@@ -60,13 +62,13 @@ func TestLinkNamesAreShort(t *testing.T) {
 	}
 }
 
-func TestUnknownCluster(t *testing.T) {
+func TestAnUnknownClusterIsAnError(t *testing.T) {
 	if _, err := newTestLab(t).clusters("hub", "other"); err == nil {
 		t.Error("there is a cluster nobody made")
 	}
 }
 
-func TestNodeFiles(t *testing.T) {
+func TestFilesOfANodeAreWellFormed(t *testing.T) {
 	l := newTestLab(t)
 	clusters, err := l.clusters("hub")
 	if err != nil {
@@ -98,7 +100,7 @@ func TestNodeFiles(t *testing.T) {
 	}
 }
 
-func TestKubeconfig(t *testing.T) {
+func TestTheKubeconfigHasAContextForEachCluster(t *testing.T) {
 	l := newTestLab(t)
 	clusters, err := l.clusters()
 	if err != nil {
@@ -155,5 +157,36 @@ func TestCredentialsAreKept(t *testing.T) {
 	}
 	if contents[0] != contents[1] {
 		t.Error("the authority has changed")
+	}
+}
+
+func TestAPIServersAuthorizeByRoleAndRestrictNodes(t *testing.T) {
+	clusters, err := newTestLab(t).clusters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range clusters {
+		for _, arg := range []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"} {
+			if !slices.Contains(c.apiServer().Args, arg) {
+				t.Errorf("the API server of %s runs without %s", c.Name, arg)
+			}
+		}
+	}
+}
+
+func TestTheSigningDurationIsGivenToTheControllers(t *testing.T) {
+	clusters, err := newTestLab(t).clusters("hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clusters[0]
+	const flag = "--cluster-signing-duration="
+	isSet := func(arg string) bool { return strings.HasPrefix(arg, flag) }
+	if slices.ContainsFunc(c.controllerManager().Args, isSet) {
+		t.Error("without one, the default of Kubernetes is not used")
+	}
+	c.SigningDuration.Duration = 3 * time.Minute
+	if !slices.Contains(c.controllerManager().Args, flag+"3m0s") {
+		t.Errorf("got %q, want %s3m0s", c.controllerManager().Args, flag)
 	}
 }

@@ -78,8 +78,8 @@ func (c *cluster) apiServer() daemon.Spec {
 }
 
 func (c *cluster) controllerManager() daemon.Spec {
-	return c.component("kube-controller-manager",
-		"--kubeconfig="+c.componentKubeconfig(controllerManagerPair),
+	args := []string{
+		"--kubeconfig=" + c.componentKubeconfig(controllerManagerPair),
 		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller",
 		// With the default rate it would take five seconds only to get the
 		// credentials of all controllers.
@@ -88,14 +88,18 @@ func (c *cluster) controllerManager() daemon.Spec {
 		"--leader-elect=false",
 		"--profiling=false",
 		"--use-service-account-credentials",
-		"--root-ca-file="+c.certFile(authorityPair),
-		"--service-account-private-key-file="+c.keyFile(serviceAccountPair),
-		"--cluster-signing-cert-file="+c.certFile(authorityPair),
-		"--cluster-signing-key-file="+c.keyFile(authorityPair),
+		"--root-ca-file=" + c.certFile(authorityPair),
+		"--service-account-private-key-file=" + c.keyFile(serviceAccountPair),
+		"--cluster-signing-cert-file=" + c.certFile(authorityPair),
+		"--cluster-signing-key-file=" + c.keyFile(authorityPair),
 		"--allocate-node-cidrs",
-		"--cluster-cidr="+c.podCIDR().String(),
-		"--service-cluster-ip-range="+c.serviceCIDR().String(),
-	)
+		"--cluster-cidr=" + c.podCIDR().String(),
+		"--service-cluster-ip-range=" + c.serviceCIDR().String(),
+	}
+	if duration := c.SigningDuration.Duration; duration != 0 {
+		args = append(args, "--cluster-signing-duration="+duration.String())
+	}
+	return c.component("kube-controller-manager", args...)
 }
 
 func (c *cluster) scheduler() daemon.Spec {

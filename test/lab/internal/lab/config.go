@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
@@ -23,6 +24,10 @@ type Cluster struct {
 	// Nodeless makes a cluster of an API server and controllers only, which
 	// keeps objects but runs no pods.
 	Nodeless bool `json:"nodeless,omitempty"`
+	// SigningDuration is how long the certificates last at most that the
+	// cluster signs on request, such as "10m". It is Kubernetes' own default,
+	// one year, if zero.
+	SigningDuration metav1.Duration `json:"signingDuration,omitzero"`
 }
 
 // DefaultConfig is what a lab is made of if nothing else is asked for.
@@ -57,6 +62,9 @@ func (c Config) Validate() error {
 			return fmt.Errorf("cluster name %q is given twice", cluster.Name)
 		}
 		seen[cluster.Name] = true
+		if cluster.SigningDuration.Duration < 0 {
+			return fmt.Errorf("cluster %q: the signing duration %s is negative", cluster.Name, cluster.SigningDuration.Duration)
+		}
 	}
 	return nil
 }

@@ -9,11 +9,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestReadConfig(t *testing.T) {
+func TestAConfigurationIsReadStrictly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	content := "clusters:\n- name: hub\n- name: member1\n  nodeless: true\n"
+	content := "clusters:\n- name: hub\n- name: member1\n  nodeless: true\n  signingDuration: 3m\n"
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +24,10 @@ func TestReadConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Clusters: []Cluster{{Name: "hub"}, {Name: "member1", Nodeless: true}}}
+	want := Config{Clusters: []Cluster{
+		{Name: "hub"},
+		{Name: "member1", Nodeless: true, SigningDuration: metav1.Duration{Duration: 3 * time.Minute}},
+	}}
 	if !reflect.DeepEqual(config, want) {
 		t.Errorf("got %v, want %v", config, want)
 	}
@@ -34,7 +40,7 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestNamesOfClustersAreChecked(t *testing.T) {
 	for name, test := range map[string]struct {
 		names []string
 		valid bool
@@ -59,7 +65,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestDefaultConfigIsValid(t *testing.T) {
+func TestTheDefaultConfigurationIsValid(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
 	}

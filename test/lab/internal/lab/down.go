@@ -121,13 +121,13 @@ func (l *Lab) strayFiles() ([]string, error) {
 // exist when it is killed. The path is the same for all kubelets of a machine.
 const pluginSocket = "/var/lib/kubelet/device-plugins/kubelet.sock"
 
-// emptyDirs are directories that the daemons of a node make outside of the
-// lab's, each before the one it is in.
+// emptyDirs are directories that the daemons of a node, and what they call,
+// make outside of the lab's; each stands before the one it is in.
 var emptyDirs = []string{
 	filepath.Dir(pluginSocket), "/var/lib/kubelet",
 	containerLogDir,
 	cniResultDir, filepath.Dir(cniResultDir),
-	"/run/containerd/s", "/run/containerd",
+	"/run/containerd/s", "/run/containerd", "/run/mount",
 }
 
 // removeEmptyDirs removes the directories that the lab may have made for good

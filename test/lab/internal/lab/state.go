@@ -34,11 +34,10 @@ type entry struct {
 // add remembers clusters; those that are known already stay as they are.
 func (s *state) add(clusters []Cluster) error {
 	for _, c := range clusters {
-		known, found := s.find(c.Name)
-		if found && known.Cluster != c {
-			return fmt.Errorf("cluster %q exists already, and is different: a cluster has a node or not from its start", c.Name)
-		}
-		if found {
+		if known, found := s.find(c.Name); found {
+			if err := known.isLike(c); err != nil {
+				return err
+			}
 			continue
 		}
 		index := s.freeIndex()
@@ -46,6 +45,18 @@ func (s *state) add(clusters []Cluster) error {
 			return fmt.Errorf("a lab has no room for more than %d clusters", maxClusters)
 		}
 		s.Clusters = append(s.Clusters, entry{Cluster: c, Index: index})
+	}
+	return nil
+}
+
+// isLike checks that the entry is of a cluster as another asks for.
+func (e entry) isLike(c Cluster) error {
+	if e.Nodeless != c.Nodeless {
+		return fmt.Errorf("cluster %q exists already: that it has a node is %t, and was decided at its start", e.Name, !e.Nodeless)
+	}
+	if c.SigningDuration.Duration != 0 && e.SigningDuration != c.SigningDuration {
+		return fmt.Errorf("cluster %q exists already: its signing duration is %s, and was decided at its start",
+			e.Name, e.SigningDuration.Duration)
 	}
 	return nil
 }

@@ -8,9 +8,12 @@ import (
 	"net/netip"
 	"reflect"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestAdd(t *testing.T) {
+func TestClustersKeepTheirIndex(t *testing.T) {
 	var s state
 	for _, names := range [][]string{{"a", "b"}, {"b", "c"}} {
 		var clusters []Cluster
@@ -26,12 +29,37 @@ func TestAdd(t *testing.T) {
 			t.Errorf("%s has index %d", name, got.Index)
 		}
 	}
-	if err := s.add([]Cluster{{Name: "a", Nodeless: true}}); err == nil {
-		t.Error("a cluster lost its node")
+}
+
+func TestClustersStayWhatTheyWereMade(t *testing.T) {
+	short, long := metav1.Duration{Duration: time.Minute}, metav1.Duration{Duration: time.Hour}
+	for name, test := range map[string]struct {
+		reason string
+		again  Cluster
+		valid  bool
+	}{
+		"the same":           {"up is called twice", Cluster{Name: "a", SigningDuration: short}, true},
+		"nothing asked for":  {"up --name starts what there is", Cluster{Name: "a"}, true},
+		"without a node":     {"its objects are in another etcd", Cluster{Name: "a", Nodeless: true}, false},
+		"another duration":   {"its controllers run already", Cluster{Name: "a", SigningDuration: long}, false},
+		"of another cluster": {"clusters differ", Cluster{Name: "b", Nodeless: true, SigningDuration: long}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s state
+			if err := s.add([]Cluster{{Name: "a", SigningDuration: short}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.add([]Cluster{test.again}); (err == nil) != test.valid {
+				t.Errorf("%s: valid is %t, want %t (%v)", test.reason, err == nil, test.valid, err)
+			}
+			if kept, _ := s.find("a"); kept.SigningDuration != short {
+				t.Errorf("the signing duration became %s", kept.SigningDuration.Duration)
+			}
+		})
 	}
 }
 
-func TestAddTooMany(t *testing.T) {
+func TestThereIsRoomForALimitedNumber(t *testing.T) {
 	var s state
 	for i := range maxClusters {
 		if err := s.add([]Cluster{{Name: fmt.Sprint(i)}}); err != nil {
@@ -43,13 +71,13 @@ func TestAddTooMany(t *testing.T) {
 	}
 }
 
-func TestSaveAndLoad(t *testing.T) {
+func TestWhatIsSavedIsLoaded(t *testing.T) {
 	l := &Lab{dir: t.TempDir()}
 	if err := l.load(); err != nil || !l.IsEmpty() {
 		t.Fatalf("a lab without state has %v (%v)", l.state, err)
 	}
 	l.state.Subnet = netip.MustParsePrefix("172.30.1.0/24")
-	if err := l.state.add([]Cluster{{Name: "a"}, {Name: "b", Nodeless: true}}); err != nil {
+	if err := l.state.add([]Cluster{{Name: "a", SigningDuration: metav1.Duration{Duration: time.Minute}}, {Name: "b", Nodeless: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.save(); err != nil {

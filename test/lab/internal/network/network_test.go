@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestFirstFree(t *testing.T) {
+func TestTheFirstFreeSubnetIsTaken(t *testing.T) {
 	within := netip.MustParsePrefix("172.30.0.0/16")
 	for name, test := range map[string]struct {
 		first byte
@@ -42,7 +42,7 @@ func TestFirstFree(t *testing.T) {
 	}
 }
 
-func TestParseDropped(t *testing.T) {
+func TestPartitionsAreReadFromRules(t *testing.T) {
 	const rules = `-P PREROUTING ACCEPT
 -A PREROUTING -s 172.30.7.12/32 -j DROP
 -A PREROUTING -i eth0 -j ACCEPT
@@ -51,5 +51,19 @@ func TestParseDropped(t *testing.T) {
 	want := []netip.Addr{netip.MustParseAddr("172.30.7.12"), netip.MustParseAddr("172.30.7.13")}
 	if got := parseDropped(rules); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestWhatIsThereIsFound(t *testing.T) {
+	links, err := FindLinks("lo")
+	if err != nil || !slices.Contains(links, "lo") {
+		t.Errorf("interfaces that begin with lo: %q (%v)", links, err)
+	}
+	for what, find := range map[string]func(string) ([]string, error){
+		"interface": FindLinks, "namespace": FindNamespaces,
+	} {
+		if found, err := find("capstan-absent-"); err != nil || len(found) > 0 {
+			t.Errorf("%s that is not there: %q (%v)", what, found, err)
+		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-func TestIssue(t *testing.T) {
+func TestCertificatesAreGoodForWhatTheyWereIssued(t *testing.T) {
 	authority, err := NewAuthority("test")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestIssue(t *testing.T) {
 	}
 }
 
-func TestIssueIsNotTrustedByOthers(t *testing.T) {
+func TestCertificatesAreNotTrustedByOthers(t *testing.T) {
 	authority, err := NewAuthority("test")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestIssueIsNotTrustedByOthers(t *testing.T) {
 	}
 }
 
-func TestNewSigningKey(t *testing.T) {
+func TestASigningKeyIsAPair(t *testing.T) {
 	pair, err := NewSigningKey()
 	if err != nil {
 		t.Fatal(err)

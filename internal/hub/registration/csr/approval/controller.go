@@ -32,6 +32,9 @@ const (
 	// server forgets approved ones after an hour and others after a day. An agent
 	// makes at most clusterv1.CSRsPerClusterMax.
 	RequestsMax = 3 * clusterv1.CSRsPerClusterMax
+	// permissionRetry is when a requester is asked about again who lacks a
+	// permission, which is not watched.
+	permissionRetry = time.Minute
 	// reasonFlood is the reason of the event about more than that.
 	reasonFlood = "CertificateRequestFlood"
 	// labelAddOn is on the requests of add-ons.
@@ -102,6 +105,9 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch decision.Verdict {
 	case policy.Refuse:
 		c.warn(csr, mc, decision)
+		if decision.Reason == policy.ReasonNotAuthorized {
+			return ctrl.Result{RequeueAfter: permissionRetry}, nil
+		}
 	case policy.Approve:
 		return ctrl.Result{}, c.approve(ctx, csr, mc, decision)
 	}

@@ -168,9 +168,9 @@ func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automati
 	case cluster.Denied:
 		return d.because(Refuse, ReasonClusterDenied, fmt.Sprintf(
 			"the hub denied cluster %q, so its requests are not approved without an administrator", name))
-	case cluster.Joined && cluster.Requester != request.Username:
+	case (cluster.Joined || cluster.Requester != "") && cluster.Requester != request.Username:
 		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
-			"cluster %q has joined already and not by user %q; a further agent under its name needs the approval of an administrator",
+			"cluster %q has joined already, or is about to, and not by user %q; a further agent under its name needs the approval of an administrator",
 			name, request.Username))
 	}
 	return d.because(Approve, ReasonApproved, fmt.Sprintf(

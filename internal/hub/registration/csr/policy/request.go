@@ -63,6 +63,9 @@ func identity(request []byte) (cluster, agent string, err error) {
 	if !ok {
 		return "", "", fmt.Errorf("its common name %q is not of the form %s<cluster>:<agent>", commonName, clusterv1.UserPrefix)
 	}
+	if clusterv1.AgentGroup(cluster) == clusterv1.GroupManagedClusters {
+		return "", "", fmt.Errorf("no cluster may have the name %q, which stands for all of them", cluster)
+	}
 	slices.Sort(organizations)
 	want := []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters}
 	slices.Sort(want)

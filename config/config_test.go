@@ -1,0 +1,222 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		load   func() ([]*apiextensionsv1.CustomResourceDefinition, error)
+		want   []string
+	}{
+		"hub": {
+			reason: "the operator installs the kinds that hub components serve",
+			load:   HubCRDs,
+			want:   []string{"ManagedCluster", "ManagedClusterSetBinding", "ManagedClusterSet", "ManifestWork"},
+		},
+		"spoke": {
+			reason: "the operator installs the kinds that agents read and write on the member",
+			load:   SpokeCRDs,
+			want:   []string{"ClusterClaim", "AppliedManifestWork"},
+		},
+		"operators": {
+			reason: "an operator cannot install the kind that it waits for",
+			load:   OperatorCRDs,
+			want:   []string{"ClusterManager", "Klusterlet"},
+		},
+	}
+	placed := 0
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			definitions, err := c.load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, definition := range definitions {
+				got = append(got, definition.Spec.Names.Kind)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+			placed += len(got)
+		})
+	}
+	files, err := manifests.ReadDir("crd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != placed {
+		t.Errorf("config/crd has %d definitions, but only %d are installed anywhere: add the others to HubCRDs, SpokeCRDs or OperatorCRDs", len(files), placed)
+	}
+}
+
+func TestDefinitionsAreCopies(t *testing.T) {
+	first, err := HubCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first[0].Name = "changed"
+	second, err := HubCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second[0].Name == "changed" {
+		t.Error("a caller's change of a definition is seen by the next caller")
+	}
+}
+
+func TestRulesAreSplitByScope(t *testing.T) {
+	cases := map[string]struct {
+		reason              string
+		content             string
+		cluster, namespaced []rbacv1.PolicyRule
+		wantError           string
+	}{
+		"both": {
+			reason: "controller-gen writes one document for each scope",
+			content: "---\nkind: ClusterRole\nrules:\n- {apiGroups: [a], resources: [b], verbs: [get]}\n" +
+				"---\nkind: Role\nmetadata: {namespace: x}\nrules:\n- {apiGroups: [c], resources: [d], resourceNames: [e], verbs: [update]}\n",
+			cluster:    []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"b"}, Verbs: []string{"get"}}},
+			namespaced: []rbacv1.PolicyRule{{APIGroups: []string{"c"}, Resources: []string{"d"}, ResourceNames: []string{"e"}, Verbs: []string{"update"}}},
+		},
+		"several roles": {
+			reason: "the namespaces of the markers do not count",
+			content: "kind: Role\nmetadata: {namespace: x}\nrules:\n- {verbs: [get]}\n" +
+				"---\nkind: Role\nmetadata: {namespace: y}\nrules:\n- {verbs: [list]}\n",
+			namespaced: []rbacv1.PolicyRule{{Verbs: []string{"get"}}, {Verbs: []string{"list"}}},
+		},
+		"another kind": {
+			reason:    "rules of an unknown scope must not get lost silently",
+			content:   "kind: ConfigMap\n",
+			wantError: `unexpected kind "ConfigMap"`,
+		},
+		"no YAML": {
+			reason:    "a damaged file must not mean no rules",
+			content:   "kind: [",
+			wantError: "yaml",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster, namespaced, err := parseRules([]byte(c.content))
+			if c.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wantError) {
+					t.Fatalf("%s: got error %v, want one with %q", c.reason, err, c.wantError)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.cluster, cluster); diff != "" {
+				t.Errorf("%s: cluster rules (-want +got):\n%s", c.reason, diff)
+			}
+			if diff := cmp.Diff(c.namespaced, namespaced); diff != "" {
+				t.Errorf("%s: namespaced rules (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestUnknownComponentHasNoRules(t *testing.T) {
+	_, _, err := Rules("no-such-component")
+	if err == nil || !strings.Contains(err.Error(), `"no-such-component"`) {
+		t.Errorf("got error %v, want one that names the component", err)
+	}
+}
+
+func TestComponentsHoldNoWildcardsAndNamedSecretsOnly(t *testing.T) {
+	for _, component := range components() {
+		t.Run(component, func(t *testing.T) {
+			for _, rule := range allRules(t, component) {
+				if slices.Contains(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), "*") {
+					t.Errorf("rule with a wildcard: %v", rule)
+				}
+				secrets := slices.Contains(rule.APIGroups, "") && slices.Contains(rule.Resources, "secrets")
+				if secrets && len(rule.ResourceNames) == 0 && !slices.Equal(rule.Verbs, []string{"create"}) {
+					t.Errorf("rule for secrets without names, with more than create: %v", rule)
+				}
+			}
+		})
+	}
+}
+
+func TestOperatorsHoldWhatTheyGrant(t *testing.T) {
+	cases := map[string]struct {
+		operator string
+		installs []string
+	}{
+		"cluster-manager": {operator: ClusterManager, installs: []string{RegistrationController, RegistrationWebhook, WorkWebhook}},
+		"klusterlet":      {operator: Klusterlet, installs: []string{RegistrationAgent, WorkAgent}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			held := map[string]bool{}
+			for _, rule := range allRules(t, c.operator) {
+				for _, single := range singles(rule) {
+					held[single] = true
+				}
+			}
+			for _, component := range c.installs {
+				for _, rule := range allRules(t, component) {
+					for _, single := range singles(rule) {
+						unnamed, _, _ := strings.Cut(single, " name=")
+						if !held[single] && !held[unnamed] {
+							t.Errorf("%s needs %q, which %s does not hold: it could not install it", component, single, c.operator)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func components() []string {
+	return []string{ClusterManager, Klusterlet, RegistrationController, RegistrationWebhook, WorkWebhook, RegistrationAgent, WorkAgent}
+}
+
+func allRules(t *testing.T, component string) []rbacv1.PolicyRule {
+	t.Helper()
+	cluster, namespaced, err := Rules(component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(cluster, namespaced...)
+}
+
+// singles takes a rule apart into what it allows, one thing each.
+func singles(rule rbacv1.PolicyRule) []string {
+	var all []string
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, verb := range rule.Verbs {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, name := range names {
+					single := verb + " " + resource + "." + group
+					if name != "" {
+						single += " name=" + name
+					}
+					all = append(all, single)
+				}
+			}
+		}
+		for _, url := range rule.NonResourceURLs {
+			all = append(all, verb+" "+url)
+		}
+	}
+	return all
+}

@@ -1,0 +1,312 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+const (
+	specDirectory = "../docs/spec"
+	fieldsBegin   = "<!-- fields: generated from the types by 'make generate' -->\n"
+	fieldsEnd     = "<!-- end of fields -->\n"
+
+	// updateVariable makes the test of the tables of fields write them instead.
+	updateVariable = "CAPSTAN_UPDATE_SPEC"
+)
+
+// page is the file of the spec page of a definition.
+func page(definition *apiextensionsv1.CustomResourceDefinition) string {
+	group, _, _ := strings.Cut(definition.Spec.Group, ".")
+	return filepath.Join(specDirectory, group, definition.Spec.Names.Singular+".md")
+}
+
+func TestSpecPagesHaveTheFieldsOfTheTypes(t *testing.T) {
+	for _, definition := range allDefinitions(t) {
+		t.Run(definition.Spec.Names.Kind, func(t *testing.T) {
+			content, err := os.ReadFile(page(definition))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, rest, begins := strings.Cut(string(content), fieldsBegin)
+			table, after, ends := strings.Cut(rest, fieldsEnd)
+			if !begins || !ends {
+				t.Fatalf("%s has no place for the table of fields: it needs the lines %q and %q", page(definition), fieldsBegin, fieldsEnd)
+			}
+			want := "\n" + fieldTable(definition) + "\n"
+			if os.Getenv(updateVariable) != "" {
+				if err := os.WriteFile(page(definition), []byte(before+fieldsBegin+want+fieldsEnd+after), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, table); diff != "" {
+				t.Errorf("%s is not as the types are; 'make generate' mends it (-types +page):\n%s", page(definition), diff)
+			}
+		})
+	}
+}
+
+func TestSpecPagesExplainEveryConditionAndReason(t *testing.T) {
+	pages := map[string]string{}
+	for _, definition := range allDefinitions(t) {
+		content, err := os.ReadFile(page(definition))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[definition.Spec.Names.Singular] = string(content)
+	}
+	found := map[string]int{}
+	for _, constant := range conditionConstants(t) {
+		kind := constant.kind(slices.Collect(maps.Keys(pages)))
+		if kind == "" {
+			t.Errorf("%s: cannot tell which kind %s is for: begin the file's name with the kind", constant.file, constant.name)
+			continue
+		}
+		found[kind]++
+		if !strings.Contains(pages[kind], "`"+constant.value+"`") {
+			t.Errorf("docs/spec: the page of %s does not explain `%s` (%s in %s)", kind, constant.value, constant.name, constant.file)
+		}
+	}
+	for _, kind := range []string{"clustermanager", "klusterlet", "managedcluster", "managedclusterset", "managedclustersetbinding", "manifestwork"} {
+		if found[kind] == 0 {
+			t.Errorf("no condition constants of %s were found, so its page is not compared", kind)
+		}
+	}
+}
+
+func TestExamplesInSpecPagesAreObjectsOfTheirKind(t *testing.T) {
+	kinds := map[string]func() any{
+		"ClusterManager":           func() any { return &operatorv1.ClusterManager{} },
+		"Klusterlet":               func() any { return &operatorv1.Klusterlet{} },
+		"ManagedCluster":           func() any { return &clusterv1.ManagedCluster{} },
+		"ManagedClusterSet":        func() any { return &clusterv1beta2.ManagedClusterSet{} },
+		"ManagedClusterSetBinding": func() any { return &clusterv1beta2.ManagedClusterSetBinding{} },
+		"ClusterClaim":             func() any { return &clusterv1alpha1.ClusterClaim{} },
+		"ManifestWork":             func() any { return &workv1.ManifestWork{} },
+		"AppliedManifestWork":      func() any { return &workv1.AppliedManifestWork{} },
+	}
+	for _, definition := range allDefinitions(t) {
+		kind := definition.Spec.Names.Kind
+		t.Run(kind, func(t *testing.T) {
+			content, err := os.ReadFile(page(definition))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, rest, _ := strings.Cut(string(content), "```yaml\n")
+			example, _, ends := strings.Cut(rest, "```\n")
+			if !ends {
+				t.Fatalf("%s has no example", page(definition))
+			}
+			if err := sigsyaml.UnmarshalStrict([]byte(example), kinds[kind]()); err != nil {
+				t.Errorf("the example in %s is no %s: %v", page(definition), kind, err)
+			}
+			if want := "apiVersion: " + definition.Spec.Group + "/" + definition.Spec.Versions[0].Name + "\nkind: " + kind + "\n"; !strings.HasPrefix(example, want) {
+				t.Errorf("the example in %s does not begin with %q", page(definition), want)
+			}
+		})
+	}
+}
+
+// constant is a constant with the type or a reason of a condition.
+type constant struct{ file, name, value string }
+
+// kind tells which of the kinds the constant is for: the one that its file is
+// named after, or else the longest one that its name begins with.
+func (c constant) kind(kinds []string) string {
+	prefix, _, _ := strings.Cut(filepath.Base(c.file), "_")
+	if slices.Contains(kinds, strings.TrimSuffix(prefix, ".go")) {
+		return strings.TrimSuffix(prefix, ".go")
+	}
+	longest := ""
+	for _, kind := range kinds {
+		if strings.HasPrefix(strings.ToLower(c.name), kind) && len(kind) > len(longest) {
+			longest = kind
+		}
+	}
+	if longest == "" && strings.HasPrefix(c.name, "Manifest") {
+		return "manifestwork"
+	}
+	return longest
+}
+
+// conditionConstants returns the constants of the API packages whose names say
+// that they are types or reasons of conditions.
+func conditionConstants(t *testing.T) []constant {
+	t.Helper()
+	files, err := filepath.Glob("../apis/*/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`(Condition|Reason)[A-Z]|^KlusterletJoined$`)
+	var constants []constant
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			spec, ok := node.(*ast.ValueSpec)
+			// Constants with a type are values of fields, and those that begin with
+			// CSR are for certificate signing requests.
+			if !ok || spec.Type != nil || len(spec.Values) != 1 || !names.MatchString(spec.Names[0].Name) || strings.HasSuffix(spec.Names[0].Name, "Key") || strings.HasPrefix(spec.Names[0].Name, "CSR") {
+				return true
+			}
+			if literal, ok := spec.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				value, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				constants = append(constants, constant{file: file, name: spec.Names[0].Name, value: value})
+			}
+			return true
+		})
+	}
+	return constants
+}
+
+func allDefinitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, load := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){OperatorCRDs, HubCRDs, SpokeCRDs} {
+		definitions, err := load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, definitions...)
+	}
+	return all
+}
+
+// fieldTable returns a table of all fields of spec and status, in Markdown.
+func fieldTable(definition *apiextensionsv1.CustomResourceDefinition) string {
+	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+	lines := []string{"| Field | Type | Default | Limits | Meaning |", "|---|---|---|---|---|"}
+	for _, part := range []string{"spec", "status"} {
+		if own, ok := schema.Properties[part]; ok {
+			lines = append(lines, fieldRows(part, &own, slices.Contains(schema.Required, part))...)
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// fieldRows returns the rows of a field and, unless its type is one of
+// Kubernetes itself, of the fields in it.
+func fieldRows(path string, schema *apiextensionsv1.JSONSchemaProps, required bool) []string {
+	limits := limitsOf(schema)
+	if required {
+		limits = append([]string{"required"}, limits...)
+	}
+	fallback := ""
+	if schema.Default != nil {
+		fallback = "`" + string(schema.Default.Raw) + "`"
+	}
+	kind, link := typeOf(schema)
+	meaning := strings.ReplaceAll(strings.Join(strings.Fields(schema.Description), " "), "|", `\|`)
+	rows := []string{fmt.Sprintf("| `%s` | %s | %s | %s | %s |", path, kind, fallback, strings.Join(limits, ", "), meaning)}
+	if link {
+		return rows
+	}
+	parts, prefix := schema, path+"."
+	if schema.Items != nil {
+		parts, prefix = schema.Items.Schema, path+"[]."
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts.Properties)) {
+		part := parts.Properties[name]
+		rows = append(rows, fieldRows(prefix+name, &part, slices.Contains(parts.Required, name))...)
+	}
+	return rows
+}
+
+// typeOf names the type of a field, and tells whether it is one of Kubernetes
+// itself, whose fields Kubernetes explains.
+func typeOf(schema *apiextensionsv1.JSONSchemaProps) (name string, kubernetes bool) {
+	element := schema
+	prefix := ""
+	switch {
+	case schema.Items != nil:
+		element, prefix = schema.Items.Schema, "list of "
+	case schema.AdditionalProperties != nil:
+		element, prefix = schema.AdditionalProperties.Schema, "map of "
+	}
+	for field, kind := range map[string]string{
+		"lastTransitionTime": "Condition", "tolerationSeconds": "Toleration", "matchExpressions": "LabelSelector", "claims": "ResourceRequirements",
+	} {
+		if _, ok := element.Properties[field]; ok {
+			return prefix + kind, true
+		}
+	}
+	switch {
+	case element.XIntOrString:
+		return prefix + "quantity", true
+	case element.XEmbeddedResource:
+		return prefix + "any object", true
+	case element.Format == "byte":
+		return prefix + "base64", false
+	case element.Format == "date-time":
+		return prefix + "time", false
+	default:
+		return prefix + element.Type, false
+	}
+}
+
+// limitsOf says in words what values a field may have.
+func limitsOf(schema *apiextensionsv1.JSONSchemaProps) []string {
+	var limits []string
+	if schema.Enum != nil {
+		var values []string
+		for _, value := range schema.Enum {
+			values = append(values, "`"+strings.Trim(string(value.Raw), `"`)+"`")
+		}
+		limits = append(limits, "one of "+strings.Join(values, " "))
+	}
+	if schema.MinLength != nil && *schema.MinLength == 1 {
+		limits = append(limits, "not empty")
+	}
+	for _, limit := range []struct {
+		text  string
+		value *int64
+	}{
+		{"at most %d characters", schema.MaxLength},
+		{"at most %d elements", schema.MaxItems},
+	} {
+		if limit.value != nil {
+			limits = append(limits, fmt.Sprintf(limit.text, *limit.value))
+		}
+	}
+	if schema.Minimum != nil {
+		limits = append(limits, fmt.Sprintf("at least %g", *schema.Minimum))
+	}
+	if schema.Maximum != nil {
+		limits = append(limits, fmt.Sprintf("at most %g", *schema.Maximum))
+	}
+	if schema.Pattern != "" {
+		limits = append(limits, "`"+strings.ReplaceAll(schema.Pattern, "|", `\|`)+"`")
+	}
+	if len(schema.XListMapKeys) > 0 {
+		limits = append(limits, "one for each "+strings.Join(schema.XListMapKeys, " and "))
+	}
+	return limits
+}

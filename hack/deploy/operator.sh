@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Installs or removes the operator of a hub or of a member.
+#   operator.sh hub|spoke apply|delete
+# IMAGE_NAME   the image
+# shellcheck source-path=SCRIPTDIR
+set -euo pipefail
+source "$(dirname "$0")/cluster.sh"
+
+case ${1:-} in
+  hub) name=cluster-manager container=registration-operator kind=clustermanagers other=klusterlet clean=clean-hub-cr variable=HUB_CONTEXT ;;
+  spoke) name=klusterlet container=klusterlet kind=klusterlets other=cluster-manager clean=clean-spoke-cr variable=SPOKE_CONTEXT ;;
+  *) fail "usage: operator.sh hub|spoke apply|delete" ;;
+esac
+require_cluster "$1" "$variable"
+
+manifests() {
+  build "deploy/$1/operator" <<EOF
+patches:
+- patch: |
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata:
+      name: $name
+      namespace: $OPERATOR_NAMESPACE
+    spec:
+      template:
+        spec:
+          containers:
+          - name: $container
+            image: $IMAGE_NAME
+            env:
+            - name: AGENT_IMAGE
+              value: $IMAGE_NAME
+EOF
+}
+
+apply() {
+  say "installing the operator $name with image $IMAGE_NAME"
+  local crd=customresourcedefinition/$kind.operator.open-cluster-management.io
+  manifests "$1" | k apply --server-side --force-conflicts --field-manager=capstan-deploy -f -
+  k wait "$crd" --for=condition=Established --timeout="${WAIT_SECONDS}s" >/dev/null
+  if ! k -n "$OPERATOR_NAMESPACE" rollout status "deployment/$name" --timeout="${WAIT_SECONDS}s"; then
+    k -n "$OPERATOR_NAMESPACE" get pods -l "app=$name" >&2 || true
+    k -n "$OPERATOR_NAMESPACE" get events --sort-by=.lastTimestamp 2>/dev/null | tail -5 >&2 || true
+    fail "the operator $name does not run; is the image $IMAGE_NAME on the nodes or in a registry? See the pods and events above"
+  fi
+}
+
+# Deleting the CRD while there are objects of it, with nobody left to clean up
+# after them, would never end.
+refuse_while_in_use() {
+  local left
+  left=$(k get "$kind.operator.open-cluster-management.io" -o name 2>/dev/null || true)
+  [[ -z $left ]] || fail "there is still ${left//$'\n'/, }: run 'make $clean' first, so that the operator can clean up"
+}
+
+delete() {
+  say "removing the operator $name"
+  refuse_while_in_use
+  # The namespace may be home to the other operator.
+  manifests "$1" | without_namespaces | k delete --ignore-not-found --wait=false -f -
+  wait_gone "customresourcedefinition/$kind.operator.open-cluster-management.io" 60
+  if [[ $1 == spoke ]]; then
+    delete_and_wait "namespace/$AGENT_NAMESPACE" 120
+  fi
+  if k -n "$OPERATOR_NAMESPACE" get deployment "$other" --ignore-not-found -o name 2>/dev/null | grep -q .; then
+    echo "   the namespace $OPERATOR_NAMESPACE stays: the operator $other is in it"
+  else
+    delete_and_wait "namespace/$OPERATOR_NAMESPACE" 120
+  fi
+}
+
+# without_namespaces drops the documents of kind Namespace.
+without_namespaces() {
+  awk 'BEGIN { RS = "\n?---\n" } !/(^|\n)kind: Namespace(\n|$)/ { print "---"; print }'
+}
+
+case ${2:-} in
+  apply) apply "$1" ;;
+  delete) delete "$1" ;;
+  *) fail "usage: operator.sh hub|spoke apply|delete" ;;
+esac

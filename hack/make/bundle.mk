@@ -1,0 +1,28 @@
+##@ Bundle
+
+# The image that the bundles name. It is not IMAGE_NAME, as what is committed
+# must not depend on whoever runs this.
+BUNDLE_IMAGE ?= quay.io/capstan-io/capstan:$(VERSION)
+
+.PHONY: bundle
+bundle: operator-manifests ## Writes the OLM bundles of both operators to bundle/.
+	$(KUSTOMIZE) build config/operator/clustermanager | go run ./hack/bundle -version $(VERSION) -image $(BUNDLE_IMAGE) clustermanager
+	$(KUSTOMIZE) build config/operator/klusterlet | go run ./hack/bundle -version $(VERSION) -image $(BUNDLE_IMAGE) klusterlet
+
+# Rules that a component needs in one namespace only, its operator needs in all:
+# which namespace that is stands in the object that the user creates. So the
+# rules of Role documents are appended to those of the ClusterRole.
+OPERATOR_ROLE = awk '/^---$$/ && seen { skip = 1 } !skip { print } /^rules:$$/ { seen = 1; skip = 0 }'
+
+# Copies of what `make generate` makes: kustomize, and kubectl apply -k, read
+# nothing outside of a base.
+.PHONY: operator-manifests
+operator-manifests:
+	install -m 644 config/crd/operator.open-cluster-management.io_clustermanagers.yaml config/operator/clustermanager/crd.yaml
+	install -m 644 config/crd/operator.open-cluster-management.io_klusterlets.yaml config/operator/klusterlet/crd.yaml
+	$(OPERATOR_ROLE) config/rbac/cluster-manager/role.yaml > config/operator/clustermanager/role.yaml
+	$(OPERATOR_ROLE) config/rbac/klusterlet/role.yaml > config/operator/klusterlet/role.yaml
+
+.PHONY: test-bundle
+test-bundle: ## Validates the bundles as OLM's own tools do.
+	cd test/olm && go test -count=1 ./...

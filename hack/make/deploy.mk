@@ -1,0 +1,110 @@
+##@ Deploy
+
+# Installs what IMAGE_NAME has on any clusters, as users do it. Nothing here
+# changes a file of the repository but HUB_KUBECONFIG.
+
+KUBECTL ?= kubectl
+# Contexts of kubectl for the hub and the member; the current one if empty.
+HUB_CONTEXT ?=
+SPOKE_CONTEXT ?=
+# The bootstrap kubeconfig: hub-kubeconfig writes it, deploy-spoke reads it.
+HUB_KUBECONFIG ?= ./.hub-kubeconfig
+# How long its token is valid; the API server may make it shorter.
+BOOTSTRAP_TOKEN_TTL ?= 24h
+# The member's name on the hub.
+MANAGED_CLUSTER_NAME ?= cluster1
+KLUSTERLET_NAME ?= klusterlet
+# Singleton (one agent) or Default (one agent for registration, one for work).
+KLUSTERLET_MODE ?= Singleton
+# Seconds that a step may take until it fails.
+WAIT_SECONDS ?= 180
+
+ifneq ($(origin KUBECONFIG),undefined)
+export KUBECONFIG
+endif
+DEPLOY_ENV = KUBECTL='$(KUBECTL)' KUSTOMIZE='$(KUSTOMIZE)' IMAGE_NAME='$(IMAGE_NAME)' WAIT_SECONDS='$(WAIT_SECONDS)' \
+  HUB_KUBECONFIG='$(abspath $(HUB_KUBECONFIG))' BOOTSTRAP_TOKEN_TTL='$(BOOTSTRAP_TOKEN_TTL)' \
+  MANAGED_CLUSTER_NAME='$(MANAGED_CLUSTER_NAME)' KLUSTERLET_NAME='$(KLUSTERLET_NAME)' KLUSTERLET_MODE='$(KLUSTERLET_MODE)'
+ON_HUB = $(DEPLOY_ENV) CONTEXT='$(HUB_CONTEXT)' hack/deploy
+ON_SPOKE = $(DEPLOY_ENV) CONTEXT='$(SPOKE_CONTEXT)' hack/deploy
+
+# The order matters also where make runs in parallel, so these call make again.
+.PHONY: deploy
+deploy: ## All in one: makes a cluster a hub and a member of itself.
+	@$(MAKE) --no-print-directory deploy-hub
+	@$(MAKE) --no-print-directory cluster-ip
+	@$(MAKE) --no-print-directory deploy-spoke
+
+.PHONY: deploy-hub
+deploy-hub: ## Makes the cluster of HUB_CONTEXT a hub and writes HUB_KUBECONFIG for its members.
+	@$(MAKE) --no-print-directory deploy-hub-operator
+	@$(MAKE) --no-print-directory apply-hub-cr
+	@$(MAKE) --no-print-directory hub-kubeconfig
+
+.PHONY: deploy-spoke
+deploy-spoke: ## Lets the cluster of SPOKE_CONTEXT join the hub of HUB_KUBECONFIG as MANAGED_CLUSTER_NAME.
+	@$(MAKE) --no-print-directory deploy-spoke-operator
+	@$(MAKE) --no-print-directory bootstrap-secret
+	@$(MAKE) --no-print-directory apply-spoke-cr
+
+.PHONY: deploy-hub-operator
+deploy-hub-operator: ## Installs the operator cluster-manager.
+	@$(ON_HUB)/operator.sh hub apply
+
+.PHONY: apply-hub-cr
+apply-hub-cr: ## Creates the ClusterManager and waits until the hub works.
+	@$(ON_HUB)/hub-cr.sh apply
+
+.PHONY: hub-kubeconfig
+hub-kubeconfig: ## Writes HUB_KUBECONFIG, with a token that may ask to join and no more.
+	@$(ON_HUB)/hub-kubeconfig.sh
+
+.PHONY: cluster-ip
+cluster-ip: ## Sets the hub's address in HUB_KUBECONFIG to the one for pods on the hub itself.
+	@$(ON_HUB)/cluster-ip.sh
+
+.PHONY: deploy-spoke-operator
+deploy-spoke-operator: ## Installs the operator klusterlet.
+	@$(ON_SPOKE)/operator.sh spoke apply
+
+.PHONY: bootstrap-secret
+bootstrap-secret: ## Puts HUB_KUBECONFIG onto the member.
+	@$(ON_SPOKE)/bootstrap-secret.sh
+
+.PHONY: apply-spoke-cr
+apply-spoke-cr: ## Creates the Klusterlet and tells how to accept the member.
+	@$(ON_SPOKE)/spoke-cr.sh apply
+
+.PHONY: clean-hub
+clean-hub: ## Removes the hub: its members, its components, its operator.
+	@$(MAKE) --no-print-directory clean-hub-cr
+	@$(MAKE) --no-print-directory clean-hub-operator
+
+.PHONY: clean-spoke
+clean-spoke: ## Removes the member: its agents and its operator.
+	@$(MAKE) --no-print-directory clean-spoke-cr
+	@$(MAKE) --no-print-directory clean-spoke-operator
+
+.PHONY: clean-hub-cr
+clean-hub-cr: ## Deletes all ManagedClusters and the ClusterManager.
+	@$(ON_HUB)/hub-cr.sh delete
+
+.PHONY: clean-spoke-cr
+clean-spoke-cr: ## Deletes the Klusterlet.
+	@$(ON_SPOKE)/spoke-cr.sh delete
+
+.PHONY: clean-hub-operator
+clean-hub-operator: ## Removes the operator cluster-manager.
+	@$(ON_HUB)/operator.sh hub delete
+
+.PHONY: clean-spoke-operator
+clean-spoke-operator: ## Removes the operator klusterlet.
+	@$(ON_SPOKE)/operator.sh spoke delete
+
+.PHONY: clean-deploy
+clean-deploy: ## Removes what deploy has made.
+	@$(ON_HUB)/hub-cr.sh drain
+	@$(MAKE) --no-print-directory clean-spoke-cr
+	@$(MAKE) --no-print-directory clean-hub-cr
+	@$(MAKE) --no-print-directory clean-spoke-operator
+	@$(MAKE) --no-print-directory clean-hub-operator

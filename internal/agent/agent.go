@@ -1,0 +1,225 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/agent/clusterspec"
+	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
+	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/agent/heartbeat"
+	"github.com/capstan-io/capstan/internal/agent/join"
+	"github.com/capstan-io/capstan/internal/agent/managednamespace"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// Options of an agent that dials its hub.
+type Options struct {
+	// Home is where the agent's own secrets are, in Namespace; Member is the
+	// cluster that joins. Both are the same for an agent that runs in its member.
+	Home, Member *rest.Config
+	Namespace    string
+	// AgentID tells this agent from another one for the same member.
+	AgentID string
+	// ClusterName is the name to join under. Defaults to that of the stored
+	// credential, or a new UUID.
+	ClusterName string
+	// BootstrapFile is a kubeconfig to use if there is no secret with one.
+	BootstrapFile string
+	// Labels, Annotations and ClientConfigs of the ManagedCluster. Labels and
+	// ClientConfigs are kept as they are here; annotations are set once.
+	Labels, Annotations map[string]string
+	ClientConfigs       []clusterv1.ClientConfig
+	// ExpirationSeconds is the lifetime of client certificates to ask for.
+	// Defaults to that of the hub's signer.
+	ExpirationSeconds int32
+	// Claims reports ClusterClaims, by ClaimRules.
+	Claims     bool
+	ClaimRules clusterstatus.ClaimRules
+	// Parts are engaged besides those of registration.
+	Parts []fleet.Part
+	// Clock defaults to the real one.
+	Clock clock.Clock
+	Log   logr.Logger
+}
+
+// Agent is an agent that dials its hub.
+type Agent struct {
+	options  Options
+	home     client.WithWatch
+	member   client.Client
+	machine  *join.Machine
+	registry *fleet.Registry
+	status   *clusterstatus.Part
+
+	uid struct {
+		sync.Mutex
+		known bool
+		value string
+	}
+}
+
+// New returns an agent that has not begun.
+func New(options Options) (*Agent, error) {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	a := &Agent{options: options}
+	var err error
+	if a.home, err = connect.HomeClient(options.Home); err != nil {
+		return nil, err
+	}
+	a.member = a.home
+	if options.Member != options.Home {
+		if a.member, err = connect.HomeClient(options.Member); err != nil {
+			return nil, err
+		}
+	}
+	a.machine = join.New(join.Options{
+		Home: a.home, Namespace: options.Namespace, ClusterName: options.ClusterName, BootstrapFile: options.BootstrapFile,
+		Announce: a.announce, ExpirationSeconds: options.ExpirationSeconds,
+		Engage: a.engage, Disengage: a.disengage, Rotated: func() { a.status.Kick() },
+		Clock: options.Clock, Log: options.Log.WithName("join"),
+	})
+	a.registry = fleet.NewRegistry(fleet.Options{
+		Parts: a.parts(), Clock: options.Clock,
+		Failed: func(_ context.Context, name fleet.ClusterName, what string, err error) {
+			options.Log.Info("A part of the agent cannot start yet", "cluster", name, "part", what, "problem", err.Error())
+		},
+	})
+	return a, nil
+}
+
+// parts returns the parts of registration and the given ones.
+func (a *Agent) parts() []fleet.Part {
+	failed := func(part string) func(context.Context, error) {
+		return func(_ context.Context, err error) {
+			a.options.Log.Info("A part of the agent failed and tries again", "part", part, "problem", err.Error())
+		}
+	}
+	a.status = &clusterstatus.Part{
+		Claims: a.options.Claims, ClaimRules: a.options.ClaimRules, Rotation: a.machine.Rotation,
+		Failed: failed("clusterstatus"), Clock: a.options.Clock,
+	}
+	parts := []fleet.Part{
+		a.status,
+		&heartbeat.Part{Failed: failed("heartbeat"), Clock: a.options.Clock},
+		&managednamespace.Part{Failed: failed("managednamespace")},
+		&clusterspec.Part{
+			Labels: a.options.Labels, ClientConfigs: a.options.ClientConfigs, Failed: failed("clusterspec"),
+		},
+	}
+	return append(parts, a.options.Parts...)
+}
+
+// Run works until ctx ends, and returns when everything has ended.
+func (a *Agent) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { _, _ = a.clusterUID(ctx) }) // known by the time it is asked for; an error is seen then
+	a.machine.Run(ctx)
+	a.registry.Close()
+	running.Wait()
+	return nil
+}
+
+// Step tells where the handshake is, and what it waits for.
+func (a *Agent) Step() (reason, message string) { return a.machine.Step() }
+
+// announce returns what to say of the cluster when it registers.
+func (a *Agent) announce(ctx context.Context) (join.Announcement, error) {
+	uid, err := a.clusterUID(ctx)
+	if err != nil {
+		return join.Announcement{}, err
+	}
+	annotations := maps.Clone(a.options.Annotations)
+	if keys := clusterspec.Keys(a.options.Labels); keys != "" {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[clusterspec.AnnotationLabels] = keys
+	}
+	return join.Announcement{
+		Labels: a.options.Labels, Annotations: annotations, ClientConfigs: a.options.ClientConfigs, UID: uid,
+	}, nil
+}
+
+// clusterUID returns the UID of the member's namespace kube-system; it is empty
+// if the agent may not know it.
+func (a *Agent) clusterUID(ctx context.Context) (string, error) {
+	a.uid.Lock()
+	defer a.uid.Unlock()
+	if a.uid.known {
+		return a.uid.value, nil
+	}
+	namespace := &corev1.Namespace{}
+	err := a.member.Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace)
+	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("reading namespace kube-system: %w", err)
+	}
+	a.uid.known, a.uid.value = true, string(namespace.UID)
+	return a.uid.value, nil
+}
+
+// engage makes the connection to the hub that let us in and starts the parts.
+func (a *Agent) engage(ctx context.Context, admission join.Admission) error {
+	hub, err := connect.HubCluster(admission.Hub.Config(), admission.Cluster)
+	if err != nil {
+		return err
+	}
+	member, err := connect.MemberCluster(a.options.Member)
+	if err != nil {
+		return err
+	}
+	informer, err := hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching ManagedCluster %q: %w", admission.Cluster, err)
+	}
+	see := func(obj any) {
+		if mc, ok := obj.(*clusterv1.ManagedCluster); ok {
+			a.machine.SeeCluster(mc)
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }, DeleteFunc: func(any) { a.machine.SeeCluster(nil) },
+	})
+	if err != nil {
+		return fmt.Errorf("watching ManagedCluster %q: %w", admission.Cluster, err)
+	}
+	return a.registry.Engage(ctx, &fleet.Connection{
+		Name: fleet.ClusterName(admission.Cluster), AgentID: a.options.AgentID,
+		HubHost: admission.Hub.Endpoint().Server, Hub: hub, Spoke: member, Home: a.home,
+	})
+}
+
+// disengage ends the parts and returns when they have ended.
+func (a *Agent) disengage() {
+	for _, name := range a.registry.Clusters() {
+		a.registry.Disengage(name)
+	}
+}
+
+// Check returns what holds up the parts, or nil. An agent that has not joined
+// yet is well: waiting for the hub is its work.
+func (a *Agent) Check() error {
+	var errs []error
+	for _, name := range a.registry.Clusters() {
+		errs = append(errs, a.registry.Check(name))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,131 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clusterspec keeps on the hub what the Klusterlet says of its
+// cluster: labels and the addresses of its API server.
+//
+// Labels that the Klusterlet does not name are left alone, so an
+// administrator of the hub may add others; those that it named before and does
+// not name any more are taken away. The label of the cluster set is only given
+// when the cluster registers, as agents may not move between sets.
+package clusterspec
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// AnnotationLabels on a ManagedCluster has the keys of the labels that its
+// agent put there, separated by commas.
+const AnnotationLabels = "agent.open-cluster-management.io/cluster-labels"
+
+// Part keeps labels and client configs of each cluster.
+type Part struct {
+	Labels map[string]string
+	// ClientConfigs are the addresses of the member's API server. If there are
+	// none, those on the hub are left alone.
+	ClientConfigs []clusterv1.ClientConfig
+	// Failed is told of what failed; it is tried again. May be nil.
+	Failed func(ctx context.Context, err error)
+}
+
+// Name implements fleet.Part.
+func (p *Part) Name() string { return "clusterspec" }
+
+// Engage implements fleet.Part.
+func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
+	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
+	}
+	loop := fleet.NewLoop(func(ctx context.Context) (time.Duration, error) {
+		return 0, p.keep(ctx, c.Hub.GetClient(), string(c.Name))
+	})
+	loop.Failed = p.Failed
+	kick := toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { loop.Kick() },
+		UpdateFunc: func(before, after any) {
+			was, _ := before.(*clusterv1.ManagedCluster)
+			is, _ := after.(*clusterv1.ManagedCluster)
+			if was == nil || is == nil || was.Generation != is.Generation || !equality.Semantic.DeepEqual(was.Labels, is.Labels) {
+				loop.Kick()
+			}
+		},
+	}
+	if _, err := informer.AddEventHandler(kick); err != nil {
+		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
+	}
+	c.Go(func() { loop.Start(ctx) })
+	return nil
+}
+
+// keep writes what differs.
+func (p *Part) keep(ctx context.Context, hub client.Client, name string) error {
+	mc := &clusterv1.ManagedCluster{}
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, mc); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading ManagedCluster %q: %w", name, err)
+	}
+	want := p.desired(mc)
+	if equality.Semantic.DeepEqual(mc, want) {
+		return nil
+	}
+	if err := hub.Update(ctx, want); err != nil {
+		return fmt.Errorf("updating labels and client configs of ManagedCluster %q: %w", name, err)
+	}
+	return nil
+}
+
+// desired returns the ManagedCluster with our labels and client configs.
+func (p *Part) desired(mc *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
+	want := mc.DeepCopy()
+	for _, key := range strings.Split(mc.Annotations[AnnotationLabels], ",") {
+		if _, still := p.Labels[key]; !still && syncable(key) {
+			delete(want.Labels, key)
+		}
+	}
+	for key, value := range p.Labels {
+		if syncable(key) {
+			metav1.SetMetaDataLabel(&want.ObjectMeta, key, value)
+		}
+	}
+	switch keys := Keys(p.Labels); {
+	case keys != "":
+		metav1.SetMetaDataAnnotation(&want.ObjectMeta, AnnotationLabels, keys)
+	default:
+		delete(want.Annotations, AnnotationLabels)
+	}
+	if len(p.ClientConfigs) > 0 {
+		want.Spec.ManagedClusterClientConfigs = p.ClientConfigs
+	}
+	return want
+}
+
+// syncable tells whether an agent may change the label later.
+func syncable(key string) bool { return key != "" && key != clusterv1.LabelClusterSet }
+
+// Keys returns the value of AnnotationLabels for labels.
+func Keys(labels map[string]string) string {
+	var keys []string
+	for key := range labels {
+		if syncable(key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, ",")
+}

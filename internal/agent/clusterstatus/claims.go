@@ -1,0 +1,50 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstatus
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+)
+
+// ClaimRules say which claims the hub is told.
+type ClaimRules struct {
+	// CustomMax is the number of claims besides the reserved ones. Claims beyond
+	// it, in the order of their names, are left out.
+	CustomMax int
+	// ReservedSuffixes are the ends of names of further reserved claims.
+	ReservedSuffixes []string
+}
+
+// reserved tells whether a claim is not subject to the limit.
+func (r ClaimRules) reserved(name string) bool {
+	return slices.Contains(clusterv1alpha1.ReservedNames(), name) ||
+		slices.ContainsFunc(r.ReservedSuffixes, func(suffix string) bool { return suffix != "" && strings.HasSuffix(name, suffix) })
+}
+
+// claims returns what the hub is told of the claims: the reserved ones first,
+// each group sorted by name.
+func (r ClaimRules) claims(list []clusterv1alpha1.ClusterClaim) []clusterv1.ManagedClusterClaim {
+	var reserved, custom []clusterv1.ManagedClusterClaim
+	for i := range list {
+		claim := &list[i]
+		if _, private := claim.Labels[clusterv1.LabelSpokeOnly]; private || claim.Spec.Value == "" {
+			continue
+		}
+		told := clusterv1.ManagedClusterClaim{Name: claim.Name, Value: claim.Spec.Value}
+		if r.reserved(claim.Name) {
+			reserved = append(reserved, told)
+		} else {
+			custom = append(custom, told)
+		}
+	}
+	byName := func(a, b clusterv1.ManagedClusterClaim) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(reserved, byName)
+	slices.SortFunc(custom, byName)
+	return append(reserved, custom[:min(len(custom), max(0, r.CustomMax))]...)
+}

@@ -1,0 +1,117 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstatus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=clusterclaims,verbs=get;list;watch
+// +kubebuilder:rbac:urls=/livez;/healthz;/version,verbs=get
+
+const (
+	// settle is how long a change on the member waits for further ones.
+	settle = 50 * time.Millisecond
+	// syncPatience is how long the first report waits for the member's caches.
+	syncPatience = 2 * time.Second
+	syncPoll     = 2 * time.Millisecond
+)
+
+// Part reports the status of each cluster.
+type Part struct {
+	// Claims reports ClusterClaims, by ClaimRules.
+	Claims     bool
+	ClaimRules ClaimRules
+	// Rotation returns the condition ClusterCertificateRotated, or nil if there
+	// is nothing to say. May be nil.
+	Rotation func() *metav1.Condition
+	// Failed is told of a report that failed; it is tried again. May be nil.
+	Failed func(ctx context.Context, err error)
+	// Clock defaults to the real one.
+	Clock clock.Clock
+
+	kicks fleet.Kicks
+}
+
+// Name implements fleet.Part.
+func (p *Part) Name() string { return "clusterstatus" }
+
+// Kick makes the part look at Rotation again.
+func (p *Part) Kick() { p.kicks.Kick() }
+
+// Engage implements fleet.Part.
+func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
+	clk := p.Clock
+	if clk == nil {
+		clk = clock.RealClock{}
+	}
+	server, err := newAPIServer(c.Spoke.GetConfig(), c.Spoke.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	s := &reporter{part: p, connection: c, clock: clk, server: server}
+	loop := fleet.NewLoop(s.report)
+	loop.Clock, loop.Failed, loop.Settle = clk, p.Failed, settle
+	kick := toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { loop.Kick() }, UpdateFunc: func(any, any) { loop.Kick() }, DeleteFunc: func(any) { loop.Kick() },
+	}
+	if _, err := watch(ctx, c.Hub.GetCache(), &clusterv1.ManagedCluster{}, kick); err != nil {
+		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
+	}
+	if s.nodes, err = watch(ctx, c.Spoke.GetCache(), &corev1.Node{}, kick); err != nil {
+		return fmt.Errorf("watching the nodes of cluster %q: %w", c.Name, err)
+	}
+	s.watchClaims = func() error {
+		s.claims, err = watch(ctx, c.Spoke.GetCache(), &clusterv1alpha1.ClusterClaim{}, kick)
+		return err
+	}
+	p.kicks.Add(ctx, loop)
+	c.Go(func() { loop.Start(ctx) })
+	return nil
+}
+
+// watch adds the handler to the informer for the type, and does not wait for
+// it to be in sync.
+func watch(ctx context.Context, from cache.Cache, obj client.Object, handler toolscache.ResourceEventHandler) (cache.Informer, error) {
+	informer, err := from.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := informer.AddEventHandler(handler); err != nil {
+		return nil, err
+	}
+	return informer, nil
+}
+
+// lookForClaims begins to watch claims when the member has such a type.
+func (s *reporter) lookForClaims(ctx context.Context) error {
+	if !s.part.Claims || s.claims != nil {
+		return nil
+	}
+	list := &clusterv1alpha1.ClusterClaimList{}
+	err := s.connection.Spoke.GetAPIReader().List(ctx, list, client.Limit(1))
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return nil // looked at again with the next probe
+	}
+	if err != nil {
+		return fmt.Errorf("listing ClusterClaims: %w", err)
+	}
+	return s.watchClaims()
+}

@@ -1,0 +1,220 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// fieldOwner owns the agent's share of the status.
+const fieldOwner = "registration-agent"
+
+// reporter reports the status of one cluster. Only its loop uses it.
+type reporter struct {
+	part          *Part
+	connection    *fleet.Connection
+	clock         clock.Clock
+	server        *apiServer
+	nodes, claims cache.Informer // claims is nil until the member has the type
+	watchClaims   func() error
+
+	health  health
+	version string
+	waited  bool
+	// reported is what was applied to the ManagedCluster in version reportedOn,
+	// so that a cache that is behind does not make a second write.
+	reported   *clusterv1.ManagedClusterStatus
+	reportedOn string
+}
+
+// report probes when it is time to, and tells the hub what has changed. It
+// returns when to probe again.
+func (s *reporter) report(ctx context.Context) (time.Duration, error) {
+	if err := s.look(ctx); err != nil {
+		return 0, err
+	}
+	again := max(s.health.next.Sub(s.clock.Now()), time.Millisecond)
+	mc := &clusterv1.ManagedCluster{}
+	key := client.ObjectKey{Name: string(s.connection.Name)}
+	if err := s.connection.Hub.GetClient().Get(ctx, key, mc); err != nil {
+		if apierrors.IsNotFound(err) {
+			return again, nil // the connection is about to end
+		}
+		return 0, fmt.Errorf("reading ManagedCluster %q: %w", key.Name, err)
+	}
+	if meta.IsStatusConditionFalse(mc.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced) {
+		return again, nil
+	}
+	want, err := s.desired(ctx, mc)
+	if err != nil {
+		return 0, err
+	}
+	if same(&mc.Status, want) || s.reported != nil && s.reportedOn == mc.ResourceVersion && same(s.reported, want) {
+		return again, nil
+	}
+	extra, err := encode(want)
+	if err != nil {
+		return 0, err
+	}
+	if err := conditions.ApplyStatus(ctx, s.connection.Hub.GetClient(), mc, fieldOwner, want.Conditions, extra); err != nil {
+		return 0, err
+	}
+	s.reported, s.reportedOn = want, mc.ResourceVersion
+	return again, nil
+}
+
+// look asks the member what cannot be watched, and waits once for what can.
+func (s *reporter) look(ctx context.Context) error {
+	now := s.clock.Now()
+	due := !now.Before(s.health.next)
+	group, groupCtx := errgroup.WithContext(ctx)
+	if due {
+		group.Go(func() error {
+			s.health = s.health.after(now, s.server.healthy(groupCtx))
+			return nil
+		})
+		group.Go(func() error {
+			if version, err := s.server.version(groupCtx); err == nil && version != "" {
+				s.version = version
+			}
+			return nil
+		})
+		group.Go(func() error { return s.lookForClaims(ctx) })
+	}
+	if err := group.Wait(); err != nil && s.health.healthy {
+		return err
+	}
+	s.awaitCaches(ctx)
+	return ctx.Err()
+}
+
+// awaitCaches gives the member's caches a moment, the first time, so that the
+// first report is complete. Later they make a report of their own.
+func (s *reporter) awaitCaches(ctx context.Context) {
+	if s.waited || !s.health.healthy {
+		return
+	}
+	s.waited = true
+	deadline := time.NewTimer(syncPatience)
+	defer deadline.Stop()
+	tick := time.NewTicker(syncPoll)
+	defer tick.Stop()
+	for !s.nodes.HasSynced() || s.claims != nil && !s.claims.HasSynced() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-deadline.C:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// desired returns the agent's share of the status.
+func (s *reporter) desired(ctx context.Context, mc *clusterv1.ManagedCluster) (*clusterv1.ManagedClusterStatus, error) {
+	want := &clusterv1.ManagedClusterStatus{Conditions: s.conditions(mc), Version: clusterv1.ManagedClusterVersion{Kubernetes: s.version}}
+	if s.version == "" {
+		want.Version = mc.Status.Version
+	}
+	spoke := s.connection.Spoke.GetClient()
+	var errs []error
+	if s.nodes.HasSynced() {
+		nodes := &corev1.NodeList{}
+		errs = append(errs, spoke.List(ctx, nodes, client.UnsafeDisableDeepCopy))
+		want.Capacity, want.Allocatable = resources(nodes.Items)
+	} else {
+		want.Capacity, want.Allocatable = mc.Status.Capacity, mc.Status.Allocatable
+	}
+	switch {
+	case !s.part.Claims:
+	case s.claims != nil && s.claims.HasSynced():
+		list := &clusterv1alpha1.ClusterClaimList{}
+		errs = append(errs, spoke.List(ctx, list, client.UnsafeDisableDeepCopy))
+		want.ClusterClaims = s.part.ClaimRules.claims(list.Items)
+	case s.claims != nil:
+		want.ClusterClaims = mc.Status.ClusterClaims
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("reading nodes and claims of cluster %q: %w", mc.Name, err)
+	}
+	return want, nil
+}
+
+// ownedConditions are the types that no other writer sets, but for Available:
+// the hub sets that to Unknown when it does not hear of the agent.
+func ownedConditions() []string {
+	return []string{
+		clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable,
+		clusterv1.ManagedClusterConditionClusterCertificateRotated,
+	}
+}
+
+// conditions returns the agent's conditions.
+func (s *reporter) conditions(mc *clusterv1.ManagedCluster) []metav1.Condition {
+	list := conditions.Of(mc.Status.Conditions, ownedConditions()...)
+	conditions.Set(&list, 0, metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue,
+		Reason: clusterv1.ManagedClusterReasonJoined, Message: "the agent has joined with its own credential",
+	})
+	switch {
+	case s.health.known && s.health.healthy:
+		conditions.Set(&list, 0, metav1.Condition{
+			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue,
+			Reason: clusterv1.ManagedClusterReasonAvailable, Message: "the cluster's API server is well",
+		})
+	case s.health.known:
+		conditions.Set(&list, 0, metav1.Condition{
+			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionFalse,
+			Reason: clusterv1.ManagedClusterReasonKubeAPIServerUnavailable, Message: s.health.problem,
+		})
+	}
+	if s.part.Rotation != nil {
+		if rotated := s.part.Rotation(); rotated != nil {
+			conditions.Set(&list, 0, *rotated)
+		}
+	}
+	return list
+}
+
+// same tells whether the agent's share of both is the same.
+func same(have, want *clusterv1.ManagedClusterStatus) bool {
+	mine := conditions.Of(have.Conditions, ownedConditions()...)
+	return equality.Semantic.DeepEqual(mine, conditions.Of(want.Conditions, ownedConditions()...)) &&
+		have.Version == want.Version &&
+		equality.Semantic.DeepEqual(have.Capacity, want.Capacity) &&
+		equality.Semantic.DeepEqual(have.Allocatable, want.Allocatable) &&
+		equality.Semantic.DeepEqual(have.ClusterClaims, want.ClusterClaims)
+}
+
+// encode returns the fields of the status besides the conditions.
+func encode(status *clusterv1.ManagedClusterStatus) (map[string]any, error) {
+	part := &clusterv1.ManagedClusterStatus{
+		Version: status.Version, Capacity: status.Capacity, Allocatable: status.Allocatable, ClusterClaims: status.ClusterClaims,
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(part)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of a ManagedCluster: %w", err)
+	}
+	delete(fields, "conditions")
+	return fields, nil
+}

@@ -1,0 +1,121 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package heartbeat tells the hub that the agent is alive: it renews the Lease
+// managed-cluster-lease in the cluster's namespace, with one request each
+// time. It stops when the ManagedCluster is gone, as the connection ends then.
+package heartbeat
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+const (
+	// durationDefault is spec.leaseDurationSeconds of a ManagedCluster whose is
+	// not known.
+	durationDefault = 60 * time.Second
+	// jitter is the share of the duration that is added by chance, so that the
+	// agents of a fleet do not beat together.
+	jitter = 0.1
+)
+
+// Part renews the lease of each cluster.
+type Part struct {
+	// Clock defaults to the real one.
+	Clock clock.Clock
+	// Failed is told of a heartbeat that failed; it is tried again. May be nil.
+	Failed func(ctx context.Context, err error)
+}
+
+// Name implements fleet.Part.
+func (p *Part) Name() string { return "heartbeat" }
+
+// Engage implements fleet.Part.
+func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
+	heart := newHeart(c, p.Clock)
+	loop := fleet.NewLoop(heart.beat)
+	loop.Failed = p.Failed
+	if p.Clock != nil {
+		loop.Clock = p.Clock
+	}
+	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
+	}
+	handler := toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
+		if durationOf(before) != durationOf(after) {
+			loop.Kick()
+		}
+	}}
+	if _, err := informer.AddEventHandler(handler); err != nil {
+		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
+	}
+	c.Go(func() { loop.Start(ctx) })
+	return nil
+}
+
+// heart beats for one cluster.
+type heart struct {
+	cluster string
+	reader  client.Reader // not cached
+	client  client.Client
+	clock   clock.Clock
+	lease   *coordinationv1.Lease // as the hub has it after the last beat
+}
+
+func newHeart(c *fleet.Connection, clk clock.Clock) *heart {
+	if clk == nil {
+		clk = clock.RealClock{}
+	}
+	return &heart{cluster: string(c.Name), reader: c.Hub.GetAPIReader(), client: c.Hub.GetClient(), clock: clk}
+}
+
+// beat renews the lease and returns when to do it again. The lease is read
+// only the first time, and after somebody else changed it.
+func (h *heart) beat(ctx context.Context) (time.Duration, error) {
+	if h.lease == nil {
+		lease := &coordinationv1.Lease{}
+		key := client.ObjectKey{Namespace: h.cluster, Name: clusterv1.LeaseName}
+		if err := h.reader.Get(ctx, key, lease); err != nil {
+			return 0, fmt.Errorf("reading the lease %s: %w", key, err)
+		}
+		h.lease = lease
+	}
+	renewed := h.lease.DeepCopy()
+	renewed.Spec.RenewTime = &metav1.MicroTime{Time: h.clock.Now()}
+	h.lease = nil // read it again after an error
+	if err := h.client.Update(ctx, renewed); err != nil {
+		if apierrors.IsConflict(err) {
+			return time.Millisecond, nil // somebody else wrote: read it and try again
+		}
+		return 0, fmt.Errorf("renewing the lease %s/%s: %w", renewed.Namespace, renewed.Name, err)
+	}
+	h.lease = renewed
+	mc := &clusterv1.ManagedCluster{}
+	if err := h.client.Get(ctx, client.ObjectKey{Name: h.cluster}, mc); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("reading ManagedCluster %q: %w", h.cluster, err)
+	}
+	return wait.Jitter(durationOf(mc), jitter), nil
+}
+
+// durationOf returns the time between two heartbeats of a cluster.
+func durationOf(obj any) time.Duration {
+	mc, ok := obj.(*clusterv1.ManagedCluster)
+	if !ok || mc.Spec.LeaseDurationSeconds <= 0 {
+		return durationDefault
+	}
+	return time.Duration(mc.Spec.LeaseDurationSeconds) * time.Second
+}

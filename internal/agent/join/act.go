@@ -1,0 +1,367 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/agent/connect"
+)
+
+// explainer says what the hub's answer to a request means for the user.
+type explainer func(what string, err error) error
+
+const (
+	// verifyMin and verifyMax bound the time between two questions to the hub
+	// about the rights of the hub credential.
+	verifyMin = 10 * time.Millisecond
+	verifyMax = 30 * time.Second
+	// verifyEngaged is the least time between them while the parts are at work.
+	verifyEngaged = 10 * time.Second
+	// strikesMax is the number of refusals in a row after which the agent
+	// believes them, and strikeTime the time between them: a hub that starts may
+	// refuse what it knows a moment later.
+	strikesMax = 3
+	strikeTime = time.Second
+)
+
+// bootstrapClient returns the client of the bootstrap kubeconfig.
+func (m *Machine) bootstrapClient() (client.WithWatch, error) {
+	if m.bootstrap == nil {
+		return nil, errors.New("there is no bootstrap kubeconfig")
+	}
+	if m.bootstrap.client == nil {
+		c, err := connect.HubClient(m.bootstrap.config.Config)
+		if err != nil {
+			return nil, err
+		}
+		m.bootstrap.client = c
+	}
+	return m.bootstrap.client, nil
+}
+
+// hubClient returns the client of the hub credential.
+func (m *Machine) hubClient() (client.WithWatch, error) {
+	cred := m.facts.Hub
+	want := engagement{identity: cred.identity, Endpoint: cred.Endpoint}
+	if m.hub != nil && m.hub.identity == want.identity && m.hub.Endpoint.Equal(want.Endpoint) {
+		return m.hub.client, nil
+	}
+	hub, err := connect.NewHub(cred.Endpoint, cred.Certificate, func(int) { m.see(func(in *incoming) { in.refused = true }) })
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect.HubClient(hub.Config())
+	if err != nil {
+		return nil, err
+	}
+	if m.hub != nil {
+		m.hub.hub.Close()
+	}
+	m.hub = &hubAccess{engagement: want, hub: hub, client: c}
+	return c, nil
+}
+
+// announceAgain creates a ManagedCluster that was deleted, because the user
+// gave the agent another bootstrap kubeconfig since.
+func (m *Machine) announceAgain(ctx context.Context) error {
+	hub, err := m.bootstrapClient()
+	if err != nil {
+		return err
+	}
+	mc, err := m.announce(ctx, hub, m.facts.Hub.Cluster)
+	if err != nil {
+		return err
+	}
+	cred := *m.facts.Hub
+	cred.Bootstrap = m.facts.Bootstrap.Hash
+	secret, err := hubSecret(m.options.Namespace, &cred)
+	if err != nil {
+		return err
+	}
+	if err := putSecret(ctx, m.options.Home, secret); err != nil {
+		return err
+	}
+	m.facts.Hub, m.facts.Cluster, m.facts.Auth = &cred, clusterFactOf(mc, false), authUnknown
+	return nil
+}
+
+// register announces the cluster and applies for a certificate. All of it may
+// have been done before.
+func (m *Machine) register(ctx context.Context) error {
+	f := &m.facts
+	hub, err := m.bootstrapClient()
+	if err != nil {
+		return err
+	}
+	id := identity{Cluster: f.clusterName(), Agent: rand.String(agentNameLength)}
+	if id.Cluster == "" {
+		id.Cluster = string(uuid.NewUUID())
+	}
+	if f.Hub != nil && f.Hub.Cluster == id.Cluster {
+		id.Agent = f.Hub.Agent
+	}
+	server := f.Bootstrap.Endpoint.Server
+	explain := func(what string, err error) error { return byBootstrap(what, server, err) }
+	application, err := m.prepare(id, server)
+	if err != nil {
+		return err
+	}
+	var mc *clusterv1.ManagedCluster
+	kept := false
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { mc, err = m.announce(groupCtx, hub, id.Cluster); return err })
+	group.Go(func() error {
+		err := m.keep(ctx, application)
+		kept = err == nil
+		return err
+	})
+	group.Go(func() error { return checkFlood(groupCtx, hub, application, explain) })
+	err = group.Wait()
+	if kept && f.Application != application {
+		f.Application, f.PendingStored, f.Applied, f.CSR = application, true, false, csrFact{}
+	}
+	if err != nil {
+		return err
+	}
+	f.Cluster, m.verifies, f.VerifyAt = clusterFactOf(mc, false), 0, time.Time{}
+	m.clusterVersion = mc.ResourceVersion
+	return m.apply(ctx, hub, application, explain)
+}
+
+// renew applies for the next certificate.
+func (m *Machine) renew(ctx context.Context) error {
+	hub, err := m.hubClient()
+	if err != nil {
+		return err
+	}
+	server := m.facts.Hub.Endpoint.Server
+	explain := func(what string, err error) error { return byHub(what, server, err) }
+	application, err := m.prepare(m.facts.Hub.identity, server)
+	if err != nil {
+		return err
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.keep(groupCtx, application) })
+	group.Go(func() error { return checkFlood(groupCtx, hub, application, explain) })
+	if err = group.Wait(); err == nil {
+		err = m.apply(ctx, hub, application, explain)
+	}
+	if err != nil {
+		m.rotated(metav1.ConditionFalse, clusterv1.ManagedClusterReasonClientCertificateUpdateFailed, sentence(err.Error()))
+	}
+	return err
+}
+
+// prepare returns the application that there is for the identity, or a new one.
+func (m *Machine) prepare(id identity, server string) (*application, error) {
+	if a := m.facts.Application; a != nil && a.Cluster == id.Cluster && a.Server == server {
+		return a, nil
+	}
+	return newApplication(id, server)
+}
+
+// keep stores the key of an application, unless it is stored.
+func (m *Machine) keep(ctx context.Context, a *application) error {
+	if a == m.facts.Application {
+		return nil
+	}
+	return putSecret(ctx, m.options.Home, pendingSecret(m.options.Namespace, a))
+}
+
+// apply makes the certificate signing request of an application that is kept,
+// unless the hub has it.
+func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, explain explainer) error {
+	f := &m.facts
+	csr, err := a.request(m.options.ExpirationSeconds)
+	if err != nil {
+		return err
+	}
+	name := csr.Name
+	f.Application, f.PendingStored, f.Applied, f.CSR = a, true, false, csrFact{Name: name}
+	err = hub.Create(ctx, csr)
+	if apierrors.IsAlreadyExists(err) {
+		csr = &certificatesv1.CertificateSigningRequest{}
+		if err = hub.Get(ctx, client.ObjectKey{Name: name}, csr); err != nil {
+			return explain(fmt.Sprintf("reading the certificate signing request %q", name), err)
+		}
+		if !a.isOurs(csr) {
+			f.Application, f.CSR = nil, csrFact{}
+			return fmt.Errorf("certificate signing request %q is somebody else's: making another key", name)
+		}
+	}
+	if err != nil {
+		return explain(fmt.Sprintf("creating the certificate signing request %q", name), err)
+	}
+	f.Applied, f.CSR, f.CSRProblem = true, csrFactOf(name, csr), nil
+	m.csrVersion = csr.ResourceVersion
+	return nil
+}
+
+// store keeps the certificate that was issued and uses it from now on.
+func (m *Machine) store(ctx context.Context) error {
+	f := &m.facts
+	renewal := f.unusable() == ""
+	endpoint, hash := f.Bootstrap.Endpoint, f.Bootstrap.Hash
+	if renewal {
+		endpoint, hash = f.Hub.Endpoint, f.Hub.Bootstrap
+	}
+	cred, err := checkIssued(f.Application, endpoint, f.CSR.Certificate)
+	if err != nil {
+		f.CSR = csrFact{State: csrFailed, Name: f.CSR.Name, Detail: err.Error()}
+		return nil //nolint:nilerr // the fact tells it, and is what has to change
+	}
+	cred.Bootstrap = hash
+	secret, err := hubSecret(m.options.Namespace, cred)
+	if err != nil {
+		return err
+	}
+	if err := putSecret(ctx, m.options.Home, secret); err != nil {
+		return err
+	}
+	f.Hub, f.HubProblem, f.Application, f.Applied, f.CSR = cred, "", nil, false, csrFact{}
+	m.verifies, m.strikes, f.VerifyAt = 0, 0, time.Time{}
+	if f.Auth == authRefused || f.Engaged == nil {
+		f.Auth = authUnknown
+	}
+	m.options.Log.Info("The agent has a new client certificate for the hub", "cluster", cred.Cluster, "agent", cred.Agent,
+		"renewal", renewal, "validUntil", cred.NotAfter)
+	if m.hub != nil && m.hub.identity == cred.identity && m.hub.Endpoint.Equal(cred.Endpoint) {
+		if err := m.hub.hub.Replace(cred.Certificate); err != nil {
+			return err
+		}
+		m.rotated(metav1.ConditionTrue, clusterv1.ManagedClusterReasonClientCertificateUpdated,
+			fmt.Sprintf("The client certificate is valid until %s.", cred.NotAfter.UTC().Format(time.RFC3339)))
+	}
+	return nil
+}
+
+// verify asks the hub what the hub credential may do.
+func (m *Machine) verify(ctx context.Context) error {
+	f := &m.facts
+	f.Recheck = false
+	f.VerifyAt = f.Now.Add(m.verifyPause())
+	m.verifies++
+	hub, err := m.hubClient()
+	if err != nil {
+		return err
+	}
+	mc := &clusterv1.ManagedCluster{}
+	err = hub.Get(ctx, client.ObjectKey{Name: f.Hub.Cluster}, mc)
+	switch {
+	case apierrors.IsUnauthorized(err):
+		m.strike(authRefused)
+		if f.Auth != authRefused {
+			m.reporter.set(reasonOf(byHub("", "", err)), sentence(byHub("asking for the ManagedCluster", f.Hub.Endpoint.Server, err).Error()))
+		}
+		return nil
+	case apierrors.IsForbidden(err):
+		if f.Engaged == nil {
+			m.strikes = strikesMax
+		}
+		m.strike(authForbidden)
+		return nil
+	case apierrors.IsNotFound(err):
+		f.Auth, f.Cluster, m.strikes = authAdmitted, clusterFactOf(nil, f.Engaged != nil), 0
+		return nil
+	case err != nil:
+		return byHub(fmt.Sprintf("reading ManagedCluster %q", f.Hub.Cluster), f.Hub.Endpoint.Server, err)
+	}
+	f.Cluster, m.strikes = clusterFactOf(mc, f.Engaged != nil), 0
+	m.clusterVersion = mc.ResourceVersion
+	f.Auth = authAdmitted
+	if f.Cluster.State != clusterAccepted && f.Cluster.State != clusterPreparing {
+		return nil
+	}
+	err = hub.Get(ctx, client.ObjectKey{Namespace: f.Hub.Cluster, Name: clusterv1.LeaseName}, &coordinationv1.Lease{})
+	if err == nil || apierrors.IsNotFound(err) {
+		f.Auth = authPermitted
+		return nil
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return nil
+	}
+	return byHub(fmt.Sprintf("reading the lease of cluster %q", f.Hub.Cluster), f.Hub.Endpoint.Server, err)
+}
+
+// strike counts a refusal, and believes it when there are enough of them.
+func (m *Machine) strike(auth authFact) {
+	f := &m.facts
+	m.strikes++
+	if m.strikes >= strikesMax {
+		f.Auth, m.strikes = auth, 0
+		return
+	}
+	f.VerifyAt, f.Recheck = f.Now.Add(strikeTime), f.Engaged != nil
+}
+
+// verifyPause returns the time until the next question.
+func (m *Machine) verifyPause() time.Duration {
+	if m.facts.Engaged != nil {
+		return verifyEngaged
+	}
+	pause := verifyMin
+	for range m.verifies {
+		if pause = pause * 17 / 10; pause >= verifyMax {
+			return verifyMax
+		}
+	}
+	return pause
+}
+
+func (m *Machine) engage(ctx context.Context) error {
+	f := &m.facts
+	if _, err := m.hubClient(); err != nil {
+		return err
+	}
+	if err := m.options.Engage(ctx, Admission{Cluster: f.Hub.Cluster, Agent: f.Hub.Agent, Hub: m.hub.hub}); err != nil {
+		return fmt.Errorf("starting the work for cluster %q: %w", f.Hub.Cluster, err)
+	}
+	f.Engaged = &engagement{identity: f.Hub.identity, Endpoint: f.Hub.Endpoint}
+	f.Recheck, m.verifies = false, 0
+	m.options.Log.Info("The hub accepts the cluster", "cluster", f.Hub.Cluster, "hub", f.Hub.Endpoint.Server)
+	return nil
+}
+
+func (m *Machine) disengage() error {
+	f := &m.facts
+	m.options.Log.Info("The membership has ended or changes", "cluster", f.Engaged.Cluster, "hub", f.Engaged.Endpoint.Server)
+	m.options.Disengage()
+	f.Engaged, f.Auth, f.VerifyAt, m.verifies, m.strikes = nil, authUnknown, time.Time{}, 0, 0
+	return nil
+}
+
+func (m *Machine) forget(ctx context.Context) error {
+	if err := deleteSecret(ctx, m.options.Home, m.options.Namespace, PendingSecret); err != nil {
+		return err
+	}
+	m.facts.PendingStored = false
+	return nil
+}
+
+// rotated records how a renewal ended.
+func (m *Machine) rotated(status metav1.ConditionStatus, reason, message string) {
+	m.mu.Lock()
+	m.rotation = &metav1.Condition{
+		Type:   clusterv1.ManagedClusterConditionClusterCertificateRotated,
+		Status: status, Reason: reason, Message: message,
+	}
+	m.mu.Unlock()
+	if m.options.Rotated != nil {
+		m.options.Rotated()
+	}
+}

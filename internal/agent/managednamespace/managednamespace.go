@@ -1,0 +1,196 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package managednamespace keeps the namespaces on the member that the
+// cluster's ManagedClusterSets want there.
+//
+// It creates and labels them and tells the hub how that went. It never deletes
+// a namespace: one that no set wants any more keeps everything but the label's
+// value.
+package managednamespace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;update;patch
+
+const (
+	// repairEvery is the time after which namespaces are looked at though nothing
+	// is known to have changed.
+	repairEvery = 5 * time.Minute
+	// labelNameMax is the length of the part of a label's key after the slash.
+	labelNameMax = 63
+
+	wanted   = "true"
+	unwanted = "false"
+)
+
+// Part keeps the namespaces of each cluster.
+type Part struct {
+	// Failed is told of what failed; it is tried again. May be nil.
+	Failed func(ctx context.Context, err error)
+}
+
+// Name implements fleet.Part.
+func (p *Part) Name() string { return "managednamespace" }
+
+// Engage implements fleet.Part.
+func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
+	k := &keeper{
+		cluster: string(c.Name), label: Label(c.HubHost),
+		hub: c.Hub.GetClient(), member: c.Spoke.GetClient(), reader: c.Spoke.GetAPIReader(),
+	}
+	loop := fleet.NewLoop(k.keep)
+	loop.Failed = p.Failed
+	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
+	}
+	handler := toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { loop.Kick() },
+		UpdateFunc: func(before, after any) {
+			was, _ := before.(*clusterv1.ManagedCluster)
+			is, _ := after.(*clusterv1.ManagedCluster)
+			if was == nil || is == nil || !equality.Semantic.DeepEqual(was.Status.ManagedNamespaces, is.Status.ManagedNamespaces) {
+				loop.Kick()
+			}
+		},
+	}
+	if _, err := informer.AddEventHandler(handler); err != nil {
+		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
+	}
+	c.Go(func() { loop.Start(ctx) })
+	return nil
+}
+
+// Label returns the key of the label that a hub's sets put on namespaces.
+func Label(hubHost string) string {
+	sum := sha256.Sum256([]byte(hubHost))
+	return clusterv1.LabelManagedNamespacePrefix + hex.EncodeToString(sum[:])[:labelNameMax]
+}
+
+// keeper keeps the namespaces of one cluster.
+type keeper struct {
+	cluster string
+	label   string
+	hub     client.Client
+	member  client.Client
+	reader  client.Reader // not cached
+	// released is true once no namespace has the label that should not.
+	released bool
+}
+
+// keep makes the member have what the hub wants.
+func (k *keeper) keep(ctx context.Context) (time.Duration, error) {
+	mc := &clusterv1.ManagedCluster{}
+	if err := k.hub.Get(ctx, client.ObjectKey{Name: k.cluster}, mc); err != nil {
+		if apierrors.IsNotFound(err) {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("reading ManagedCluster %q: %w", k.cluster, err)
+	}
+	before := mc.DeepCopy()
+	want := map[string]error{}
+	var failed error
+	for i := range mc.Status.ManagedNamespaces {
+		entry := &mc.Status.ManagedNamespaces[i]
+		err, done := want[entry.Name]
+		if !done {
+			err = k.ensure(ctx, entry.Name)
+			want[entry.Name] = err
+			k.released = false
+		}
+		if err != nil {
+			failed = err
+		}
+		tell(entry, err)
+	}
+	if !k.released {
+		if err := k.release(ctx, want); err != nil {
+			failed = err
+		} else {
+			k.released = len(want) == 0
+		}
+	}
+	if err := conditions.PatchStatus(ctx, k.hub, before, mc); err != nil {
+		return 0, err
+	}
+	if len(want) == 0 {
+		return 0, failed
+	}
+	return repairEvery, failed
+}
+
+// ensure makes a namespace that has the label.
+func (k *keeper) ensure(ctx context.Context, name string) error {
+	ns := &corev1.Namespace{}
+	err := k.reader.Get(ctx, client.ObjectKey{Name: name}, ns)
+	switch {
+	case apierrors.IsNotFound(err):
+		ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{k.label: wanted}}}
+		if err := k.member.Create(ctx, ns); err != nil {
+			return fmt.Errorf("creating namespace %q: %w", name, err)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading namespace %q: %w", name, err)
+	case ns.Labels[k.label] == wanted:
+		return nil
+	}
+	return k.setLabel(ctx, ns, wanted)
+}
+
+// release takes the mark off those namespaces that no set wants any more.
+func (k *keeper) release(ctx context.Context, want map[string]error) error {
+	list := &corev1.NamespaceList{}
+	if err := k.reader.List(ctx, list, client.MatchingLabels{k.label: wanted}); err != nil {
+		return fmt.Errorf("listing namespaces: %w", err)
+	}
+	for i := range list.Items {
+		if _, still := want[list.Items[i].Name]; still {
+			continue
+		}
+		if err := k.setLabel(ctx, &list.Items[i], unwanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) setLabel(ctx context.Context, ns *corev1.Namespace, value string) error {
+	before := ns.DeepCopy()
+	metav1.SetMetaDataLabel(&ns.ObjectMeta, k.label, value)
+	if err := k.member.Patch(ctx, ns, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("labelling namespace %q: %w", ns.Name, err)
+	}
+	return nil
+}
+
+// tell puts how it went into the entry.
+func tell(entry *clusterv1.ClusterSetManagedNamespaceConfig, err error) {
+	condition := metav1.Condition{
+		Type: clusterv1.ManagedNamespaceConditionAvailable, Status: metav1.ConditionTrue,
+		Reason: clusterv1.ManagedNamespaceReasonApplied, Message: "the namespace is there",
+	}
+	if err != nil {
+		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1.ManagedNamespaceReasonApplyFailed
+		condition.Message = err.Error()
+	}
+	conditions.Set(&entry.Conditions, 0, condition)
+}

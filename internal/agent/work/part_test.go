@@ -1,0 +1,565 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+const widgets = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[1]ss.example.com"},
+"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"%[1]ss","singular":"%[1]s","kind":"%[2]s"},
+"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}}]}}`
+
+// TestWorks runs agents against one API server that is hub and member.
+func TestWorks(t *testing.T) {
+	l := newLab(t)
+	for name, test := range map[string]func(*scene){
+		"objects are applied and both conditions say so":         testApplied,
+		"a definition and its objects arrive from one work":      testDefinition,
+		"what someone changes or deletes is restored":            testDrift,
+		"a manifest that leaves the work leaves the member":      testPrune,
+		"an object of two works stays until the second one goes": testShared,
+		"two works that disagree do not overwrite each other":    testDisagree,
+		"a deletion that waits says for what":                    testForeignFinalizer,
+		"a manifest that is not allowed says what to allow":      testForbidden,
+		"of a hundred quick changes the last one counts":         testManyChanges,
+		"orphans stay":                                              testOrphan,
+		"orphans stay if a rule names them":                         testSelectivelyOrphan,
+		"an object that is created only is not changed":             testCreateOnly,
+		"an object that is read only is not written":                testReadOnly,
+		"an executor is refused":                                    testExecutor,
+		"a deleted record is made again":                            testRecordDeleted,
+		"a kind that comes later is applied then":                   testLateKind,
+		"a work that was deleted while no agent ran is cleaned up":  testDeletedMeanwhile,
+		"objects of a work that vanished go after the grace period": testEviction,
+		"objects that another agent left become ours":               testAdoption,
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := "c-" + strings.Map(func(r rune) rune {
+				if r == ' ' {
+					return '-'
+				}
+				return r
+			}, name)
+			test(l.scene(t, strings.Trim(cluster[:min(len(cluster), 40)], "-")))
+		})
+	}
+}
+
+func testApplied(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("one",
+		s.configMap("a", "1"),
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"in","namespace":"%s-new"},"data":{"key":"x"}}`, s.cluster),
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s-new"}}`, s.cluster),
+	))
+	work := s.condition("one", "Applied", metav1.ConditionTrue)
+	work = s.condition("one", "Available", metav1.ConditionTrue)
+	if !slices.Contains(work.Finalizers, workv1.FinalizerManifestWorkCleanup) {
+		s.t.Errorf("finalizers are %v", work.Finalizers)
+	}
+	s.contains(message(work, 0, "Applied"), "True AppliedManifestComplete")
+	s.contains(message(work, 1, "Available"), "True ResourceAvailable")
+	if m := work.Status.ResourceStatus.Manifests[1].ResourceMeta; m.Resource != "configmaps" || m.Ordinal != 1 || m.Name != "in" {
+		s.t.Errorf("resourceMeta of manifest 1 is %+v", m)
+	}
+	cm := s.has("a", "1")
+	if len(cm.OwnerReferences) != 1 || cm.OwnerReferences[0].Kind != "AppliedManifestWork" || cm.OwnerReferences[0].Controller != nil {
+		s.t.Errorf("owners are %+v", cm.OwnerReferences)
+	}
+	record := &workv1.AppliedManifestWork{}
+	s.eventually("the record lists the objects", func() error {
+		if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: cm.OwnerReferences[0].Name}, record); err != nil {
+			return err
+		}
+		if len(record.Status.AppliedResources) != 3 {
+			return fmt.Errorf("it has %+v", record.Status.AppliedResources)
+		}
+		return nil
+	})
+	if record.Spec.ManifestWorkName != "one" || !strings.HasSuffix(record.Name, "-one") || len(record.Spec.HubHash) != 64 {
+		s.t.Errorf("the record is %+v", record)
+	}
+	s.delete("one")
+	s.eventually("the objects go", func() error { // namespaces never end in envtest
+		if _, _, err := s.value("a"); err == nil {
+			return errors.New("configmap a is there")
+		}
+		return nil
+	})
+	s.condition("one", "Deleting", metav1.ConditionTrue)
+}
+
+func testDefinition(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("widgets",
+		fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":%q},"spec":{"size":3}}`, s.ns()),
+		fmt.Sprintf(widgets, "widget", "Widget"),
+	))
+	s.condition("widgets", "Available", metav1.ConditionTrue)
+	work := s.condition("widgets", "Applied", metav1.ConditionTrue)
+	for _, m := range work.Status.ResourceStatus.Manifests {
+		for _, c := range m.Conditions {
+			if c.Status != metav1.ConditionTrue {
+				s.t.Errorf("%+v: %+v", m.ResourceMeta, c)
+			}
+		}
+	}
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	widget := unstructuredOf(kind, s.ns(), "w")
+	widget.Object["spec"] = map[string]any{"size": int64(4)}
+	if err := s.client.Patch(s.t.Context(), widget, client.Merge); err != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually("the widget is mended", func() error {
+		if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(widget), widget); err != nil {
+			return err
+		}
+		if size := widget.Object["spec"].(map[string]any)["size"]; size != int64(3) {
+			return fmt.Errorf("its size is %v", size)
+		}
+		return nil
+	})
+	s.delete("widgets")
+	s.gone("widgets")
+	s.nothingLeft()
+}
+
+func testDrift(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1"),
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"svc","namespace":%q,"labels":{"x":"1"}},"spec":{"ports":[{"port":80}]}}`, s.ns())))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	cm := s.has("a", "1")
+	for i := range 3 {
+		cm.Data["key"] = "changed"
+		if err := s.client.Update(s.t.Context(), cm); err != nil {
+			s.t.Fatal(err)
+		}
+		cm = s.has("a", "1")
+		if err := s.client.Delete(s.t.Context(), cm); err != nil {
+			s.t.Fatal(i, err)
+		}
+		cm = s.has("a", "1")
+	}
+	svc := &corev1.Service{}
+	key := client.ObjectKey{Namespace: s.ns(), Name: "svc"}
+	if err := s.client.Get(s.t.Context(), key, svc); err != nil {
+		s.t.Fatal(err)
+	}
+	svc.Labels = nil // ours and the manifest's
+	if err := s.client.Update(s.t.Context(), svc); err != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually("the labels are restored", func() error {
+		if err := s.client.Get(s.t.Context(), key, svc); err != nil {
+			return err
+		}
+		if svc.Labels["x"] != "1" || svc.Labels[workv1.LabelManaged] != "true" {
+			return fmt.Errorf("they are %v", svc.Labels)
+		}
+		return nil
+	})
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testPrune(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.change("w", func(w *workv1.ManifestWork) {
+		setManifests(w, s.configMap("b", "2"), fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"c","namespace":%q}}`, s.ns()))
+	})
+	s.hasNot("a")
+	s.has("b", "2")
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.change("w", func(w *workv1.ManifestWork) {
+		setManifests(w, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"c","namespace":%q}}`, s.ns()))
+	})
+	s.hasNot("b")
+	s.eventually("the record drops the type", func() error {
+		records := &workv1.AppliedManifestWorkList{}
+		if err := s.client.List(s.t.Context(), records); err != nil {
+			return err
+		}
+		for i := range records.Items {
+			if r := &records.Items[i]; r.Spec.AgentID == "agent-of-"+s.cluster &&
+				(r.Annotations[workv1.AnnotationResourceTypes] != "/v1/secrets" || len(r.Status.AppliedResources) != 1) {
+				return fmt.Errorf("it has %v and %v", r.Annotations, r.Status.AppliedResources)
+			}
+		}
+		return nil
+	})
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testShared(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("one", s.configMap("a", "1")))
+	s.condition("one", "Applied", metav1.ConditionTrue)
+	s.create(s.work("two", s.configMap("a", "1")))
+	s.condition("two", "Applied", metav1.ConditionTrue)
+	if cm := s.has("a", "1"); len(cm.OwnerReferences) != 2 {
+		s.t.Fatalf("owners are %+v", cm.OwnerReferences)
+	}
+	s.delete("one")
+	s.gone("one")
+	if cm := s.has("a", "1"); len(cm.OwnerReferences) != 1 || cm.Labels[workv1.LabelManaged] != "true" {
+		s.t.Fatalf("owners are %+v, labels %v", cm.OwnerReferences, cm.Labels)
+	}
+	s.delete("two")
+	s.gone("two")
+	s.hasNot("a")
+	s.nothingLeft()
+}
+
+func testDisagree(s *scene) {
+	var count atomic.Int64
+	s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper { return &writes{RoundTripper: rt, count: &count} }})
+	s.create(s.work("one", s.configMap("a", "1")))
+	s.condition("one", "Applied", metav1.ConditionTrue)
+	s.create(s.work("two", s.configMap("a", "2")))
+	work := s.condition("two", "Applied", metav1.ConditionFalse)
+	s.contains(message(work, 0, "Applied"), "AppliedManifestFailed", ".data.key", `ManifestWork "one"`)
+	s.has("a", "1")
+	before := count.Load()
+	<-time.After(500 * time.Millisecond)
+	if after := count.Load(); after-before > 2 {
+		s.t.Errorf("%d writes while nothing happened", after-before)
+	}
+	s.delete("one")
+	s.gone("one")
+	s.condition("two", "Applied", metav1.ConditionTrue)
+	s.has("a", "2")
+	s.delete("two")
+	s.gone("two")
+	s.nothingLeft()
+}
+
+func testForeignFinalizer(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	cm := s.has("a", "1")
+	cm.Finalizers = []string{"example.com/wait"}
+	if err := s.client.Update(s.t.Context(), cm); err != nil {
+		s.t.Fatal(err)
+	}
+	s.delete("w")
+	s.hasNot("b")
+	work := s.condition("w", "Deleting", metav1.ConditionTrue)
+	c := meta.FindStatusCondition(work.Status.Conditions, "Deleting")
+	s.contains(c.Reason+" "+c.Message, "WorkDeleting", "configmaps "+s.ns()+"/a", "example.com/wait")
+	cm, _, err := s.value("a")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cm.Finalizers = nil
+	if err := s.client.Update(s.t.Context(), cm); err != nil {
+		s.t.Fatal(err)
+	}
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testForbidden(s *scene) {
+	s.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.cluster}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}},
+		{APIGroups: []string{workv1.GroupName}, Resources: []string{"appliedmanifestworks", "appliedmanifestworks/status"},
+			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
+	}})
+	s.create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: s.cluster},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.cluster},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: s.cluster}},
+	})
+	user, err := s.environment.AddUser(envtest.User{Name: s.cluster}, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.start(agentOptions{spoke: user.Config()})
+	s.create(s.work("w", s.configMap("a", "1"),
+		fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":%q},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, s.ns())))
+	work := s.condition("w", "Applied", metav1.ConditionFalse)
+	s.eventually("the other says that it is not watched", func() error {
+		work, err := s.get("w")
+		if got := message(work, 0, "Applied"); err == nil && !strings.Contains(got, "list and watch configmaps") {
+			err = errors.New(got)
+		}
+		return err
+	})
+	s.contains(message(work, 1, "Applied"), "AppliedManifestFailed", "may not patch deployments.apps", s.ns(),
+		"open-cluster-management.io/aggregate-to-work", "[get list watch create patch delete]")
+	s.contains(message(work, 1, "Available"), "Unknown")
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testManyChanges(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "0")))
+	for i := range 100 {
+		s.change("w", func(w *workv1.ManifestWork) {
+			setManifests(w, s.configMap("a", fmt.Sprint(i+1)), s.configMap(fmt.Sprintf("extra-%d", i), "x"))
+		})
+	}
+	s.has("a", "100")
+	work := s.condition("w", "Applied", metav1.ConditionTrue)
+	if len(work.Status.ResourceStatus.Manifests) != 2 {
+		s.t.Errorf("status has %d manifests", len(work.Status.ResourceStatus.Manifests))
+	}
+	s.eventually("only the last extra is left", func() error {
+		maps := &corev1.ConfigMapList{}
+		if err := s.client.List(s.t.Context(), maps, client.InNamespace(s.ns()), client.HasLabels{workv1.LabelManaged}); err != nil {
+			return err
+		}
+		if len(maps.Items) != 2 {
+			return fmt.Errorf("there are %d", len(maps.Items))
+		}
+		return nil
+	})
+	s.has("extra-99", "x")
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testOrphan(s *scene) {
+	s.start(agentOptions{})
+	work := s.work("w", s.configMap("a", "1"))
+	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
+	s.create(work)
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.delete("w")
+	s.gone("w")
+	cm := s.has("a", "1")
+	if len(cm.OwnerReferences) != 0 || cm.Labels[workv1.LabelManaged] != "" {
+		s.t.Errorf("owners are %v, labels %v", cm.OwnerReferences, cm.Labels)
+	}
+	s.nothingLeft()
+}
+
+func testSelectivelyOrphan(s *scene) {
+	s.start(agentOptions{})
+	work := s.work("w", s.configMap("keep-1", "1"), s.configMap("drop-1", "1"))
+	work.Spec.DeleteOption = &workv1.DeleteOption{
+		PropagationPolicy: workv1.DeletePropagationPolicySelectivelyOrphan,
+		SelectivelyOrphans: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{
+			{Resource: "configmaps", Namespace: "*", Name: "keep-*"},
+		}},
+	}
+	s.create(work)
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.delete("w")
+	s.gone("w")
+	s.has("keep-1", "1")
+	s.hasNot("drop-1")
+	s.nothingLeft()
+}
+
+func withStrategy(work *workv1.ManifestWork, name string, strategy workv1.UpdateStrategyType) *workv1.ManifestWork {
+	work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, workv1.ManifestConfigOption{
+		ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "*", Name: name},
+		UpdateStrategy:     &workv1.UpdateStrategy{Type: strategy},
+		FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}},
+	})
+	return work
+}
+
+func testCreateOnly(s *scene) {
+	s.start(agentOptions{})
+	s.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "old"}, Data: map[string]string{"key": "theirs"}})
+	s.create(withStrategy(s.work("w", s.configMap("new", "1"), s.configMap("old", "1")), "*", workv1.UpdateStrategyTypeCreateOnly))
+	work := s.condition("w", "Applied", metav1.ConditionTrue)
+	s.contains(message(work, 0, "StatusFeedbackSynced"), "False", "does not support feedbackRules")
+	s.has("new", "1")
+	if cm := s.has("old", "theirs"); len(cm.OwnerReferences) != 1 {
+		s.t.Errorf("owners are %v", cm.OwnerReferences)
+	}
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("new", "2"), s.configMap("old", "2")) })
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.has("new", "1")
+	s.has("old", "theirs")
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testReadOnly(s *scene) {
+	s.start(agentOptions{part: Options{StatusSyncInterval: 50 * time.Millisecond}})
+	s.create(withStrategy(s.work("w", s.configMap("r", "1")), "r", workv1.UpdateStrategyTypeReadOnly))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.condition("w", "Available", metav1.ConditionFalse)
+	s.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "r"}, Data: map[string]string{"key": "theirs"}})
+	s.condition("w", "Available", metav1.ConditionTrue)
+	s.delete("w")
+	s.gone("w")
+	if cm := s.has("r", "theirs"); len(cm.OwnerReferences) != 0 {
+		s.t.Errorf("owners are %v", cm.OwnerReferences)
+	}
+}
+
+func testExecutor(s *scene) {
+	s.start(agentOptions{})
+	work := s.work("w", s.configMap("a", "1"))
+	work.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
+		Type:           workv1.ExecutorSubjectTypeServiceAccount,
+		ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "x", Name: "y"},
+	}}
+	s.create(work)
+	work = s.condition("w", "Applied", metav1.ConditionFalse)
+	s.contains(message(work, 0, "Applied"), "does not support spec.executor")
+	s.hasNot("a")
+	s.delete("w")
+	s.gone("w")
+}
+
+func testRecordDeleted(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	cm := s.has("a", "1")
+	record := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: cm.OwnerReferences[0].Name}}
+	if err := s.client.Delete(s.t.Context(), record); err != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually("the object is another one", func() error {
+		again, _, err := s.value("a")
+		if err == nil && again.UID == cm.UID {
+			err = errors.New("it is the same")
+		}
+		return err
+	})
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testLateKind(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("late", s.configMap("a", "1"),
+		fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g","namespace":%q},"spec":{"size":3}}`, s.ns())))
+	work := s.condition("late", "Applied", metav1.ConditionFalse)
+	s.contains(message(work, 1, "Applied"), "does not know the kind Gadget of example.com/v1")
+	s.contains(message(work, 1, "Available"), "Unknown IncompleteResourceMeta")
+	s.contains(message(work, 0, "Applied"), "True")
+	s.create(s.work("definition", fmt.Sprintf(widgets, "gadget", "Gadget")))
+	s.condition("late", "Applied", metav1.ConditionTrue)
+	s.delete("definition")
+	s.gone("definition")
+	s.condition("late", "Applied", metav1.ConditionFalse)
+	s.delete("late")
+	s.gone("late")
+	s.nothingLeft()
+}
+
+func testDeletedMeanwhile(s *scene) {
+	first := s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+	s.create(s.work("v", s.configMap("c", "1"), s.configMap("d", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.condition("v", "Applied", metav1.ConditionTrue)
+	first.stop()
+	s.delete("w")
+	s.change("v", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("d", "2")) })
+	s.start(agentOptions{})
+	s.gone("w")
+	s.hasNot("a")
+	s.hasNot("b")
+	s.hasNot("c")
+	s.has("d", "2")
+	s.delete("v")
+	s.gone("v")
+	s.nothingLeft()
+}
+
+func testEviction(s *scene) {
+	first := s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1")))
+	s.create(s.work("v", s.configMap("b", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.condition("v", "Applied", metav1.ConditionTrue)
+	first.stop()
+	// The agent moves to another hub, which has a work v but no w.
+	s.change("w", func(w *workv1.ManifestWork) { w.Finalizers = nil })
+	s.delete("w")
+	s.start(agentOptions{hub: "https://elsewhere", part: Options{EvictionGracePeriod: 1500 * time.Millisecond}})
+	s.eventually("the object has two records", func() error {
+		cm, _, err := s.value("b")
+		if err == nil && len(cm.OwnerReferences) != 2 {
+			err = fmt.Errorf("owners are %v", cm.OwnerReferences)
+		}
+		return err
+	})
+	s.hasNot("a")
+	s.eventually("the new record alone owns the other", func() error {
+		cm, _, err := s.value("b")
+		if err == nil && len(cm.OwnerReferences) != 1 {
+			err = fmt.Errorf("owners are %v", cm.OwnerReferences)
+		}
+		return err
+	})
+	s.delete("v")
+	s.gone("v")
+	s.nothingLeft()
+}
+
+func testAdoption(s *scene) {
+	first := s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	cm := s.has("a", "1")
+	record := &workv1.AppliedManifestWork{}
+	s.eventually("the record lists both", func() error {
+		if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: cm.OwnerReferences[0].Name}, record); err != nil {
+			return err
+		}
+		if len(record.Status.AppliedResources) != 2 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	first.stop()
+	// As OCM's agent leaves it: no annotation, no label.
+	record.Annotations = nil
+	if err := s.client.Update(s.t.Context(), record); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		cm := s.has(name, "1")
+		cm.Labels = nil
+		if err := s.client.Update(s.t.Context(), cm); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("b", "1")) })
+	s.start(agentOptions{})
+	s.hasNot("a")
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}

@@ -1,0 +1,213 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// conflictRetry is how soon a pass comes again that met a newer state of what
+// it wrote.
+const conflictRetry = 100 * time.Millisecond
+
+// errUnsupported marks options of the API that this agent does not know.
+var errUnsupported = errors.New("the object is not applied")
+
+// errDeleted ends a pass whose work was deleted meanwhile.
+var errDeleted = errors.New("the work was deleted")
+
+// pass is one walk over a work.
+type pass struct {
+	*site
+	state *state
+	name  string
+	// stored is the work as the hub has it, nil if it is gone; work is a copy to
+	// change the status in.
+	stored, work *workv1.ManifestWork
+	// record is the AppliedManifestWork, nil if there is none. Cached says that
+	// the cache has one.
+	record *workv1.AppliedManifestWork
+	cached bool
+	plan   *plan
+	// leftovers are objects that have to go and are still there; gone are those
+	// that are not.
+	leftovers []leftover
+	gone      map[apply.Object]bool
+	// again is when to come back if nothing happens; zero is never.
+	again time.Duration
+}
+
+// phase is a step of a pass over a work that is to be applied.
+type phase func(*pass, context.Context) error
+
+// Reconcile makes one work real on its member, or removes it, and reports.
+func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
+	s := p.site(request.Cluster)
+	if s == nil || !s.enter(request) { // comes again with the connection, or when another is done
+		return reconcile.Result{}, nil
+	}
+	defer s.leave()
+	ctx, cancel := s.bind(ctx)
+	defer cancel()
+
+	this, err := s.open(ctx, request)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	switch {
+	case this.stored == nil && this.record == nil:
+		if !this.cached {
+			s.forget(this.name)
+		}
+	case this.stored == nil:
+		err = this.evict(ctx)
+	case this.stored.DeletionTimestamp != nil:
+		err = this.finalize(ctx)
+	case this.record != nil && this.record.DeletionTimestamp != nil:
+		err = this.rebuild(ctx)
+	case !slices.Contains(this.stored.Finalizers, workv1.FinalizerManifestWorkCleanup):
+		err = this.addFinalizer(ctx) // which starts the next pass
+	default:
+		for _, phase := range []phase{(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).report, (*pass).list} {
+			if err = phase(this, ctx); err != nil {
+				break
+			}
+		}
+	}
+	switch {
+	case ctx.Err() != nil, errors.Is(err, errDeleted):
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		log.FromContext(ctx).V(1).Info("something changed in between; looking again", "reason", err.Error())
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: this.again}, nil
+}
+
+// open reads what a pass is about.
+func (s *site) open(ctx context.Context, request Request) (*pass, error) {
+	this := &pass{site: s, name: request.Work}
+	recordName := request.Applied
+	if request.Work != "" {
+		recordName = s.recordName(request.Work)
+		this.state = s.state(request.Work)
+		work := &workv1.ManifestWork{}
+		key := client.ObjectKey{Namespace: string(s.connection.Name), Name: request.Work}
+		switch err := s.connection.Hub.GetClient().Get(ctx, key, work); {
+		case apierrors.IsNotFound(err):
+			this.state.work.Store(nil)
+		case err != nil:
+			return nil, fmt.Errorf("reading manifestwork %q: %w", key, err)
+		default:
+			this.stored = this.state.ahead(work)
+			this.work = this.stored.DeepCopy()
+		}
+	} else {
+		this.name = request.Applied
+		this.state = s.state(request.Applied)
+	}
+	record := &workv1.AppliedManifestWork{}
+	switch err := s.connection.Spoke.GetClient().Get(ctx, client.ObjectKey{Name: recordName}, record); {
+	case apierrors.IsNotFound(err):
+		this.record = this.state.record.Load() // written, and not in the cache yet
+	case err != nil:
+		return nil, fmt.Errorf("reading appliedmanifestwork %q: %w", recordName, err)
+	default:
+		this.record = record
+		if written := this.state.record.Load(); written != nil {
+			this.record = newest(record, written)
+		}
+		this.cached = true
+	}
+	if this.record != nil && this.state.dropped == this.record.UID {
+		this.record = nil
+	}
+	return this, nil
+}
+
+// prepare reads the manifests and finds the resources of their kinds.
+func (p *pass) prepare(context.Context) error {
+	if p.state.plan == nil || p.state.plan.uid != p.work.UID || p.state.plan.generation != p.work.Generation {
+		p.state.plan = newPlan(p.work, p.state.plan)
+	}
+	p.plan = p.state.plan
+	p.state.leavingSince = time.Time{}
+	for _, it := range p.plan.items {
+		it.outcome = outcome{}
+		if it.refused != nil {
+			it.outcome.problem = apply.Problem{Trouble: apply.TroubleInvalid, Message: refusal(it.refused)}
+		}
+	}
+	p.resolve(p.plan.items)
+	p.refuseTwins()
+	return nil
+}
+
+// resolve finds the resources of the items' kinds that are not known yet.
+func (p *pass) resolve(items []*item) {
+	for _, it := range items {
+		if it.resolved || it.refused != nil {
+			continue
+		}
+		resource, err := p.kinds.Find(it.manifest.Kind)
+		if err != nil {
+			it.outcome.problem = apply.Explain(err, "apply", apply.Object{})
+			continue
+		}
+		it.outcome = outcome{}
+		it.resolve(resource, p.work.Spec.ManifestConfigs)
+		if it.refused != nil {
+			it.outcome.problem = apply.Problem{Trouble: apply.TroubleInvalid, Message: refusal(it.refused)}
+		}
+	}
+}
+
+// refuseTwins refuses manifests of objects that an earlier manifest has.
+func (p *pass) refuseTwins() {
+	first := map[apply.Object]int{}
+	for _, it := range p.plan.items {
+		if !it.resolved || it.refused != nil {
+			continue
+		}
+		if earlier, ok := first[it.object]; ok {
+			it.outcome.problem = apply.Problem{
+				Trouble: apply.TroubleInvalid,
+				Message: fmt.Sprintf("Manifest %d is for the same object; leave one of them away.", earlier),
+			}
+			it.refused = errors.New(it.outcome.problem.Message)
+			continue
+		}
+		first[it.object] = it.ordinal
+	}
+}
+
+// comeBack makes the pass come again after the time, or earlier.
+func (p *pass) comeBack(after time.Duration) {
+	if after > 0 && (p.again == 0 || after < p.again) {
+		p.again = after
+	}
+}
+
+// refusal is the message for a manifest that is not applied whatever the
+// member says.
+func refusal(err error) string {
+	if errors.Is(err, apply.ErrNotObject) {
+		return apply.Explain(err, "", apply.Object{}).Message
+	}
+	return sentence(err.Error())
+}

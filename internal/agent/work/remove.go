@@ -1,0 +1,268 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/inventory"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+const (
+	// requestAgain is after how long an object is asked again to go that shows
+	// no sign of it.
+	requestAgain = 10 * time.Second
+	// goneCheck is how often it is looked whether an object is gone whose type
+	// cannot be watched.
+	goneCheck = 2 * time.Second
+	// letGoAttempts is how often an object is looked at anew that changes all the while.
+	letGoAttempts = 5
+)
+
+// fate is what is to become of an object that the work owns.
+type fate uint8
+
+const (
+	fateKeep fate = iota
+	fateDelete
+	fateOrphan // it stays, and is not ours any more
+)
+
+// leftover is an object that has to go and is still there.
+type leftover struct {
+	object     apply.Object
+	finalizers []string
+	problem    apply.Problem
+}
+
+// prune lets go of the objects that the work does not have any more.
+func (p *pass) prune(ctx context.Context) error {
+	if p.work.Spec.Executor != nil {
+		return nil
+	}
+	fates := map[apply.Object]fate{}
+	unknown := map[string]bool{} // groups with kinds whose objects cannot be told from others
+	for _, it := range p.plan.items {
+		switch {
+		case !it.resolved && it.manifest.Kind.Kind != "":
+			unknown[it.manifest.Kind.Group] = true
+		case it.strategy == apply.StrategyReadOnly:
+			fates[it.object] = fateOrphan
+		default:
+			fates[it.object] = fateKeep
+		}
+	}
+	return p.removeAll(ctx, func(object apply.Object) fate {
+		if f, wanted := fates[object]; wanted {
+			return f
+		}
+		if unknown[object.Group] {
+			return fateKeep
+		}
+		return fateDelete
+	})
+}
+
+// removeAll lets go of those objects of the record that are not kept, in
+// parallel. Those that are still there are the leftovers of the pass.
+func (p *pass) removeAll(ctx context.Context, fateOf func(apply.Object) fate) error {
+	var mu sync.Mutex
+	p.leftovers, p.gone = nil, map[apply.Object]bool{}
+	var group errgroup.Group
+	group.SetLimit(writesPerMember)
+	for object, version := range p.owned() {
+		if fateOf(object) == fateKeep {
+			continue
+		}
+		group.Go(func() error {
+			gone, problem := p.letGo(ctx, object, version, fateOf(object) == fateOrphan)
+			mu.Lock()
+			defer mu.Unlock()
+			if gone {
+				p.gone[object] = true
+				return nil
+			}
+			left := leftover{object: object, problem: problem}
+			if record, _ := p.inventory.Get(object); record != nil {
+				left.finalizers = record.Finalizers
+			}
+			p.leftovers = append(p.leftovers, left)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	maps.DeleteFunc(p.state.requested, func(object apply.Object, _ time.Time) bool {
+		return object.Name != "" && !slices.ContainsFunc(p.leftovers, func(l leftover) bool { return l.object == object })
+	})
+	p.mu.Unlock()
+	slices.SortFunc(p.leftovers, func(a, b leftover) int { return strings.Compare(a.object.String(), b.object.String()) })
+	for _, left := range p.leftovers {
+		if left.problem.Trouble != apply.TroubleNone {
+			p.comeBack(refusedRetry)
+		} else {
+			p.comeBack(requestAgain)
+		}
+		if _, known := p.inventory.Get(left.object); !known {
+			p.comeBack(goneCheck)
+		}
+	}
+	return ctx.Err()
+}
+
+// owned returns the objects that the record owns, with their versions: what
+// the inventory knows, and of the types that it cannot watch what the record says.
+func (p *pass) owned() map[apply.Object]string {
+	owned := map[apply.Object]string{}
+	for _, object := range p.inventory.OwnedBy(p.record.UID) {
+		if record, _ := p.inventory.Get(object); record != nil {
+			owned[object] = record.Version
+		}
+	}
+	for i := range p.record.Status.AppliedResources {
+		r := &p.record.Status.AppliedResources[i]
+		if err := p.inventory.State(groupResource(r)); err != nil && err != inventory.ErrPending {
+			owned[objectOf(r)] = r.Version
+		}
+	}
+	if p.stored == nil || p.stored.DeletionTimestamp == nil {
+		return owned
+	}
+	// An agent may have stopped before it listed what it applied.
+	for _, it := range newPlan(p.stored, nil).items {
+		resource, err := p.kinds.Find(it.manifest.Kind)
+		if it.refused != nil || err != nil {
+			continue
+		}
+		it.resolve(resource, nil)
+		if err := p.inventory.State(it.resource.GroupResource()); it.refused == nil && err != nil && err != inventory.ErrPending {
+			owned[it.object] = it.resource.Version
+		}
+	}
+	return owned
+}
+
+// letGo deletes an object that only this work owns, and ends our share in one
+// that others own, or that is to stay. It tells whether nothing is left to be
+// done; the problem says why not, if it is not only a matter of time.
+func (p *pass) letGo(ctx context.Context, object apply.Object, version string, orphan bool) (gone bool, problem apply.Problem) {
+	record, _ := p.inventory.Get(object)
+	if record != nil && !orphan && apply.ClaimOf(p.record.UID, record.OwnerUIDs()) == apply.ClaimSole {
+		if record.Deleting || p.wasRequested(object) {
+			return false, apply.Problem{}
+		}
+		switch err := p.member.Delete(ctx, version, object, record.Mark.UID, record.ResourceVersion); {
+		case err == nil:
+			p.setRequested(object)
+			return false, apply.Problem{} // until the watch says so
+		case apierrors.IsNotFound(err):
+			return false, apply.Problem{}
+		case !apierrors.IsConflict(err):
+			return false, apply.Explain(err, "delete", object)
+		}
+	}
+	for range letGoAttempts {
+		gone, err := p.letGoLive(ctx, object, version, orphan)
+		if !apierrors.IsConflict(err) {
+			return gone, apply.Explain(err, "delete", object)
+		}
+	}
+	return false, apply.Problem{Trouble: apply.TroubleRaced, Message: "The object changes all the time."}
+}
+
+// letGoLive lets go of an object as it is on the server now.
+func (p *pass) letGoLive(ctx context.Context, object apply.Object, version string, orphan bool) (gone bool, err error) {
+	seen, err := p.member.Get(ctx, version, object)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var owners []inventory.Owner
+	for i := range seen.OwnerReferences {
+		if seen.OwnerReferences[i].Kind == workv1.KindAppliedManifestWork {
+			owners = append(owners, inventory.Owner{UID: seen.OwnerReferences[i].UID})
+		}
+	}
+	ours := slices.ContainsFunc(owners, func(o inventory.Owner) bool { return o.UID == p.record.UID })
+	switch {
+	case !ours:
+		return true, nil
+	case len(owners) == 1 && !orphan:
+		if seen.DeletionTimestamp == nil {
+			err = p.member.Delete(ctx, version, object, seen.UID, seen.ResourceVersion)
+		}
+		return false, err
+	default:
+		return true, p.release(ctx, object, version, seen, orphan)
+	}
+}
+
+// release ends our share in an object that stays. For an orphan only the
+// ownership ends; otherwise the fields that only our manifest had go, too.
+func (p *pass) release(
+	ctx context.Context, object apply.Object, version string, seen *metav1.PartialObjectMetadata, orphan bool,
+) error {
+	manager := apply.As{Manager: managerOf(p.record.Name)}
+	if !orphan {
+		kind, err := p.kinds.KindOf(schema.GroupVersionResource{Group: object.Group, Version: version, Resource: object.Resource})
+		if err != nil {
+			return err
+		}
+		body, err := apply.Release(kind, object, seen.UID, seen.ResourceVersion)
+		if err != nil {
+			return err
+		}
+		if seen, err = p.member.Apply(ctx, version, object, body, manager); err != nil {
+			return err
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(seen.OwnerReferences),
+		func(o metav1.OwnerReference) bool { return o.UID == p.record.UID })
+	if len(rest) < len(seen.OwnerReferences) {
+		metadata := map[string]any{"resourceVersion": seen.ResourceVersion, "ownerReferences": rest}
+		if !slices.ContainsFunc(rest, func(o metav1.OwnerReference) bool { return o.Kind == workv1.KindAppliedManifestWork }) {
+			metadata["labels"] = map[string]any{workv1.LabelManaged: nil}
+		}
+		body, err := json.Marshal(map[string]any{"metadata": metadata})
+		if err != nil {
+			return fmt.Errorf("encoding the release of %s: %w", object, err)
+		}
+		if seen, err = p.member.Merge(ctx, version, object, body, manager); err != nil {
+			return err
+		}
+	}
+	p.inventory.Saw(object, seen)
+	return nil
+}
+
+func (p *pass) wasRequested(object apply.Object) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.state.requested[object]
+	return ok && p.options.Clock.Since(at) < requestAgain
+}
+
+func (p *pass) setRequested(object apply.Object) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state.requested[object] = p.options.Clock.Now()
+}

@@ -1,0 +1,271 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/conditions"
+)
+
+const (
+	// quietRetries is how many passes in a row may fail for a reason that may be
+	// over soon before the work says so: 50+100+200+400 ms.
+	quietRetries = 4
+	// namedObjectsMax is how many objects a message names.
+	namedObjectsMax = 10
+)
+
+// report writes what became of the manifests, with one request.
+func (p *pass) report(ctx context.Context) error {
+	if p.state.failures > 0 && p.state.failures <= quietRetries {
+		return nil
+	}
+	status := &p.work.Status
+	status.ResourceStatus.Manifests = p.manifestConditions(status.ResourceStatus.Manifests)
+	generation := p.work.Generation
+	conditions.Set(&status.Conditions, generation, p.appliedCondition())
+	conditions.Set(&status.Conditions, generation, p.availableCondition())
+	if slices.ContainsFunc(p.plan.items, func(it *item) bool { return it.feedback }) {
+		conditions.Set(&status.Conditions, generation, feedbackCondition())
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, workv1.ManifestWorkConditionStatusFeedbackSynced)
+	}
+	return p.writeStatus(ctx)
+}
+
+// writeStatus writes the status of the work if it changed. The patch does
+// without the manifests, which can be large.
+func (p *pass) writeStatus(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(p.stored.Status, p.work.Status) {
+		return nil
+	}
+	slim := func(work *workv1.ManifestWork) *workv1.ManifestWork {
+		return &workv1.ManifestWork{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
+			},
+			Status: work.Status,
+		}
+	}
+	after := slim(p.work)
+	if err := conditions.PatchStatus(ctx, p.connection.Hub.GetClient(), slim(p.stored), after); err != nil {
+		return fmt.Errorf("reporting on manifestwork %q: %w", p.name, err)
+	}
+	after.Spec, after.ManagedFields = workv1.ManifestWorkSpec{}, nil
+	p.state.work.Store(after)
+	p.state.written.Store(&after.ResourceVersion)
+	return nil
+}
+
+// manifestConditions returns the conditions of all manifests, which keep the
+// transition times that they had.
+func (p *pass) manifestConditions(before []workv1.ManifestCondition) []workv1.ManifestCondition {
+	type key struct{ group, kind, namespace, name string }
+	keyOf := func(m *workv1.ManifestResourceMeta) key { return key{m.Group, m.Kind, m.Namespace, m.Name} }
+	old := make(map[key][]metav1.Condition, len(before))
+	for i := range before {
+		old[keyOf(&before[i].ResourceMeta)] = before[i].Conditions
+	}
+	list := make([]workv1.ManifestCondition, 0, len(p.plan.items))
+	for _, it := range p.plan.items {
+		m := workv1.ManifestCondition{ResourceMeta: it.meta()}
+		had := old[keyOf(&m.ResourceMeta)]
+		m.Conditions = conditions.Of(had, workv1.ManifestConditionApplied, workv1.ManifestConditionAvailable)
+		conditions.Set(&m.Conditions, p.work.Generation, it.appliedCondition())
+		conditions.Set(&m.Conditions, p.work.Generation, it.availableCondition())
+		if it.feedback {
+			m.Conditions = append(m.Conditions, conditions.Of(had, workv1.ManifestConditionStatusFeedbackSynced)...)
+			conditions.Set(&m.Conditions, p.work.Generation, feedbackCondition())
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func (it *item) meta() workv1.ManifestResourceMeta {
+	return workv1.ManifestResourceMeta{
+		Ordinal: int32(it.ordinal), //nolint:gosec // a work of 500 KiB has no 2^31 manifests
+		Group:   it.manifest.Kind.Group, Version: it.manifest.Kind.Version, Kind: it.manifest.Kind.Kind,
+		Resource: it.resource.Resource, Namespace: it.manifest.Namespace, Name: it.manifest.Name,
+	}
+}
+
+func (it *item) appliedCondition() metav1.Condition {
+	c := metav1.Condition{
+		Type: workv1.ManifestConditionApplied, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestReasonAppliedManifestComplete, Message: "The object is as the manifest says.",
+	}
+	if it.outcome.problem.Trouble != apply.TroubleNone {
+		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestReasonAppliedManifestFailed
+		c.Message = it.outcome.problem.Message
+		return c
+	}
+	if it.strategy == apply.StrategyCreateOnly {
+		c.Message = "The object exists and is left as it is, as updateStrategy CreateOnly says."
+	}
+	if it.outcome.note != "" {
+		c.Message = it.outcome.note
+	}
+	if it.rules {
+		c.Message += " This version of the agent does not support conditionRules: their conditions are missing."
+	}
+	return c
+}
+
+func (it *item) availableCondition() metav1.Condition {
+	c := metav1.Condition{Type: workv1.ManifestConditionAvailable}
+	switch {
+	case it.outcome.presence == presenceYes:
+		c.Status, c.Reason = metav1.ConditionTrue, workv1.ManifestReasonResourceAvailable
+		c.Message = "The object exists on the cluster."
+	case it.outcome.presence == presenceNo:
+		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestReasonResourceNotAvailable
+		c.Message = "The object does not exist on the cluster."
+	case !it.resolved:
+		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonIncompleteResourceMeta
+		c.Message = "It is not known which object this is."
+	default:
+		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonFetchingResourceFailed
+		c.Message = "It is not known whether the object exists."
+	}
+	return c
+}
+
+// feedbackCondition says, on a manifest and on a work, that there is none.
+func feedbackCondition() metav1.Condition {
+	return metav1.Condition{
+		Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionFalse,
+		Reason:  workv1.ManifestReasonStatusFeedbackSyncFailed,
+		Message: "This version of the agent does not support feedbackRules: nothing is reported.",
+	}
+}
+
+func (p *pass) appliedCondition() metav1.Condition {
+	failed := p.named(func(it *item) bool { return it.outcome.problem.Trouble != apply.TroubleNone })
+	c := metav1.Condition{
+		Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestWorkReasonAppliedManifestWorkComplete, Message: "All manifests are applied.",
+	}
+	if failed != "" {
+		c.Message = "Not all manifests are applied; status.resourceStatus tells why: " + failed + "."
+	}
+	stuck := slices.ContainsFunc(p.leftovers, func(l leftover) bool { return l.problem.Trouble != apply.TroubleNone })
+	if failed != "" || stuck {
+		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonAppliedManifestWorkFailed
+	}
+	if len(p.leftovers) > 0 && (stuck || p.slowPrune()) {
+		c.Message += " Objects that are not in the work any more are still there: " + describe(p.leftovers)
+	}
+	return c
+}
+
+// slowPrune tells whether an object that has to go is held by a finalizer;
+// others are gone in a moment and not worth a write.
+func (p *pass) slowPrune() bool {
+	return slices.ContainsFunc(p.leftovers, func(l leftover) bool { return len(l.finalizers) > 0 })
+}
+
+func (p *pass) availableCondition() metav1.Condition {
+	c := metav1.Condition{
+		Type: workv1.ManifestWorkConditionAvailable, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestWorkReasonResourcesAvailable, Message: "All objects exist on the cluster.",
+	}
+	missing := p.named(func(it *item) bool { return it.outcome.presence == presenceNo })
+	unknown := p.named(func(it *item) bool { return it.outcome.presence == presenceUnknown })
+	switch {
+	case missing != "":
+		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonResourcesNotAvailable
+		c.Message = "Not all objects exist on the cluster; missing: " + missing + "."
+	case unknown != "":
+		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestWorkReasonResourcesStatusUnknown
+		c.Message = "It is not known whether all objects exist on the cluster: " + unknown + "."
+	}
+	return c
+}
+
+// named returns the first manifests that the function picks, "" if none.
+func (p *pass) named(pick func(*item) bool) string {
+	var names []string
+	more := 0
+	for _, it := range p.plan.items {
+		switch {
+		case !pick(it):
+		case len(names) == namedObjectsMax:
+			more++
+		default:
+			names = append(names, it.String())
+		}
+	}
+	if more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// String names the manifest for messages.
+func (it *item) String() string {
+	name := it.manifest.Name
+	if it.manifest.Namespace != "" {
+		name = it.manifest.Namespace + "/" + name
+	}
+	return strings.TrimSpace(fmt.Sprintf("manifest %d %s", it.ordinal, strings.TrimSpace(it.manifest.Kind.Kind+" "+name)))
+}
+
+// reportDeletion says what a deletion waits for, once it takes long.
+func (p *pass) reportDeletion(ctx context.Context) error {
+	took := p.options.Clock.Since(p.state.leavingSince)
+	if took < deletionReportAfter {
+		p.comeBack(deletionReportAfter - took)
+		return nil
+	}
+	message := "The objects on the cluster are looked for."
+	if len(p.leftovers) > 0 {
+		message = "Waiting for objects on the cluster to go: " + describe(p.leftovers)
+	}
+	conditions.Set(&p.work.Status.Conditions, p.work.Generation, metav1.Condition{
+		Type: workv1.ManifestWorkConditionDeleting, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestWorkReasonWorkDeleting, Message: message,
+	})
+	return p.writeStatus(ctx)
+}
+
+// describe names leftovers and what holds them.
+func describe(leftovers []leftover) string {
+	var texts []string
+	for i, left := range leftovers {
+		if i == namedObjectsMax {
+			texts = append(texts, fmt.Sprintf("and %d more", len(leftovers)-i))
+			break
+		}
+		text := left.object.String()
+		switch {
+		case left.problem.Trouble != apply.TroubleNone:
+			text += " (" + left.problem.Message + ")"
+		case len(left.finalizers) > 0:
+			text += " (held by its finalizers " + strings.Join(left.finalizers, ", ") + ")"
+		case left.object.Resource == "namespaces":
+			text += " (ends when its content is gone)"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ") + "."
+}
+
+// sentence makes an error text a sentence.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}

@@ -1,0 +1,338 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/inventory"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+const (
+	// blindResync is how often an object is applied again whose type the agent
+	// may not watch.
+	blindResync = 5 * time.Minute
+	// refusedRetry is how often an object is tried again that the member refused:
+	// what has to be mended is there, and nothing may tell.
+	refusedRetry = 30 * time.Second
+)
+
+// apply brings the objects to the member, class by class. What became of each
+// is in its outcome; only a record that cannot be written is an error.
+func (p *pass) apply(ctx context.Context) error {
+	if p.work.Spec.Executor != nil {
+		p.refuseExecutor()
+		return nil
+	}
+	for i, wave := range p.plan.waves {
+		if i > 0 {
+			// An earlier wave may have brought the definitions of this one's kinds.
+			p.resolve(wave)
+			p.refuseTwins()
+			if err := p.note(ctx); err != nil {
+				return err
+			}
+		}
+		var group errgroup.Group
+		group.SetLimit(writesPerWork)
+		for _, it := range wave {
+			if p.state.deleting.Load() {
+				break
+			}
+			if it.refused == nil && it.resolved {
+				group.Go(func() error { p.write(ctx, it); return nil })
+			}
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		if p.state.deleting.Load() {
+			return errDeleted
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	p.retries()
+	return nil
+}
+
+// refuseExecutor leaves everything as it is: the objects are to be applied
+// with rights that may be less than ours.
+func (p *pass) refuseExecutor() {
+	for _, it := range p.plan.items {
+		if it.refused == nil {
+			it.outcome.problem = apply.Problem{
+				Trouble: apply.TroubleInvalid,
+				Message: "This version of the agent does not support spec.executor: the object is not applied, as it would be with the agent's own rights.",
+			}
+		}
+	}
+}
+
+// write decides what to do for one item and does it.
+func (p *pass) write(ctx context.Context, it *item) {
+	live, record := p.live(it)
+	if err := p.inventory.State(it.resource.GroupResource()); err != nil && !errors.Is(err, inventory.ErrPending) {
+		it.outcome.note = "The agent may not list and watch " + it.resource.GroupResource().String() +
+			", so changes on the cluster are undone only every " + blindResync.String() + "."
+		it.outcome.again = blindResync
+		if p.options.Clock.Since(it.at) >= blindResync {
+			it.past = apply.Past{}
+		}
+	}
+	switch apply.Decide(it.strategy, it.manifest.Hash, it.past, live) {
+	case apply.ActionSkip:
+		it.outcome.presence = presenceYes
+	case apply.ActionRead:
+		p.look(ctx, it)
+	case apply.ActionWait:
+		it.outcome.presence = presenceYes
+		it.outcome.problem = apply.Problem{
+			Trouble: apply.TroubleGoing,
+			Message: "Someone deleted the object, and it waits for its finalizers [" + strings.Join(record.Finalizers, " ") +
+				"]; it is created again when it is gone.",
+		}
+	case apply.ActionCreate:
+		p.create(ctx, it)
+	case apply.ActionApply:
+		p.restore(ctx, it, record)
+	}
+	if it.damper.Damped() {
+		it.outcome.note = "Something on the cluster keeps changing fields that this manifest sets; they are restored " +
+			"at growing intervals. The object's metadata.managedFields tell who it is."
+	}
+}
+
+// live returns what the inventory knows of the item's object.
+func (p *pass) live(it *item) (apply.Live, *inventory.Record) {
+	record, known := p.inventory.Get(it.object)
+	live := apply.Live{Known: known}
+	if record != nil {
+		live.Exists, live.Deleting, live.Mark = true, record.Deleting, record.Mark
+		live.Owned = slices.Contains(record.OwnerUIDs(), p.record.UID)
+	}
+	return live, record
+}
+
+// restore applies an item. Corrections of what someone else changed are
+// slowed down if they do not last.
+func (p *pass) restore(ctx context.Context, it *item, record *inventory.Record) {
+	correction := it.past.Hash == it.manifest.Hash && it.past.Mark.UID != ""
+	if correction {
+		if wait := it.damper.Wait(p.options.Clock.Now()); wait > 0 {
+			it.outcome.presence = presenceYes
+			it.outcome.again = wait
+			return
+		}
+	}
+	before := ""
+	if record != nil {
+		before = record.ResourceVersion
+	}
+	written, err := p.send(ctx, it, record)
+	if err != nil {
+		p.failed(ctx, it, err)
+		return
+	}
+	if correction && written.ResourceVersion != before {
+		it.damper = it.damper.Corrected(p.options.Clock.Now())
+	}
+}
+
+// send applies an item and takes in what the server answers.
+func (p *pass) send(ctx context.Context, it *item, record *inventory.Record) (*metav1.PartialObjectMetadata, error) {
+	stamp := apply.Stamp{
+		Label: workv1.LabelManaged, Namespace: it.object.Namespace, Owners: []metav1.OwnerReference{ownerOf(p.record)},
+	}
+	as := apply.As{Manager: managerOf(p.record.Name), Force: p.alone(record)}
+	if it.strategy == apply.StrategyServerSideApply {
+		as = apply.As{Manager: it.apply.FieldManager, Force: it.apply.Force}
+		if as.Manager == "" {
+			as.Manager = workv1.DefaultFieldManager
+		}
+		stamp.Owners = append(stamp.Owners, p.others(record)...)
+	}
+	body, err := apply.Body(p.work.Spec.Workload.Manifests[it.ordinal].Raw, stamp)
+	if err != nil {
+		return nil, fmt.Errorf("manifest %d: %w", it.ordinal, err)
+	}
+	written, err := p.member.Apply(ctx, it.resource.Version, it.object, body, as)
+	if it.strategy == apply.StrategyUpdate && !as.Force && apierrors.IsConflict(err) {
+		written, err = p.overrule(ctx, it, body, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.wrote(it, written)
+	return written, nil
+}
+
+// overrule applies an item again with force, unless another work owns a field
+// that the two do not agree about: works do not overrule each other.
+func (p *pass) overrule(ctx context.Context, it *item, body []byte, conflict error) (*metav1.PartialObjectMetadata, error) {
+	seen, err := p.member.Get(ctx, it.resource.Version, it.object)
+	if err != nil {
+		return nil, err
+	}
+	managers := apply.Explain(conflict, "apply", it.object).Managers
+	for i := range seen.OwnerReferences {
+		owner := &seen.OwnerReferences[i]
+		if owner.UID != p.record.UID && slices.Contains(managers, managerOf(owner.Name)) && !p.takesOver(ctx, owner.Name) {
+			return nil, &disagreement{manager: managerOf(owner.Name), with: p.workOf(owner.Name), conflict: conflict}
+		}
+	}
+	return p.member.Apply(ctx, it.resource.Version, it.object, body, apply.As{Manager: managerOf(p.record.Name), Force: true})
+}
+
+// disagreement is a conflict with another work.
+type disagreement struct {
+	manager, with string
+	conflict      error
+}
+
+func (d *disagreement) Error() string { return d.with + ": " + d.conflict.Error() }
+func (d *disagreement) Unwrap() error { return d.conflict }
+
+// workOf names the work of a record for messages.
+func (p *pass) workOf(record string) string {
+	if work, ours := strings.CutPrefix(record, p.hubHash+"-"); ours {
+		return fmt.Sprintf("ManifestWork %q", work)
+	}
+	_, work, _ := strings.Cut(record, "-")
+	return fmt.Sprintf("ManifestWork %q of another hub", work)
+}
+
+// create makes an object that is not there, and only becomes an owner of one
+// that is.
+func (p *pass) create(ctx context.Context, it *item) {
+	seen, err := p.member.Get(ctx, it.resource.Version, it.object)
+	if err != nil && !apierrors.IsNotFound(err) {
+		p.failed(ctx, it, err)
+		return
+	}
+	stamp := apply.Stamp{
+		Label: workv1.LabelManaged, Namespace: it.object.Namespace, Owners: []metav1.OwnerReference{ownerOf(p.record)},
+		MetadataOnly: seen != nil,
+	}
+	body, err := apply.Body(p.work.Spec.Workload.Manifests[it.ordinal].Raw, stamp)
+	if err == nil {
+		seen, err = p.member.Apply(ctx, it.resource.Version, it.object, body, apply.As{Manager: managerOf(p.record.Name), Force: true})
+	}
+	if err != nil {
+		p.failed(ctx, it, err)
+		return
+	}
+	p.wrote(it, seen)
+}
+
+// look finds out whether an object that is not to be written exists.
+func (p *pass) look(ctx context.Context, it *item) {
+	it.outcome.note = "The object is only read, as updateStrategy ReadOnly says."
+	it.outcome.again = p.options.StatusSyncInterval
+	switch _, err := p.member.Get(ctx, it.resource.Version, it.object); {
+	case apierrors.IsNotFound(err):
+		it.outcome.presence = presenceNo
+	case err != nil:
+		it.outcome.problem = apply.Explain(err, "get", it.object)
+	default:
+		it.outcome.presence = presenceYes
+	}
+}
+
+// wrote remembers what the server answered to a write.
+func (p *pass) wrote(it *item, written *metav1.PartialObjectMetadata) {
+	it.past = apply.Past{Hash: it.manifest.Hash, Mark: apply.MarkOf(written)}
+	it.at = p.options.Clock.Now()
+	it.outcome.presence = presenceYes
+	p.inventory.Saw(it.object, written)
+}
+
+// failed notes an error, and finds out whether the object exists all the same.
+func (p *pass) failed(ctx context.Context, it *item, err error) {
+	it.past = apply.Past{}
+	it.outcome.problem = apply.Explain(err, "patch", it.object)
+	if d := (*disagreement)(nil); errors.As(err, &d) {
+		it.outcome.problem.Message = strings.ReplaceAll(it.outcome.problem.Message, d.manager, d.with) +
+			" Works do not overwrite each other: leave the fields to one of them."
+	}
+	if it.outcome.problem.NoKind {
+		p.kinds.Forget(it.resource.GroupVersion())
+		it.resolved = false
+		return
+	}
+	switch record, known := p.inventory.Get(it.object); {
+	case it.outcome.problem.Trouble == apply.TroubleConflict, record != nil:
+		it.outcome.presence = presenceYes
+		return
+	case known && it.outcome.problem.Trouble == apply.TroublePassing:
+		it.outcome.presence = presenceNo
+		return
+	}
+	switch _, err := p.member.Get(ctx, it.resource.Version, it.object); {
+	case apierrors.IsNotFound(err):
+		it.outcome.presence = presenceNo
+	case err == nil:
+		it.outcome.presence = presenceYes
+	}
+}
+
+// retries decides when to come back for what did not succeed.
+func (p *pass) retries() {
+	passing, kindless := false, false
+	for _, it := range p.plan.items {
+		p.comeBack(it.outcome.again)
+		if it.refused != nil {
+			continue // until the work changes
+		}
+		kindless = kindless || it.outcome.problem.NoKind
+		switch it.outcome.problem.Trouble {
+		case apply.TroubleNone:
+		case apply.TroublePassing, apply.TroubleRaced:
+			passing = true
+		case apply.TroubleConflict:
+			p.await(p.name, it.object)
+			p.comeBack(refusedRetry)
+		default:
+			p.comeBack(refusedRetry)
+		}
+	}
+	p.setKindless(p.name, kindless)
+	if !passing {
+		p.state.failures = 0
+		return
+	}
+	p.comeBack(min(failureBackoffMin<<min(p.state.failures, 16), failureBackoffMax))
+	p.state.failures++
+}
+
+// alone tells whether no other work owns the object, as far as is known.
+func (p *pass) alone(record *inventory.Record) bool {
+	return record == nil || !slices.ContainsFunc(record.Owners, func(o *inventory.Owner) bool { return o.UID != p.record.UID })
+}
+
+// others returns the other works that own an object.
+func (p *pass) others(record *inventory.Record) []metav1.OwnerReference {
+	var owners []metav1.OwnerReference
+	if record == nil {
+		return nil
+	}
+	for _, owner := range record.Owners {
+		if owner.UID != p.record.UID {
+			owners = append(owners, ownerReference(owner.Name, owner.UID))
+		}
+	}
+	return owners
+}

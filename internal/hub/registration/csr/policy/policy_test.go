@@ -1,0 +1,421 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/hub/registration/csr/policy"
+)
+
+const (
+	bootstrapper = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap"
+	stranger     = "system:bootstrap:abcdef"
+)
+
+// makePEM makes a request of agent one of cluster east, changed by the function.
+func makePEM(t testing.TB, change func(*x509.CertificateRequest)) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return makePEMWithKey(t, key, change)
+}
+
+func makePEMWithKey(t testing.TB, key crypto.Signer, change func(*x509.CertificateRequest)) []byte {
+	t.Helper()
+	template := &x509.CertificateRequest{Subject: subjectOf("east", "one")}
+	if change != nil {
+		change(template)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+func subjectOf(cluster, agent string) pkix.Name {
+	return pkix.Name{
+		CommonName:   clusterv1.AgentUser(cluster, agent),
+		Organization: []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters},
+	}
+}
+
+// renewal is a request that is in order: agent one of east renews.
+func renewal(t testing.TB) policy.Request {
+	return policy.Request{
+		SignerName: certificatesv1.KubeAPIServerClientSignerName,
+		Usages: []certificatesv1.KeyUsage{
+			certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
+		},
+		Username:     clusterv1.AgentUser("east", "one"),
+		Groups:       []string{clusterv1.AgentGroup("east"), clusterv1.GroupManagedClusters, "system:authenticated"},
+		PEM:          makePEM(t, nil),
+		ClusterLabel: "east",
+	}
+}
+
+// first is a request that is in order: a bootstrap identity asks for the first
+// certificate of east.
+func first(t testing.TB) policy.Request {
+	request := renewal(t)
+	request.Username, request.Groups = bootstrapper, []string{"system:serviceaccounts", "system:authenticated"}
+	return request
+}
+
+func TestDecide(t *testing.T) {
+	accepted := policy.Cluster{Exists: true, Accepted: true, Joined: true}
+	unknown := policy.Cluster{Exists: true}
+	rsa1024, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Skipf("this Go makes no RSA keys of 1024 bits: %v", err)
+	}
+	reshape := func(change func(*x509.CertificateRequest)) func(*policy.Request) {
+		return func(r *policy.Request) { r.PEM = makePEM(t, change) }
+	}
+	type want struct {
+		verdict policy.Verdict
+		reason  string
+	}
+	cases := map[string]struct {
+		reason  string
+		base    func(testing.TB) policy.Request
+		change  func(*policy.Request)
+		cluster policy.Cluster
+		want    want
+	}{
+		"an agent renews its certificate": {
+			reason: "requester, subject, label and cluster agree", base: renewal, cluster: accepted,
+			want: want{policy.Approve, policy.ReasonApproved},
+		},
+		"an agent renews without key encipherment": {
+			reason: "an EC key has no use for it", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) {
+				r.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
+			},
+			want: want{policy.Approve, policy.ReasonApproved},
+		},
+		"the organizations may come in any order": {
+			reason: "a set has no order", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) {
+				c.Subject.Organization = []string{clusterv1.GroupManagedClusters, clusterv1.AgentGroup("east")}
+			}),
+			want: want{policy.Approve, policy.ReasonApproved},
+		},
+		"an agent of east asks for a certificate of west": {
+			reason: "CVE-2026-4740: the admin of a cluster forges another cluster's identity", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) {
+				r.ClusterLabel = "west"
+				r.PEM = makePEM(t, func(c *x509.CertificateRequest) { c.Subject = subjectOf("west", "one") })
+			},
+			want: want{policy.Refuse, policy.ReasonIdentity},
+		},
+		"an agent of east asks for west under its own label": {
+			reason: "the label is chosen by the requester", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.Subject = subjectOf("west", "one") }),
+			want:   want{policy.Refuse, policy.ReasonClusterDiffers},
+		},
+		"an agent puts the label of west on its own renewal": {
+			reason: "all names must agree", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.ClusterLabel = "west" },
+			want:   want{policy.Refuse, policy.ReasonClusterDiffers},
+		},
+		"an agent asks for the certificate of another agent of its cluster": {
+			reason: "only one's own certificate is renewed", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.Subject = subjectOf("east", "two") }),
+			want:   want{policy.Refuse, policy.ReasonIdentity},
+		},
+		"an agent that is in the group of west as well renews": {
+			reason: "whoever has two clusters' groups is no agent", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.Groups = append(r.Groups, clusterv1.AgentGroup("west")) },
+			want:   want{policy.Refuse, policy.ReasonIdentity},
+		},
+		"a user with an agent's name but without its group renews": {
+			reason: "the name alone may come from another authenticator", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.Groups = []string{"system:authenticated"} },
+			want:   want{policy.Refuse, policy.ReasonIdentity},
+		},
+		"a stranger in an agent's group asks": {
+			reason: "a member of the group is treated as an agent, and its name is another", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.Username = stranger },
+			want:   want{policy.Refuse, policy.ReasonIdentity},
+		},
+		"an approved user in an agent's group asks": {
+			reason: "an agent gets no second way in", base: renewal, cluster: unknown,
+			change: func(r *policy.Request) { r.Username = bootstrapper },
+			want:   want{policy.Refuse, policy.ReasonIdentity},
+		},
+		"an agent asks for system:masters besides": {
+			reason: "the organizations are the groups", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) {
+				c.Subject.Organization = append(c.Subject.Organization, "system:masters")
+			}),
+			want: want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for the group of its cluster only": {
+			reason: "exactly the two", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.Subject.Organization = c.Subject.Organization[:1] }),
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for a group twice": {
+			reason: "exactly the two", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) {
+				c.Subject.Organization = append(c.Subject.Organization, c.Subject.Organization[0])
+			}),
+			want: want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for a second common name": {
+			reason: "readers differ in which one counts", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) {
+				c.Subject.ExtraNames = []pkix.AttributeTypeAndValue{
+					{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: clusterv1.AgentUser("west", "one")},
+					{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: clusterv1.AgentUser("east", "one")},
+				}
+			}),
+			want: want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for an organizational unit": {
+			reason: "nothing but CN and O", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.Subject.OrganizationalUnit = []string{"x"} }),
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for a DNS name": {
+			reason: "no alternative names", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.DNSNames = []string{"hub.example.com"} }),
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for an email address": {
+			reason: "no alternative names", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.EmailAddresses = []string{"a@example.com"} }),
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for an IP address": {
+			reason: "no alternative names", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} }),
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for a URI": {
+			reason: "no alternative names", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }),
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for any other extension": {
+			reason: "an agent's certificate has none", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) {
+				c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0x03, 0x01, 0x01, 0xff}}}
+			}),
+			want: want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for server auth": {
+			reason: "client certificates only", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.Usages = append(r.Usages, certificatesv1.UsageServerAuth) },
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent asks for no usage": {
+			reason: "client auth is the purpose", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.Usages = nil },
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent name with a colon": {
+			reason: "the parts of the name must be unmistakable", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.Subject.CommonName = clusterv1.AgentUser("east", "one:two") }),
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"an agent name that is too long": {
+			reason: "a limit for everything", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) {
+				c.Subject.CommonName = clusterv1.AgentUser("east", strings.Repeat("a", 64))
+			}),
+			want: want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"no agent name": {
+			reason: "the name is one of an agent", base: renewal, cluster: accepted,
+			change: reshape(func(c *x509.CertificateRequest) { c.Subject.CommonName = clusterv1.AgentGroup("east") }),
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"the cluster is named as the group of all clusters": {
+			reason: "its group would be everybody's", base: first, cluster: unknown,
+			change: func(r *policy.Request) {
+				r.ClusterLabel = "managed-clusters"
+				r.PEM = makePEM(t, func(c *x509.CertificateRequest) { c.Subject = subjectOf("managed-clusters", "one") })
+			},
+			want: want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"a weak key": {
+			reason: "it can be broken", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.PEM = makePEMWithKey(t, rsa1024, nil) },
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"not PEM": {
+			reason: "not a request", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.PEM = []byte("hello") },
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"two requests in one": {
+			reason: "readers differ in which one counts", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.PEM = append(r.PEM, makePEM(t, nil)...) },
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"a huge request": {
+			reason: "it is not read at all", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.PEM = make([]byte, policy.RequestBytesMax+1) },
+			want:   want{policy.Refuse, policy.ReasonMalformed},
+		},
+		"another signer": {
+			reason: "none of our business", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.SignerName = certificatesv1.KubeletServingSignerName },
+			want:   want{policy.Ignore, ""},
+		},
+		"no label": {
+			reason: "none of our business", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.ClusterLabel = "" },
+			want:   want{policy.Ignore, ""},
+		},
+		"an add-on's request": {
+			reason: "other rules", base: renewal, cluster: accepted,
+			change: func(r *policy.Request) { r.AddOnLabel = "observability" },
+			want:   want{policy.Ignore, ""},
+		},
+		"a renewal for a denied cluster": {
+			reason: "a denied cluster that comes back stays out", base: renewal, cluster: policy.Cluster{Exists: true, Denied: true, Joined: true},
+			want: want{policy.Refuse, policy.ReasonClusterDenied},
+		},
+		"a renewal for a deleted cluster": {
+			reason: "there is nothing to renew for", base: renewal,
+			want: want{policy.Refuse, policy.ReasonClusterMissing},
+		},
+		"an approved user asks for a new cluster": {
+			reason: "what automatic approval is for", base: first, cluster: unknown,
+			want: want{policy.Approve, policy.ReasonApproved},
+		},
+		"an approved user asks before there is a cluster": {
+			reason: "whether it is denied is not known yet", base: first,
+			want: want{policy.Wait, policy.ReasonClusterMissing},
+		},
+		"an approved user asks for a denied cluster": {
+			reason: "the administrator has the last word", base: first, cluster: policy.Cluster{Exists: true, Denied: true},
+			want: want{policy.Refuse, policy.ReasonClusterDenied},
+		},
+		"an approved user asks again for the cluster it joined": {
+			reason: "a new start of the agent", base: first,
+			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: bootstrapper},
+			want:    want{policy.Approve, policy.ReasonApproved},
+		},
+		"an approved user asks for a cluster that another one joined": {
+			reason: "an approved user of another cluster", base: first,
+			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: "system:bootstrap:other1"},
+			want:    want{policy.Refuse, policy.ReasonClusterJoined},
+		},
+		"an approved user asks for a cluster that an administrator let in": {
+			reason: "a taken name", base: first, cluster: accepted,
+			want: want{policy.Refuse, policy.ReasonClusterJoined},
+		},
+		"an approved user asks for a cluster that another one is about to join": {
+			reason: "first come, first served", base: first,
+			cluster: policy.Cluster{Exists: true, Accepted: true, Requester: "system:bootstrap:other1"},
+			want:    want{policy.Refuse, policy.ReasonClusterJoined},
+		},
+		"somebody else asks for a new cluster": {
+			reason: "exactly the users that were named", base: first, cluster: unknown,
+			change: func(r *policy.Request) { r.Username = stranger },
+			want:   want{policy.Leave, policy.ReasonNotAutomatic},
+		},
+		"somebody whose name begins like an approved one": {
+			reason: "exactly the users that were named", base: first, cluster: unknown,
+			change: func(r *policy.Request) { r.Username = bootstrapper + "2" },
+			want:   want{policy.Leave, policy.ReasonNotAutomatic},
+		},
+		"somebody else asks for system:masters": {
+			reason: "an administrator who approves by hand is warned", base: first, cluster: unknown,
+			change: func(r *policy.Request) {
+				r.Username = stranger
+				r.PEM = makePEM(t, func(c *x509.CertificateRequest) { c.Subject.Organization = []string{"system:masters"} })
+			},
+			want: want{policy.Refuse, policy.ReasonMalformed},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			request := c.base(t)
+			if c.change != nil {
+				c.change(&request)
+			}
+			got := policy.Decide(request, c.cluster, policy.Automatic{Users: []string{bootstrapper}})
+			if (want{got.Verdict, got.Reason}) != c.want {
+				t.Errorf("%s: got %s %s (%s), want %v", c.reason, got.Verdict, got.Reason, got.Message, c.want)
+			}
+			if got.Verdict != policy.Ignore && got.Message == "" {
+				t.Error("the decision has no message")
+			}
+		})
+	}
+}
+
+func TestNobodyIsApprovedAutomaticallyUnlessNamed(t *testing.T) {
+	got := policy.Decide(first(t), policy.Cluster{Exists: true}, policy.Automatic{})
+	if got.Verdict != policy.Leave {
+		t.Errorf("got %s, want %s", got.Verdict, policy.Leave)
+	}
+}
+
+// FuzzDecide checks that whatever is approved names one cluster everywhere.
+func FuzzDecide(f *testing.F) {
+	f.Add("east", "one", "system:masters", "east", clusterv1.AgentUser("east", "one"), clusterv1.AgentGroup("east"), "", uint8(7))
+	f.Add("east", "one", "", "east", clusterv1.AgentUser("east", "one"), clusterv1.AgentGroup("east"), "", uint8(7))
+	f.Add("west", "one", "", "east", clusterv1.AgentUser("east", "one"), clusterv1.AgentGroup("east"), "x.example.com", uint8(3))
+	f.Add("east", "one", "", "east", bootstrapper, "system:authenticated", "", uint8(1))
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, cluster, agent, organization, label, user, group, dns string, bits uint8) {
+		template := &x509.CertificateRequest{Subject: subjectOf(cluster, agent)}
+		if organization != "" {
+			template.Subject.Organization = append(template.Subject.Organization, organization)
+		}
+		if dns != "" {
+			template.DNSNames = []string{dns}
+		}
+		der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+		if err != nil {
+			t.Skip() // not encodable
+		}
+		request := policy.Request{
+			SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+			Username:   user, Groups: []string{group}, ClusterLabel: label,
+			PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		}
+		facts := policy.Cluster{Exists: bits&1 != 0, Accepted: bits&2 != 0, Joined: bits&4 != 0, Denied: bits&8 != 0}
+		got := policy.Decide(request, facts, policy.Automatic{Users: []string{bootstrapper}})
+		if got.Verdict != policy.Approve {
+			return
+		}
+		switch {
+		case label != cluster, organization != "", dns != "", !facts.Exists, got.Agent != agent:
+			t.Errorf("approved %+v for %+v", request, facts)
+		case got.Kind == policy.Renewal && (!facts.Accepted || user != clusterv1.AgentUser(label, agent) || group != clusterv1.AgentGroup(label)):
+			t.Errorf("approved the renewal %+v for %+v", request, facts)
+		case got.Kind == policy.Bootstrap && (user != bootstrapper || facts.Denied || facts.Joined):
+			t.Errorf("approved the first request %+v for %+v", request, facts)
+		}
+	})
+}

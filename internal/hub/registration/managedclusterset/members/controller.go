@@ -1,0 +1,139 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package members tells in the status of a ManagedClusterSet how many clusters
+// are in it.
+package members
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset"
+)
+
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters;managedclustersets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersets/status,verbs=patch;update
+
+// window is how long changes of clusters are gathered before the sets are
+// counted anew: a fleet that joins at once is one write per window, not one
+// per cluster.
+const window = 500 * time.Millisecond
+
+// Controller keeps the condition ClusterSetEmpty.
+type Controller struct{ client client.Client }
+
+// New returns the controller.
+func New(c client.Client) *Controller { return &Controller{client: c} }
+
+// Name is the name of the controller in logs and metrics.
+func (c *Controller) Name() string { return "managedclusterset.members" }
+
+// SetupWithManager adds the controller to the manager.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+		For(&clusterv1beta2.ManagedClusterSet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1.ManagedCluster{}, c.clusters()).
+		Complete(c)
+}
+
+// clusters enqueues the sets that a cluster enters or leaves.
+func (c *Controller) clusters() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			c.enqueue(ctx, q, nil, e.Object.GetLabels())
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if before, after := e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels(); !maps.Equal(before, after) {
+				c.enqueue(ctx, q, before, after)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			c.enqueue(ctx, q, e.Object.GetLabels(), nil)
+		},
+	}
+}
+
+// enqueue enqueues the sets that select exactly one of the two sets of labels;
+// nil is that of a cluster that does not exist.
+func (c *Controller) enqueue(
+	ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request], before, after map[string]string,
+) {
+	sets := &clusterv1beta2.ManagedClusterSetList{}
+	if err := c.client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {
+		return // only a missing cache gives an error
+	}
+	appeared, gone := before == nil && after != nil, after == nil && before != nil
+	for i := range sets.Items {
+		selector, err := managedclusterset.Selector(&sets.Items[i])
+		if err != nil {
+			continue // its status says so
+		}
+		was := !appeared && selector.Matches(labels.Set(before))
+		is := !gone && selector.Matches(labels.Set(after))
+		if was != is || before == nil && after == nil {
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: sets.Items[i].Name}}, window)
+		}
+	}
+}
+
+// Reconcile counts the clusters of one set.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	set := &clusterv1beta2.ManagedClusterSet{}
+	if err := c.client.Get(ctx, req.NamespacedName, set); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !set.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	before := set.DeepCopy()
+	selector, err := managedclusterset.Selector(set)
+	if err != nil {
+		conditions.Set(&set.Status.Conditions, set.Generation, metav1.Condition{
+			Type: clusterv1beta2.ManagedClusterSetConditionEmpty, Status: metav1.ConditionTrue,
+			Reason: clusterv1beta2.ManagedClusterSetReasonNoClusterMatched, Message: err.Error(),
+		})
+		if err := conditions.PatchStatus(ctx, c.client, before, set); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+		return ctrl.Result{}, reconcile.TerminalError(err)
+	}
+	clusters := &clusterv1.ManagedClusterList{}
+	if err := c.client.List(ctx, clusters, client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the clusters of ManagedClusterSet %q: %w", set.Name, err)
+	}
+	conditions.Set(&set.Status.Conditions, set.Generation, empty(len(clusters.Items)))
+	return ctrl.Result{}, client.IgnoreNotFound(conditions.PatchStatus(ctx, c.client, before, set))
+}
+
+// empty returns the condition for a number of clusters. Tools print the
+// message of the second.
+func empty(count int) metav1.Condition {
+	if count == 0 {
+		return metav1.Condition{
+			Type: clusterv1beta2.ManagedClusterSetConditionEmpty, Status: metav1.ConditionTrue,
+			Reason: clusterv1beta2.ManagedClusterSetReasonNoClusterMatched, Message: "No ManagedCluster selected",
+		}
+	}
+	return metav1.Condition{
+		Type: clusterv1beta2.ManagedClusterSetConditionEmpty, Status: metav1.ConditionFalse,
+		Reason: clusterv1beta2.ManagedClusterSetReasonClustersSelected, Message: fmt.Sprintf("%d ManagedClusters selected", count),
+	}
+}

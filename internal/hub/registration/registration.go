@@ -1,0 +1,157 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/hub/registration/csr/approval"
+	"github.com/capstan-io/capstan/internal/hub/registration/csr/policy"
+	clocksync "github.com/capstan-io/capstan/internal/hub/registration/managedcluster/clock"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lease"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lifecycle"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/namespaces"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/taint"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/binding"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/builtin"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/members"
+)
+
+// ComponentName is the name of the component in events and metrics.
+const ComponentName = "registration-controller"
+
+// Options are what an administrator chooses.
+type Options struct {
+	// Gates are the feature gates of features.HubRegistration.
+	Gates features.Set
+	// AutoApprovedUsers are the exact names of the users whose first certificate
+	// requests are approved, and whose clusters are accepted, without an
+	// administrator. They count only with the gate ManagedClusterAutoApproval.
+	AutoApprovedUsers []string
+	// CleanupResources are the kinds, as group/version/resource and in this order,
+	// that are deleted with a cluster (gate ResourceCleanup). Defaults to add-ons
+	// and works.
+	CleanupResources []string
+	// OwnNamespace is that of this component.
+	OwnNamespace string
+	// Clock defaults to the real one.
+	Clock clock.PassiveClock
+	// Metrics is where the metrics are registered. Nil means nowhere.
+	Metrics prometheus.Registerer
+}
+
+// NewScheme returns the kinds that the controllers work with.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(
+		clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme),
+	)
+	return scheme, err
+}
+
+// CacheOptions keeps in memory what belongs to clusters and nothing else of
+// the hub, without managed fields, and of works only that they exist.
+func CacheOptions() (cache.Options, error) {
+	ofClusters, err := labels.NewRequirement(clusterv1.LabelClusterName, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("selecting by label %q: %w", clusterv1.LabelClusterName, err)
+	}
+	labelled := cache.ByObject{Label: labels.NewSelector().Add(*ofClusters)}
+	csrs := labelled
+	csrs.Field = fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientSignerName)
+	csrs.Transform = approval.Trim
+	works := &metav1.PartialObjectMetadata{}
+	works.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"})
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Namespace{}:                         labelled,
+			&coordinationv1.Lease{}:                     labelled,
+			&rbacv1.ClusterRole{}:                       labelled,
+			&rbacv1.ClusterRoleBinding{}:                labelled,
+			&rbacv1.RoleBinding{}:                       labelled,
+			&certificatesv1.CertificateSigningRequest{}: csrs,
+			works: {Transform: existence},
+		},
+	}, nil
+}
+
+// existence keeps of a work what it takes to see that it is gone.
+func existence(obj any) (any, error) {
+	if work, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		work.ObjectMeta = metav1.ObjectMeta{
+			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
+		}
+	}
+	return obj, nil
+}
+
+// Setup adds the controllers to the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	c := mgr.GetClient()
+	events := mgr.GetEventRecorder(ComponentName)
+	life := lifecycle.Deps{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: events, OwnNamespace: o.OwnNamespace}
+	if o.Gates.Enabled(features.ResourceCleanup) {
+		resources := o.CleanupResources
+		if len(resources) == 0 {
+			resources = gc.DefaultKinds()
+		}
+		kinds, err := gc.ParseKinds(resources)
+		if err != nil {
+			return err
+		}
+		life.Collector = gc.New(c, mgr.GetAPIReader(), o.Clock, kinds)
+	}
+	approvals := approval.New(approval.Deps{Client: c, Clock: o.Clock, Events: events, Automatic: automatic(o)})
+	if err := register(o.Metrics, newCollector(ctx, c), approvals.Collector()); err != nil {
+		return err
+	}
+	return errors.Join(
+		lifecycle.New(life).SetupWithManager(mgr),
+		taint.New(c).SetupWithManager(mgr),
+		lease.New(c, o.Clock, events).SetupWithManager(mgr),
+		clocksync.New(c, o.Clock).SetupWithManager(mgr),
+		namespaces.New(c).SetupWithManager(mgr),
+		approvals.SetupWithManager(ctx, mgr),
+		members.New(c).SetupWithManager(mgr),
+		builtin.New(c, o.Gates.Enabled(features.DefaultClusterSet)).SetupWithManager(mgr),
+		binding.New(c).SetupWithManager(ctx, mgr),
+	)
+}
+
+// automatic returns the users to trust: nobody, unless the gate is on.
+func automatic(o Options) policy.Automatic {
+	if !o.Gates.Enabled(features.ManagedClusterAutoApproval) {
+		return policy.Automatic{}
+	}
+	users := slices.DeleteFunc(slices.Clone(o.AutoApprovedUsers), func(user string) bool { return user == "" })
+	return policy.Automatic{Users: users}
+}

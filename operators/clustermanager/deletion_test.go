@@ -1,0 +1,311 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+func deploymentRecord(name string) render.Record {
+	return render.Record{
+		GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		Namespace:            testHubNS, Name: name,
+	}
+}
+
+func TestRemoval(t *testing.T) {
+	l := newLab(t)
+	for name, test := range map[string]func(*testing.T, *lab){
+		"LeavesNothing":                                leavesNothing,
+		"WaitsForWorksAndNamesThem":                    waitsForWorks,
+		"GivesUpSilentClustersAfterTheDeadline":        givesUp,
+		"WaitsForAnAvailableClusterPastTheDeadline":    waitsForAvailable,
+		"DropsWebhooksThatNobodyAnswers":               dropsWebhooks,
+		"KeepsDefinitionsIfToldSo":                     keepsDefinitions,
+		"DoesNotTouchTheDefinitionsOfSomebodyElse":     foreignDefinition,
+		"NeverTouchesOtherFinalizersThanThoseOfAHub":   foreignFinalizer,
+		"AnnotationMovesTheDeadlineAndNonsenseDoesNot": movesDeadline,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, l) })
+	}
+}
+
+// remove deletes the ClusterManager and makes passes until it is gone or waits
+// for objects of users.
+func (l *lab) remove(t *testing.T) (gone bool) {
+	t.Helper()
+	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
+		t.Fatal(err)
+	}
+	return l.continueRemoval(t)
+}
+
+func (l *lab) continueRemoval(t *testing.T) (gone bool) {
+	t.Helper()
+	quiet := 0
+	for range passesMax {
+		cm := &operatorv1.ClusterManager{}
+		if !l.exists(t, cm, testName, "") {
+			return true
+		}
+		if _, err := l.controller.Reconcile(t.Context(), cm); err != nil {
+			t.Fatalf("removal: %v", err)
+		}
+		l.endNamespace(t.Context(), t)
+		if l.exists(t, cm, testName, "") && l.condition(t, "Deleting").Reason == "ResourcesRemaining" &&
+			strings.Contains(l.condition(t, "Deleting").Message, " remain (") {
+			if quiet++; quiet > 3 {
+				return false
+			}
+		}
+		<-time.After(gonePause)
+	}
+	t.Fatalf("the removal does not end: %+v", l.get(t).Status.Conditions)
+	return false
+}
+
+// cluster makes a cluster with a work that an agent would have to clean up.
+func (l *lab) cluster(t *testing.T, name string, available bool, finalizers ...string) {
+	t.Helper()
+	if len(finalizers) == 0 {
+		finalizers = []string{workv1.FinalizerManifestWorkCleanup}
+	}
+	if !l.exists(t, &corev1.Namespace{}, name, "") {
+		l.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	l.create(t, cluster)
+	if available {
+		cluster.Status.Conditions = []metav1.Condition{{
+			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue,
+			Reason: clusterv1.ManagedClusterReasonAvailable, LastTransitionTime: metav1.Now(),
+		}}
+		if err := l.client.Status().Update(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "work", Namespace: name, Finalizers: finalizers}}
+	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
+		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}}`),
+	}}}
+	l.create(t, work)
+	t.Cleanup(func() { l.freeWork(context.WithoutCancel(t.Context()), name) })
+}
+
+func (l *lab) freeWork(ctx context.Context, cluster string) {
+	work := &workv1.ManifestWork{}
+	if err := l.client.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "work"}, work); err == nil {
+		work.Finalizers = nil
+		_ = l.client.Update(ctx, work)
+	}
+}
+
+// ready installs a hub whose webhook servers are only pretended, so the
+// configurations must not guard the test's own writes.
+func (l *lab) ready(t *testing.T, change func(*operatorv1.ClusterManager)) {
+	t.Helper()
+	l.hub(t, change)
+	l.settle(t)
+	for _, hooks := range []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}} {
+		if err := l.client.DeleteAllOf(t.Context(), hooks); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func leavesNothing(t *testing.T, l *lab) {
+	l.hub(t, nil)
+	l.settle(t)
+	if !l.remove(t) {
+		t.Fatal("the removal waits although nothing remains")
+	}
+	owner := client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: testName}
+	for _, list := range []client.ObjectList{
+		&corev1.NamespaceList{}, &corev1.ServiceAccountList{}, &corev1.ServiceList{}, &corev1.SecretList{}, &corev1.ConfigMapList{},
+		&appsv1.DeploymentList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+		&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{},
+		&apiextensionsv1.CustomResourceDefinitionList{},
+	} {
+		if err := l.client.List(t.Context(), list, owner); err != nil {
+			t.Fatal(err)
+		}
+		items := 0
+		_ = eachItem(list, func(o client.Object) { items++; t.Errorf("%T %s/%s is left", o, o.GetNamespace(), o.GetName()) })
+		if items > 0 {
+			t.Errorf("%T: %d left", list, items)
+		}
+	}
+}
+
+func waitsForWorks(t *testing.T, l *lab) {
+	l.ready(t, nil)
+	l.cluster(t, "quiet", false)
+	if l.remove(t) {
+		t.Fatal("the hub went although a work remains")
+	}
+	deleting := l.condition(t, operatorv1.ClusterManagerConditionDeleting)
+	if deleting.Reason != "ResourcesRemaining" || !strings.Contains(deleting.Message, "1 manifestworks remain (quiet/work)") {
+		t.Errorf("Deleting is %+v", deleting)
+	}
+	if len(l.deployments(t)) == 0 {
+		t.Error("the hub was taken down before its clusters could clean up")
+	}
+	l.freeWork(t.Context(), "quiet") // the agent is done
+	if !l.continueRemoval(t) {
+		t.Errorf("the removal does not go on: %+v", l.condition(t, "Deleting"))
+	}
+}
+
+func givesUp(t *testing.T, l *lab) {
+	l.ready(t, nil)
+	l.cluster(t, "silent", false)
+	if l.remove(t) {
+		t.Fatal("the work was given up before the deadline")
+	}
+	l.clock.SetTime(l.get(t).DeletionTimestamp.Add(DefaultDeletionDeadline))
+	if !l.continueRemoval(t) {
+		t.Fatalf("the removal hangs: %+v", l.condition(t, "Deleting"))
+	}
+	for {
+		select {
+		case event := <-l.events.Events:
+			if strings.Contains(event, "GivenUp") && strings.Contains(event, "silent/work") {
+				return
+			}
+		default:
+			t.Fatal("no event tells that the work was given up")
+		}
+	}
+}
+
+func waitsForAvailable(t *testing.T, l *lab) {
+	l.ready(t, nil)
+	l.cluster(t, "awake", true)
+	l.remove(t)
+	l.clock.SetTime(l.get(t).DeletionTimestamp.Add(time.Hour))
+	if l.continueRemoval(t) {
+		t.Fatal("a cluster that is Available was not waited for")
+	}
+	// The registration controller dies: nobody would notice the cluster's silence.
+	deployment := l.deployments(t)["cluster-manager-registration-controller"]
+	deployment.Status.AvailableReplicas, deployment.Status.ReadyReplicas = 0, 0
+	if err := l.client.Status().Update(t.Context(), &deployment); err != nil {
+		t.Fatal(err)
+	}
+	if !l.continueRemoval(t) {
+		t.Fatal("the removal hangs on the word of a controller that is gone")
+	}
+}
+
+func dropsWebhooks(t *testing.T, l *lab) {
+	l.hub(t, nil)
+	l.settle(t)
+	deployment := l.deployments(t)["cluster-manager-work-webhook"]
+	deployment.Status.AvailableReplicas, deployment.Status.ReadyReplicas = 0, 0
+	if err := l.client.Status().Update(t.Context(), &deployment); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	if l.exists(t, &admissionv1.ValidatingWebhookConfiguration{}, "manifestworkvalidators.admission.work.open-cluster-management.io", "") {
+		t.Error("a webhook without a server would refuse the removal of finalizers")
+	}
+}
+
+func keepsDefinitions(t *testing.T, l *lab) {
+	l.ready(t, nil)
+	l.cluster(t, "kept", false)
+	deps := l.deps
+	deps.Options.KeepCRDs = true
+	l.controller = New(deps)
+	if !l.remove(t) {
+		t.Fatal("the removal waits")
+	}
+	work := &workv1.ManifestWork{}
+	if !l.exists(t, work, "work", "kept") || !work.DeletionTimestamp.IsZero() {
+		t.Error("the work was removed")
+	}
+	// So that the next test starts without a hub.
+	l.freeWork(t.Context(), "kept")
+	if err := l.client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.client.Delete(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	l.controller = New(l.deps)
+}
+
+func foreignDefinition(t *testing.T, l *lab) {
+	const name = "managedclustersetbindings.cluster.open-cluster-management.io"
+	l.hub(t, nil)
+	l.settle(t)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	l.exists(t, crd, name, "")
+	crd.Labels[operatorv1.LabelCreatedByClusterManager] = "another"
+	if err := l.client.Update(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	if !l.remove(t) {
+		t.Fatal("the removal waits")
+	}
+	if !l.exists(t, crd, name, "") {
+		t.Error("the definition of another hub was removed")
+	}
+}
+
+func foreignFinalizer(t *testing.T, l *lab) {
+	l.ready(t, nil)
+	l.cluster(t, "guarded", false, workv1.FinalizerManifestWorkCleanup, "example.com/guard")
+	l.remove(t)
+	l.clock.SetTime(l.get(t).DeletionTimestamp.Add(time.Hour))
+	if l.continueRemoval(t) {
+		t.Fatal("the finalizer of somebody else was removed")
+	}
+	work := &workv1.ManifestWork{}
+	l.exists(t, work, "work", "guarded")
+	if len(work.Finalizers) != 1 || work.Finalizers[0] != "example.com/guard" {
+		t.Errorf("finalizers are %q", work.Finalizers)
+	}
+	l.freeWork(t.Context(), "guarded")
+	if !l.continueRemoval(t) {
+		t.Error("the removal does not go on")
+	}
+}
+
+func movesDeadline(t *testing.T, _ *lab) {
+	now := metav1.Now()
+	for value, want := range map[string]time.Duration{
+		"": DefaultDeletionDeadline, "10m": 10 * time.Minute, "0s": 0, "soon": DefaultDeletionDeadline, "-5s": DefaultDeletionDeadline,
+	} {
+		cm := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{
+			DeletionTimestamp: &now, Annotations: map[string]string{operatorv1.AnnotationDeletionDeadline: value},
+		}}
+		if at, wait := deadline(cm); wait != want || !at.Equal(now.Add(want)) {
+			t.Errorf("annotation %q: deadline after %s, want %s", value, wait, want)
+		}
+	}
+}

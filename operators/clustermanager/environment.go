@@ -1,0 +1,113 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/options"
+)
+
+const (
+	// replicasHA is the number of replicas on a cluster whose control plane has
+	// more than one node.
+	replicasHA = 3
+
+	// TLSProfile is the ConfigMap in the operator's namespace with the TLS
+	// settings of all components, and its keys.
+	TLSProfile             = "ocm-tls-profile"
+	tlsProfileMinVersion   = "minTLSVersion"
+	tlsProfileCipherSuites = "cipherSuites"
+)
+
+// environment gathers what beside the spec decides what is installed.
+func (c *Controller) environment(ctx context.Context, p *pass) error {
+	replicas, err := c.replicas(ctx)
+	if err != nil {
+		return err
+	}
+	flags, err := c.tlsFlags(ctx)
+	if err != nil {
+		return err
+	}
+	p.hub.Name = p.cm.Name
+	p.hub.Spec = p.cm.Spec
+	p.hub.OperatorNamespace = c.options.Namespace
+	p.hub.OwnImage = c.options.Image
+	p.hub.Replicas = replicas
+	p.hub.ProxyEnv = c.options.ProxyEnv
+	p.hub.TLSFlags = flags
+	if c.options.SyncLabels {
+		p.hub.Labels = maps.Clone(p.cm.Labels)
+	}
+	return nil
+}
+
+// replicas returns how many replicas each component has.
+func (c *Controller) replicas(ctx context.Context) (int32, error) {
+	if c.options.Replicas > 0 {
+		return c.options.Replicas, nil
+	}
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	// More than one is all we want to know.
+	err := c.reader.List(ctx, nodes, client.MatchingLabelsSelector{Selector: c.options.ControlPlane}, client.Limit(2))
+	if err != nil {
+		return 0, fmt.Errorf("counting the nodes of the control plane: %w", err)
+	}
+	if len(nodes.Items) > 1 {
+		return replicasHA, nil
+	}
+	return 1, nil
+}
+
+// tlsFlags returns the flags for the TLS profile, if there is one.
+func (c *Controller) tlsFlags(ctx context.Context) ([]string, error) {
+	profile := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: c.options.Namespace, Name: TLSProfile}
+	err := c.client.Get(ctx, key, profile)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the ConfigMap %q: %w", key, err)
+	}
+	return parseTLSProfile(profile.Data)
+}
+
+// parseTLSProfile returns the flags for the data of a profile, and a mistake if
+// components would not start with them.
+func parseTLSProfile(data map[string]string) ([]string, error) {
+	server := options.Server{TLSMinVersion: strings.TrimSpace(data[tlsProfileMinVersion])}
+	for _, suite := range strings.Split(data[tlsProfileCipherSuites], ",") {
+		if suite = strings.TrimSpace(suite); suite != "" {
+			server.TLSCipherSuites = append(server.TLSCipherSuites, suite)
+		}
+	}
+	if _, err := server.TLS(); err != nil {
+		return nil, mistakeError{
+			operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed,
+			fmt.Sprintf("ConfigMap %q is not a usable TLS profile: %v", TLSProfile, err),
+		}
+	}
+	var flags []string
+	if server.TLSMinVersion != "" {
+		flags = append(flags, "--tls-min-version="+server.TLSMinVersion)
+	}
+	if len(server.TLSCipherSuites) > 0 {
+		slices.Sort(server.TLSCipherSuites)
+		flags = append(flags, "--tls-cipher-suites="+strings.Join(server.TLSCipherSuites, ","))
+	}
+	return flags, nil
+}

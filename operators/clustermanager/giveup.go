@@ -1,0 +1,272 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
+)
+
+const (
+	// remainingNamesMax is how many objects of a kind a message names.
+	remainingNamesMax = 5
+	// givenUpPerPassMax limits how many objects lose their finalizers in a pass.
+	givenUpPerPassMax = 500
+	// clustersPageSize is how many clusters are read at a time.
+	clustersPageSize = 500
+
+	// finalizerDomain ends the domain of all finalizers that belong to a hub.
+	finalizerDomain = "open-cluster-management.io"
+)
+
+// removalOrder are the kinds whose objects go first, in this order: works while
+// the grants of their clusters exist, clusters while the hub can detach them.
+// Other kinds follow.
+func removalOrder() []string {
+	return []string{
+		"managedclusteraddons.addon.open-cluster-management.io",
+		"manifestworks.work.open-cluster-management.io",
+		"managedclusters.cluster.open-cluster-management.io",
+		"manifestworkreplicasets.work.open-cluster-management.io",
+	}
+}
+
+// removeUserObjects removes the definitions, and by that all clusters and works.
+// While there are any, the hub keeps running: it and the agents have to clean
+// up. After the deadline those who cannot are given up.
+func (c *Controller) removeUserObjects(ctx context.Context, cm *operatorv1.ClusterManager) (string, error) {
+	if c.options.KeepCRDs {
+		return "", nil
+	}
+	if err := c.openGates(ctx, cm); err != nil {
+		return "", err
+	}
+	order := removalOrder()
+	crds := slices.Clone(c.crds)
+	slices.SortStableFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
+		return rank(order, a.Name) - rank(order, b.Name)
+	})
+	left := ""
+	for _, crd := range crds {
+		remaining, err := c.removeDefinition(ctx, cm, crd)
+		if err != nil {
+			return "", err
+		}
+		if len(remaining.names) > 0 {
+			return remaining.sentence(cm), nil
+		}
+		if remaining.definition {
+			left = fmt.Sprintf("the definition %s is being removed", crd.Name)
+		}
+	}
+	return left, nil
+}
+
+func rank(order []string, name string) int {
+	if i := slices.Index(order, name); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// openGates removes the webhook configurations early if nobody answers, or is
+// going to: they would refuse the very changes that end the waiting. Otherwise
+// they guard the hub to its end.
+func (c *Controller) openGates(ctx context.Context, cm *operatorv1.ClusterManager) error {
+	closed := c.pastDeadline(cm)
+	for _, part := range []string{"registration-webhook", "work-webhook"} {
+		available, err := c.available(ctx, cm, part)
+		if err != nil {
+			return err
+		}
+		closed = closed || !available
+	}
+	if !closed {
+		return nil
+	}
+	admission := admissionv1.SchemeGroupVersion
+	_, err := c.applier.Prune(ctx, render.Scope{
+		Kinds: []schema.GroupVersionKind{
+			admission.WithKind("MutatingWebhookConfiguration"), admission.WithKind("ValidatingWebhookConfiguration"),
+		},
+		Labels: manifests.Hub{Name: cm.Name}.Owner(),
+	}, nil)
+	return err
+}
+
+// remaining is what is left of a kind.
+type remaining struct {
+	plural string
+	names  []string // at most remainingNamesMax
+	count  int64
+	// definition says that the definition is still there.
+	definition bool
+}
+
+func (r remaining) sentence(cm *operatorv1.ClusterManager) string {
+	names := strings.Join(r.names, ", ")
+	if int64(len(r.names)) < r.count {
+		names += ", …"
+	}
+	_, wait := deadline(cm)
+	return fmt.Sprintf("%d %s remain (%s): their clusters have to clean up; those that are not Available are given up %s after the deletion (annotation %s)",
+		r.count, r.plural, names, wait, operatorv1.AnnotationDeletionDeadline)
+}
+
+// removeDefinition deletes a definition that is ours and tells what is left.
+func (c *Controller) removeDefinition(
+	ctx context.Context, cm *operatorv1.ClusterManager, crd *apiextensionsv1.CustomResourceDefinition,
+) (remaining, error) {
+	left := remaining{plural: crd.Spec.Names.Plural}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(definitionKind())
+	err := c.reader.Get(ctx, client.ObjectKey{Name: crd.Name}, live)
+	if apierrors.IsNotFound(err) || err == nil && !ours(live, cm.Name) {
+		return left, nil
+	}
+	if err != nil {
+		return left, fmt.Errorf("reading the definition %q: %w", crd.Name, err)
+	}
+	left.definition = true
+	if live.DeletionTimestamp.IsZero() {
+		if err := c.client.Delete(ctx, live); client.IgnoreNotFound(err) != nil {
+			return left, fmt.Errorf("deleting the definition %q: %w", crd.Name, err)
+		}
+	}
+	list, err := c.listObjects(ctx, crd, givenUpPerPassMax)
+	if err != nil || len(list.Items) == 0 {
+		return left, err
+	}
+	if c.pastDeadline(cm) {
+		if err := c.giveUp(ctx, cm, list.Items); err != nil {
+			return left, err
+		}
+	}
+	left.count = int64(len(list.Items))
+	if list.RemainingItemCount != nil {
+		left.count += *list.RemainingItemCount
+	}
+	for _, item := range list.Items[:min(len(list.Items), remainingNamesMax)] {
+		left.names = append(left.names, strings.TrimPrefix(client.ObjectKeyFromObject(&item).String(), "/"))
+	}
+	return left, nil
+}
+
+// listObjects returns the metadata of the objects of a kind, none if the kind
+// is not served any more.
+func (c *Controller) listObjects(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, limit int64,
+) (*metav1.PartialObjectMetadataList, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: crd.Spec.Group, Version: storageVersion(crd), Kind: crd.Spec.Names.Kind + "List",
+	})
+	err := c.reader.List(ctx, list, client.Limit(limit))
+	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("listing %s: %w", crd.Spec.Names.Plural, err)
+	}
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(schema.GroupVersionKind{
+			Group: crd.Spec.Group, Version: storageVersion(crd), Kind: crd.Spec.Names.Kind,
+		})
+	}
+	return list, nil
+}
+
+func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Storage {
+			return crd.Spec.Versions[i].Name
+		}
+	}
+	return ""
+}
+
+// giveUp removes the finalizers of a hub from objects of clusters that are not
+// Available, and from those that belong to no cluster.
+func (c *Controller) giveUp(ctx context.Context, cm *operatorv1.ClusterManager, items []metav1.PartialObjectMetadata) error {
+	reachable, err := c.reachable(ctx, cm)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for i := range items {
+		item := &items[i]
+		kept := slices.DeleteFunc(slices.Clone(item.Finalizers), ofHub)
+		if item.DeletionTimestamp.IsZero() || len(kept) == len(item.Finalizers) || reachable[clusterOf(item)] {
+			continue
+		}
+		patch := client.MergeFromWithOptions(item.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		item.Finalizers = kept
+		if err := c.client.Patch(ctx, item, patch); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing the finalizers of %s %q: %w", item.Kind, client.ObjectKeyFromObject(item), err)
+		}
+		names = append(names, strings.TrimPrefix(client.ObjectKeyFromObject(item).String(), "/"))
+	}
+	if len(names) > 0 {
+		shown := strings.Join(names[:min(len(names), remainingNamesMax)], ", ")
+		c.emitGivenUp(cm, fmt.Sprintf("%d of kind %s were not cleaned up on their clusters, which are not Available: %s",
+			len(names), items[0].Kind, shown))
+	}
+	return nil
+}
+
+// clusterOf returns the cluster that has to clean up after an object: that of
+// its namespace, or the cluster itself.
+func clusterOf(item *metav1.PartialObjectMetadata) string {
+	if item.Namespace != "" {
+		return item.Namespace
+	}
+	return item.Name
+}
+
+// reachable returns the clusters that are Available. If the controller that
+// notices their silence does not run, none counts as such.
+func (c *Controller) reachable(ctx context.Context, cm *operatorv1.ClusterManager) (map[string]bool, error) {
+	names := map[string]bool{}
+	watched, err := c.available(ctx, cm, "registration-controller")
+	if err != nil || !watched {
+		return names, err
+	}
+	next := ""
+	for {
+		clusters := &clusterv1.ManagedClusterList{}
+		err := c.reader.List(ctx, clusters, client.Limit(clustersPageSize), client.Continue(next))
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			return names, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing ManagedClusters: %w", err)
+		}
+		for i := range clusters.Items {
+			if meta.IsStatusConditionTrue(clusters.Items[i].Status.Conditions, clusterv1.ManagedClusterConditionAvailable) {
+				names[clusters.Items[i].Name] = true
+			}
+		}
+		if next = clusters.Continue; next == "" {
+			return names, nil
+		}
+	}
+}
+
+// ofHub tells whether a finalizer belongs to a hub or its agents.
+func ofHub(finalizer string) bool {
+	domain, _, _ := strings.Cut(finalizer, "/")
+	return domain == finalizerDomain || strings.HasSuffix(domain, "."+finalizerDomain)
+}

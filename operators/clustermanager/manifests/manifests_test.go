@@ -1,0 +1,194 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+var update = flag.Bool("update", false, "write what is rendered into the golden files")
+
+// testRules stands for the rules of config, which have tests of their own.
+func testRules(component string) (cluster, namespaced []rbacv1.PolicyRule, err error) {
+	cluster = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{component}, Verbs: []string{"get"}}}
+	if component == "registration-controller" {
+		namespaced = []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}}}
+	}
+	return cluster, namespaced, nil
+}
+
+func testHub(spec operatorv1.ClusterManagerSpec, registration, work map[string]bool) Hub {
+	h := Hub{
+		Name: "cluster-manager", Spec: spec, OperatorNamespace: "open-cluster-management",
+		OwnImage: "registry.example/capstan:1", Replicas: 1, CABundle: []byte("the bundle"),
+	}
+	h.Registration, _ = features.Resolve(features.HubRegistration, registration)
+	h.Work, _ = features.Resolve(features.HubWork, work)
+	return h
+}
+
+func everything() Hub {
+	h := testHub(operatorv1.ClusterManagerSpec{
+		RegistrationImagePullSpec: "registry.example/registration:2",
+		WorkImagePullSpec:         "registry.example/work:2",
+		NodePlacement: operatorv1.NodePlacement{
+			NodeSelector: map[string]string{"zone": "a"},
+			Tolerations:  []corev1.Toleration{{Key: "infra", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
+		},
+		DeployOption: operatorv1.ClusterManagerDeployOption{Default: &operatorv1.DefaultClusterManagerConfiguration{
+			RegistrationWebhookConfiguration: operatorv1.DefaultWebhookConfiguration{BindConfiguration: &operatorv1.BindConfiguration{
+				Port: 10443, HealthProbePort: 18000, MetricsPort: 18080, HostNetwork: true,
+			}},
+		}},
+		RegistrationConfiguration: &operatorv1.RegistrationHubConfiguration{
+			AutoApproveUsers: []string{"alice", "bob"},
+			RegistrationDrivers: []operatorv1.RegistrationDriverHub{
+				{AuthType: "csr", CSR: &operatorv1.CSRConfig{AutoApprovedIdentities: []string{"carol"}}},
+			},
+		},
+		ResourceRequirement: &operatorv1.ResourceRequirement{
+			Type: operatorv1.ResourceQosClassResourceRequirement,
+			ResourceRequirements: &corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+			},
+		},
+	}, map[string]bool{
+		"ManagedClusterAutoApproval": true, "DefaultClusterSet": false, "NetworkPolicies": true, "StrictBootstrap": true,
+	}, map[string]bool{"NilExecutorValidating": true})
+	h.Replicas = 3
+	h.PullSecret = "pull"
+	h.Labels = map[string]string{"team": "fleet"}
+	h.ProxyEnv = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy:3128"}}
+	h.TLSFlags = []string{"--tls-min-version=VersionTLS13"}
+	return h
+}
+
+func TestManifestsAreAsInTheGoldenFiles(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		hub    Hub
+	}{
+		"default": {
+			reason: "a ClusterManager without a spec",
+			hub:    testHub(operatorv1.ClusterManagerSpec{}, nil, nil),
+		},
+		"everything": {
+			reason: "every field that changes something",
+			hub:    everything(),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := rendered(t, tc.hub)
+			path := filepath.Join("testdata", name+".yaml")
+			if *update {
+				if err := os.WriteFile(path, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v; run the test with -update", err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s: run the test with -update if this is meant (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func rendered(t *testing.T, h Hub) []byte {
+	t.Helper()
+	access, err := Access(h, testRules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, objects := range [][]render.Object{
+		Namespaces(h), access, Bootstrap(h), Services(h), NetworkPolicies(h), Deployments(h), Webhooks(h),
+	} {
+		for _, object := range objects {
+			u, err := render.Unstructured(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := yaml.Marshal(u.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.WriteString("---\n")
+			out.Write(text)
+		}
+	}
+	return out.Bytes()
+}
+
+func TestEverythingCarriesTheLabelOfItsOwner(t *testing.T) {
+	h := everything()
+	access, err := Access(h, testRules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, objects := range [][]render.Object{
+		Namespaces(h), access, Bootstrap(h), Services(h), NetworkPolicies(h), Deployments(h), Webhooks(h),
+	} {
+		for _, object := range objects {
+			u, err := render.Unstructured(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u.GetLabels()[operatorv1.LabelCreatedByClusterManager] != h.Name {
+				t.Errorf("%s %s has no label of its owner", u.GetKind(), u.GetName())
+			}
+			if u.GetLabels()["team"] != "fleet" {
+				t.Errorf("%s %s has no label of the ClusterManager", u.GetKind(), u.GetName())
+			}
+		}
+	}
+}
+
+func TestUnsetImageIsThatOfTheOperator(t *testing.T) {
+	tests := map[string]struct {
+		reason, spec, want string
+	}{
+		"Empty":   {reason: "an object from before defaulting", spec: "", want: "own"},
+		"Default": {reason: "what the definition fills in stands for nothing chosen", spec: unsetRegistrationImage, want: "own"},
+		"Chosen":  {reason: "a user's choice counts", spec: unsetRegistrationImage + ":v1", want: unsetRegistrationImage + ":v1"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := imageOr(tc.spec, unsetRegistrationImage, "own"); got != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestNobodyButWebhooksIsReachedByAService(t *testing.T) {
+	for _, service := range Services(everything()) {
+		u, err := render.Unstructured(service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(u.GetName(), "-webhook") {
+			t.Errorf("Service %s", u.GetName())
+		}
+	}
+}

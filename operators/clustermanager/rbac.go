@@ -1,0 +1,54 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+// What the operator itself may do. What it grants to components and to
+// bootstrap identities it has to hold as well: the rules of the components come
+// from their own markers, those for bootstrap identities stand below.
+
+// +kubebuilder:rbac:groups=operator.open-cluster-management.io,resources=clustermanagers,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=operator.open-cluster-management.io,resources=clustermanagers/status,verbs=update;patch
+// +kubebuilder:rbac:groups=operator.open-cluster-management.io,resources=clustermanagers/finalizers,verbs=update
+
+// The definitions of the hub.
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=create;get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=managedclusters.cluster.open-cluster-management.io;managedclustersets.cluster.open-cluster-management.io;managedclustersetbindings.cluster.open-cluster-management.io;manifestworks.work.open-cluster-management.io,verbs=update;patch;delete
+
+// What is installed.
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=create;get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=open-cluster-management-hub,verbs=update;patch;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts;services,verbs=create;get;list;watch;update;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;get;list;watch;update;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=create;get;list;watch;update;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings;roles;rolebindings,verbs=create;get;list;watch;update;patch;delete
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=create;get;list;watch;update;patch;delete
+
+// The bundle of the signers, the TLS profile, and what bootstrap identities may
+// read.
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=create
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=ca-bundle-configmap;ocm-tls-profile;cluster-info,verbs=get;list;watch;update;patch;delete
+
+// Secrets by name only. Creation cannot be limited to names.
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=signer-secret;registration-webhook-serving-cert;work-webhook-serving-cert;open-cluster-management-image-pull-credentials,verbs=get;list;watch;update;patch;delete
+
+// Running.
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create;get;list;watch;update;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// Removing a hub whose clusters are silent.
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters;managedclustersets;managedclustersetbindings,verbs=list;patch
+// +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=list;patch
+
+// Held to be granted to bootstrap identities.
+// +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=create;get;list;watch
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=create;get;list;watch
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersets/join,verbs=create
+
+// Held to be granted to those who administrate a cluster's namespace.
+// +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,resourceNames="system:serviceaccount::klusterlet-work-sa",verbs=execute-as

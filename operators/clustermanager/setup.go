@@ -1,0 +1,149 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/operator-framework/operator-lib/predicate"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	crpredicate "sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// NewScheme returns a scheme with the kinds that the operator works with.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme,
+		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, clusterv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// CacheOptions returns the options of a cache that holds ClusterManagers, what
+// we made for them, and the objects by name that we copy or read.
+func CacheOptions(o Options) (cache.Options, error) {
+	made, err := labels.NewRequirement(operatorv1.LabelCreatedByClusterManager, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("selecting what we made: %w", err)
+	}
+	ours := cache.ByObject{Label: labels.NewSelector().Add(*made)}
+	named := func(name string) cache.ByObject {
+		return cache.ByObject{Namespaces: map[string]cache.Config{
+			o.Namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)},
+		}}
+	}
+	byObject := map[client.Object]cache.ByObject{
+		&corev1.ConfigMap{}: named(TLSProfile),
+		&corev1.Secret{}:    named(o.PullSecret),
+		definitionMeta():    ours,
+	}
+	for _, object := range watchedObjects() {
+		byObject[object] = ours
+	}
+	return cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()}, nil
+}
+
+// watchedObjects are the kinds that are put right again as soon as one changes.
+func watchedObjects() []client.Object {
+	return []client.Object{
+		&corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Service{}, &appsv1.Deployment{},
+		&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+		&networkingv1.NetworkPolicy{},
+		&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{},
+	}
+}
+
+func definitionMeta() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(definitionKind())
+	return object
+}
+
+// SetupWithManager starts the controller with the manager, whose cache has to be
+// as CacheOptions says.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	pause, err := predicate.NewPause[client.Object](operatorv1.AnnotationPaused)
+	if err != nil {
+		return fmt.Errorf("making the filter for %s: %w", operatorv1.AnnotationPaused, err)
+	}
+	changes := crpredicate.Or(
+		crpredicate.GenerationChangedPredicate{}, crpredicate.LabelChangedPredicate{}, crpredicate.AnnotationChangedPredicate{},
+	)
+	b := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+		For(&operatorv1.ClusterManager{}, builder.WithPredicates(changes, crpredicate.Or(pause, justPaused())))
+	owner := handler.EnqueueRequestsFromMapFunc(ownerOf)
+	for _, object := range watchedObjects() {
+		b = b.Watches(object, owner)
+	}
+	b = b.WatchesMetadata(definitionMeta(), owner)
+	all := handler.EnqueueRequestsFromMapFunc(c.allHubs)
+	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
+		b = b.Watches(object, all)
+	}
+	if err := b.Complete(reconcile.AsReconciler(mgr.GetClient(), c)); err != nil {
+		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
+	}
+	return nil
+}
+
+// justPaused lets the one event through by which an object becomes paused, so
+// that its status can say so.
+func justPaused() crpredicate.Predicate {
+	return crpredicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return true },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return paused(e.ObjectNew) && !paused(e.ObjectOld)
+		},
+	}
+}
+
+func ownerOf(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[operatorv1.LabelCreatedByClusterManager]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// allHubs is for objects that concern every hub.
+func (c *Controller) allHubs(ctx context.Context, _ client.Object) []reconcile.Request {
+	list := &operatorv1.ClusterManagerList{}
+	if err := c.client.List(ctx, list); err != nil {
+		return nil // the cache; the next resync makes up for it
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+	}
+	return requests
+}

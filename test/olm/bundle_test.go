@@ -1,0 +1,102 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package olm validates the OLM bundles of the operators as OLM's own tools do.
+package olm
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/operator-framework/api/pkg/manifests"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/api/pkg/validation"
+	"github.com/operator-framework/api/pkg/validation/errors"
+)
+
+// bundles are the directories in bundle/, with what must be in them.
+func bundles() map[string]struct{ packageName, serviceAccount, kind string } {
+	return map[string]struct{ packageName, serviceAccount, kind string }{
+		"clustermanager": {"cluster-manager", "cluster-manager", "ClusterManager"},
+		"klusterlet":     {"klusterlet", "klusterlet", "Klusterlet"},
+	}
+}
+
+func TestBundlesPassTheValidationOfOLM(t *testing.T) {
+	for directory := range bundles() {
+		t.Run(directory, func(t *testing.T) {
+			bundle, err := manifests.GetBundleFromDir(filepath.Join("..", "..", "bundle", directory))
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects := bundle.ObjectsToValidate()
+			for _, object := range bundle.Objects {
+				objects = append(objects, object)
+			}
+			results := validation.AllValidators.Validate(objects...)
+			results = append(results, validation.GoodPracticesValidator.Validate(objects...)...)
+			results = append(results, validation.OperatorHubV2Validator.Validate(objects...)...)
+			if len(results) == 0 {
+				t.Fatal("nothing was validated")
+			}
+			for _, result := range results {
+				for _, problem := range append(result.Errors, result.Warnings...) {
+					if !expected(problem) {
+						t.Errorf("%s: %s", result.Name, problem.Error())
+					}
+				}
+			}
+		})
+	}
+}
+
+// expected are warnings that are no mistakes.
+func expected(problem errors.Error) bool { return false }
+
+func TestBundlesHaveWhatOLMInstalls(t *testing.T) {
+	for directory, want := range bundles() {
+		t.Run(directory, func(t *testing.T) {
+			bundle, err := manifests.GetBundleFromDir(filepath.Join("..", "..", "bundle", directory))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bundle.Package != want.packageName {
+				t.Errorf("got package %q, want %q", bundle.Package, want.packageName)
+			}
+			spec := bundle.CSV.Spec
+			for _, mode := range spec.InstallModes {
+				if supported := mode.Type != v1alpha1.InstallModeTypeMultiNamespace; mode.Supported != supported {
+					t.Errorf("install mode %s: got supported %t, want %t", mode.Type, mode.Supported, supported)
+				}
+			}
+			install := spec.InstallStrategy.StrategySpec
+			if len(install.DeploymentSpecs) != 1 || install.DeploymentSpecs[0].Name != want.packageName {
+				t.Errorf("got deployments %+v, want %s", install.DeploymentSpecs, want.packageName)
+			}
+			for _, permission := range append(install.ClusterPermissions, install.Permissions...) {
+				if permission.ServiceAccountName != want.serviceAccount {
+					t.Errorf("got permissions for %q, want %q only", permission.ServiceAccountName, want.serviceAccount)
+				}
+				for _, rule := range permission.Rules {
+					for _, part := range append(append(rule.Verbs, rule.Resources...), rule.APIGroups...) {
+						if part == "*" {
+							t.Errorf("the rule %v has a wildcard", rule)
+						}
+					}
+				}
+			}
+			var examples []struct {
+				Kind string `json:"kind"`
+			}
+			if err := json.Unmarshal([]byte(bundle.CSV.Annotations["alm-examples"]), &examples); err != nil || len(examples) == 0 {
+				t.Fatalf("got examples %v, %v", examples, err)
+			}
+			for _, example := range examples {
+				if example.Kind != want.kind {
+					t.Errorf("got an example of kind %q, want %q", example.Kind, want.kind)
+				}
+			}
+		})
+	}
+}
