@@ -48,6 +48,7 @@ func serviceVersion(t *text, f *installed, release, image string) (object, error
 		"metadata": object{
 			"name":      name + ".v" + release,
 			"namespace": "placeholder",
+			"labels":    object{"operatorframework.io/arch.amd64": "supported", "operatorframework.io/os.linux": "supported"},
 			"annotations": object{
 				"alm-examples":   t.examples,
 				"capabilities":   t.Capabilities,

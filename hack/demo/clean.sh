@@ -11,4 +11,5 @@ fi
 test/lab/bin/lab --dir "$DEMO_DIR" down
 rm -f "$DEMO_DIR/kubeconfig" "$DEMO_DIR/hub-kubeconfig"
 rmdir "$DEMO_DIR" 2>/dev/null || true
+test/lab/bin/lab --dir "$DEMO_DIR" leftovers
 echo "clean-demo: nothing of the demo is left"

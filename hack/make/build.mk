@@ -9,7 +9,7 @@ IMAGE_LINKS := registration-operator registration work
 CA_BUNDLE ?= /etc/ssl/certs/ca-certificates.crt
 
 .PHONY: image
-image: build $(LAB) ## Makes bin/capstan-image.tar, an image of one static executable.
+image: build ## Makes bin/capstan-image.tar, an image of one static executable.
 	$(LAB) image --binary bin/capstan-manager --ref $(IMAGE_NAME) --no-entrypoint \
 	  $(foreach link,$(IMAGE_LINKS),--link $(link)) \
 	  $(if $(wildcard $(CA_BUNDLE)),--file $(CA_BUNDLE):/etc/ssl/certs/ca-certificates.crt) \

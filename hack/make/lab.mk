@@ -42,7 +42,7 @@ lab-packages: $(LAB) ## Installs the packages that the clusters need (Debian, as
 
 # The first build compiles all of Kubernetes.
 .PHONY: lab-build
-lab-build: ## Compiles test/lab/bin: lab, kube (Kubernetes), kubectl and images. At first about 6 minutes.
+lab-build: ## Compiles test/lab/bin: lab, kube (Kubernetes), kubectl and images. Minutes, the first time.
 	$(MAKE) -C test/lab build
 
 .PHONY: lab-clean

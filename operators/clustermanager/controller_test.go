@@ -11,16 +11,13 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/certs"
 )
 
 // TestHub walks hubs through their life. The subtests share an API server; each
@@ -163,7 +160,7 @@ func repairsDrift(t *testing.T, l *lab) {
 		t.Fatal(err)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	l.exists(t, crd, "manifestworks.work.open-cluster-management.io", "")
+	l.exists(t, crd, "managedclusters.cluster.open-cluster-management.io", "")
 	crd.Spec.Names.ShortNames = []string{"evil"}
 	if err := l.client.Update(t.Context(), crd); err != nil {
 		t.Fatal(err)
@@ -267,6 +264,15 @@ func newerDefinition(t *testing.T, l *lab) {
 	if got := crd.Annotations[operatorv1.AnnotationCRDVersion]; got != "99.0.0" {
 		t.Errorf("its version became %q", got)
 	}
+	crd.Annotations[operatorv1.AnnotationCRDVersion] = "0.0.1"
+	if err := l.client.Update(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	l.settle(t)
+	l.exists(t, crd, name, "")
+	if slices.Contains(crd.Spec.Names.ShortNames, "fromthefuture") {
+		t.Error("the definition of an older operator was left as it was")
+	}
 }
 
 func pausedHub(t *testing.T, l *lab) {
@@ -294,156 +300,4 @@ func pausedHub(t *testing.T, l *lab) {
 	if got := l.deployments(t)["cluster-manager-registration-controller"]; got.Generation == before[got.Name].Generation {
 		t.Error("the change was not made after the pause")
 	}
-}
-
-func pullSecret(t *testing.T, l *lab) {
-	source := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorv1.DefaultOperatorNamespace, Name: operatorv1.ImagePullSecret},
-		Type:       corev1.SecretTypeDockerConfigJson,
-		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")},
-	}
-	l.create(t, source)
-	l.hub(t, nil)
-	l.settle(t)
-	if !l.exists(t, &corev1.Secret{}, operatorv1.ImagePullSecret, testHubNS) {
-		t.Error("the pull secret was not copied")
-	}
-	if got := l.deployments(t)["cluster-manager-work-webhook"].Spec.Template.Spec.ImagePullSecrets; len(got) != 1 {
-		t.Errorf("pods pull with %v", got)
-	}
-	if err := l.client.Delete(t.Context(), source); err != nil {
-		t.Fatal(err)
-	}
-	l.settle(t)
-	if l.exists(t, &corev1.Secret{}, operatorv1.ImagePullSecret, testHubNS) {
-		t.Error("the copy outlives the pull secret")
-	}
-	if got := l.deployments(t)["cluster-manager-work-webhook"].Spec.Template.Spec.ImagePullSecrets; len(got) != 0 {
-		t.Errorf("pods still pull with %v", got)
-	}
-}
-
-func second(t *testing.T, l *lab) {
-	l.hub(t, nil)
-	l.settle(t)
-	other := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: "zweiter"}}
-	l.create(t, other)
-	if _, err := l.controller.Reconcile(t.Context(), other.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
-		t.Fatal(err)
-	}
-	applied := other.Status.Conditions[slices.IndexFunc(other.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Applied" })]
-	if applied.Reason != "AnotherClusterManager" || !strings.Contains(applied.Message, testName) {
-		t.Errorf("Applied is %+v", applied)
-	}
-	other.Finalizers = nil
-	if err := l.client.Update(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.client.Delete(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func tlsProfile(t *testing.T, l *lab) {
-	profile := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorv1.DefaultOperatorNamespace, Name: TLSProfile},
-		Data:       map[string]string{"minTLSVersion": "VersionTLS13"},
-	}
-	l.create(t, profile)
-	t.Cleanup(func() { _ = l.client.Delete(t.Context(), profile) })
-	l.hub(t, nil)
-	l.settle(t)
-	for name, d := range l.deployments(t) {
-		if !slices.Contains(d.Spec.Template.Spec.Containers[0].Args, "--tls-min-version=VersionTLS13") {
-			t.Errorf("%s has args %q", name, d.Spec.Template.Spec.Containers[0].Args)
-		}
-	}
-	profile.Data["minTLSVersion"] = "SSLv3"
-	if err := l.client.Update(t.Context(), profile); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.pass(t); !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("the pass ended with %v", err)
-	}
-	if got := l.condition(t, operatorv1.ClusterManagerConditionApplied); !strings.Contains(got.Message, "SSLv3") {
-		t.Errorf("Applied is %+v", got)
-	}
-	if err := l.client.Delete(t.Context(), profile); err != nil {
-		t.Fatal(err)
-	}
-	l.settle(t)
-}
-
-func lostCertificate(t *testing.T, l *lab) {
-	l.hub(t, nil)
-	l.settle(t)
-	secret := &corev1.Secret{}
-	l.exists(t, secret, operatorv1.WorkWebhookServingCertSecret, testHubNS)
-	if err := l.client.Delete(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
-	l.clock.SetTime(l.clock.Now().Add(2 * certs.TrustDelay))
-	l.settle(t)
-	if !l.exists(t, secret, operatorv1.WorkWebhookServingCertSecret, testHubNS) {
-		t.Fatal("the certificate was not made again")
-	}
-	hooks := &admissionv1.ValidatingWebhookConfiguration{}
-	l.exists(t, hooks, "manifestworkvalidators.admission.work.open-cluster-management.io", "")
-	pair, err := certs.ParsePair(secret.Data["tls.crt"], secret.Data["tls.key"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	trusted := certs.ParseBundle(hooks.Webhooks[0].ClientConfig.CABundle)
-	if len(trusted) != 1 || pair.Certificate.CheckSignatureFrom(trusted[0]) != nil {
-		t.Error("API servers do not trust the new certificate")
-	}
-	if got := pair.Certificate.DNSNames; !slices.Equal(got, []string{"cluster-manager-work-webhook.open-cluster-management-hub.svc"}) {
-		t.Errorf("it is for %q", got)
-	}
-}
-
-func bootstrap(t *testing.T, l *lab) {
-	l.hub(t, func(cm *operatorv1.ClusterManager) {
-		cm.Spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{FeatureGates: []operatorv1.FeatureGate{
-			{Feature: "StrictBootstrap", Mode: operatorv1.FeatureGateModeEnable},
-		}}
-	})
-	l.settle(t)
-	role := &rbacv1.ClusterRole{}
-	l.exists(t, role, operatorv1.BootstrapClusterRole, "")
-	for _, rule := range role.Rules {
-		if slices.Contains(rule.Verbs, "list") || slices.Contains(rule.Resources, "configmaps") {
-			t.Errorf("strict bootstrap identities may %v", rule)
-		}
-	}
-	for namespace, config := range map[string]string{"kube-public": "cluster-info", testHubNS: "ca-bundle-configmap"} {
-		named := &rbacv1.Role{}
-		if !l.exists(t, named, operatorv1.BootstrapClusterRole, namespace) || !slices.Equal(named.Rules[0].ResourceNames, []string{config}) {
-			t.Errorf("the role in %s is %+v", namespace, named.Rules)
-		}
-	}
-	if !l.exists(t, &corev1.ServiceAccount{}, "agent-registration-bootstrap", operatorv1.DefaultOperatorNamespace) {
-		t.Error("the bootstrap ServiceAccount is missing")
-	}
-}
-
-func failure(t *testing.T, l *lab) {
-	l.hub(t, nil)
-	l.settle(t)
-	related := len(l.get(t).Status.RelatedResources)
-	broken := l.deps
-	broken.Rules = func(string) (cluster, namespaced []rbacv1.PolicyRule, err error) { return nil, nil, errors.New("boom") }
-	if _, err := New(broken).Reconcile(t.Context(), l.get(t)); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("the pass ended with %v, want an error that is retried", err)
-	}
-	if got := l.condition(t, operatorv1.ClusterManagerConditionApplied); got.Reason != "HubResourceApplyFailed" || !strings.Contains(got.Message, "boom") {
-		t.Errorf("Applied is %+v", got)
-	}
-	if got := len(l.get(t).Status.RelatedResources); got != related {
-		t.Errorf("%d relatedResources after the failure, %d before", got, related)
-	}
-	l.settle(t)
 }

@@ -11,11 +11,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,7 +36,7 @@ const (
 	testImage = "registry.example/capstan:1"
 	testHubNS = operatorv1.DefaultHubNamespace
 	// passesMax is how many passes a hub may need to settle.
-	passesMax = 40
+	passesMax = 100
 	// gonePause lets the API server do what it does on its own in a removal.
 	gonePause = 100 * time.Millisecond
 )
@@ -49,6 +51,8 @@ type lab struct {
 	clock      *clocktesting.FakePassiveClock
 	events     *events.FakeRecorder
 	deps       Deps
+	// restConfig has the rights of the operator.
+	restConfig *rest.Config
 }
 
 // newLab starts an API server. Subtests share it and clean up by removing their
@@ -69,13 +73,19 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	operatorConfig := asOperator(t, direct, restConfig)
+	operator, err := client.NewWithWatch(operatorConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
 	crds, err := config.HubCRDs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &lab{client: direct, clock: clocktesting.NewFakePassiveClock(time.Now()), events: events.NewFakeRecorder(1000)}
+	l.restConfig = operatorConfig
 	l.deps = Deps{
-		Client: l.counting(direct), Reader: direct, Clock: l.clock, Events: l.events,
+		Client: l.counting(operator), Reader: operator, Clock: l.clock, Events: l.events,
 		CRDs: crds, Rules: config.Rules,
 		Options: Options{
 			Namespace: operatorv1.DefaultOperatorNamespace, Image: testImage, Version: "1.2.3",
@@ -85,6 +95,32 @@ func newLab(t *testing.T) *lab {
 	l.controller = New(l.deps)
 	l.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorv1.DefaultOperatorNamespace}})
 	return l
+}
+
+// asOperator returns the config of a client with the rights of the operator's generated role
+// and no others.
+func asOperator(t *testing.T, admin client.Client, restConfig *rest.Config) *rest.Config {
+	t.Helper()
+	cluster, namespaced, err := config.Rules(config.ClusterManager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const user = "operator"
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: append(cluster, namespaced...)},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		},
+	} {
+		if err := admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	impersonating := rest.CopyConfig(restConfig)
+	impersonating.Impersonate = rest.ImpersonationConfig{UserName: user}
+	return impersonating
 }
 
 // counting returns a client that counts the writes.
@@ -153,17 +189,19 @@ func (l *lab) clean(t *testing.T) {
 		t.Errorf("deleting the ClusterManager: %v", err)
 	}
 	l.clock.SetTime(time.Now().Add(time.Hour))
-	l.controller = New(l.deps)
+	keeping := l.deps
+	keeping.Options.KeepCRDs = true // their removal takes the API server seconds
+	controller := New(keeping)
 	for range passesMax {
 		l.endNamespace(ctx, t)
 		if err := l.client.Get(ctx, client.ObjectKey{Name: testName}, cm); apierrors.IsNotFound(err) {
 			l.endNamespace(ctx, t)
 			return
 		}
-		if _, err := l.controller.Reconcile(ctx, cm); err != nil {
+		if _, err := controller.Reconcile(ctx, cm); err != nil {
 			t.Errorf("removing the hub: %v", err)
 		}
-		<-time.After(gonePause)
+		<-time.After(gonePause / 4)
 	}
 	t.Error("the ClusterManager is still there")
 }

@@ -118,7 +118,6 @@ func (c *Controller) Reconcile(ctx context.Context, klusterlet *operatorv1.Klust
 		return ctrl.Result{}, errors.Join(err, c.pause(ctx, klusterlet))
 	}
 	before := klusterlet.DeepCopy()
-	resume(klusterlet)
 	defer func() {
 		err = errors.Join(err, c.tellOLM(ctx, klusterlet))
 		if gone(klusterlet) {
@@ -141,6 +140,7 @@ func (c *Controller) Reconcile(ctx context.Context, klusterlet *operatorv1.Klust
 		}
 		before = klusterlet.DeepCopy()
 	}
+	resume(klusterlet)
 	if err := c.run(ctx, p); err != nil {
 		c.announceFailure(before, klusterlet)
 		return ctrl.Result{}, err

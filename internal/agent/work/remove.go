@@ -85,12 +85,15 @@ func (p *pass) removeAll(ctx context.Context, fateOf func(apply.Object) fate) er
 	p.leftovers, p.gone = nil, map[apply.Object]bool{}
 	var group errgroup.Group
 	group.SetLimit(writesPerMember)
-	for object, version := range p.owned() {
+	for object, candidate := range p.owned() {
 		if fateOf(object) == fateKeep {
 			continue
 		}
 		group.Go(func() error {
-			gone, problem := p.letGo(ctx, object, version, fateOf(object) == fateOrphan)
+			gone, problem := p.letGo(ctx, object, candidate.version, fateOf(object) == fateOrphan)
+			if candidate.guessed && problem.Trouble == apply.TroubleForbidden {
+				gone = true // what we may not even look at, we did not make
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if gone {
@@ -127,19 +130,26 @@ func (p *pass) removeAll(ctx context.Context, fateOf func(apply.Object) fate) er
 	return ctx.Err()
 }
 
-// owned returns the objects that the record owns, with their versions: what
-// the inventory knows, and of the types that it cannot watch what the record says.
-func (p *pass) owned() map[apply.Object]string {
-	owned := map[apply.Object]string{}
+// candidate is an object that the record may own. It is guessed if only the
+// manifests of the work say so.
+type candidate struct {
+	version string
+	guessed bool
+}
+
+// owned returns the objects that the record owns: what the inventory knows,
+// and of the types that it cannot watch what the record says.
+func (p *pass) owned() map[apply.Object]candidate {
+	owned := map[apply.Object]candidate{}
 	for _, object := range p.inventory.OwnedBy(p.record.UID) {
 		if record, _ := p.inventory.Get(object); record != nil {
-			owned[object] = record.Version
+			owned[object] = candidate{version: record.Version}
 		}
 	}
 	for i := range p.record.Status.AppliedResources {
 		r := &p.record.Status.AppliedResources[i]
 		if err := p.inventory.State(groupResource(r)); err != nil && err != inventory.ErrPending {
-			owned[objectOf(r)] = r.Version
+			owned[objectOf(r)] = candidate{version: r.Version}
 		}
 	}
 	if p.stored == nil || p.stored.DeletionTimestamp == nil {
@@ -153,7 +163,9 @@ func (p *pass) owned() map[apply.Object]string {
 		}
 		it.resolve(resource, nil)
 		if err := p.inventory.State(it.resource.GroupResource()); it.refused == nil && err != nil && err != inventory.ErrPending {
-			owned[it.object] = it.resource.Version
+			if _, known := owned[it.object]; !known {
+				owned[it.object] = candidate{version: it.resource.Version, guessed: true}
+			}
 		}
 	}
 	return owned

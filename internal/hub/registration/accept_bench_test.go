@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 )
 
@@ -29,7 +28,7 @@ import (
 func BenchmarkAcceptingManyClusters(b *testing.B) {
 	const clusters, writers = 1000, 16
 	for b.Loop() {
-		hub := startHub(b, registration.Options{Gates: features.Set{}})
+		hub := startHub(b, registration.Options{Gates: gates(b, nil)})
 		before, _ := hub.writes(b)
 		started := time.Now()
 		group, ctx := errgroup.WithContext(b.Context())

@@ -9,13 +9,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
@@ -48,8 +52,54 @@ func startHub(t testing.TB, o registration.Options) *hub {
 		t.Fatal(err)
 	}
 	h := &hub{config: restConfig, client: admin}
-	h.start(t, restConfig, o)
+	h.start(t, h.componentConfig(t), o)
 	return h
+}
+
+// componentConfig returns the credentials of the component: a user with the
+// generated role and nothing else, so that a permission that is missing shows.
+func (h *hub) componentConfig(t testing.TB) *rest.Config {
+	t.Helper()
+	const user = "registration-controller-sa"
+	rules, _, err := config.Rules(config.RegistrationController)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.create(t,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		},
+	)
+	return as(h.config, user)
+}
+
+// as returns the credentials changed to those of a user.
+func as(c *rest.Config, user string, groups ...string) *rest.Config {
+	c = rest.CopyConfig(c)
+	c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	return c
+}
+
+// clientOf returns a client with a user's credentials.
+func (h *hub) clientOf(t testing.TB, user string, groups ...string) client.Client {
+	t.Helper()
+	c, err := client.New(as(h.config, user, groups...), client.Options{Scheme: h.client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (h *hub) create(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := h.client.Create(t.Context(), object); err != nil {
+			t.Fatalf("creating %T %q: %v", object, object.GetName(), err)
+		}
+	}
 }
 
 // start runs the controllers with the credentials.
@@ -62,7 +112,7 @@ func (h *hub) start(t testing.TB, credentials *rest.Config, o registration.Optio
 	notUnique := true
 	mgr, err := ctrl.NewManager(credentials, ctrl.Options{
 		Scheme: h.client.Scheme(), Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &notUnique},
+		Controller: controllerconfig.Controller{SkipNameValidation: &notUnique},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -113,4 +163,14 @@ func (h *hub) eventually(t testing.TB, what string, holds func(context.Context) 
 		case <-tick.C:
 		}
 	}
+}
+
+// gates returns the feature gates, changed from their defaults.
+func gates(t testing.TB, changed map[string]bool) features.Set {
+	t.Helper()
+	set, unknown := features.Resolve(features.HubRegistration, changed)
+	if len(unknown) > 0 {
+		t.Fatalf("unknown feature gates %q", unknown)
+	}
+	return set
 }

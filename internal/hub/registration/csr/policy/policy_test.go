@@ -86,7 +86,7 @@ func TestDecide(t *testing.T) {
 	unknown := policy.Cluster{Exists: true}
 	rsa1024, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
-		t.Skipf("this Go makes no RSA keys of 1024 bits: %v", err)
+		t.Fatal(err)
 	}
 	reshape := func(change func(*x509.CertificateRequest)) func(*policy.Request) {
 		return func(r *policy.Request) { r.PEM = makePEM(t, change) }

@@ -1,0 +1,324 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/agent"
+	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/logging"
+	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/options"
+)
+
+const (
+	// agentNamespaceDefault is the namespace of an agent outside of a pod.
+	agentNamespaceDefault = "open-cluster-management-agent"
+	// customClaimsDefault is how many claims the hub is told besides the reserved ones.
+	customClaimsDefault = 20
+	// reservedSuffixesMax is how many suffixes of reserved claims there may be.
+	reservedSuffixesMax = 10
+	// certificateSecondsMin is the shortest lifetime that the API takes.
+	certificateSecondsMin = 600
+	// agentGCPercent makes the collector run twice as often as by default: an
+	// agent allocates little, and there is one for each member.
+	agentGCPercent = 50
+	// driverToken is the other way of add-ons to authenticate.
+	driverToken = "token"
+)
+
+// registrationAgentFlags are the flags of what an agent does for registration.
+type registrationAgentFlags struct {
+	client   options.Client
+	election options.LeaderElection
+	server   options.Server
+
+	namespace         string
+	spokeKubeconfig   string
+	clusterName       string
+	agentID           string
+	bootstrap         string
+	bootstraps        []string
+	externalURLs      []string
+	externalBundles   []string
+	expirationSeconds int32
+	annotations       map[string]string
+	labels            map[string]string
+	customClaims      int
+	reservedSuffixes  []string
+	driver            string
+	addOnDriver       string
+	gates             []string
+	verbosity         int
+}
+
+// newRegistrationAgentCommand returns the command that runs the registration
+// part of an agent alone.
+func newRegistrationAgentCommand() *cobra.Command {
+	flags := defaultRegistrationAgentFlags()
+	cmd := &cobra.Command{
+		Use:   "registration-agent",
+		Short: "Joins a member to its hub and keeps it there",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.run(cmd.Context(), "registration-agent", nil)
+		},
+	}
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+func defaultRegistrationAgentFlags() *registrationAgentFlags {
+	return &registrationAgentFlags{
+		election: options.DefaultLeaderElection(), server: options.DefaultServer(),
+		customClaims: customClaimsDefault, driver: driverCSR, addOnDriver: driverCSR,
+	}
+}
+
+func (f *registrationAgentFlags) add(fs *pflag.FlagSet) {
+	f.client.AddFlags(fs)
+	f.election.AddFlags(fs)
+	f.server.AddFlags(fs)
+	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
+	fs.StringVar(&f.namespace, "agent-namespace", "", "namespace of the agent's own secrets; that of the pod if empty")
+	fs.StringVar(&f.namespace, "component-namespace", "", "another name of --agent-namespace")
+	fs.StringVar(&f.spokeKubeconfig, "spoke-kubeconfig", "", "kubeconfig file of the member; that of --kubeconfig if empty")
+	fs.StringVar(&f.clusterName, "spoke-cluster-name", "", "name to join under; that of the stored credential, or a new UUID, if empty")
+	fs.StringVar(&f.agentID, "agent-id", "", "tells this agent from others of the same member; the UID of the Klusterlet")
+	fs.StringVar(&f.bootstrap, "bootstrap-kubeconfig", "",
+		"kubeconfig file to join with, if the agent's namespace has no secret bootstrap-hub-kubeconfig")
+	fs.StringSliceVar(&f.externalURLs, "spoke-external-server-urls", nil, "addresses at which the hub can reach the member's API server")
+	fs.StringSliceVar(&f.externalBundles, "spoke-external-server-ca-bundles", nil,
+		"CA bundles of these addresses in the same order, base64; the one the agent itself uses where empty")
+	fs.Int32Var(&f.expirationSeconds, "client-cert-expiration-seconds", 0, "lifetime of client certificates; the signer's default if 0")
+	fs.StringToStringVar(&f.annotations, "cluster-annotations", nil, "annotations to create the ManagedCluster with")
+	fs.StringToStringVar(&f.labels, "cluster-labels", nil, "labels to keep on the ManagedCluster")
+	fs.IntVar(&f.customClaims, "max-custom-cluster-claims", f.customClaims, "claims to tell the hub besides the reserved ones")
+	fs.StringSliceVar(&f.reservedSuffixes, "reserved-cluster-claim-suffixes", nil, "ends of the names of further reserved claims")
+	fs.StringVar(&f.driver, "registration-auth", f.driver, "way to authenticate with the hub; there is csr")
+	fs.StringVar(&f.addOnDriver, "addon-kubeclient-registration-auth", f.addOnDriver, "way of add-ons to authenticate with the hub; csr or token")
+	fs.StringSliceVar(&f.gates, "feature-gates", nil,
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.AgentRegistration)))
+	fs.StringArrayVar(&f.bootstraps, "bootstrap-kubeconfigs", nil, "kubeconfig files of several hubs; not supported")
+	acceptWithoutEffect(fs, "hub-connection-timeout-seconds", "addon-token-expiration-seconds", "hub-cluster-arn", "managed-cluster-arn",
+		"managed-cluster-role-suffix", "grpc-bootstrap-config", "grpc-config", "terminate-on-files", "hub-kubeconfig-dir",
+		"hub-kubeconfig-secret")
+}
+
+// acceptWithoutEffect adds flags of OCM's agents that nothing here needs.
+func acceptWithoutEffect(fs *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		if fs.Lookup(name) == nil {
+			fs.StringArray(name, nil, "is accepted for compatibility and has no effect")
+		}
+	}
+}
+
+// moreParts makes parts that an agent has besides those of registration, and
+// what has to run for them.
+type moreParts func(logger logr.Logger, options *agent.Options) (run func(context.Context) error, err error)
+
+func (f *registrationAgentFlags) run(ctx context.Context, component string, more moreParts) error {
+	debug.SetGCPercent(agentGCPercent)
+	logger, err := logging.Setup(f.verbosity)
+	if err != nil {
+		return err
+	}
+	chosen, err := f.options(logger)
+	if err != nil {
+		return err
+	}
+	beside := func(context.Context) error { return nil }
+	if more != nil {
+		if beside, err = more(logger, &chosen); err != nil {
+			return err
+		}
+	}
+	a, err := agent.New(chosen)
+	if err != nil {
+		return err
+	}
+	lead := func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return a.Run(ctx) })
+		group.Go(func() error { return beside(ctx) })
+		return group.Wait()
+	}
+	logger.Info("The agent starts", "namespace", chosen.Namespace, "cluster", chosen.ClusterName)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return agent.ServeHealth(ctx, f.server.HealthProbePort) })
+	group.Go(func() error { return f.serveMetrics(ctx, chosen.Home, component) })
+	group.Go(func() error {
+		defer cancel()
+		if f.election.Disabled {
+			return lead(ctx)
+		}
+		return agent.Elect(ctx, chosen.Home, chosen.Namespace, f.election, lead)
+	})
+	return group.Wait()
+}
+
+// serveMetrics serves the metrics of the process until ctx ends.
+func (f *registrationAgentFlags) serveMetrics(ctx context.Context, config *rest.Config, component string) error {
+	if f.server.MetricsPort == 0 {
+		return nil
+	}
+	setTLS, err := f.server.TLS()
+	if err != nil {
+		return err
+	}
+	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, component); err != nil {
+		return err
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making the client of the metrics server: %w", err)
+	}
+	return startMetrics(ctx, metrics.Options(f.server.MetricsPort, setTLS), config, httpClient)
+}
+
+func startMetrics(ctx context.Context, o metricsserver.Options, config *rest.Config, httpClient *http.Client) error {
+	server, err := metricsserver.NewServer(o, config, httpClient)
+	if err != nil {
+		return fmt.Errorf("setting up the metrics server: %w", err)
+	}
+	if err := server.Start(ctx); err != nil {
+		return fmt.Errorf("serving metrics on %s (--metrics-port=0 turns them off): %w", o.BindAddress, err)
+	}
+	return nil
+}
+
+// options checks the flags and returns what was chosen with them.
+func (f *registrationAgentFlags) options(logger logr.Logger) (agent.Options, error) {
+	if err := f.checkUnsupported(); err != nil {
+		return agent.Options{}, err
+	}
+	gates, err := parseGatesOf(features.AgentRegistration, f.gates)
+	if err != nil {
+		return agent.Options{}, err
+	}
+	home, err := f.client.Config()
+	if err != nil {
+		return agent.Options{}, err
+	}
+	member := home
+	if f.spokeKubeconfig != "" {
+		spoke := options.Client{Kubeconfig: f.spokeKubeconfig, QPS: f.client.QPS, Burst: f.client.Burst}
+		if member, err = spoke.Config(); err != nil {
+			return agent.Options{}, err
+		}
+	}
+	configs, err := f.clientConfigs(member)
+	if err != nil {
+		return agent.Options{}, err
+	}
+	return agent.Options{
+		Home: home, Member: member, Namespace: f.agentNamespace(), AgentID: f.agentID,
+		ClusterName: f.clusterName, BootstrapFile: f.bootstrap,
+		Labels: f.labels, Annotations: f.annotations, ClientConfigs: configs, ExpirationSeconds: f.expirationSeconds,
+		Claims:     gates.Enabled(features.ClusterClaim),
+		ClaimRules: clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes},
+		Log:        logger,
+	}, nil
+}
+
+func (f *registrationAgentFlags) checkUnsupported() error {
+	switch {
+	case f.driver != "" && f.driver != driverCSR:
+		return fmt.Errorf("--registration-auth: %q is not supported; there is %q", f.driver, driverCSR)
+	case f.addOnDriver != "" && f.addOnDriver != driverCSR && f.addOnDriver != driverToken:
+		return fmt.Errorf("--addon-kubeclient-registration-auth: %q is not supported; there are %q and %q", f.addOnDriver, driverCSR, driverToken)
+	case len(f.bootstraps) > 0:
+		return fmt.Errorf("--bootstrap-kubeconfigs: several hubs are not supported; use --bootstrap-kubeconfig")
+	case f.expirationSeconds != 0 && f.expirationSeconds < certificateSecondsMin:
+		return fmt.Errorf("--client-cert-expiration-seconds: %d is less than %d, the least that Kubernetes signs for", f.expirationSeconds, certificateSecondsMin)
+	case f.customClaims < 0:
+		return fmt.Errorf("--max-custom-cluster-claims: %d is less than 0", f.customClaims)
+	case len(f.reservedSuffixes) > reservedSuffixesMax:
+		return fmt.Errorf("--reserved-cluster-claim-suffixes: %d suffixes are more than %d", len(f.reservedSuffixes), reservedSuffixesMax)
+	}
+	for key := range f.annotations {
+		if !strings.HasPrefix(key, clusterv1.AnnotationAgentPrefix) {
+			return fmt.Errorf("--cluster-annotations: the key %q does not begin with %s", key, clusterv1.AnnotationAgentPrefix)
+		}
+	}
+	return nil
+}
+
+// parseGatesOf returns the gates of one component from flags that may have
+// those of the other part of the same agent, too.
+func parseGatesOf(component features.Component, flags []string) (features.Set, error) {
+	other := features.Names(features.AgentWork)
+	if component == features.AgentWork {
+		other = features.Names(features.AgentRegistration)
+	}
+	flags = slices.DeleteFunc(slices.Clone(flags), func(flag string) bool {
+		name, _, _ := strings.Cut(strings.TrimSpace(flag), "=")
+		return slices.Contains(other, name)
+	})
+	gates, err := features.Parse(component, flags)
+	if err != nil {
+		return features.Set{}, fmt.Errorf("--feature-gates: %w", err)
+	}
+	return gates, nil
+}
+
+// clientConfigs returns the addresses of the member for the hub.
+func (f *registrationAgentFlags) clientConfigs(member *rest.Config) ([]clusterv1.ClientConfig, error) {
+	own := member.CAData
+	if len(own) == 0 && member.CAFile != "" && len(f.externalURLs) > 0 {
+		var err error
+		if own, err = os.ReadFile(member.CAFile); err != nil {
+			return nil, fmt.Errorf("reading the CA of the member: %w", err)
+		}
+	}
+	var configs []clusterv1.ClientConfig
+	for i, address := range f.externalURLs {
+		if u, err := url.Parse(address); err != nil || u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("--spoke-external-server-urls: %q is not a URL such as https://member.example.com:6443", address)
+		}
+		bundle := own
+		if i < len(f.externalBundles) && f.externalBundles[i] != "" {
+			var err error
+			if bundle, err = base64.StdEncoding.DecodeString(f.externalBundles[i]); err != nil {
+				return nil, fmt.Errorf("--spoke-external-server-ca-bundles: entry %d is not base64: %w", i+1, err)
+			}
+		}
+		configs = append(configs, clusterv1.ClientConfig{URL: address, CABundle: bundle})
+	}
+	return configs, nil
+}
+
+// agentNamespace returns the namespace of the agent.
+func (f *registrationAgentFlags) agentNamespace() string {
+	if f.namespace != "" {
+		return f.namespace
+	}
+	if namespace := ownNamespace(); namespace != registrationNamespaceDefault {
+		return namespace
+	}
+	return agentNamespaceDefault
+}
+

@@ -1,0 +1,178 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/agent"
+	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/agent/work/hubfile"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/logging"
+	"github.com/capstan-io/capstan/internal/options"
+)
+
+// hubKubeconfigDefault is where the klusterlet operator mounts the credential
+// that the registration agent gets.
+const hubKubeconfigDefault = "/spoke/hub-kubeconfig/kubeconfig"
+
+// workAgentFlags are the flags of the agent that only applies works.
+type workAgentFlags struct {
+	client   options.Client
+	election options.LeaderElection
+	server   options.Server
+
+	namespace          string
+	spokeKubeconfig    string
+	clusterName        string
+	hubKubeconfig      string
+	source             string
+	sourceConfig       string
+	agentID            string
+	hubQPS             float32
+	hubBurst           int
+	statusSyncInterval time.Duration
+	evictionGrace      time.Duration
+	gates              []string
+	verbosity          int
+}
+
+// newWorkAgentCommand returns the command that runs the work part of an agent
+// alone, with the hub credential that a registration agent gets.
+func newWorkAgentCommand() *cobra.Command {
+	flags := &workAgentFlags{
+		election: options.DefaultLeaderElection(), server: options.DefaultServer(), source: sourceKube,
+		statusSyncInterval: work.DefaultStatusSyncInterval, evictionGrace: work.DefaultEvictionGracePeriod,
+	}
+	cmd := &cobra.Command{
+		Use:   "work-agent",
+		Short: "Applies the hub's works on a member",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+	}
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+func (f *workAgentFlags) add(fs *pflag.FlagSet) {
+	f.client.AddFlags(fs)
+	f.election.AddFlags(fs)
+	f.server.AddFlags(fs)
+	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
+	fs.StringVar(&f.namespace, "agent-namespace", "", "namespace of the Lease of the election; that of the pod if empty")
+	fs.StringVar(&f.namespace, "component-namespace", "", "another name of --agent-namespace")
+	fs.StringVar(&f.spokeKubeconfig, "spoke-kubeconfig", "", "kubeconfig file of the member; that of --kubeconfig if empty")
+	fs.StringVar(&f.clusterName, "spoke-cluster-name", "",
+		"name of the cluster on the hub; what the file cluster-name beside the hub kubeconfig says if empty")
+	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub; --workload-source-config if empty")
+	fs.StringVar(&f.source, "workload-source-driver", f.source, "way that works come from the hub; there is kube")
+	fs.StringVar(&f.sourceConfig, "workload-source-config", hubKubeconfigDefault, "kubeconfig file of the hub")
+	fs.StringVar(&f.agentID, "agent-id", "", "tells this agent from others of the same member; the UID of the Klusterlet")
+	fs.Float32Var(&f.hubQPS, "hub-kube-api-qps", 0, "requests per second to the hub; 0 is no limit")
+	fs.IntVar(&f.hubBurst, "hub-kube-api-burst", 0, "requests above the limit of --hub-kube-api-qps for a moment")
+	fs.DurationVar(&f.statusSyncInterval, "status-sync-interval", f.statusSyncInterval, "time between looks at objects that are not watched")
+	fs.DurationVar(&f.evictionGrace, "appliedmanifestwork-eviction-grace-period", f.evictionGrace,
+		"time that objects of a work stay after it vanished without a deletion; 100 years or more is for ever")
+	fs.StringSliceVar(&f.gates, "feature-gates", nil,
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.AgentWork)))
+	acceptWithoutEffect(fs, "cloudevents-client-id", "max-feedback-watch", "terminate-on-files")
+}
+
+// check returns an error for flags that cannot be followed.
+func (f *workAgentFlags) check() error {
+	if f.source != "" && f.source != sourceKube {
+		return fmt.Errorf("--workload-source-driver: %q is not supported; there is %q", f.source, sourceKube)
+	}
+	if f.statusSyncInterval <= 0 {
+		return fmt.Errorf("--status-sync-interval: %s is not more than 0", f.statusSyncInterval)
+	}
+	_, err := parseGatesOf(features.AgentWork, f.gates)
+	return err
+}
+
+// clusters returns the configurations of the agent's own cluster and of the member.
+func (f *workAgentFlags) clusters() (home, member *rest.Config, err error) {
+	if home, err = f.client.Config(); err != nil {
+		return nil, nil, err
+	}
+	if f.spokeKubeconfig == "" {
+		return home, home, nil
+	}
+	spoke := options.Client{Kubeconfig: f.spokeKubeconfig, QPS: f.client.QPS, Burst: f.client.Burst}
+	if member, err = spoke.Config(); err != nil {
+		return nil, nil, err
+	}
+	return home, member, nil
+}
+
+func (f *workAgentFlags) run(ctx context.Context) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	debug.SetGCPercent(agentGCPercent)
+	logger, err := logging.Setup(f.verbosity)
+	if err != nil {
+		return err
+	}
+	home, member, err := f.clusters()
+	if err != nil {
+		return err
+	}
+	shared := &registrationAgentFlags{namespace: f.namespace, server: f.server}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return agent.ServeHealth(ctx, f.server.HealthProbePort) })
+	group.Go(func() error { return shared.serveMetrics(ctx, home, "work-agent") })
+	group.Go(func() error {
+		defer cancel()
+		lead := func(ctx context.Context) error { return f.lead(ctx, member, logger) }
+		if f.election.Disabled {
+			return lead(ctx)
+		}
+		return agent.Candidate{
+			Config: home, Namespace: shared.agentNamespace(), Lock: work.LockName, Election: f.election,
+		}.Lead(ctx, lead)
+	})
+	return group.Wait()
+}
+
+// lead applies works until ctx ends.
+func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, logger logr.Logger) error {
+	part, err := work.New(work.Options{
+		Logger: logger.WithName("work"), StatusSyncInterval: f.statusSyncInterval, EvictionGracePeriod: f.evictionGrace,
+	})
+	if err != nil {
+		return err
+	}
+	registry := fleet.NewRegistry(fleet.Options{
+		Parts: []fleet.Part{part},
+		Failed: func(_ context.Context, name fleet.ClusterName, what string, err error) {
+			logger.Info("A part of the agent cannot start yet", "cluster", name, "part", what, "problem", err.Error())
+		},
+	})
+	file := f.hubKubeconfig
+	if file == "" {
+		file = f.sourceConfig
+	}
+	follower := hubfile.New(hubfile.Options{
+		File: file, ClusterName: f.clusterName, AgentID: f.agentID, Member: member,
+		QPS: f.hubQPS, Burst: f.hubBurst, Registry: registry, Log: logger,
+	})
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return part.Start(ctx) })
+	group.Go(func() error { return follower.Run(ctx) })
+	return group.Wait()
+}

@@ -1,0 +1,220 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hubfile connects an agent to the hub that a kubeconfig file names,
+// and follows the file and those that it refers to as someone else renews them.
+//
+// It is for an agent whose registration is another process. A file that is not
+// there yet, or cannot be used, is waited for. A new certificate is taken over
+// by the connection that there is; another hub replaces the connection. The
+// process goes on in all cases.
+package hubfile
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// lookEvery is how often the files are looked at. They are read from memory,
+// as they come from a Secret.
+const lookEvery = time.Second
+
+// clusterNameFile is the file beside the kubeconfig that has the name of the cluster.
+const clusterNameFile = "cluster-name"
+
+// Options of a Follower.
+type Options struct {
+	// File is the kubeconfig.
+	File string
+	// ClusterName defaults to what the file cluster-name beside File says.
+	ClusterName string
+	AgentID     string
+	// Member is the cluster to work on.
+	Member *rest.Config
+	// QPS and Burst limit the requests to the hub; zero is no limit.
+	QPS   float32
+	Burst int
+	// Registry engages the connection.
+	Registry *fleet.Registry
+	// Clock defaults to the real one.
+	Clock clock.Clock
+	Log   logr.Logger
+}
+
+// Follower keeps the connection that the file asks for.
+type Follower struct {
+	options Options
+	current *credential
+	hub     *connect.Hub
+	problem string
+}
+
+// credential is what the files say.
+type credential struct {
+	cluster  string
+	endpoint connect.Endpoint
+	// cert and key are PEM.
+	cert, key []byte
+}
+
+// New returns a Follower.
+func New(options Options) *Follower {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return &Follower{options: options}
+}
+
+// Run follows the files until ctx ends, and then ends the connection.
+func (f *Follower) Run(ctx context.Context) error {
+	defer f.close()
+	for {
+		f.note(f.look(ctx))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.options.Clock.After(lookEvery):
+		}
+	}
+}
+
+// note logs a problem when it comes, changes or goes.
+func (f *Follower) note(err error) {
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	if problem == f.problem {
+		return
+	}
+	f.problem = problem
+	if err != nil {
+		f.options.Log.Info("Waiting for a hub kubeconfig that works", "file", f.options.File, "problem", problem)
+		return
+	}
+	f.options.Log.Info("Works of the cluster are taken from the hub", "cluster", f.current.cluster, "hub", f.current.endpoint.Server)
+}
+
+// look reads the files and acts on what changed. A connection that there is
+// goes on as long as the files cannot be used.
+func (f *Follower) look(ctx context.Context) error {
+	read, err := f.read()
+	if err != nil {
+		return err
+	}
+	if f.current != nil && f.current.cluster == read.cluster && f.current.endpoint.Equal(read.endpoint) {
+		if bytes.Equal(f.current.cert, read.cert) && bytes.Equal(f.current.key, read.key) {
+			return nil
+		}
+		certificate, err := f.certificate(read)
+		if err != nil {
+			return err
+		}
+		if err := f.hub.Replace(certificate); err != nil {
+			return fmt.Errorf("taking over the renewed certificate: %w", err)
+		}
+		f.current = read
+		return nil
+	}
+	return f.connect(ctx, read)
+}
+
+// connect replaces the connection.
+func (f *Follower) connect(ctx context.Context, read *credential) error {
+	certificate, err := f.certificate(read)
+	if err != nil {
+		return err
+	}
+	way, err := connect.NewHub(read.endpoint, certificate, nil)
+	if err != nil {
+		return fmt.Errorf("preparing the connection to the hub: %w", err)
+	}
+	f.close()
+	config := rest.CopyConfig(way.Config())
+	if f.options.QPS > 0 {
+		config.QPS, config.Burst = f.options.QPS, f.options.Burst
+	}
+	hub, err := connect.HubCluster(config, read.cluster)
+	if err != nil {
+		way.Close()
+		return err
+	}
+	member, err := connect.MemberCluster(f.options.Member)
+	if err != nil {
+		way.Close()
+		return err
+	}
+	f.hub, f.current = way, read
+	return f.options.Registry.Engage(ctx, &fleet.Connection{
+		Name: fleet.ClusterName(read.cluster), AgentID: f.options.AgentID, HubHost: read.endpoint.Server,
+		Hub: hub, Spoke: member,
+	})
+}
+
+// close ends the connection.
+func (f *Follower) close() {
+	if f.current == nil {
+		return
+	}
+	f.options.Registry.Disengage(fleet.ClusterName(f.current.cluster))
+	f.hub.Close()
+	f.current = nil
+}
+
+// certificate returns the certificate of a credential if it can be used now.
+func (f *Follower) certificate(read *credential) (tls.Certificate, error) {
+	certificate, err := tls.X509KeyPair(read.cert, read.key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("the client certificate and key of the hub kubeconfig do not belong together or are not PEM: %w", err)
+	}
+	if now := f.options.Clock.Now(); certificate.Leaf != nil && now.After(certificate.Leaf.NotAfter) {
+		return tls.Certificate{}, fmt.Errorf("the client certificate of the hub kubeconfig expired at %s; the registration agent has to renew it",
+			certificate.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return certificate, nil
+}
+
+// read reads the files.
+func (f *Follower) read() (*credential, error) {
+	data, err := os.ReadFile(f.options.File)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errors.New("the file does not exist; the registration agent writes it when the hub has accepted the cluster")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the hub kubeconfig: %w", err)
+	}
+	dir := filepath.Dir(f.options.File)
+	kubeconfig, err := connect.ParseKubeconfig(data, dir)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(kubeconfig.Config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("reading the files that the hub kubeconfig refers to: %w", err)
+	}
+	if len(config.CertData) == 0 || len(config.KeyData) == 0 {
+		return nil, errors.New("the hub kubeconfig has no client certificate and key; no other credential is supported")
+	}
+	read := &credential{cluster: f.options.ClusterName, endpoint: kubeconfig.Endpoint, cert: config.CertData, key: config.KeyData}
+	if read.cluster == "" {
+		name, err := os.ReadFile(filepath.Join(dir, clusterNameFile))
+		if read.cluster = strings.TrimSpace(string(name)); err != nil || read.cluster == "" {
+			return nil, fmt.Errorf("the name of the cluster is not known: give --spoke-cluster-name, or a file %q beside the hub kubeconfig", clusterNameFile)
+		}
+	}
+	return read, nil
+}

@@ -1,0 +1,399 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
+)
+
+func cluster(name string, accepted bool) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: accepted},
+	}
+}
+
+// accepted waits for the condition HubAccepted to be as wanted, with the reason.
+func (h *hub) accepted(t testing.TB, name string, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	h.eventually(t, fmt.Sprintf("%s is accepted=%s %s", name, status, reason), func(ctx context.Context) (bool, error) {
+		mc := &clusterv1.ManagedCluster{}
+		if err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc); err != nil {
+			return false, err
+		}
+		c := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+		if c == nil || c.Status != status || c.Reason != reason {
+			return false, fmt.Errorf("the condition is %+v", c)
+		}
+		return true, nil
+	})
+}
+
+func (h *hub) gone(t testing.TB, obj client.Object) {
+	t.Helper()
+	h.eventually(t, fmt.Sprintf("%T %s is gone", obj, obj.GetName()), func(ctx context.Context) (bool, error) {
+		err := h.client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+}
+
+// patch changes a cluster.
+func (h *hub) patch(t testing.TB, name, body string) {
+	t.Helper()
+	raw := client.RawPatch("application/merge-patch+json", []byte(body))
+	if err := h.client.Patch(t.Context(), cluster(name, false), raw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// may tells whether the agent of a cluster may do something.
+func (h *hub) may(t testing.TB, name string, what authorizationv1.ResourceAttributes) bool {
+	t.Helper()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               clusterv1.AgentUser(name, "one"),
+		Groups:             []string{clusterv1.AgentGroup(name), clusterv1.GroupManagedClusters, "system:authenticated"},
+		ResourceAttributes: &what,
+	}}
+	h.create(t, review)
+	return review.Status.Allowed
+}
+
+// agentChecks are what klusterlets check before they start (reference §3.4),
+// exactly as they ask: without a name for renew.
+func agentChecks(name string) []authorizationv1.ResourceAttributes {
+	var checks []authorizationv1.ResourceAttributes
+	add := func(a authorizationv1.ResourceAttributes, verbs ...string) {
+		for _, verb := range verbs {
+			a.Verb = verb
+			checks = append(checks, a)
+		}
+	}
+	add(authorizationv1.ResourceAttributes{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "get", "list", "watch")
+	add(authorizationv1.ResourceAttributes{Group: clusterv1.GroupName, Resource: "managedclusters", Name: name}, "get", "list", "update", "watch")
+	add(authorizationv1.ResourceAttributes{Group: clusterv1.GroupName, Resource: "managedclusters", Subresource: "status", Name: name}, "patch", "update")
+	add(authorizationv1.ResourceAttributes{Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates"}, "renew")
+	add(authorizationv1.ResourceAttributes{Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates", Name: name}, "renew")
+	add(authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Namespace: name, Name: clusterv1.LeaseName}, "get", "update")
+	add(authorizationv1.ResourceAttributes{Resource: "events", Namespace: name}, "create", "patch", "update")
+	add(authorizationv1.ResourceAttributes{Group: "events.k8s.io", Resource: "events", Namespace: name}, "create", "patch", "update")
+	add(authorizationv1.ResourceAttributes{Group: "work.open-cluster-management.io", Resource: "manifestworks", Namespace: name}, "get", "list", "watch", "update")
+	add(authorizationv1.ResourceAttributes{Group: "work.open-cluster-management.io", Resource: "manifestworks", Subresource: "status", Namespace: name}, "patch", "update")
+	return checks
+}
+
+func TestClusters(t *testing.T) {
+	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	t.Run("an accepted agent may do what it checks for, and nothing with other clusters", func(t *testing.T) { acceptedAgent(t, h) })
+	t.Run("deny takes the rights back and accepting again restores them", func(t *testing.T) { denied(t, h) })
+	t.Run("what somebody changes or deletes is restored", func(t *testing.T) { drift(t, h) })
+	t.Run("a namespace of somebody else is not taken", func(t *testing.T) { foreignNamespace(t, h) })
+	t.Run("names that would collide are refused", func(t *testing.T) { reservedNames(t, h) })
+	t.Run("deletion empties the namespace first and takes the rights last", func(t *testing.T) { deletion(t, h) })
+	t.Run("sets follow their clusters", func(t *testing.T) { sets(t, h) })
+	t.Run("the shared roles go with the last cluster", func(t *testing.T) { lastCluster(t, h) })
+}
+
+func acceptedAgent(t *testing.T, h *hub) {
+	h.create(t, cluster("east", true), cluster("west", true))
+	h.accepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.accepted(t, "west", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	for _, check := range agentChecks("east") {
+		h.eventually(t, fmt.Sprintf("the agent may %v", check), func(context.Context) (bool, error) { return h.may(t, "east", check), nil })
+		other := check
+		other.Namespace, other.Name = strings.ReplaceAll(other.Namespace, "east", "west"), strings.ReplaceAll(other.Name, "east", "west")
+		if other != check && h.may(t, "east", other) {
+			t.Errorf("the agent of east may do %v", other)
+		}
+	}
+	for _, bad := range []authorizationv1.ResourceAttributes{
+		{Verb: "list", Group: clusterv1.GroupName, Resource: "managedclusters"},
+		{Verb: "create", Group: clusterv1.GroupName, Resource: "managedclusters"},
+		{Verb: "update", Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "accept", Name: "east"},
+		{Verb: "update", Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Subresource: "approval"},
+		{Verb: "get", Resource: "secrets", Namespace: "east"},
+		{Verb: "create", Group: "work.open-cluster-management.io", Resource: "manifestworks", Namespace: "east"},
+		{Verb: "delete", Resource: "namespaces", Name: "east"},
+	} {
+		if h.may(t, "east", bad) {
+			t.Errorf("the agent of east may do %v", bad)
+		}
+	}
+	lease := &coordinationv1.Lease{}
+	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "east", Name: clusterv1.LeaseName}, lease); err != nil {
+		t.Error(err)
+	}
+	mc := &clusterv1.ManagedCluster{}
+	if err := h.client.Get(t.Context(), client.ObjectKey{Name: "east"}, mc); err != nil {
+		t.Fatal(err)
+	}
+	if len(mc.Spec.Taints) != 1 || mc.Spec.Taints[0].Key != clusterv1.TaintUnreachable {
+		t.Errorf("a cluster without an agent has the taints %v", mc.Spec.Taints)
+	}
+}
+
+func denied(t *testing.T, h *hub) {
+	renew := authorizationv1.ResourceAttributes{
+		Verb: "renew", Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates", Name: "east",
+	}
+	read := authorizationv1.ResourceAttributes{Verb: "get", Group: clusterv1.GroupName, Resource: "managedclusters", Name: "east"}
+	h.patch(t, "east", `{"spec":{"hubAcceptsClient":false}}`)
+	h.accepted(t, "east", metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied)
+	h.gone(t, grants.WorkBinding("east"))
+	h.gone(t, grants.RegistrationBinding("east"))
+	h.eventually(t, "the agent may not renew", func(context.Context) (bool, error) { return !h.may(t, "east", renew), nil })
+	if !h.may(t, "east", read) {
+		t.Error("a denied agent cannot see that it is denied")
+	}
+	h.patch(t, "east", `{"spec":{"hubAcceptsClient":true}}`)
+	h.accepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	h.eventually(t, "the agent may renew", func(context.Context) (bool, error) { return h.may(t, "east", renew), nil })
+}
+
+func drift(t *testing.T, h *hub) {
+	same := func(name string, want []rbacv1.PolicyRule) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			role := &rbacv1.ClusterRole{}
+			err := h.client.Get(ctx, client.ObjectKey{Name: name}, role)
+			return err == nil && fmt.Sprint(role.Rules) == fmt.Sprint(want), client.IgnoreNotFound(err)
+		}
+	}
+	role := grants.ClusterRole("east", true)
+	want := role.Rules
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+	if err := h.client.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the changed role is restored", same(role.Name, want))
+	if err := h.client.Delete(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the deleted role is restored", same(role.Name, want))
+	shared := grants.SharedRoles()[0]
+	if err := h.client.Delete(t.Context(), shared); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the deleted shared role is restored", same(shared.Name, grants.SharedRoles()[0].Rules))
+	work := grants.WorkBinding("east")
+	if err := h.client.Delete(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the deleted binding is restored", func(ctx context.Context) (bool, error) {
+		have := &rbacv1.RoleBinding{}
+		err := h.client.Get(ctx, client.ObjectKeyFromObject(work), have)
+		return err == nil && have.DeletionTimestamp.IsZero(), client.IgnoreNotFound(err)
+	})
+	lease := grants.Lease("east", 60, time.Time{})
+	if err := h.client.Delete(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the deleted lease is restored", func(ctx context.Context) (bool, error) {
+		err := h.client.Get(ctx, client.ObjectKeyFromObject(lease), &coordinationv1.Lease{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+}
+
+func foreignNamespace(t *testing.T, h *hub) {
+	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "payments"}}, cluster("payments", true))
+	h.accepted(t, "payments", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
+	lease := authorizationv1.ResourceAttributes{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: "payments"}
+	if h.may(t, "payments", lease) {
+		t.Error("the agent has rights in a namespace that is not its own")
+	}
+	h.patchNamespace(t, "payments", clusterv1.LabelClusterName)
+	h.accepted(t, "payments", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+}
+
+func (h *hub) patchNamespace(t *testing.T, name, label string) {
+	t.Helper()
+	raw := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, label, name))
+	if err := h.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, raw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func reservedNames(t *testing.T, h *hub) {
+	for _, name := range []string{"kube-system", "default", "work", "registration", "managed-clusters", "open-cluster-management-hub", "a.b"} {
+		h.create(t, cluster(name, true))
+		h.accepted(t, name, metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := h.client.Get(t.Context(), client.ObjectKey{Name: grants.WorkRole}, role); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(role.Rules) != fmt.Sprint(grants.SharedRoles()[1].Rules) {
+		t.Errorf("a cluster with the name of the shared role changed it: %v", role.Rules)
+	}
+	for _, name := range []string{"kube-system", "default", "work", "registration", "managed-clusters", "open-cluster-management-hub", "a.b"} {
+		if err := h.client.Delete(t.Context(), cluster(name, true)); err != nil {
+			t.Fatal(err)
+		}
+		h.gone(t, cluster(name, true))
+	}
+	if err := h.client.Get(t.Context(), client.ObjectKey{Name: grants.WorkRole}, role); err != nil {
+		t.Errorf("the deletion of a cluster with the name of the shared role took it: %v", err)
+	}
+}
+
+func manifestWork(namespace, name, priority string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+		"metadata": map[string]any{
+			"namespace": namespace, "name": name, "finalizers": []any{clusterv1.FinalizerManifestWorkCleanup},
+		},
+		"spec": map[string]any{"workload": map[string]any{"manifests": []any{}}},
+	}}
+	if priority != "" {
+		u.SetAnnotations(map[string]string{clusterv1.AnnotationCleanupPriority: priority})
+	}
+	return u
+}
+
+func deletion(t *testing.T, h *hub) {
+	h.create(t, manifestWork("west", "early", ""), manifestWork("west", "late", "50"))
+	// The agent of west has joined, so it has to clean up.
+	mc := &clusterv1.ManagedCluster{}
+	if err := h.client.Get(t.Context(), client.ObjectKey{Name: "west"}, mc); err != nil {
+		t.Fatal(err)
+	}
+	before := mc.DeepCopy()
+	for _, kind := range []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable} {
+		meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
+	}
+	if err := h.client.Status().Patch(t.Context(), mc, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.client.Delete(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+	deleting := func(name string) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			work := manifestWork("west", name, "")
+			err := h.client.Get(ctx, client.ObjectKeyFromObject(work), work)
+			return !work.GetDeletionTimestamp().IsZero(), err
+		}
+	}
+	h.eventually(t, "the first work is being deleted", deleting("early"))
+	if late, err := deleting("late")(t.Context()); late || err != nil {
+		t.Errorf("the work of a later priority is being deleted (%v)", err)
+	}
+	h.eventually(t, "the cluster says what remains", func(ctx context.Context) (bool, error) {
+		err := h.client.Get(ctx, client.ObjectKey{Name: "west"}, mc)
+		c := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
+		return c != nil && c.Reason == clusterv1.ManagedClusterReasonDeletingResourceRemaining && strings.Contains(c.Message, "early, late"), err
+	})
+	h.release(t, "early")
+	h.eventually(t, "the second work is being deleted", deleting("late"))
+	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "west", Name: grants.WorkBindingName("west")}, &rbacv1.RoleBinding{}); err != nil {
+		t.Errorf("the agent cannot clean up: %v", err)
+	}
+	h.release(t, "late")
+	h.gone(t, cluster("west", true))
+	h.gone(t, grants.WorkBinding("west"))
+	h.gone(t, grants.RegistrationBinding("west"))
+	h.gone(t, grants.ClusterRole("west", true))
+	h.gone(t, grants.ClusterRoleBinding("west"))
+	if err := h.client.Get(t.Context(), client.ObjectKey{Name: "west"}, &corev1.Namespace{}); err != nil {
+		t.Errorf("the namespace is gone: %v", err)
+	}
+	h.create(t, cluster("west", true))
+	h.accepted(t, "west", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+}
+
+// release does what an agent does when it has cleaned up.
+func (h *hub) release(t *testing.T, work string) {
+	t.Helper()
+	raw := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+	if err := h.client.Patch(t.Context(), manifestWork("west", work, ""), raw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sets(t *testing.T, h *hub) {
+	says := func(set, message string) {
+		t.Helper()
+		h.eventually(t, fmt.Sprintf("set %s says %q", set, message), func(ctx context.Context) (bool, error) {
+			have := &clusterv1beta2.ManagedClusterSet{}
+			err := h.client.Get(ctx, client.ObjectKey{Name: set}, have)
+			c := meta.FindStatusCondition(have.Status.Conditions, clusterv1beta2.ManagedClusterSetConditionEmpty)
+			return c != nil && c.Message == message, client.IgnoreNotFound(err)
+		})
+	}
+	h.create(t, &clusterv1beta2.ManagedClusterSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "prod"},
+		Spec:       clusterv1beta2.ManagedClusterSetSpec{ManagedNamespaces: []clusterv1.ManagedNamespaceConfig{{Name: "apps"}}},
+	})
+	says("default", "No ManagedCluster selected")
+	says("prod", "No ManagedCluster selected")
+	says("global", "3 ManagedClusters selected")
+	h.patch(t, "east", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"prod"}}}`)
+	says("prod", "1 ManagedClusters selected")
+	namespaces := func(want int) {
+		t.Helper()
+		h.eventually(t, fmt.Sprintf("the cluster has %d managed namespaces", want), func(ctx context.Context) (bool, error) {
+			mc := &clusterv1.ManagedCluster{}
+			err := h.client.Get(ctx, client.ObjectKey{Name: "east"}, mc)
+			return len(mc.Status.ManagedNamespaces) == want, err
+		})
+	}
+	namespaces(1)
+	h.patch(t, "east", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":null}}}`)
+	says("prod", "No ManagedCluster selected")
+	namespaces(0)
+
+	global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "global"}}
+	raw := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"clusterSelector":{"labelSelector":{"matchLabels":{"a":"b"}}}}}`))
+	if err := h.client.Patch(t.Context(), global, raw); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the global set is set back", func(ctx context.Context) (bool, error) {
+		err := h.client.Get(ctx, client.ObjectKey{Name: "global"}, global)
+		return global.Spec.ClusterSelector.LabelSelector != nil && len(global.Spec.ClusterSelector.LabelSelector.MatchLabels) == 0, err
+	})
+
+	binding := &clusterv1beta2.ManagedClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "dev"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "dev"},
+	}
+	bound := func(reason string) {
+		t.Helper()
+		h.eventually(t, "the binding says "+reason, func(ctx context.Context) (bool, error) {
+			err := h.client.Get(ctx, client.ObjectKeyFromObject(binding), binding)
+			c := meta.FindStatusCondition(binding.Status.Conditions, clusterv1beta2.ManagedClusterSetBindingConditionBound)
+			return c != nil && c.Reason == reason, err
+		})
+	}
+	h.create(t, binding)
+	bound(clusterv1beta2.ManagedClusterSetBindingReasonNotFound)
+	h.create(t, &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "dev"}})
+	bound(clusterv1beta2.ManagedClusterSetBindingReasonBound)
+}
+
+func lastCluster(t *testing.T, h *hub) {
+	for _, name := range []string{"east", "west", "payments"} {
+		if err := h.client.Delete(t.Context(), cluster(name, true)); err != nil {
+			t.Fatal(err)
+		}
+		h.gone(t, cluster(name, true))
+	}
+	for _, role := range grants.SharedRoles() {
+		h.gone(t, role)
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// eventLimit is how long something may take that a watch brings about, on a
+// busy machine.
+const eventLimit = 30 * time.Second
+
+// TestManagerFollowsWhatItWatches runs the operator as it runs on a cluster: with
+// its own cache, its own rights and its watches.
+func TestManagerFollowsWhatItWatches(t *testing.T) {
+	l := newLab(t)
+	cacheOptions, err := CacheOptions(l.deps.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(l.restConfig, ctrl.Options{
+		Scheme: l.client.Scheme(), Cache: cacheOptions, Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := l.deps
+	deps.Client, deps.Reader, deps.Clock = mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	if err := New(deps).SetupWithManager(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(t.Context()) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended with %v", err)
+		}
+	})
+
+	cm := &operatorv1.ClusterManager{}
+	cm.Name = testName
+	l.create(t, cm)
+	l.await(t, "the hub is installed", func() bool {
+		l.rollOut(t)
+		return l.condition(t, operatorv1.ClusterManagerConditionApplied).Status == "True" &&
+			l.condition(t, operatorv1.ClusterManagerConditionProgressing).Status == "False"
+	})
+
+	service := &corev1.Service{}
+	l.exists(t, service, "cluster-manager-work-webhook", testHubNS)
+	if err := l.client.Delete(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, "a deleted Service is back", func() bool {
+		return l.exists(t, &corev1.Service{}, "cluster-manager-work-webhook", testHubNS)
+	})
+
+	secret := &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")}}
+	secret.Name, secret.Namespace = operatorv1.ImagePullSecret, operatorv1.DefaultOperatorNamespace
+	l.create(t, secret)
+	l.await(t, "a pull secret is copied when it appears", func() bool {
+		return l.exists(t, &corev1.Secret{}, operatorv1.ImagePullSecret, testHubNS)
+	})
+
+	l.change(t, func(cm *operatorv1.ClusterManager) {
+		cm.Annotations = map[string]string{operatorv1.AnnotationPaused: "true"}
+	})
+	l.await(t, "the pause shows", func() bool {
+		return l.condition(t, operatorv1.ClusterManagerConditionPaused).Status == "True"
+	})
+}
+
+// await waits until the condition holds.
+func (l *lab) await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(eventLimit); time.Now().Before(end); <-time.After(gonePause) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatalf("waited %s in vain: %s; the conditions are %+v", eventLimit, what, l.get(t).Status.Conditions)
+}
