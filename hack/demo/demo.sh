@@ -55,13 +55,22 @@ deploy deploy-spoke
 
 step "Registering $MEMBER: its agent asked to join by a certificate signing request"
 trap explain ERR
-timeout "${WAIT%s}" bash -c "until KUBECONFIG=$KUBECONFIG test/lab/bin/kubectl --context $HUB get managedcluster $MEMBER >/dev/null 2>&1; do sleep 1; done"
-csrs=$(hub get csr -l "open-cluster-management.io/cluster-name=$MEMBER" \
-  -o jsonpath='{range .items[?(!@.status.conditions)]}{.metadata.name}{"\n"}{end}')
-if [[ -n $csrs ]]; then
-  # shellcheck disable=SC2086 # one argument per name
-  hub certificate approve $csrs
-fi
+# pending lists the requests of the member that nobody has decided about.
+pending() {
+  hub get csr -l "open-cluster-management.io/cluster-name=$MEMBER" \
+    -o go-template='{{range .items}}{{if not .status.conditions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}'
+}
+joined() {
+  [[ $(hub get managedcluster "$MEMBER" --ignore-not-found \
+    -o jsonpath='{.status.conditions[?(@.type=="ManagedClusterJoined")].status}') == True ]]
+}
+until joined || [[ -n $(pending) ]]; do
+  ((SECONDS - started < 900)) || { explain; fail "$MEMBER does not ask to join"; }
+  sleep 1
+done
+for csr in $(pending); do
+  hub certificate approve "$csr"
+done
 hub patch managedcluster "$MEMBER" --type merge -p '{"spec":{"hubAcceptsClient":true}}'
 hub wait --for=condition=ManagedClusterJoined "managedcluster/$MEMBER" --timeout="$WAIT"
 hub wait --for=condition=ManagedClusterConditionAvailable "managedcluster/$MEMBER" --timeout="$WAIT"

@@ -435,7 +435,7 @@ func keepsTheSpec(t *testing.T, h *hub) {
 
 func keepsManagedNamespaces(t *testing.T, h *hub) {
 	h.joined("spaces", nil)
-	label := managednamespace.Label("https://" + h.config.Host)
+	label := managednamespace.Label(strings.TrimSuffix(h.config.Host, "/"))
 	setNamespaces := func(list ...clusterv1.ClusterSetManagedNamespaceConfig) {
 		h.await("the namespaces to be set", func() (string, bool) {
 			mc := h.cluster("spaces")
@@ -454,7 +454,7 @@ func keepsManagedNamespaces(t *testing.T, h *hub) {
 	setNamespaces(clusterv1.ClusterSetManagedNamespaceConfig{
 		ManagedNamespaceConfig: clusterv1.ManagedNamespaceConfig{Name: "managed-one"}, ClusterSet: "s",
 	})
-	h.await("the namespace", func() (string, bool) { return "", namespace().Labels[label] == "true" })
+	h.await("the namespace", func() (string, bool) { return fmt.Sprint(namespace().Labels), namespace().Labels[label] == "true" })
 	h.await("its condition", func() (string, bool) {
 		list := h.cluster("spaces").Status.ManagedNamespaces
 		return fmt.Sprint(list), len(list) == 1 && meta.IsStatusConditionTrue(list[0].Conditions, clusterv1.ManagedNamespaceConditionAvailable)

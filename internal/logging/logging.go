@@ -24,6 +24,7 @@ func Setup(v int) (logr.Logger, error) {
 	config.Level = zap.NewAtomicLevelAt(zapcore.Level(-v))
 	config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	config.Sampling = nil
+	config.DisableStacktrace = true // errors are wrapped and say where they come from
 	zapLogger, err := config.Build()
 	if err != nil {
 		return logr.Logger{}, fmt.Errorf("building the logger for verbosity %d: %w", v, err)

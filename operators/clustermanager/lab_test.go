@@ -277,10 +277,10 @@ func (l *lab) rollOut(t *testing.T) int {
 			continue
 		}
 		d.Status = want
-		if err := l.client.Status().Update(t.Context(), &d); err != nil {
+		changed++
+		if err := l.client.Status().Update(t.Context(), &d); err != nil && !apierrors.IsConflict(err) {
 			t.Fatalf("rolling out %q: %v", d.Name, err)
 		}
-		changed++
 	}
 	return changed
 }

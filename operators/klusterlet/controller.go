@@ -146,5 +146,5 @@ func (c *Controller) Reconcile(ctx context.Context, klusterlet *operatorv1.Klust
 		return ctrl.Result{}, err
 	}
 	c.announceJoin(before, klusterlet)
-	return ctrl.Result{RequeueAfter: p.requeueAfter}, nil
+	return ctrl.Result{}, nil // whatever matters is watched
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,8 +33,6 @@ type pass struct {
 	applied []render.Record
 	// notes are for the message of the condition Applied.
 	notes []string
-	// requeueAfter is when to look again though nothing happens; 0 for never.
-	requeueAfter time.Duration
 }
 
 // phase is one step on the way to what the Klusterlet asks for.
@@ -49,13 +46,6 @@ type phase struct {
 // set sets a condition of the Klusterlet.
 func (p *pass) set(condition metav1.Condition) {
 	conditions.Set(&p.klusterlet.Status.Conditions, p.klusterlet.Generation, condition)
-}
-
-// again asks for another pass after the time, or earlier if a phase asked so.
-func (p *pass) again(after time.Duration) {
-	if p.requeueAfter == 0 || after < p.requeueAfter {
-		p.requeueAfter = after
-	}
 }
 
 // run walks through the phases and stops at the first that fails.

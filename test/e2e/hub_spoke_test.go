@@ -114,8 +114,8 @@ func (s *story) waitsForApproval(t *testing.T) {
 func (s *story) approve(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error {
-		pending := s.hub.jsonpath(t, "{range .items[?(!@.status.conditions)]}{.metadata.name}{'\\n'}{end}",
-			"csr", "-l", clusterNameLabel+"="+s.clusterName)
+		pending := s.hub.kubectl(t, "get", "csr", "-l", clusterNameLabel+"="+s.clusterName,
+			"-o", `go-template={{range .items}}{{if not .status.conditions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}`)
 		names := strings.Fields(pending)
 		if len(names) == 0 {
 			return fmt.Errorf("no certificate signing request of cluster %s waits for approval", s.clusterName)

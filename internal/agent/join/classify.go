@@ -40,13 +40,6 @@ func isUntrusted(err error) bool {
 	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &hostname) || errors.As(err, &invalid)
 }
 
-// answered tells whether an API server, and not the way to it, is the origin
-// of the error.
-func answered(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status)
-}
-
 // byBootstrap says what the answer of the hub to a request with the bootstrap
 // kubeconfig means for the user. what is what the agent wanted, such as
 // "creating ManagedCluster x".

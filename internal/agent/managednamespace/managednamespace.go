@@ -34,6 +34,9 @@ const (
 	// repairEvery is the time after which namespaces are looked at though nothing
 	// is known to have changed.
 	repairEvery = 5 * time.Minute
+	// conflictPause is the time until a status that somebody else wrote meanwhile
+	// is written.
+	conflictPause = 100 * time.Millisecond
 	// labelNameMax is the length of the part of a label's key after the slash.
 	labelNameMax = 63
 
@@ -128,7 +131,9 @@ func (k *keeper) keep(ctx context.Context) (time.Duration, error) {
 			k.released = len(want) == 0
 		}
 	}
-	if err := conditions.PatchStatus(ctx, k.hub, before, mc); err != nil {
+	if err := conditions.PatchStatus(ctx, k.hub, before, mc); apierrors.IsConflict(err) {
+		return conflictPause, failed // the cache is behind
+	} else if err != nil {
 		return 0, err
 	}
 	if len(want) == 0 {

@@ -12,7 +12,6 @@ package work
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=agent,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=agent,resources=leases,resourceNames=work-agent-lock,verbs=get;update
-// +kubebuilder:rbac:groups=core,namespace=agent,resources=secrets,resourceNames=hub-kubeconfig-secret,verbs=get
 
 // LockName is the Lease in the namespace of the agent by which the replicas of
 // a process that only works on ManifestWorks agree on which one does.

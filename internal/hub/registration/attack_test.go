@@ -16,6 +16,8 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -164,17 +166,32 @@ func TestJoiningAndAttacks(t *testing.T) {
 	t.Run("an agent puts its label on a request for another cluster", func(t *testing.T) {
 		h.refused(t, h.ask(t, h.agent(t, "auto"), subjectOf("later", "one"), "auto", nil), policy.ReasonClusterDiffers)
 	})
-	t.Run("an agent asks for system:masters", func(t *testing.T) {
+	t.Run("an agent asks for a further group and a DNS name", func(t *testing.T) {
 		csr := h.ask(t, h.agent(t, "auto"), subjectOf("auto", "one"), "auto", func(r *x509.CertificateRequest) {
+			r.Subject.Organization = append(r.Subject.Organization, "cluster-admins")
 			r.DNSNames = []string{"kubernetes.default"}
 		})
 		h.refused(t, csr, policy.ReasonMalformed)
 	})
 	t.Run("a renewal without the permission to renew", func(t *testing.T) {
-		// Accepted by the spec, but without its role: the hub cannot make a
-		// namespace for it.
-		h.create(t, cluster("kube-evil", true))
-		csr := h.ask(t, h.agent(t, "kube-evil"), subjectOf("kube-evil", "one"), "kube-evil", nil)
+		// Accepted by its spec, but without its role, because of its name; that it
+		// can make a request at all is somebody's mistake.
+		const makers = "request-makers"
+		h.create(t, cluster("kube-evil", true),
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: makers}, Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create"},
+			}}},
+			&rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: makers},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: makers},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: makers}},
+			})
+		maker := h.clientOf(t, clusterv1.AgentUser("kube-evil", "one"), clusterv1.AgentGroup("kube-evil"), makers)
+		h.eventually(t, "the agent may make requests", func(ctx context.Context) (bool, error) {
+			err := maker.Create(ctx, &certificatesv1.CertificateSigningRequest{}, client.DryRunAll)
+			return !apierrors.IsForbidden(err), nil
+		})
+		csr := h.ask(t, maker, subjectOf("kube-evil", "one"), "kube-evil", nil)
 		h.refused(t, csr, policy.ReasonNotAuthorized)
 	})
 	t.Run("a second identity asks for a taken name", func(t *testing.T) {

@@ -387,6 +387,8 @@ func sets(t *testing.T, h *hub) {
 }
 
 func lastCluster(t *testing.T, h *hub) {
+	// No agent ever joined there, so nobody has to clean up after this work.
+	h.create(t, manifestWork("payments", "never-applied", ""))
 	for _, name := range []string{"east", "west", "payments"} {
 		if err := h.client.Delete(t.Context(), cluster(name, true)); err != nil {
 			t.Fatal(err)

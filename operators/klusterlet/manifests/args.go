@@ -105,6 +105,18 @@ func joinArgs(klusterlet *operatorv1.Klusterlet) []string {
 			args = append(args, "--reserved-cluster-claim-suffixes="+strings.Join(claims.ReservedClusterClaimSuffixes, ","))
 		}
 	}
+	return append(args, addOnArgs(c.AddOnKubeClientRegistrationDriver)...)
+}
+
+// addOnArgs are how add-ons authenticate with the hub.
+func addOnArgs(driver *operatorv1.AddOnRegistrationDriver) []string {
+	if driver == nil || driver.AuthType == "" {
+		return nil
+	}
+	args := []string{"--addon-kubeclient-registration-auth=" + driver.AuthType}
+	if driver.Token != nil && driver.Token.ExpirationSeconds > 0 {
+		args = append(args, fmt.Sprintf("--addon-token-expiration-seconds=%d", driver.Token.ExpirationSeconds))
+	}
 	return args
 }
 

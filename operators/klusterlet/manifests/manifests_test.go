@@ -98,6 +98,9 @@ func allOptions(mode operatorv1.InstallMode) operatorv1.KlusterletSpec {
 			},
 			ClusterLabels: map[string]string{"vendor": "kind", "env": "test"},
 			KubeAPIQPS:    60, KubeAPIBurst: 110,
+			AddOnKubeClientRegistrationDriver: &operatorv1.AddOnRegistrationDriver{
+				AuthType: operatorv1.AuthTypeToken, Token: &operatorv1.TokenConfig{ExpirationSeconds: 7200},
+			},
 			ClusterClaimConfiguration: &operatorv1.ClusterClaimConfiguration{
 				MaxCustomClusterClaims: 30, ReservedClusterClaimSuffixes: []string{"reserved.io", "other.io"},
 			},

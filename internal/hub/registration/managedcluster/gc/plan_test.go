@@ -36,10 +36,10 @@ func TestPatienceWithAnAgent(t *testing.T) {
 			reason: "it will clean up, whatever the deadline", conditions: []metav1.Condition{joined, well}, deadline: "0s",
 		},
 		"a cluster that never joined": {
-			reason: "nothing was delivered", over: true, says: "never joined",
+			reason: "nothing was delivered", over: true, says: "ever joined",
 		},
 		"a cluster that never joined and has run out of time": {
-			reason: "nothing was delivered", conditions: []metav1.Condition{silent}, over: true, says: "never joined",
+			reason: "nothing was delivered", conditions: []metav1.Condition{silent}, over: true, says: "ever joined",
 		},
 		"a silent agent": {
 			reason: "waits, and says how to go on", conditions: []metav1.Condition{joined, silent}, after: time.Hour,

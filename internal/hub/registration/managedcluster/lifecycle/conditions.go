@@ -10,10 +10,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 )
-
-func unusable(cluster string) string { return grants.Unusable(cluster) }
 
 // ownedConditions are the types that no other writer sets.
 func ownedConditions() []string {

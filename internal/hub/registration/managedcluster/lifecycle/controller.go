@@ -21,6 +21,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/taint"
 )
 
@@ -29,7 +30,7 @@ const (
 	fieldOwner = "registration-controller"
 	// reconcilesMax is how many clusters are worked on at once. Each waits for the
 	// API server most of the time.
-	reconcilesMax = 16
+	reconcilesMax = 24
 	// namespaceRetry is when a namespace that is not ours is looked at again,
 	// which is not watched.
 	namespaceRetry = time.Minute
@@ -161,7 +162,7 @@ func (c *Controller) unusable(cluster string) string {
 	if cluster == c.OwnNamespace {
 		return fmt.Sprintf("the name %q is that of the hub's own namespace; give the cluster another one", cluster)
 	}
-	return unusable(cluster)
+	return grants.Unusable(cluster)
 }
 
 // lasting tells whether an error will stay until someone does something.

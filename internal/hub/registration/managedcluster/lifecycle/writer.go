@@ -89,7 +89,7 @@ func (w *writer) revoke(ctx context.Context, name string) (bool, error) {
 
 // release removes what a ManagedCluster that is gone has left behind.
 func (w *writer) release(ctx context.Context, name string) error {
-	if unusable(name) != "" {
+	if grants.Unusable(name) != "" {
 		return nil // it never had anything, and the names may be those of others
 	}
 	if _, err := w.revoke(ctx, name); err != nil {

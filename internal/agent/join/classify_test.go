@@ -1,0 +1,84 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+func TestErrorsOfTheHubAreToldApart(t *testing.T) {
+	resource := schema.GroupResource{Group: "g", Resource: "r"}
+	dial := &url.Error{Op: "Post", URL: "https://hub", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
+	untrusted := &url.Error{Op: "Post", URL: "https://hub", Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}
+	cases := map[string]struct {
+		err                  error
+		byBootstrap, byAgent string
+	}{
+		"401":                 {apierrors.NewUnauthorized("no"), operatorv1.JoinReasonBootstrapUnauthorized, operatorv1.JoinReasonHubCredentialInvalid},
+		"403":                 {apierrors.NewForbidden(resource, "n", nil), operatorv1.JoinReasonBootstrapForbidden, operatorv1.JoinReasonHubPermissionsMissing},
+		"unknown authority":   {untrusted, operatorv1.JoinReasonHubCertificateUntrusted, operatorv1.JoinReasonHubCertificateUntrusted},
+		"wrong host":          {fmt.Errorf("x: %w", x509.HostnameError{Certificate: &x509.Certificate{}}), operatorv1.JoinReasonHubCertificateUntrusted, operatorv1.JoinReasonHubCertificateUntrusted},
+		"expired certificate": {x509.CertificateInvalidError{Reason: x509.Expired}, operatorv1.JoinReasonHubCertificateUntrusted, operatorv1.JoinReasonHubCertificateUntrusted},
+		"refused connection":  {dial, operatorv1.JoinReasonHubUnreachable, operatorv1.JoinReasonHubUnreachable},
+		"503":                 {apierrors.NewServiceUnavailable("etcd"), operatorv1.JoinReasonHubUnreachable, operatorv1.JoinReasonHubUnreachable},
+		"no such API":         {apierrors.NewNotFound(resource, "n"), operatorv1.JoinReasonHubUnreachable, operatorv1.JoinReasonHubUnreachable},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := reasonOf(byBootstrap("creating x", "https://hub", c.err)); got != c.byBootstrap {
+				t.Errorf("with the bootstrap kubeconfig: %s, want %s", got, c.byBootstrap)
+			}
+			if got := reasonOf(byHub("reading x", "https://hub", c.err)); got != c.byAgent {
+				t.Errorf("with the hub credential: %s, want %s", got, c.byAgent)
+			}
+			if err := byHub("reading x", "https://hub", c.err); !errors.Is(err, c.err) {
+				t.Errorf("%v does not wrap its cause", err)
+			}
+		})
+	}
+}
+
+func TestTheNameOfARequestFollowsFromItsKey(t *testing.T) {
+	a, err := newApplication(identity{Cluster: "c1", Agent: "abcde"}, "https://hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := parsePending(pendingSecret("ns", a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := a.name()
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := stored.name()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if was != is || len(was) != len("c1-")+csrSuffixLength {
+		t.Errorf("the request is named %q before and %q after storage", was, is)
+	}
+	csr, err := stored.request(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := newApplication(a.identity, "https://hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.isOurs(csr) || other.isOurs(csr) {
+		t.Error("a request is ours if, and only if, it is for our key")
+	}
+}

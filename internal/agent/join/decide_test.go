@@ -1,0 +1,274 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/agent/connect"
+)
+
+func TestDecide(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	hubA := connect.Endpoint{Entry: "hub", Server: "https://a:6443", CA: []byte("ca")}
+	me := identity{Cluster: "c1", Agent: "abcde"}
+	// bare is an agent that has read its secrets and found nothing in them.
+	bare := facts{Now: now, HomeRead: true, WantedName: "c1", Bootstrap: bootstrapFact{State: bootstrapMissing, Problem: "no secret"}}
+	with := func(f facts, changes ...func(*facts)) facts {
+		for _, change := range changes {
+			change(&f)
+		}
+		return f
+	}
+	bootstrap := func(f *facts) { f.Bootstrap = bootstrapFact{State: bootstrapPresent, Endpoint: hubA, Hash: "h1"} }
+	applied := func(state csrState) func(*facts) {
+		return func(f *facts) {
+			f.Application, f.Applied = &application{identity: me, Server: hubA.Server}, true
+			f.CSR, f.Cluster.State = csrFact{State: state, Name: "c1-123"}, clusterWaiting
+		}
+	}
+	credential := func(age, lifetime time.Duration) func(*facts) {
+		return func(f *facts) {
+			f.Hub = &credential{
+				identity: me, Endpoint: hubA, NotBefore: now.Add(-age), NotAfter: now.Add(lifetime - age), Bootstrap: "h1",
+			}
+		}
+	}
+	fresh := credential(time.Minute, time.Hour)
+	cluster := func(state clusterState) func(*facts) { return func(f *facts) { f.Cluster.State = state } }
+	auth := func(a authFact) func(*facts) { return func(f *facts) { f.Auth = a } }
+	engaged := func(f *facts) {
+		f.Engaged = &engagement{identity: me, Endpoint: hubA}
+		f.Auth, f.Cluster.State = authPermitted, clusterAccepted
+	}
+	otherHub := func(f *facts) { f.Bootstrap.Endpoint.CA = []byte("another ca") }
+
+	cases := map[string]struct {
+		facts facts
+		want  decision // Message is compared by mention
+		// mention has to be in the message.
+		mention string
+	}{
+		"nothing is decided before the secrets are read": {
+			facts: with(bare, bootstrap, func(f *facts) { f.HomeRead = false }),
+		},
+		"without a bootstrap kubeconfig it waits": {
+			facts: bare, want: decision{Reason: operatorv1.JoinReasonBootstrapSecretMissing}, mention: "no secret",
+		},
+		"a malformed one is told": {
+			facts: with(bare, func(f *facts) { f.Bootstrap = bootstrapFact{State: bootstrapMalformed, Problem: "bad yaml"} }),
+			want:  decision{Reason: operatorv1.JoinReasonBootstrapSecretMalformed}, mention: "bad yaml",
+		},
+		"a name that is no namespace is told": {
+			facts: with(bare, bootstrap, func(f *facts) { f.WantedName = "Not_A_Name" }),
+			want:  decision{Reason: operatorv1.JoinReasonClusterNameInvalid}, mention: `"Not_A_Name"`,
+		},
+		"with one it registers": {
+			facts: with(bare, bootstrap), want: decision{Do: doRegister},
+		},
+		"after a restart it registers again, which finds what is there": {
+			facts: with(bare, bootstrap, applied(csrUnknown), func(f *facts) { f.Applied = false }), want: decision{Do: doRegister},
+		},
+		"then it waits for the approval, watching": {
+			facts: with(bare, bootstrap, applied(csrWaiting)),
+			want: decision{
+				Reason: operatorv1.JoinReasonWaitingForCSRApproval, FollowCSR: followByBootstrap, FollowCluster: followByBootstrap,
+			},
+			mention: "kubectl certificate approve c1-123. The hub has to accept the cluster as well: kubectl patch",
+		},
+		"an approved request waits for the signer": {
+			facts: with(bare, bootstrap, applied(csrApproved)),
+			want: decision{
+				Reason: operatorv1.JoinReasonWaitingForCSRApproval, FollowCSR: followByBootstrap, FollowCluster: followByBootstrap,
+			},
+			mention: "waits to be signed",
+		},
+		"a denied request is not repeated": {
+			facts: with(bare, bootstrap, applied(csrDenied)),
+			want: decision{
+				Reason: operatorv1.JoinReasonCSRDenied, FollowCSR: followByBootstrap, FollowCluster: followByBootstrap,
+			},
+			mention: "kubectl delete csr c1-123",
+		},
+		"a deleted one is": {
+			facts: with(bare, bootstrap, applied(csrGone)), want: decision{Do: doRegister},
+		},
+		"a certificate is stored": {
+			facts: with(bare, bootstrap, applied(csrIssued)),
+			want:  decision{Do: doStore, FollowCSR: followByBootstrap, FollowCluster: followByBootstrap},
+		},
+		"an application for another name is not used": {
+			facts: with(bare, bootstrap, applied(csrIssued), func(f *facts) { f.WantedName = "c2" }), want: decision{Do: doRegister},
+		},
+		"nor one for another hub": {
+			facts: with(bare, bootstrap, applied(csrIssued), func(f *facts) { f.Bootstrap.Endpoint.Server = "https://b" }),
+			want:  decision{Do: doRegister},
+		},
+		"a stored credential is tried first": {
+			facts: with(bare, bootstrap, fresh), want: decision{Do: doVerify},
+		},
+		"also without a bootstrap kubeconfig": {
+			facts: with(bare, fresh), want: decision{Do: doVerify},
+		},
+		"an expired one is replaced": {
+			facts: with(bare, bootstrap, credential(2*time.Hour, time.Hour)), want: decision{Do: doRegister},
+		},
+		"an expired one of a member as well, and its parts go on": {
+			facts: with(bare, bootstrap, credential(2*time.Hour, time.Hour), engaged), want: decision{Do: doRegister},
+		},
+		"one for a hub with another CA is replaced": {
+			facts: with(bare, bootstrap, fresh, otherHub), want: decision{Do: doRegister},
+		},
+		"one that the hub does not know any more is replaced": {
+			facts: with(bare, bootstrap, fresh, auth(authRefused)), want: decision{Do: doRegister},
+		},
+		"one for another name is replaced": {
+			facts: with(bare, bootstrap, fresh, func(f *facts) { f.WantedName = "c2" }), want: decision{Do: doRegister},
+		},
+		"one that may see nothing is watched over by the bootstrap kubeconfig": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), cluster(clusterWaiting)),
+			want:  decision{Reason: operatorv1.JoinReasonWaitingForAcceptance, FollowCluster: followByBootstrap}, mention: "kubectl patch managedcluster c1",
+		},
+		"or asks from time to time": {
+			facts: with(bare, fresh, auth(authForbidden)),
+			want:  decision{Do: doVerify, Reason: operatorv1.JoinReasonWaitingForAcceptance},
+		},
+		"but not before it is time to": {
+			facts: with(bare, fresh, auth(authForbidden), func(f *facts) { f.VerifyAt = now.Add(time.Second) }),
+			want:  decision{Reason: operatorv1.JoinReasonWaitingForAcceptance, Again: time.Second},
+		},
+		"or asks when the bootstrap kubeconfig is refused": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), cluster(clusterWaiting), func(f *facts) { f.BootstrapRefused = true }),
+			want: decision{
+				Do: doVerify, Reason: operatorv1.JoinReasonWaitingForAcceptance, FollowCluster: followByBootstrap,
+			},
+		},
+		"an accepted cluster asks until it has its rights": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), cluster(clusterAccepted)),
+			want:  decision{Do: doVerify, Reason: operatorv1.JoinReasonHubPermissionsMissing, FollowCluster: followByBootstrap},
+		},
+		"no part starts before": {
+			facts: with(bare, bootstrap, fresh, auth(authAdmitted), cluster(clusterAccepted)),
+			want:  decision{Do: doVerify, Reason: operatorv1.JoinReasonHubPermissionsMissing, FollowCluster: followByHub},
+		},
+		"then they start": {
+			facts: with(bare, bootstrap, fresh, auth(authPermitted), cluster(clusterAccepted)), want: decision{Do: doEngage},
+		},
+		"a member has joined": {
+			facts: with(bare, bootstrap, fresh, engaged), want: decision{Reason: operatorv1.JoinReasonJoined},
+		},
+		"a member forgets the key of its application": {
+			facts: with(bare, bootstrap, fresh, engaged, func(f *facts) { f.PendingStored = true }),
+			want:  decision{Do: doForget, Reason: operatorv1.JoinReasonJoined},
+		},
+		"a member renews in time": {
+			facts: with(bare, bootstrap, credential(50*time.Minute, time.Hour), engaged),
+			want:  decision{Do: doRenew, Reason: operatorv1.JoinReasonJoined},
+		},
+		"with its own credential": {
+			facts: with(bare, bootstrap, credential(50*time.Minute, time.Hour), applied(csrWaiting), engaged),
+			want:  decision{FollowCSR: followByHub, Reason: operatorv1.JoinReasonJoined},
+		},
+		"and takes the new certificate": {
+			facts: with(bare, bootstrap, credential(50*time.Minute, time.Hour), applied(csrIssued), engaged),
+			want:  decision{Do: doStore, Reason: operatorv1.JoinReasonJoined},
+		},
+		"a member in doubt asks": {
+			facts: with(bare, bootstrap, fresh, engaged, func(f *facts) { f.Recheck = true }),
+			want:  decision{Do: doVerify, Reason: operatorv1.JoinReasonJoined},
+		},
+		"a denied member ends its parts": {
+			facts: with(bare, bootstrap, fresh, engaged, cluster(clusterDenied)),
+			want:  decision{Do: doDisengage, Reason: operatorv1.JoinReasonClusterDenied},
+		},
+		"and watches quietly": {
+			facts: with(bare, bootstrap, fresh, auth(authAdmitted), cluster(clusterDenied)),
+			want:  decision{Reason: operatorv1.JoinReasonClusterDenied, FollowCluster: followByHub},
+		},
+		"a member that may see nothing ends its parts": {
+			facts: with(bare, bootstrap, fresh, engaged, auth(authForbidden)), want: decision{Do: doDisengage},
+		},
+		"a deleted member ends its parts": {
+			facts: with(bare, bootstrap, fresh, engaged, cluster(clusterAbsent)),
+			want:  decision{Do: doDisengage, Reason: operatorv1.JoinReasonClusterDeleted},
+		},
+		"and stays away": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), cluster(clusterAbsent)),
+			want:  decision{Reason: operatorv1.JoinReasonClusterDeleted, FollowCluster: followByBootstrap}, mention: "delete the secret",
+		},
+		"until it is given another bootstrap kubeconfig": {
+			facts: with(bare, bootstrap, fresh, cluster(clusterAbsent), func(f *facts) { f.Bootstrap.Hash = "h2" }),
+			want:  decision{Do: doAnnounce},
+		},
+		"a member of another hub changes over": {
+			facts: with(bare, bootstrap, fresh, engaged, func(f *facts) { f.Engaged.Endpoint.Server = "https://old" }),
+			want:  decision{Do: doDisengage},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := decide(c.facts)
+			if !strings.Contains(got.Message, c.mention) {
+				t.Errorf("message %q, want it to mention %q", got.Message, c.mention)
+			}
+			got.Message = ""
+			if c.want.Again == 0 {
+				got.Again = 0
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestACertificateIsRenewedBetween75And80PercentOfItsLifetime(t *testing.T) {
+	start := time.Unix(0, 0)
+	seen := map[time.Duration]bool{}
+	for i := range 50 {
+		c := &credential{CertPEM: []byte{byte(i)}, NotBefore: start, NotAfter: start.Add(1000 * time.Hour)}
+		after := c.renewAt().Sub(start)
+		if after < 750*time.Hour || after > 800*time.Hour {
+			t.Errorf("certificate %d is renewed after %s of 1000h, want 750h to 800h", i, after)
+		}
+		if again := c.renewAt().Sub(start); again != after {
+			t.Errorf("certificate %d has two times: %s and %s", i, after, again)
+		}
+		seen[after] = true
+	}
+	if len(seen) < 40 {
+		t.Errorf("50 certificates have %d times only; agents should not renew together", len(seen))
+	}
+}
+
+func TestADeletedClusterIsNotCreatedAgainByAnAgentThatHadIt(t *testing.T) {
+	endpoint := connect.Endpoint{Entry: "hub", Server: "https://a"}
+	had := facts{
+		Bootstrap: bootstrapFact{State: bootstrapPresent, Endpoint: endpoint, Hash: "h1"},
+		Hub:       &credential{identity: identity{Cluster: "c1"}, Endpoint: endpoint, Bootstrap: "h1"},
+	}
+	cases := map[string]struct {
+		facts facts
+		name  string
+		want  bool
+	}{
+		"never had one":          {facts: facts{}, name: "c1", want: true},
+		"had it":                 {facts: had, name: "c1"},
+		"had another":            {facts: had, name: "c2", want: true},
+		"had it at another hub":  {facts: func() facts { f := had; f.Bootstrap.Endpoint.Server = "https://b"; return f }(), name: "c1", want: true},
+		"was told to join again": {facts: func() facts { f := had; f.Bootstrap.Hash = "h2"; return f }(), name: "c1", want: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := c.facts.mayCreateCluster(c.name); got != c.want {
+				t.Errorf("mayCreateCluster: %t, want %t", got, c.want)
+			}
+		})
+	}
+}

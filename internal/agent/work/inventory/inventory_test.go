@@ -1,0 +1,235 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+var (
+	resource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	object   = apply.Object{Resource: "configmaps", Namespace: "n", Name: "a"}
+)
+
+// desk is an inventory that is fed by hand.
+type desk struct {
+	*Inventory
+	watch   *typeWatch
+	changed []string
+	types   []string
+}
+
+func newDesk(t *testing.T) *desk {
+	d := &desk{}
+	d.Inventory = New(Options{
+		Go: func(func()) {}, // nothing is watched for real
+		Changed: func(c Change) {
+			for _, owner := range c.Owners {
+				d.changed = append(d.changed, fmt.Sprintf("%s %s gone=%t", owner.Name, c.Object.Name, c.Gone))
+			}
+		},
+		TypeChanged: func(r schema.GroupResource, users []string) {
+			d.types = append(d.types, fmt.Sprintf("%s %v", r, users))
+		},
+	})
+	d.Use(t.Context(), "user", []schema.GroupVersionResource{resource})
+	d.watch = d.Inventory.types[resource.GroupResource()]
+	return d
+}
+
+func seen(resourceVersion string, owners ...string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "n", Name: "a", UID: "u", ResourceVersion: resourceVersion, Labels: map[string]string{workv1.LabelManaged: "true"},
+	}}
+	for _, owner := range owners {
+		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{
+			APIVersion: workv1.GroupVersion.String(), Kind: workv1.KindAppliedManifestWork, Name: owner, UID: types.UID(owner),
+		})
+	}
+	return m
+}
+
+func (d *desk) add(t *testing.T, m *metav1.PartialObjectMetadata) {
+	t.Helper()
+	if err := (&store{inventory: d.Inventory, watch: d.watch}).Update(m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *desk) remove(t *testing.T, m *metav1.PartialObjectMetadata) {
+	t.Helper()
+	if err := (&store{inventory: d.Inventory, watch: d.watch}).Delete(m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *desk) expect(t *testing.T, changed ...string) {
+	t.Helper()
+	if diff := cmp.Diff(changed, d.changed); diff != "" {
+		t.Errorf("changes, -want +got:\n%s", diff)
+	}
+	d.changed = nil
+}
+
+func TestOwnWritesAreNoChange(t *testing.T) {
+	d := newDesk(t)
+	d.replace(d.watch, nil, "10")
+	d.Saw(object, seen("11", "w"))
+	if record, known := d.Get(object); record == nil || !known {
+		t.Fatal("what was written is not there before the watch says so")
+	}
+	d.add(t, seen("11", "w"))
+	d.expect(t)
+	d.add(t, seen("12", "w"))
+	d.expect(t, "w a gone=false")
+}
+
+func TestAnswersOlderThanTheWatchAreIgnored(t *testing.T) {
+	d := newDesk(t)
+	d.replace(d.watch, nil, "10")
+	d.add(t, seen("11", "w"))
+	d.remove(t, seen("12", "w"))
+	d.Saw(object, seen("11", "w"))
+	if record, _ := d.Get(object); record != nil {
+		t.Error("an object that was deleted came back")
+	}
+	d.expect(t, "w a gone=false", "w a gone=true")
+}
+
+func TestAWatchBehindOurWriteDoesNotUndoIt(t *testing.T) {
+	d := newDesk(t)
+	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	d.Saw(object, seen("13", "v", "w"))
+	d.changed = nil
+	d.add(t, seen("12", "w"))
+	if got := d.OwnedBy("v"); len(got) != 1 {
+		t.Errorf("v owns %v", got)
+	}
+	d.expect(t)
+}
+
+func TestAListDropsWhatItDoesNotHave(t *testing.T) {
+	d := newDesk(t)
+	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	if diff := cmp.Diff([]string{"configmaps [user]"}, d.types); diff != "" {
+		t.Errorf("types, -want +got:\n%s", diff)
+	}
+	d.changed = nil
+	d.replace(d.watch, nil, "20")
+	d.expect(t, "w a gone=true")
+	if d.Owns("w") != 0 {
+		t.Error("w still owns something")
+	}
+	d.Saw(object, seen("30", "w"))
+	d.replace(d.watch, nil, "25")
+	if record, _ := d.Get(object); record == nil {
+		t.Error("an older list dropped what was written after it")
+	}
+}
+
+func TestOwnersBeforeAndAfterAreTold(t *testing.T) {
+	d := newDesk(t)
+	d.replace(d.watch, []any{seen("10", "v", "w")}, "10")
+	d.changed = nil
+	d.add(t, seen("11", "w", "x"))
+	slices.Sort(d.changed)
+	d.expect(t, "v a gone=false", "w a gone=false", "x a gone=false")
+	if d.Owns("v") != 0 || d.Owns("x") != 1 {
+		t.Errorf("v owns %d, x owns %d", d.Owns("v"), d.Owns("x"))
+	}
+}
+
+func TestFinalizersOfWhatGoesAreKept(t *testing.T) {
+	d := newDesk(t)
+	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	d.changed = nil
+	going := seen("11", "w")
+	now := metav1.Now()
+	going.DeletionTimestamp, going.Finalizers = &now, []string{"x"}
+	d.add(t, going)
+	d.expect(t, "w a gone=false")
+	if record, _ := d.Get(object); !record.Deleting || len(record.Finalizers) != 1 {
+		t.Errorf("the record is %+v", record)
+	}
+}
+
+func TestATypeThatMayNotBeSeenIsNotKnown(t *testing.T) {
+	d := newDesk(t)
+	if err := d.State(resource.GroupResource()); err != ErrPending {
+		t.Errorf("State is %v, want ErrPending", err)
+	}
+	forbidden := apierrors.NewForbidden(resource.GroupResource(), "", nil)
+	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	if !d.failed(d.watch, forbidden) {
+		t.Error("forbidden passes")
+	}
+	if err := d.State(resource.GroupResource()); err != error(forbidden) {
+		t.Errorf("State is %v", err)
+	}
+	if record, known := d.Get(object); record != nil || known {
+		t.Error("something is known")
+	}
+	d.Saw(object, seen("11", "w"))
+	if d.Owns("w") != 0 {
+		t.Error("what cannot be followed is kept")
+	}
+	if d.failed(d.watch, fmt.Errorf("connection refused")) {
+		t.Error("an error that passes lasts")
+	}
+}
+
+func TestATypeThatIsNotServedHasNoObjects(t *testing.T) {
+	d := newDesk(t)
+	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	d.changed = nil
+	d.failed(d.watch, apierrors.NewNotFound(schema.GroupResource{}, ""))
+	d.expect(t, "w a gone=true")
+	if _, known := d.Get(object); !known {
+		t.Error("it is not known that there are none")
+	}
+}
+
+func TestTheLastUserEndsAWatch(t *testing.T) {
+	d := newDesk(t)
+	d.Use(t.Context(), "other", []schema.GroupVersionResource{resource})
+	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	d.Use(t.Context(), "user", nil)
+	if _, known := d.Get(object); !known {
+		t.Error("the watch ended with a user left")
+	}
+	d.Use(t.Context(), "other", nil)
+	if _, known := d.Get(object); known || d.Owns("w") != 0 {
+		t.Error("the watch did not end")
+	}
+	d.changed = nil
+	d.add(t, seen("12", "w")) // what is under way when it ends
+	d.expect(t)
+	if d.Owns("w") != 0 {
+		t.Error("a stopped watch still fills the inventory")
+	}
+}
+
+func BenchmarkEvent(b *testing.B) {
+	i := New(Options{Go: func(func()) {}, Changed: func(Change) {}, TypeChanged: func(schema.GroupResource, []string) {}})
+	i.Use(b.Context(), "user", []schema.GroupVersionResource{resource})
+	w := i.types[resource.GroupResource()]
+	m := seen("11", "w")
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := i.event(w, m, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// reactionMax is how long the operator may take to react to an event: far less
+// than any of its intervals, so that only a watch can be the cause.
+const reactionMax = 10 * time.Second
+
+func TestTheOperatorReactsByWatchWithItsOwnRoleOnly(t *testing.T) {
+	h := start(t)
+	h.grant("joiner", bootstrapRules())
+	h.grant("member", hubRules())
+	h.startManager()
+
+	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.ClusterName = "" })
+	h.eventually("the agents are installed", func() bool {
+		return meta.IsStatusConditionTrue(h.get("klusterlet").Status.Conditions, operatorv1.KlusterletConditionApplied)
+	})
+	h.secret(agentNamespace, operatorv1.BootstrapHubKubeConfigSecret, map[string][]byte{"kubeconfig": h.kubeconfig("joiner")})
+	h.eventually("the credential to join with is checked", func() bool {
+		return h.reason(degradedType) == "BootstrapSecretFunctional,HubKubeConfigSecretMissing"
+	})
+	h.secret(agentNamespace, operatorv1.HubKubeConfigSecret, map[string][]byte{
+		"kubeconfig": h.kubeconfig("member"), "cluster-name": []byte("made-up"),
+	})
+	h.eventually("the work agent starts", func() bool {
+		return *h.deployment(agentNamespace, "klusterlet-work-agent").Spec.Replicas == 1
+	})
+	h.eventually("the cluster has joined", func() bool { return h.reason(operatorv1.KlusterletJoined) == operatorv1.JoinReasonJoined })
+	if err := h.admin.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: "klusterlet-work-sa"}}); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually("what was deleted comes back", func() bool {
+		return h.exists(&corev1.ServiceAccount{}, agentNamespace, "klusterlet-work-sa")
+	})
+	h.delete("klusterlet")
+	h.eventually("the Klusterlet goes", func() bool { return !h.exists(&operatorv1.Klusterlet{}, "", "klusterlet") })
+}
+
+// startManager runs the operator as it is in its pod, until the test ends.
+func (h *harness) startManager() {
+	h.t.Helper()
+	user, err := h.env.AddUser(envtest.User{Name: operatorUser}, h.config)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	caching, err := CacheOptions()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	skip := true
+	mgr, err := ctrl.NewManager(user.Config(), ctrl.Options{
+		Scheme: h.admin.Scheme(), Cache: caching, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &skip},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := Setup(mgr, h.c.Settings, nil); err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(h.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	h.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			h.t.Errorf("the manager ended with an error: %v", err)
+		}
+	})
+}
+
+func (h *harness) reason(conditionType string) string {
+	h.t.Helper()
+	condition := meta.FindStatusCondition(h.get("klusterlet").Status.Conditions, conditionType)
+	if condition == nil {
+		return ""
+	}
+	return condition.Reason
+}
+
+func (h *harness) eventually(what string, is func() bool) {
+	h.t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	timeout := time.After(reactionMax)
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			h.t.Fatalf("%s: not within %s; status is %+v", what, reactionMax, h.get("klusterlet").Status.Conditions)
+		}
+	}
+}
