@@ -321,4 +321,3 @@ func (f *registrationAgentFlags) agentNamespace() string {
 	}
 	return agentNamespaceDefault
 }
-

@@ -102,7 +102,7 @@ func TestAPartThatFailsIsTriedAgainAndShowsInTheCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wait := range []time.Duration{RetryAfterMin, 2 * RetryAfterMin} {
-		receive(t, failed, "a failure")
+		_ = receive(t, failed, "a failure")
 		if err := r.Check("c1"); err == nil || !strings.Contains(err.Error(), "probe: no luck") {
 			t.Errorf("Check: %v, want it to name the part and its error", err)
 		}

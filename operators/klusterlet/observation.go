@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,11 +66,11 @@ func (c *Controller) observe(ctx context.Context, p *pass) error {
 func (c *Controller) workload(ctx context.Context, klusterlet *operatorv1.Klusterlet, name string) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{}
 	err := c.Client.Get(ctx, types.NamespacedName{Namespace: manifests.AgentNamespace(klusterlet), Name: name}, deployment)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading Deployment %q: %w", name, err)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil //nolint:nilnil // "there is none" is an answer
+		return nil, fmt.Errorf("reading Deployment %q: %w", name, err)
 	}
 	return deployment, nil
 }

@@ -23,7 +23,7 @@ func checkName(name string) error {
 		return fmt.Errorf("the cluster name %q cannot be the name of its namespace on the hub: %s; register the cluster under another name",
 			name, strings.Join(problems, "; "))
 	}
-	owner := ""
+	var owner string
 	switch {
 	case name == metaDefault || strings.HasPrefix(name, "kube-"):
 		owner = "Kubernetes"

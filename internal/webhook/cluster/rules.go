@@ -34,7 +34,7 @@ func stampTaints(old, taints []clusterv1.Taint, now metav1.Time) error {
 	for i := range taints {
 		t := &taints[i]
 		before, unchanged := added[taintID{t.Key, t.Value, t.Effect}]
-		if !t.TimeAdded.IsZero() && !(unchanged && t.TimeAdded.Equal(&before)) && !edited(old, *t) {
+		if !t.TimeAdded.IsZero() && (!unchanged || !t.TimeAdded.Equal(&before)) && !edited(old, *t) {
 			return fmt.Errorf("it is not allowed to set timeAdded of a taint, the hub does so: remove it from the taint %q with effect %s", t.Key, t.Effect)
 		}
 		if unchanged {
