@@ -14,6 +14,7 @@ test: ## Runs all tests and tells how long each part took. Needs root on Debian 
 test-unit: ## Tests that need neither an API server nor root.
 	go test -short ./...
 	$(MAKE) -C test/lab test
+	$(MAKE) test-bundle
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.
@@ -22,4 +23,4 @@ test-integration: envtest-assets ## Tests against real API servers (envtest), wi
 
 .PHONY: test-e2e
 test-e2e: lab-build image ## Tests on real clusters with real pods. Needs root; installs Debian's packages.
-	go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) ./test/e2e/...
+	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) ./test/e2e/...

@@ -1,9 +1,5 @@
 ##@ Verify
 
-# The modules of this repository. The first is the product; the others are for
-# its tests.
-GO_MODULES := . test/lab test/compat
-
 .PHONY: verify
 verify: verify-generated vet lint ## Regenerates, vets and lints; fails if a committed file is not as generated.
 
@@ -15,6 +11,7 @@ verify-generated: ## Fails if a generated file is not as `make generate bundle` 
 vet: ## Runs go vet in all modules, with all build tags.
 	go vet -tags e2e,bench ./...
 	cd test/compat && go vet ./...
+	cd test/olm && go vet ./...
 	$(MAKE) -C test/lab vet
 
 .PHONY: lint

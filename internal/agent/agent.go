@@ -110,6 +110,10 @@ func New(options Options) (*Agent, error) {
 func (a *Agent) parts() []fleet.Part {
 	failed := func(part string) func(context.Context, error) {
 		return func(_ context.Context, err error) {
+			var early *cache.ErrCacheNotStarted
+			if errors.As(err, &early) {
+				return // the caches start at the same time as the parts
+			}
 			a.options.Log.Info("A part of the agent failed and tries again", "part", part, "problem", err.Error())
 		}
 	}
@@ -132,6 +136,7 @@ func (a *Agent) parts() []fleet.Part {
 func (a *Agent) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { _, _ = a.clusterUID(ctx) }) // known by the time it is asked for; an error is seen then
+	running.Go(func() { a.slim(ctx, a.options.Clock) })
 	a.machine.Run(ctx)
 	a.registry.Close()
 	running.Wait()

@@ -7,9 +7,11 @@ package e2e
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +22,26 @@ var update = flag.Bool("update", false, "write the permissions that are found to
 
 // wildcards are verbs, resources and groups that mean "all". The paths of
 // discovery, which everybody may read, are none.
-var wildcards = regexp.MustCompile(`(?m)^\*|\[\*\]\s*$|^\S*\*\.\S*`)
+var wildcards = regexp.MustCompile(`(?m)^\*.*|.*\[[^]]*\*[^]]*\]$|^\S*\*\.\S*`)
+
+// columns are what `kubectl auth can-i --list` prints in a line: resource,
+// paths, resource names and verbs.
+var columns = regexp.MustCompile(`^(\S*)\s+\[(.*)\]\s+\[(.*)\]\s+\[(.*)\]$`)
+
+// canonical sorts lines and verbs, whose order says nothing and changes.
+func canonical(list string) string {
+	var lines []string
+	for line := range strings.SplitSeq(list, "\n") {
+		if match := columns.FindStringSubmatch(strings.TrimRight(line, " ")); match != nil {
+			verbs := strings.Fields(match[4])
+			slices.Sort(verbs)
+			line = fmt.Sprintf("%s [%s] [%s] [%s]", match[1], match[2], match[3], strings.Join(verbs, " "))
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "\n") + "\n"
+}
 
 // permissionsAreAsCommitted compares what each ServiceAccount of ours may do
 // with the text in testdata: a change of a permission is a change of a file
@@ -41,8 +62,8 @@ func (s *story) permissionsAreAsCommitted(t *testing.T) {
 	} {
 		t.Run(account.name, func(t *testing.T) {
 			account.cluster.kubectl(t, "-n", account.namespace, "get", "serviceaccount", account.name)
-			got := account.cluster.kubectl(t, "auth", "can-i", "--list", "-n", account.namespace,
-				"--as", "system:serviceaccount:"+account.namespace+":"+account.name) + "\n"
+			got := canonical(account.cluster.kubectl(t, "auth", "can-i", "--list", "--no-headers", "-n", account.namespace,
+				"--as", "system:serviceaccount:"+account.namespace+":"+account.name))
 			golden := filepath.Join("testdata", "permissions", account.name+".txt")
 			if *update {
 				if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
