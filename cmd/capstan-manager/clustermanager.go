@@ -111,7 +111,7 @@ func (f *clusterManagerFlags) run(ctx context.Context) error {
 		CRDs:   crds, Rules: config.Rules, Options: f.operator,
 	}
 	if os.Getenv("OPERATOR_CONDITION_NAME") != "" { // set by OLM
-		deps.Upgrade, err = conditions.NewCondition(direct, clustermanager.UpgradeConditionType)
+		deps.Upgrade, err = conditions.InClusterFactory{Client: direct}.NewCondition(clustermanager.UpgradeConditionType)
 		if err != nil {
 			return fmt.Errorf("finding the OperatorCondition: %w", err)
 		}

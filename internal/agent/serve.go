@@ -45,7 +45,7 @@ func ServeHealth(ctx context.Context, port int) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
-			_ = server.Close() //nolint:errcheck // the process ends
+			_ = server.Close() // the process ends
 		}
 	})
 	defer stop()

@@ -47,7 +47,7 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Status().Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("writing the status of %T %q: %w", after, client.ObjectKeyFromObject(after), err)
+		return fmt.Errorf("writing the status of %T %q: %w", after, name(after), err)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func ApplyStatus(
 	u.SetUID(obj.GetUID())
 	apply := client.ApplyConfigurationFromUnstructured(u)
 	if err := c.Status().Apply(ctx, apply, client.FieldOwner(owner), client.ForceOwnership); err != nil {
-		return fmt.Errorf("applying the status of %s %q: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
+		return fmt.Errorf("applying the status of %s %q: %w", gvk.Kind, name(obj), err)
 	}
 	return nil
 }
@@ -110,4 +110,12 @@ func sameStatus(before, after client.Object) (bool, error) {
 		return false, fmt.Errorf("encoding %T: %w", after, err)
 	}
 	return equality.Semantic.DeepEqual(b["status"], a["status"]), nil
+}
+
+// name is NAMESPACE/NAME, or NAME for objects without a namespace.
+func name(obj client.Object) string {
+	if obj.GetNamespace() == "" {
+		return obj.GetName()
+	}
+	return obj.GetNamespace() + "/" + obj.GetName()
 }

@@ -53,8 +53,10 @@ type fleet struct {
 	hubClient client.WithWatch
 	hubConfig *rest.Config
 	member    kubernetes.Interface
-	// empty is what the hub is asked for in a minute without Capstan.
-	empty requests
+	// empty is what the hub is asked for in a minute without Capstan. It is
+	// counted if countEmpty is set.
+	empty      requests
+	countEmpty bool
 
 	hubProcesses []*process
 	agents       []*process
@@ -84,6 +86,19 @@ func (f *fleet) up(ctx context.Context) error {
 	if err := f.connect(ctx); err != nil {
 		return err
 	}
+	if f.countEmpty {
+		if err := f.watchEmpty(ctx); err != nil {
+			return err
+		}
+	}
+	if err := f.install(ctx); err != nil {
+		return err
+	}
+	return f.startHub(ctx)
+}
+
+// watchEmpty counts what the hub is asked for before there is anything of ours.
+func (f *fleet) watchEmpty(ctx context.Context) error {
 	before, err := countRequests(ctx, f.hub)
 	if err != nil {
 		return err
@@ -96,10 +111,7 @@ func (f *fleet) up(ctx context.Context) error {
 		return err
 	}
 	f.empty = scaled(after.minus(before), 1.0/emptyMinutes)
-	if err := f.install(ctx); err != nil {
-		return err
-	}
-	return f.startHub(ctx)
+	return nil
 }
 
 // connect makes clients, and a kubeconfig of its own for each cluster.
@@ -245,7 +257,7 @@ func (f *fleet) startHub(ctx context.Context) error {
 		{"registration-webhook", "--port=" + strconv.Itoa(registrationWebhookPort), "--cert-dir=" + f.path("certs")},
 		{"work-webhook", "--port=" + strconv.Itoa(workWebhookPort), "--cert-dir=" + f.path("certs")},
 	} {
-		args := append(program, kubeconfig, "--metrics-port=0", "--health-probe-port="+strconv.Itoa(firstHealthPort+i))
+		args := append(slices.Clone(program), kubeconfig, "--metrics-port=0", "--health-probe-port="+strconv.Itoa(firstHealthPort+i))
 		p, err := start(ctx, f.path("logs"), program[0], filepath.Join(f.root, "bin/capstan-manager"), args)
 		if err != nil {
 			return err
@@ -315,7 +327,7 @@ func (f *fleet) startAgent(ctx context.Context, i int) (*process, error) {
 		"--agent-namespace=" + agentNamespace(i),
 		"--spoke-cluster-name=" + fmt.Sprintf("cluster-%d", i),
 		"--agent-id=" + fmt.Sprintf("agent-%d", i),
-		"--health-probe-port=" + strconv.Itoa(firstHealthPort+10+i),
+		"--health-probe-port=0",
 	})
 }
 

@@ -20,7 +20,7 @@ func (t *table) add(values ...float64) { t.Rows = append(t.Rows, values) }
 // String returns the table as Markdown.
 func (t table) String() string {
 	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 1, ' ', tabwriter.AlignRight)
+	w := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
 	fmt.Fprintf(w, "|%s\t|\n", strings.Join(prefixed(t.Columns), "\t|"))
 	dashes := make([]string, len(t.Columns))
 	for i, column := range t.Columns {

@@ -66,9 +66,9 @@ func TestAFailedProbeHasToPersist(t *testing.T) {
 		t.Fatalf("after a probe that succeeded: %+v", h)
 	}
 	failure := errors.New("etcd is away")
-	for _, at := range []time.Duration{0, 5, 10, 15} {
-		if h = h.after(start.Add(at*time.Second), failure); !h.healthy || h.next != start.Add((at+5)*time.Second) {
-			t.Fatalf("after %d s of failures: %+v, want it healthy and probed again in 5 s", at, h)
+	for _, at := range []time.Duration{0, 5 * time.Second, 10 * time.Second, 15 * time.Second} {
+		if h = h.after(start.Add(at), failure); !h.healthy || h.next != start.Add(at+probeAgain) {
+			t.Fatalf("after %v of failures: %+v, want it healthy and probed again in 5 s", at, h)
 		}
 	}
 	if h = h.after(start.Add(persist), failure); h.healthy || !h.known || h.problem != failure.Error() {

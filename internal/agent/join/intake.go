@@ -119,12 +119,12 @@ func (m *Machine) intakeBootstrap(seen *seenSecret) {
 	default:
 		problem = where + " does not exist"
 	}
-	if data == nil && m.options.BootstrapFile != "" {
-		content, err := os.ReadFile(m.options.BootstrapFile)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if file := m.options.BootstrapFile; data == nil && file != "" {
+		var err error
+		if data, err = readIfThere(file); err != nil {
 			problem = fmt.Sprintf("%s, and the file cannot be read: %v", problem, err)
 		}
-		data, dir, where = content, filepath.Dir(m.options.BootstrapFile), "the file "+m.options.BootstrapFile
+		dir, where = filepath.Dir(file), "the file "+file
 	}
 	if data == nil {
 		if seen != nil || f.Bootstrap.State != bootstrapMissing {
@@ -134,6 +134,15 @@ func (m *Machine) intakeBootstrap(seen *seenSecret) {
 		return
 	}
 	m.useBootstrap(data, dir, where)
+}
+
+// readIfThere returns the content of a file, nil if there is none.
+func readIfThere(file string) ([]byte, error) {
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return content, err
 }
 
 // bootstrapFromSecret tells whether the secret was seen, so that no file has to

@@ -19,7 +19,7 @@ import (
 )
 
 // Names of the agent's secrets.
-const (
+const ( //nolint:gosec // names are no credentials
 	// BootstrapSecret is given by the user; its key kubeconfig leads to the hub.
 	BootstrapSecret = "bootstrap-hub-kubeconfig"
 	// HubSecret has the hub credential.

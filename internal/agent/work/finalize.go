@@ -104,7 +104,7 @@ func (p *pass) takeDown(ctx context.Context, fateOf func(apply.Object) fate) (do
 		}
 	}
 	p.setLeaving(p.record.UID, true)
-	p.inventory.Use(p.site.ctx, p.record.Name, typesOf(p.record))
+	p.watch(typesOf(p.record))
 	var group errgroup.Group
 	if p.record.DeletionTimestamp == nil && !p.wasRequested(apply.Object{}) {
 		group.Go(func() error { return p.deleteRecord(ctx) })
@@ -143,7 +143,7 @@ func (p *pass) dropRecord(ctx context.Context) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of appliedmanifestwork %q: %w", p.record.Name, err)
 	}
-	p.inventory.Use(p.site.ctx, p.record.Name, nil)
+	p.watch(nil)
 	p.state.dropped = p.record.UID
 	p.state.record.Store(nil)
 	p.setLeaving(p.record.UID, false)

@@ -372,7 +372,7 @@ func (w *writes) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response, err := w.RoundTripper.RoundTrip(request)
 	if err == nil && how == failUnheard {
-		response.Body.Close()
+		_ = response.Body.Close()
 		return nil, errKilled
 	}
 	return response, err

@@ -71,8 +71,8 @@ func testApplied(s *scene) {
 		fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"in","namespace":"%s-new"},"data":{"key":"x"}}`, s.cluster),
 		fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s-new"}}`, s.cluster),
 	))
-	work := s.condition("one", "Applied", metav1.ConditionTrue)
-	work = s.condition("one", "Available", metav1.ConditionTrue)
+	s.condition("one", "Applied", metav1.ConditionTrue)
+	work := s.condition("one", "Available", metav1.ConditionTrue)
 	if !slices.Contains(work.Finalizers, workv1.FinalizerManifestWorkCleanup) {
 		s.t.Errorf("finalizers are %v", work.Finalizers)
 	}

@@ -47,8 +47,16 @@ func (p *pass) note(ctx context.Context) error {
 			return err
 		}
 	}
-	p.inventory.Use(p.site.ctx, p.record.Name, all)
+	p.watch(all)
 	return nil
+}
+
+// watch makes the inventory watch these types, and no others, on behalf of the
+// record.
+//
+//nolint:contextcheck // a watch outlives the pass that starts it
+func (p *pass) watch(resources []schema.GroupVersionResource) {
+	p.inventory.Use(p.site.ctx, p.record.Name, resources)
 }
 
 func (p *pass) createRecord(ctx context.Context, resources []schema.GroupVersionResource) error {
@@ -143,7 +151,7 @@ func (p *pass) list(ctx context.Context) error {
 	if err := p.patchRecord(ctx, wanted); err != nil {
 		return err
 	}
-	p.inventory.Use(p.site.ctx, p.record.Name, sortResources(slices.Concat(wanted, typesOf(p.record))))
+	p.watch(sortResources(slices.Concat(wanted, typesOf(p.record))))
 	return nil
 }
 
@@ -182,7 +190,7 @@ func (p *pass) applied() []workv1.AppliedManifestResourceMeta {
 // pending tells whether the objects of a noted type are not listed yet.
 func (p *pass) pending() bool {
 	return slices.ContainsFunc(typesOf(p.record), func(r schema.GroupVersionResource) bool {
-		return p.inventory.State(r.GroupResource()) == inventory.ErrPending
+		return errors.Is(p.inventory.State(r.GroupResource()), inventory.ErrPending)
 	})
 }
 

@@ -148,7 +148,7 @@ func (p *pass) owned() map[apply.Object]candidate {
 	}
 	for i := range p.record.Status.AppliedResources {
 		r := &p.record.Status.AppliedResources[i]
-		if err := p.inventory.State(groupResource(r)); err != nil && err != inventory.ErrPending {
+		if err := p.inventory.State(groupResource(r)); err != nil && !errors.Is(err, inventory.ErrPending) {
 			owned[objectOf(r)] = candidate{version: r.Version}
 		}
 	}
@@ -162,7 +162,7 @@ func (p *pass) owned() map[apply.Object]candidate {
 			continue
 		}
 		it.resolve(resource, nil)
-		if err := p.inventory.State(it.resource.GroupResource()); it.refused == nil && err != nil && err != inventory.ErrPending {
+		if err := p.inventory.State(it.resource.GroupResource()); it.refused == nil && err != nil && !errors.Is(err, inventory.ErrPending) {
 			if _, known := owned[it.object]; !known {
 				owned[it.object] = candidate{version: it.resource.Version, guessed: true}
 			}

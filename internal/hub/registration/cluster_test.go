@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -66,14 +67,16 @@ func (h *hub) patch(t testing.TB, name, body string) {
 }
 
 // may tells whether the agent of a cluster may do something.
-func (h *hub) may(t testing.TB, name string, what authorizationv1.ResourceAttributes) bool {
+func (h *hub) may(ctx context.Context, t testing.TB, name string, what authorizationv1.ResourceAttributes) bool {
 	t.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               clusterv1.AgentUser(name, "one"),
 		Groups:             []string{clusterv1.AgentGroup(name), clusterv1.GroupManagedClusters, "system:authenticated"},
 		ResourceAttributes: &what,
 	}}
-	h.create(t, review)
+	if err := h.client.Create(ctx, review); err != nil {
+		t.Fatalf("asking what the agent of %q may do: %v", name, err)
+	}
 	return review.Status.Allowed
 }
 
@@ -110,6 +113,8 @@ func TestClusters(t *testing.T) {
 	t.Run("deletion empties the namespace first and takes the rights last", func(t *testing.T) { deletion(t, h) })
 	t.Run("sets follow their clusters", func(t *testing.T) { sets(t, h) })
 	t.Run("the shared roles go with the last cluster", func(t *testing.T) { lastCluster(t, h) })
+	t.Run("what is in a namespace of somebody else stays", func(t *testing.T) { foreignWorks(t, h) })
+	t.Run("clusters go when the hub does not know works any more", func(t *testing.T) { withoutWorks(t, h) })
 }
 
 func acceptedAgent(t *testing.T, h *hub) {
@@ -117,10 +122,10 @@ func acceptedAgent(t *testing.T, h *hub) {
 	h.accepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	h.accepted(t, "west", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	for _, check := range agentChecks("east") {
-		h.eventually(t, fmt.Sprintf("the agent may %v", check), func(context.Context) (bool, error) { return h.may(t, "east", check), nil })
+		h.eventually(t, fmt.Sprintf("the agent may %v", check), func(ctx context.Context) (bool, error) { return h.may(ctx, t, "east", check), nil })
 		other := check
 		other.Namespace, other.Name = strings.ReplaceAll(other.Namespace, "east", "west"), strings.ReplaceAll(other.Name, "east", "west")
-		if other != check && h.may(t, "east", other) {
+		if other != check && h.may(t.Context(), t, "east", other) {
 			t.Errorf("the agent of east may do %v", other)
 		}
 	}
@@ -133,7 +138,7 @@ func acceptedAgent(t *testing.T, h *hub) {
 		{Verb: "create", Group: "work.open-cluster-management.io", Resource: "manifestworks", Namespace: "east"},
 		{Verb: "delete", Resource: "namespaces", Name: "east"},
 	} {
-		if h.may(t, "east", bad) {
+		if h.may(t.Context(), t, "east", bad) {
 			t.Errorf("the agent of east may do %v", bad)
 		}
 	}
@@ -159,13 +164,13 @@ func denied(t *testing.T, h *hub) {
 	h.accepted(t, "east", metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied)
 	h.gone(t, grants.WorkBinding("east"))
 	h.gone(t, grants.RegistrationBinding("east"))
-	h.eventually(t, "the agent may not renew", func(context.Context) (bool, error) { return !h.may(t, "east", renew), nil })
-	if !h.may(t, "east", read) {
+	h.eventually(t, "the agent may not renew", func(ctx context.Context) (bool, error) { return !h.may(ctx, t, "east", renew), nil })
+	if !h.may(t.Context(), t, "east", read) {
 		t.Error("a denied agent cannot see that it is denied")
 	}
 	h.patch(t, "east", `{"spec":{"hubAcceptsClient":true}}`)
 	h.accepted(t, "east", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
-	h.eventually(t, "the agent may renew", func(context.Context) (bool, error) { return h.may(t, "east", renew), nil })
+	h.eventually(t, "the agent may renew", func(ctx context.Context) (bool, error) { return h.may(ctx, t, "east", renew), nil })
 }
 
 func drift(t *testing.T, h *hub) {
@@ -215,7 +220,7 @@ func foreignNamespace(t *testing.T, h *hub) {
 	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "payments"}}, cluster("payments", true))
 	h.accepted(t, "payments", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
 	lease := authorizationv1.ResourceAttributes{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: "payments"}
-	if h.may(t, "payments", lease) {
+	if h.may(t.Context(), t, "payments", lease) {
 		t.Error("the agent has rights in a namespace that is not its own")
 	}
 	h.patchNamespace(t, "payments", clusterv1.LabelClusterName)
@@ -398,4 +403,42 @@ func lastCluster(t *testing.T, h *hub) {
 	for _, role := range grants.SharedRoles() {
 		h.gone(t, role)
 	}
+}
+
+func foreignWorks(t *testing.T, h *hub) {
+	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "invoices"}}, manifestWork("invoices", "theirs", ""))
+	h.create(t, cluster("invoices", true))
+	h.accepted(t, "invoices", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
+	if err := h.client.Delete(t.Context(), cluster("invoices", true)); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(t, cluster("invoices", true))
+	work := manifestWork("invoices", "theirs", "")
+	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil || work.GetDeletionTimestamp() != nil {
+		t.Errorf("a cluster that never got the namespace took with it what is there (%v)", err)
+	}
+	raw := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+	if err := h.client.Patch(t.Context(), work, raw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withoutWorks is the removal of a hub: the operator removes the definition of
+// works first, and the clusters only when all works are gone.
+func withoutWorks(t *testing.T, h *hub) {
+	h.create(t, cluster("last", true))
+	h.accepted(t, "last", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetName("manifestworks.work.open-cluster-management.io")
+	if err := h.client.Delete(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(t, definition)
+	if err := h.client.Delete(t.Context(), cluster("last", true)); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(t, cluster("last", true))
+	h.gone(t, grants.WorkBinding("last"))
+	h.gone(t, grants.ClusterRole("last", true))
 }

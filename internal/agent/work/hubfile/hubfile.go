@@ -211,7 +211,7 @@ func (f *Follower) read() (*credential, error) {
 	}
 	read := &credential{cluster: f.options.ClusterName, endpoint: kubeconfig.Endpoint, cert: config.CertData, key: config.KeyData}
 	if read.cluster == "" {
-		name, err := os.ReadFile(filepath.Join(dir, clusterNameFile))
+		name, err := os.ReadFile(filepath.Join(dir, clusterNameFile)) //nolint:gosec // it is the directory that the flag names
 		if read.cluster = strings.TrimSpace(string(name)); err != nil || read.cluster == "" {
 			return nil, fmt.Errorf("the name of the cluster is not known: give --spoke-cluster-name, or a file %q beside the hub kubeconfig", clusterNameFile)
 		}

@@ -167,7 +167,7 @@ func TestFinalizersOfWhatGoesAreKept(t *testing.T) {
 
 func TestATypeThatMayNotBeSeenIsNotKnown(t *testing.T) {
 	d := newDesk(t)
-	if err := d.State(resource.GroupResource()); err != ErrPending {
+	if err := d.State(resource.GroupResource()); !errors.Is(err, ErrPending) {
 		t.Errorf("State is %v, want ErrPending", err)
 	}
 	forbidden := apierrors.NewForbidden(resource.GroupResource(), "", nil)

@@ -141,12 +141,14 @@ func (c *Controller) approve(
 }
 
 // acceptLate accepts the cluster of a request that we approved earlier, if
-// that did not succeed then. The request must be for this ManagedCluster and
-// not for one that had its name before.
+// that did not succeed then. It must be the ManagedCluster that was there when
+// we approved and not one that got its name later. When the request was made
+// does not matter: agents make it and the ManagedCluster at the same time.
 func (c *Controller) acceptLate(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, exists bool,
 ) error {
-	if !exists || !approvedByUs(csr) || csr.CreationTimestamp.Before(&mc.CreationTimestamp) {
+	approval := ourApproval(csr)
+	if !exists || approval == nil || csr.CreationTimestamp.Before(&mc.CreationTimestamp) {
 		return nil
 	}
 	decision := policy.Decide(request(csr), facts(mc, exists), c.Automatic)
@@ -235,13 +237,15 @@ func decided(csr *certificatesv1.CertificateSigningRequest) bool {
 	return false
 }
 
-func approvedByUs(csr *certificatesv1.CertificateSigningRequest) bool {
+// ourApproval returns the condition by which we approved a request, or nil if
+// we did not.
+func ourApproval(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range csr.Status.Conditions {
-		if c := csr.Status.Conditions[i]; c.Type == certificatesv1.CertificateApproved {
-			return c.Reason == clusterv1.CSRReasonAutoApproved
+		if c := &csr.Status.Conditions[i]; c.Type == certificatesv1.CertificateApproved && c.Reason == clusterv1.CSRReasonAutoApproved {
+			return c
 		}
 	}
-	return false
+	return nil
 }
 
 // mayRenew asks the API server whether the requester may renew certificates of

@@ -59,7 +59,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 // that others decided about, and those that are signed.
 func (c *Controller) unfinished(obj client.Object) bool {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
-	return ok && (!decided(csr) || approvedByUs(csr) && len(c.Automatic.Users) > 0)
+	return ok && (!decided(csr) || ourApproval(csr) != nil && len(c.Automatic.Users) > 0)
 }
 
 // matters tells whether a change of a cluster can change a decision.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -156,8 +157,8 @@ func (c *Collector) deleteOne(ctx context.Context, obj *metav1.PartialObjectMeta
 	return released, nil
 }
 
-// list returns the objects of a kind. A kind that the hub does not have has
-// none.
+// list returns the objects of a kind. A kind that the hub does not have, or
+// that it had until its definition was removed, has none.
 func (c *Collector) list(ctx context.Context, namespace string, kind schema.GroupVersionResource) ([]metav1.PartialObjectMetadata, error) {
 	gvk, err := c.client.RESTMapper().KindFor(kind)
 	if meta.IsNoMatchError(err) {
@@ -172,6 +173,9 @@ func (c *Collector) list(ctx context.Context, namespace string, kind schema.Grou
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		err := c.live.List(ctx, page, client.InNamespace(namespace), client.Limit(pageItems), client.Continue(token))
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil, nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("listing %s in namespace %q: %w", kind.Resource, namespace, err)
 		}

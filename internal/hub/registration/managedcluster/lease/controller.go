@@ -41,7 +41,9 @@ const (
 	// cluster is Unknown.
 	GraceDurations = 5
 	// DurationDefault is used where a cluster has none, which the API prevents.
-	DurationDefault = 60 * time.Second
+	DurationDefault = secondsDefault * time.Second
+
+	secondsDefault = 60
 
 	fieldOwner    = "registration-controller-lease"
 	reconcilesMax = 4
@@ -133,7 +135,7 @@ func (c *Controller) restore(ctx context.Context, mc *clusterv1.ManagedCluster) 
 	if !accepted(mc) || !mc.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	lease := grants.Lease(mc.Name, int32(Duration(mc)/time.Second), c.clock.Now())
+	lease := grants.Lease(mc.Name, seconds(mc), c.clock.Now())
 	err := c.client.Create(ctx, lease, client.FieldOwner(fieldOwner))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the lease of cluster %q: %w", mc.Name, err)
@@ -156,10 +158,14 @@ func (c *Controller) deadline(lease *coordinationv1.Lease, duration time.Duratio
 
 // Duration returns the lease duration of a cluster.
 func Duration(mc *clusterv1.ManagedCluster) time.Duration {
+	return time.Duration(seconds(mc)) * time.Second
+}
+
+func seconds(mc *clusterv1.ManagedCluster) int32 {
 	if mc.Spec.LeaseDurationSeconds <= 0 {
-		return DurationDefault
+		return secondsDefault
 	}
-	return time.Duration(mc.Spec.LeaseDurationSeconds) * time.Second
+	return mc.Spec.LeaseDurationSeconds
 }
 
 func accepted(mc *clusterv1.ManagedCluster) bool {

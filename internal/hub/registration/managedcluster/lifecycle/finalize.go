@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
 )
 
 const reasonDetachedWithoutCleanup = "DetachedWithoutCleanup"
@@ -28,7 +29,7 @@ func (c *Controller) finalize(ctx context.Context, mc *clusterv1.ManagedCluster)
 		return ctrl.Result{}, nil
 	}
 	if c.Collector != nil && c.unusable(mc.Name) == "" {
-		remaining, err := c.Collector.Collect(ctx, mc)
+		remaining, err := c.collect(ctx, mc)
 		if err != nil {
 			setDeleting(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonDeletingError, err.Error())
 			return ctrl.Result{}, err
@@ -47,6 +48,16 @@ func (c *Controller) finalize(ctx context.Context, mc *clusterv1.ManagedCluster)
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, c.letGo(ctx, mc)
+}
+
+// collect leaves a namespace alone that is not the cluster's: what is there is
+// somebody else's.
+func (c *Controller) collect(ctx context.Context, mc *clusterv1.ManagedCluster) (gc.Remaining, error) {
+	owns, err := c.writer.owns(ctx, mc.Name)
+	if err != nil || !owns {
+		return gc.Remaining{}, err
+	}
+	return c.Collector.Collect(ctx, mc)
 }
 
 // letGo removes our finalizers, also that of an earlier hub. The status in

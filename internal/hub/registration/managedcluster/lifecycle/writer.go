@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -147,12 +148,29 @@ func (w *writer) letNamespaceGo(ctx context.Context, name string) error {
 	return w.remove(ctx, grants.WorkBinding(name))
 }
 
+// owns tells whether the namespace is that of the cluster: it has its label,
+// or the agent was given rights there before somebody took the label away.
+func (w *writer) owns(ctx context.Context, name string) (bool, error) {
+	binding, namespace := grants.WorkBinding(name), &corev1.Namespace{}
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(binding), binding); !apierrors.IsNotFound(err) {
+		return err == nil, wrap(err, "reading", "RoleBinding", client.ObjectKeyFromObject(binding).String())
+	}
+	// The cache has labelled namespaces only, and may be behind.
+	err := w.live.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return false, wrap(err, "reading", "Namespace", name)
+	}
+	return namespace.Labels[clusterv1.LabelClusterName] == name, nil
+}
+
 // worksRemain asks the API server: a cache may not know yet of a work that was
-// made a moment ago.
+// made a moment ago. Where works are not known any more, none remain: the
+// definition goes only after them.
 func (w *writer) worksRemain(ctx context.Context, namespace string) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWorkList"})
-	if err := w.live.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+	err := w.live.List(ctx, list, client.InNamespace(namespace), client.Limit(1))
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("listing ManifestWorks in namespace %q: %w", namespace, err)
 	}
 	return len(list.Items) > 0, nil

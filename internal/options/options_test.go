@@ -1,0 +1,52 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"crypto/tls"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+func TestTLS(t *testing.T) {
+	cases := map[string]struct {
+		server     Server
+		wantMin    uint16
+		wantSuites int
+		wantErr    bool
+	}{
+		"TLS 1.2 is the least by default":  {server: DefaultServer(), wantMin: tls.VersionTLS12},
+		"TLS 1.3 can be asked for":         {server: Server{TLSMinVersion: "VersionTLS13"}, wantMin: tls.VersionTLS13},
+		"an old version is refused":        {server: Server{TLSMinVersion: "VersionTLS10"}, wantErr: true},
+		"a secure suite is taken":          {server: Server{TLSCipherSuites: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}}, wantMin: tls.VersionTLS12, wantSuites: 1},
+		"an insecure suite is refused":     {server: Server{TLSCipherSuites: []string{"TLS_RSA_WITH_RC4_128_SHA"}}, wantErr: true},
+		"a suite that is none is refused ": {server: Server{TLSCipherSuites: []string{"ROT13"}}, wantErr: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set, err := c.server.TLS()
+			if (err != nil) != c.wantErr {
+				t.Fatalf("error %v, want one: %t", err, c.wantErr)
+			}
+			if err != nil {
+				return
+			}
+			config := &tls.Config{MinVersion: tls.VersionTLS12}
+			set(config)
+			if config.MinVersion != c.wantMin || len(config.CipherSuites) != c.wantSuites {
+				t.Errorf("version %x with %d suites, want %x with %d", config.MinVersion, len(config.CipherSuites), c.wantMin, c.wantSuites)
+			}
+		})
+	}
+}
+
+func TestZeroIsNoLimit(t *testing.T) {
+	if got := Limit(&rest.Config{}, 0, 0); got.QPS >= 0 {
+		t.Errorf("QPS %v: client-go takes that for a limit", got.QPS)
+	}
+	if got := Limit(&rest.Config{}, 50, 100); got.QPS != 50 || got.Burst != 100 {
+		t.Errorf("QPS %v and burst %d, want 50 and 100", got.QPS, got.Burst)
+	}
+}
