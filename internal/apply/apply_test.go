@@ -274,8 +274,10 @@ func TestErrorsAreExplained(t *testing.T) {
 	}{
 		"success":       {want: TroubleNone},
 		"no permission": {err: apierrors.NewForbidden(deployments, "d", errors.New(`User "a" cannot patch resource "deployments"`)), want: TroubleForbidden, says: []string{"may not patch deployments.apps in namespace \"n\"", "aggregate-to-work", `resources ["deployments"]`}},
-		"over quota": {reason: "a role would not help", err: apierrors.NewForbidden(deployments, "d", errors.New("exceeded quota: q")),
-			want: TroubleInvalid, says: []string{"exceeded quota"}},
+		"over quota": {
+			reason: "a role would not help", err: apierrors.NewForbidden(deployments, "d", errors.New("exceeded quota: q")),
+			want: TroubleInvalid, says: []string{"exceeded quota"},
+		},
 		"namespace going":      {err: terminating, want: TroublePassing},
 		"invalid":              {err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil), want: TroubleInvalid},
 		"a field of others":    {err: conflict, want: TroubleConflict, says: []string{".spec.replicas (kubectl)"}},

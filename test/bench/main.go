@@ -33,8 +33,7 @@ const usageText = `usage: go run ./test/bench join|idle|accept [flags]
 
   join    seconds from the start of the agents until all clusters are Available
   idle    requests, CPU and memory of joined clusters while nothing happens
-  accept  seconds until the hub has accepted many clusters at once
-`
+  accept  seconds until the hub has accepted many clusters at once`
 
 type options struct {
 	members  []int
@@ -57,7 +56,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New(usageText)
+		return errors.New("no benchmark given\n" + usageText)
 	}
 	var o options
 	var members string

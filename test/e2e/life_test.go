@@ -69,8 +69,16 @@ func (s *story) agentPods(t *testing.T) string {
 func (s *story) denyAndAccept(t *testing.T) {
 	s.accept(t, false)
 	s.hub.waitCondition(t, "HubAcceptedManagedCluster", "False HubClusterAdminDenied", "managedcluster/"+s.clusterName)
+	s.member.waitCondition(t, "Joined", "False ClusterDenied", "klusterlet/klusterlet")
 	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "while denied"))
-	s.member.waitCondition(t, "Joined", "False", "klusterlet/klusterlet")
+	// The agent's identity cannot read works any more, so nothing is under way.
+	eventually(t, func() error {
+		_, err := s.hub.as(s.agentKubeconfig(t)).try(t.Context(), "", "get", "manifestworks", "-n", s.clusterName)
+		if err == nil {
+			return errors.New("a denied cluster reads its works")
+		}
+		return nil
+	})
 	if text := s.member.jsonpath(t, "{.data.text}", "-n", "hello", "configmap/greeting"); text != "renewed" {
 		t.Errorf("a denied cluster got the work: the text is %q", text)
 	}

@@ -27,7 +27,8 @@ func TestReservedClaimsComeFirstAndCustomOnesAreLimited(t *testing.T) {
 	rules := ClaimRules{CustomMax: 2, ReservedSuffixes: []string{".reserved"}}
 	got := rules.claims([]clusterv1alpha1.ClusterClaim{
 		claim("c", nil), claim("a", nil), claim("b", nil), claim("x.reserved", nil), claim(clusterv1alpha1.ClaimID, nil),
-		claim("private", map[string]string{clusterv1.LabelSpokeOnly: ""}), {ObjectMeta: metav1.ObjectMeta{Name: "0-empty"}},
+		claim("private", map[string]string{clusterv1.LabelSpokeOnly: ""}),
+		{ObjectMeta: metav1.ObjectMeta{Name: "0-empty"}},
 	})
 	var names []string
 	for _, c := range got {

@@ -138,7 +138,7 @@ func (m *Machine) intakeBootstrap(seen *seenSecret) {
 
 // readIfThere returns the content of a file, nil if there is none.
 func readIfThere(file string) ([]byte, error) {
-	content, err := os.ReadFile(file)
+	content, err := os.ReadFile(file) //nolint:gosec // the flag names it
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -19,14 +19,14 @@ import (
 )
 
 // Names of the agent's secrets.
-const ( //nolint:gosec // names are no credentials
+const (
 	// BootstrapSecret is given by the user; its key kubeconfig leads to the hub.
-	BootstrapSecret = "bootstrap-hub-kubeconfig"
+	BootstrapSecret = "bootstrap-hub-kubeconfig" //nolint:gosec // the name of a secret
 	// HubSecret has the hub credential.
-	HubSecret = "hub-kubeconfig-secret"
+	HubSecret = "hub-kubeconfig-secret" //nolint:gosec // the name of a secret
 	// PendingSecret has the key of a certificate signing request that is not
 	// answered yet. It is deleted after the answer.
-	PendingSecret = "hub-kubeconfig-pending"
+	PendingSecret = "hub-kubeconfig-pending" //nolint:gosec // the name of a secret
 )
 
 // Keys in the secrets.

@@ -287,8 +287,10 @@ func testForeignFinalizer(s *scene) {
 func testForbidden(s *scene) {
 	s.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.cluster}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}},
-		{APIGroups: []string{workv1.GroupName}, Resources: []string{"appliedmanifestworks", "appliedmanifestworks/status"},
-			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
+		{
+			APIGroups: []string{workv1.GroupName}, Resources: []string{"appliedmanifestworks", "appliedmanifestworks/status"},
+			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+		},
 	}})
 	s.create(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: s.cluster},

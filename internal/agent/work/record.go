@@ -6,6 +6,7 @@ package work
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,11 +53,9 @@ func (p *pass) note(ctx context.Context) error {
 }
 
 // watch makes the inventory watch these types, and no others, on behalf of the
-// record.
-//
-//nolint:contextcheck // a watch outlives the pass that starts it
+// record. A watch outlives the pass that starts it.
 func (p *pass) watch(resources []schema.GroupVersionResource) {
-	p.inventory.Use(p.site.ctx, p.record.Name, resources)
+	p.inventory.Use(p.ctx, p.record.Name, resources)
 }
 
 func (p *pass) createRecord(ctx context.Context, resources []schema.GroupVersionResource) error {

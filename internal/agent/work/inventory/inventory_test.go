@@ -4,6 +4,7 @@
 package inventory
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -175,7 +176,7 @@ func TestATypeThatMayNotBeSeenIsNotKnown(t *testing.T) {
 	if !d.failed(d.watch, forbidden) {
 		t.Error("forbidden passes")
 	}
-	if err := d.State(resource.GroupResource()); err != error(forbidden) {
+	if err := d.State(resource.GroupResource()); !errors.Is(err, forbidden) {
 		t.Errorf("State is %v", err)
 	}
 	if record, known := d.Get(object); record != nil || known {

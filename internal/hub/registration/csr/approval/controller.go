@@ -148,7 +148,7 @@ func (c *Controller) acceptLate(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, exists bool,
 ) error {
 	approval := ourApproval(csr)
-	if !exists || approval == nil || csr.CreationTimestamp.Before(&mc.CreationTimestamp) {
+	if !exists || approval == nil || approval.LastUpdateTime.Before(&mc.CreationTimestamp) {
 		return nil
 	}
 	decision := policy.Decide(request(csr), facts(mc, exists), c.Automatic)

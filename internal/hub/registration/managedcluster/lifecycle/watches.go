@@ -6,7 +6,6 @@ package lifecycle
 import (
 	"context"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -55,11 +55,16 @@ func matters(e event.UpdateEvent) bool {
 	if before == nil || after == nil || !after.DeletionTimestamp.IsZero() {
 		return true
 	}
-	accepted := meta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
-	return before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
-		!slices.Equal(before.Finalizers, after.Finalizers) ||
-		after.Spec.HubAcceptsClient && (accepted == nil || accepted.Status != metav1.ConditionTrue) ||
-		!after.Spec.HubAcceptsClient && accepted != nil && accepted.Status == metav1.ConditionTrue
+	wanted := after.Spec.HubAcceptsClient
+	released := wanted && !controllerutil.ContainsFinalizer(after, clusterv1.FinalizerAPIResourceCleanup)
+	// A condition that says something else than the spec is news when it appears:
+	// until the first one we are at work already, or wait for something else.
+	spoiled := saysAccepted(before) != saysAccepted(after) && saysAccepted(after) != wanted
+	return before.Spec.HubAcceptsClient != wanted || released || spoiled
+}
+
+func saysAccepted(mc *clusterv1.ManagedCluster) bool {
+	return meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 }
 
 func namespaceChanged(e event.UpdateEvent) bool {
