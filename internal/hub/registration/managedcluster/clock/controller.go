@@ -76,17 +76,29 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.client.Get(ctx, req.NamespacedName, heartbeat); err != nil || heartbeat.Spec.RenewTime == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if mc.Annotations[clusterv1.AnnotationSkipClockSyncCheck] == "true" {
-		return ctrl.Result{}, nil
-	}
 	want := compare(c.clock.Now(), heartbeat.Spec.RenewTime.Time, lease.GraceDurations*lease.Duration(mc))
 	have := meta.FindStatusCondition(mc.Status.Conditions, want.Type)
+	if mc.Annotations[clusterv1.AnnotationSkipClockSyncCheck] == "true" {
+		if have == nil || have.Status == metav1.ConditionTrue {
+			return ctrl.Result{}, nil
+		}
+		want = skipped() // or the agent would never report again
+	}
 	if have != nil && have.Status == want.Status && have.Reason == want.Reason {
 		return ctrl.Result{}, nil
 	}
 	conditions.Set(&mc.Status.Conditions, mc.Generation, want)
 	own := conditions.Of(mc.Status.Conditions, want.Type)
 	return ctrl.Result{}, client.IgnoreNotFound(conditions.ApplyStatus(ctx, c.client, mc, fieldOwner, own, nil))
+}
+
+// skipped takes back an earlier verdict of a cluster whose clock does not matter.
+func skipped() metav1.Condition {
+	return metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionTrue,
+		Reason:  clusterv1.ManagedClusterReasonClockSynced,
+		Message: "the clocks are not compared: the annotation " + clusterv1.AnnotationSkipClockSyncCheck + " says so",
+	}
 }
 
 func compare(hub, agent time.Time, limit time.Duration) metav1.Condition {
