@@ -266,6 +266,8 @@ func (s *story) joinAgain(t *testing.T) {
 	s.approveAndAccept(t)
 	s.operatorsAreGood(t)
 	s.deliver(t)
+	// A short lease, so that the hub soon misses the agent that goes next.
+	s.hub.kubectl(t, "patch", "managedcluster", s.clusterName, "--type=merge", "-p", `{"spec":{"leaseDurationSeconds":10}}`)
 }
 
 func (s *story) deleteKlusterletWithoutHub(t *testing.T) {
@@ -287,6 +289,13 @@ func (s *story) deleteKlusterletWithoutHub(t *testing.T) {
 // that is gone: the removal must end, and say what it waited for.
 func (s *story) deleteClusterManager(t *testing.T) {
 	s.hub.waitThere(t, "-n", s.clusterName, "manifestwork", "hello")
+	s.hub.waitCondition(t, "ManagedClusterConditionAvailable", "Unknown ManagedClusterLeaseUpdateStopped", "managedcluster/"+s.clusterName)
+	eventually(t, func() error {
+		if taints := s.hub.jsonpath(t, "{.spec.taints[*].key}", "managedcluster/"+s.clusterName); taints != "cluster.open-cluster-management.io/unreachable" {
+			return fmt.Errorf("a silent cluster has the taints %q, want unreachable", taints)
+		}
+		return nil
+	})
 	s.hub.kubectl(t, "delete", "clustermanager", "cluster-manager", "--wait=false")
 	s.hub.waitCondition(t, "Deleting", "True", "clustermanager/cluster-manager")
 	t.Log(s.hub.condition(t, "Deleting", "clustermanager/cluster-manager"))
