@@ -16,12 +16,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
+// verbosityMax is the most that zap can tell apart.
+const verbosityMax = 127
+
 // Setup makes the process log at the verbosity v and returns the logger. Zero
 // is for operators: state changes and failures. Each step up tells more; 4 and
 // above is for developers.
 func Setup(v int) (logr.Logger, error) {
 	config := zap.NewProductionConfig()
-	config.Level = zap.NewAtomicLevelAt(zapcore.Level(-v))
+	config.Level = zap.NewAtomicLevelAt(zapcore.Level(-min(max(v, 0), verbosityMax)))
 	config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	config.Sampling = nil
 	config.DisableStacktrace = true // errors are wrapped and say where they come from

@@ -43,7 +43,7 @@ func countRequests(ctx context.Context, client kubernetes.Interface) (requests, 
 			return requests{}, fmt.Errorf("reading %q: %w", line, err)
 		}
 		labels := match[1]
-		if strings.Contains(labels, `resource=""`) { // health, metrics and discovery
+		if strings.Contains(labels, `,resource=""`) { // health, metrics and discovery
 			continue
 		}
 		count.All += value
