@@ -110,10 +110,6 @@ func New(options Options) (*Agent, error) {
 func (a *Agent) parts() []fleet.Part {
 	failed := func(part string) func(context.Context, error) {
 		return func(_ context.Context, err error) {
-			var early *cache.ErrCacheNotStarted
-			if errors.As(err, &early) {
-				return // the caches start at the same time as the parts
-			}
 			a.options.Log.Info("A part of the agent failed and tries again", "part", part, "problem", err.Error())
 		}
 	}

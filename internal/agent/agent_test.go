@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -67,7 +69,16 @@ func joinsAndReports(t *testing.T, h *hub) {
 	must(t, h.client.Create(t.Context(), &clusterv1alpha1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.ClaimID}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "me"},
 	}))
+	var mu sync.Mutex
+	var trouble []string
 	h.run(at, func(o *agent.Options) {
+		o.Log = funcr.New(func(_, line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.Contains(line, "A part of the agent") {
+				trouble = append(trouble, line)
+			}
+		}, funcr.Options{})
 		o.ExpirationSeconds = 7200
 		o.Annotations = map[string]string{"agent.open-cluster-management.io/x": "y"}
 	})
@@ -108,6 +119,11 @@ func joinsAndReports(t *testing.T, h *hub) {
 	}
 	if len(h.csrs("joins")) != 1 {
 		t.Errorf("%d requests were made, want 1", len(h.csrs("joins")))
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(trouble) > 0 {
+		t.Errorf("parts had trouble where there was none: %q", trouble)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
@@ -41,6 +42,31 @@ type Connection struct {
 // the next connection of the same cluster. Call it from Part.Engage, or from a
 // function that Go runs.
 func (c *Connection) Go(run func()) { c.running.Go(run) }
+
+// GoSynced is Go for a function that reads through a cache: it runs once the
+// informer or its handler has been told of everything that there was, and not
+// at all if ctx ends before.
+func (c *Connection) GoSynced(ctx context.Context, run func(), synced toolscache.DoneChecker) {
+	c.Go(func() {
+		if Synced(ctx, synced) {
+			run()
+		}
+	})
+}
+
+// Synced returns true as soon as the informers or handlers have been told of
+// everything that there was, and false when ctx ended before. Caches start at
+// the same time as the parts, so a read before that may fail.
+func Synced(ctx context.Context, checkers ...toolscache.DoneChecker) bool {
+	for _, checker := range checkers {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-checker.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
 
 // Part is one thing that an agent does for a cluster.
 type Part interface {

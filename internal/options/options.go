@@ -35,6 +35,13 @@ func (o *Client) AddFlags(fs *pflag.FlagSet) {
 
 // Config returns the configuration of a client.
 func (o *Client) Config() (*rest.Config, error) {
+	if o.Kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("using the credentials of the pod (outside of one, give a file with --kubeconfig): %w", err)
+		}
+		return Limit(config, o.QPS, o.Burst), nil
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("loading the kubeconfig %q: %w", o.Kubeconfig, err)

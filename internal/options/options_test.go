@@ -5,9 +5,12 @@ package options
 
 import (
 	"crypto/tls"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 )
 
 func TestTLS(t *testing.T) {
@@ -48,5 +51,19 @@ func TestZeroIsNoLimit(t *testing.T) {
 	}
 	if got := Limit(&rest.Config{}, 50, 100); got.QPS != 50 || got.Burst != 100 {
 		t.Errorf("QPS %v and burst %d, want 50 and 100", got.QPS, got.Burst)
+	}
+}
+
+func TestOutsideOfAPodTheErrorNamesTheFlagAndNothingIsLogged(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	var log strings.Builder
+	klog.SetLoggerWithOptions(funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{}))
+	t.Cleanup(klog.ClearLogger)
+	_, err := (&Client{}).Config()
+	if err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
+		t.Errorf("got the error %v, want one that names --kubeconfig", err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("client-go logged %q, want nothing", log.String())
 	}
 }

@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -46,7 +47,7 @@ func (p *Part) Name() string { return "clusterspec" }
 
 // Engage implements fleet.Part.
 func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{})
+	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
 	}
@@ -64,10 +65,11 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 			}
 		},
 	}
-	if _, err := informer.AddEventHandler(kick); err != nil {
+	registration, err := informer.AddEventHandler(kick)
+	if err != nil {
 		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
 	}
-	c.Go(func() { loop.Start(ctx) })
+	c.GoSynced(ctx, func() { loop.Start(ctx) }, registration.HasSyncedChecker())
 	return nil
 }
 

@@ -72,14 +72,14 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	kick := toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { loop.Kick() }, UpdateFunc: func(any, any) { loop.Kick() }, DeleteFunc: func(any) { loop.Kick() },
 	}
-	if _, err := watch(ctx, c.Hub.GetCache(), &clusterv1.ManagedCluster{}, kick); err != nil {
+	if _, s.cluster, err = watch(ctx, c.Hub.GetCache(), &clusterv1.ManagedCluster{}, kick); err != nil {
 		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
 	}
-	if s.nodes, err = watch(ctx, c.Spoke.GetCache(), &corev1.Node{}, kick); err != nil {
+	if s.nodes, _, err = watch(ctx, c.Spoke.GetCache(), &corev1.Node{}, kick); err != nil {
 		return fmt.Errorf("watching the nodes of cluster %q: %w", c.Name, err)
 	}
 	s.watchClaims = func() error {
-		s.claims, err = watch(ctx, c.Spoke.GetCache(), &clusterv1alpha1.ClusterClaim{}, kick)
+		s.claims, _, err = watch(ctx, c.Spoke.GetCache(), &clusterv1alpha1.ClusterClaim{}, kick)
 		return err
 	}
 	p.kicks.Add(ctx, loop)
@@ -89,15 +89,18 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 
 // watch adds the handler to the informer for the type, and does not wait for
 // it to be in sync.
-func watch(ctx context.Context, from cache.Cache, obj client.Object, handler toolscache.ResourceEventHandler) (cache.Informer, error) {
+func watch(
+	ctx context.Context, from cache.Cache, obj client.Object, handler toolscache.ResourceEventHandler,
+) (cache.Informer, toolscache.ResourceEventHandlerRegistration, error) {
 	informer, err := from.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if _, err := informer.AddEventHandler(handler); err != nil {
-		return nil, err
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return nil, nil, err
 	}
-	return informer, nil
+	return informer, registration, nil
 }
 
 // lookForClaims begins to watch claims when the member has such a type.

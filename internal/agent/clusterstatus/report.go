@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,7 @@ type reporter struct {
 	server        *apiServer
 	nodes, claims cache.Informer // claims is nil until the member has the type
 	watchClaims   func() error
+	cluster       toolscache.ResourceEventHandlerRegistration // tells when the ManagedCluster can be read
 
 	health  health
 	version string
@@ -52,6 +54,9 @@ type reporter struct {
 func (s *reporter) report(ctx context.Context) (time.Duration, error) {
 	if err := s.look(ctx); err != nil {
 		return 0, err
+	}
+	if !fleet.Synced(ctx, s.cluster.HasSyncedChecker()) {
+		return 0, nil // the connection has ended
 	}
 	again := max(s.health.next.Sub(s.clock.Now()), time.Millisecond)
 	mc := &clusterv1.ManagedCluster{}

@@ -9,6 +9,7 @@ package heartbeat
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -51,15 +53,16 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	if p.Clock != nil {
 		loop.Clock = p.Clock
 	}
-	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{})
+	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
 	}
-	handler := toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
-		if durationOf(before) != durationOf(after) {
+	see := func(obj any) {
+		if every := durationOf(obj); heart.every.Swap(int64(every)) != int64(every) {
 			loop.Kick()
 		}
-	}}
+	}
+	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, after any) { see(after) }}
 	if _, err := informer.AddEventHandler(handler); err != nil {
 		return fmt.Errorf("watching ManagedCluster %q: %w", c.Name, err)
 	}
@@ -74,13 +77,18 @@ type heart struct {
 	client  client.Client
 	clock   clock.Clock
 	lease   *coordinationv1.Lease // as the hub has it after the last beat
+	// every is the time between two beats in nanoseconds. It is not worth
+	// waiting for: the first beat comes before the ManagedCluster is known.
+	every atomic.Int64
 }
 
 func newHeart(c *fleet.Connection, clk clock.Clock) *heart {
 	if clk == nil {
 		clk = clock.RealClock{}
 	}
-	return &heart{cluster: string(c.Name), reader: c.Hub.GetAPIReader(), client: c.Hub.GetClient(), clock: clk}
+	h := &heart{cluster: string(c.Name), reader: c.Hub.GetAPIReader(), client: c.Hub.GetClient(), clock: clk}
+	h.every.Store(int64(durationDefault))
+	return h
 }
 
 // beat renews the lease and returns when to do it again. The lease is read
@@ -104,11 +112,7 @@ func (h *heart) beat(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("renewing the lease %s/%s: %w", renewed.Namespace, renewed.Name, err)
 	}
 	h.lease = renewed
-	mc := &clusterv1.ManagedCluster{}
-	if err := h.client.Get(ctx, client.ObjectKey{Name: h.cluster}, mc); client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("reading ManagedCluster %q: %w", h.cluster, err)
-	}
-	return wait.Jitter(durationOf(mc), jitter), nil
+	return wait.Jitter(time.Duration(h.every.Load()), jitter), nil
 }
 
 // durationOf returns the time between two heartbeats of a cluster.

@@ -20,17 +20,15 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/agent/follow"
 )
 
 // explainer says what the hub's answer to a request means for the user.
 type explainer func(what string, err error) error
 
 const (
-	// verifyMin and verifyMax bound the time between two questions to the hub
-	// about the rights of the hub credential.
-	verifyMin = 10 * time.Millisecond
-	verifyMax = 30 * time.Second
-	// verifyEngaged is the least time between them while the parts are at work.
+	// verifyEngaged is the least time between two questions to the hub about the
+	// rights of the hub credential while the parts are at work.
 	verifyEngaged = 10 * time.Second
 	// strikesMax is the number of refusals in a row after which the agent
 	// believes them, and strikeTime the time between them: a hub that starts may
@@ -235,6 +233,7 @@ func (m *Machine) store(ctx context.Context) error {
 	}
 	f.Hub, f.HubProblem, f.Application, f.Applied, f.CSR = cred, "", nil, false, csrFact{}
 	m.verifies, m.strikes, f.VerifyAt = 0, 0, time.Time{}
+	m.countIssued(cred)
 	if f.Auth == authRefused || f.Engaged == nil {
 		f.Auth = authUnknown
 	}
@@ -314,13 +313,7 @@ func (m *Machine) verifyPause() time.Duration {
 	if m.facts.Engaged != nil {
 		return verifyEngaged
 	}
-	pause := verifyMin
-	for range m.verifies {
-		if pause = pause * 17 / 10; pause >= verifyMax {
-			return verifyMax
-		}
-	}
-	return pause
+	return follow.CheckPause(m.verifies)
 }
 
 func (m *Machine) engage(ctx context.Context) error {

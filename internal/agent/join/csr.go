@@ -15,6 +15,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/agent/follow"
 )
 
 // csrFactOf reads the fact from the object; nil is for one that is absent.
@@ -98,10 +99,10 @@ func (m *Machine) followCSR(ctx context.Context, by source) {
 		return
 	}
 	name := m.facts.CSR.Name
-	m.ensureFollower(ctx, slotCSR, who+"/"+name, &follower{
-		client: hub, list: &certificatesv1.CertificateSigningRequestList{}, clock: m.options.Clock, from: m.csrVersion,
-		object: &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		see: func(obj client.Object, err error) {
+	m.ensureFollower(ctx, slotCSR, who+"/"+name, &follow.Object{
+		Client: hub, List: &certificatesv1.CertificateSigningRequestList{}, Clock: m.options.Clock, From: m.csrVersion,
+		Object: &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		See: func(obj client.Object, err error) {
 			csr, _ := obj.(*certificatesv1.CertificateSigningRequest)
 			fact := csrFactOf(name, csr)
 			m.see(func(in *incoming) {
@@ -120,10 +121,10 @@ func (m *Machine) followCluster(ctx context.Context, by source) {
 		return
 	}
 	name := m.facts.clusterName()
-	m.ensureFollower(ctx, slotCluster, who+"/"+name, &follower{
-		client: hub, list: &clusterv1.ManagedClusterList{}, clock: m.options.Clock, from: m.clusterVersion,
-		object: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		see: func(obj client.Object, err error) {
+	m.ensureFollower(ctx, slotCluster, who+"/"+name, &follow.Object{
+		Client: hub, List: &clusterv1.ManagedClusterList{}, Clock: m.options.Clock, From: m.clusterVersion,
+		Object: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		See: func(obj client.Object, err error) {
 			mc, _ := obj.(*clusterv1.ManagedCluster)
 			fact := clusterFactOf(mc, false)
 			m.see(func(in *incoming) {
@@ -155,7 +156,7 @@ func (m *Machine) clientOf(by source) (client.WithWatch, string, error) {
 
 // ensureFollower starts a follower in the slot, in place of one for something
 // else.
-func (m *Machine) ensureFollower(ctx context.Context, slot, key string, f *follower) {
+func (m *Machine) ensureFollower(ctx context.Context, slot, key string, f *follow.Object) {
 	if running := m.followers[slot]; running != nil {
 		if running.key == key {
 			return
@@ -163,14 +164,14 @@ func (m *Machine) ensureFollower(ctx context.Context, slot, key string, f *follo
 		running.cancel()
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	see := f.see
-	f.see = func(obj client.Object, err error) {
+	see := f.See
+	f.See = func(obj client.Object, err error) {
 		if ctx.Err() == nil {
 			see(obj, err)
 		}
 	}
 	m.followers[slot] = &following{key: key, cancel: cancel}
-	m.running.Go(func() { f.run(ctx) })
+	m.running.Go(func() { f.Run(ctx) })
 }
 
 func (m *Machine) unfollow(slot string) {

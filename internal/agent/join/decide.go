@@ -118,8 +118,12 @@ type facts struct {
 	CSRProblem *stepError
 	// PendingStored is true while the secret with a pending key exists.
 	PendingStored bool
-	Cluster       clusterFact
-	Auth          authFact
+	// ApplyAt is when the agent may apply for another certificate: it waits if
+	// several were issued in a row, as they would be for ever if the clocks of
+	// hub and agent are far apart.
+	ApplyAt time.Time
+	Cluster clusterFact
+	Auth    authFact
 	// VerifyAt is when the hub may be asked again about the credential.
 	VerifyAt time.Time
 	// Recheck is true when an answer to a part raised doubts on the credential.
@@ -173,7 +177,21 @@ func decide(f facts) decision {
 	} else {
 		d = f.useHub()
 	}
+	if f.Application == nil && f.Now.Before(f.ApplyAt) && (d.Do == doRegister || d.Do == doRenew) {
+		d = f.pauseApplying(d)
+	}
 	d.Again = f.again()
+	return d
+}
+
+// pauseApplying takes back the decision to apply for a certificate.
+func (f facts) pauseApplying(d decision) decision {
+	if d.Do == doRegister {
+		d.Reason, d.Message = operatorv1.JoinReasonHubCredentialInvalid,
+			fmt.Sprintf("The hub issued certificates again and again, and still %s. Compare the clocks of the hub and of this cluster. "+
+				"The agent applies again, more and more rarely.", f.unusable())
+	}
+	d.Do = doNothing
 	return d
 }
 
@@ -249,7 +267,9 @@ func (f facts) applyByBootstrap(why string) decision {
 		d.Reason, d.Message = f.CSRProblem.reason, sentence(f.CSRProblem.Error())
 		return d
 	}
-	d.Reason, d.Message = f.waitingForCSR()
+	if d.Reason, d.Message = f.waitingForCSR(); f.Hub != nil {
+		d.Message = sentence(why) + " " + d.Message
+	}
 	return d
 }
 
@@ -357,7 +377,7 @@ func (f facts) member() decision {
 // again returns the time until the facts change by time alone.
 func (f facts) again() time.Duration {
 	again := lookAgainMax
-	times := []time.Time{f.VerifyAt}
+	times := []time.Time{f.VerifyAt, f.ApplyAt}
 	if f.Hub != nil {
 		times = append(times, f.Hub.renewAt(), f.Hub.NotAfter)
 	}

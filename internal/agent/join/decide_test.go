@@ -206,6 +206,25 @@ func TestDecide(t *testing.T) {
 			facts: with(bare, bootstrap, fresh, cluster(clusterAbsent), func(f *facts) { f.Bootstrap.Hash = "h2" }),
 			want:  decision{Do: doAnnounce},
 		},
+		"certificates that are no good at once are not applied for in a hot loop": {
+			facts: with(bare, bootstrap, credential(2*time.Hour, time.Hour), func(f *facts) { f.ApplyAt = now.Add(time.Minute) }),
+			want:  decision{Reason: operatorv1.JoinReasonHubCredentialInvalid, Again: time.Minute}, mention: "Compare the clocks",
+		},
+		"nor are renewals that are due at once": {
+			facts: with(bare, bootstrap, credential(55*time.Minute, time.Hour), engaged, func(f *facts) { f.ApplyAt = now.Add(time.Minute) }),
+			want:  decision{Reason: operatorv1.JoinReasonJoined, Again: time.Minute},
+		},
+		"an application that was made is not given up": {
+			facts: with(bare, bootstrap, credential(2*time.Hour, time.Hour), applied(csrGone), func(f *facts) { f.ApplyAt = now.Add(time.Minute) }),
+			want:  decision{Do: doRegister},
+		},
+		"an agent that was away for too long says why it applies again": {
+			facts: with(bare, bootstrap, credential(2*time.Hour, time.Hour), applied(csrWaiting)),
+			want: decision{
+				FollowCSR: followByBootstrap, FollowCluster: followByBootstrap, Reason: operatorv1.JoinReasonWaitingForCSRApproval,
+			},
+			mention: "The hub credential has expired.",
+		},
 		"a member of another hub changes over": {
 			facts: with(bare, bootstrap, fresh, engaged, func(f *facts) { f.Engaged.Endpoint.Server = "https://old" }),
 			want:  decision{Do: doDisengage},
@@ -244,6 +263,28 @@ func TestACertificateIsRenewedBetween75And80PercentOfItsLifetime(t *testing.T) {
 	}
 	if len(seen) < 40 {
 		t.Errorf("50 certificates have %d times only; agents should not renew together", len(seen))
+	}
+}
+
+func TestCertificatesInARowAreAppliedForMoreAndMoreRarely(t *testing.T) {
+	m := &Machine{}
+	m.facts.Now = time.Unix(1_000_000, 0)
+	cred := &credential{NotBefore: m.facts.Now, NotAfter: m.facts.Now.Add(24 * time.Hour)}
+	var pauses []time.Duration
+	for range 6 {
+		m.countIssued(cred)
+		pauses = append(pauses, m.facts.ApplyAt.Sub(m.facts.Now))
+		m.facts.Now = m.facts.ApplyAt
+	}
+	if diff := cmp.Diff([]time.Duration{0, 0, 0, 5 * time.Second, 10 * time.Second, 20 * time.Second}, pauses); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
+	}
+	if got := issuePause(1000, 10*time.Minute); got != 150*time.Second {
+		t.Errorf("after very many certificates of ten minutes the pause is %s, want 2m30s, before the next renewal", got)
+	}
+	m.facts.Now = m.facts.Now.Add(2 * time.Hour)
+	if m.countIssued(cred); m.facts.ApplyAt.After(m.facts.Now) {
+		t.Error("a renewal after a long time is made to wait")
 	}
 }
 

@@ -97,6 +97,39 @@ func (c *credential) renewAt() time.Time {
 	return c.NotBefore.Add(time.Duration(float64(c.NotAfter.Sub(c.NotBefore)) * share))
 }
 
+const (
+	// issuedFree is how many certificates may be issued in a row before the agent
+	// waits with the next application, from issuePauseMin to issuePauseMax.
+	issuedFree    = 3
+	issuePauseMin = 5 * time.Second
+	issuePauseMax = 10 * time.Minute
+	// issueQuiet is the time without a new certificate that ends the row.
+	issueQuiet = time.Hour
+	// issuePauseShare is the part of a certificate's lifetime that the wait never
+	// exceeds, so that certificates of minutes are renewed in time.
+	issuePauseShare = 4
+)
+
+// countIssued says when the next application may be made, after a certificate
+// was issued.
+func (m *Machine) countIssued(cred *credential) {
+	now := m.facts.Now
+	if now.Sub(m.issuedAt) > issueQuiet {
+		m.issued = 0
+	}
+	m.issued, m.issuedAt = m.issued+1, now
+	m.facts.ApplyAt = now.Add(issuePause(m.issued, cred.NotAfter.Sub(cred.NotBefore)))
+}
+
+// issuePause returns how long to wait after the nth certificate in a row.
+func issuePause(n int, lifetime time.Duration) time.Duration {
+	if n <= issuedFree {
+		return 0
+	}
+	doublings := min(n-issuedFree-1, 16)
+	return min(issuePauseMin<<doublings, issuePauseMax, lifetime/issuePauseShare)
+}
+
 // newCredential checks that certificate and key belong together and to an
 // agent.
 func newCredential(endpoint connect.Endpoint, certPEM, keyPEM []byte) (*credential, error) {

@@ -19,6 +19,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/agent/follow"
 )
 
 // +kubebuilder:rbac:groups="",namespace=agent,resources=secrets,verbs=create
@@ -30,15 +31,15 @@ import (
 // followHome follows the agent's own secrets.
 func (m *Machine) followHome(ctx context.Context) {
 	secret := func(name string, see func(*incoming, *seenSecret)) {
-		f := &follower{
-			client: m.options.Home, list: &corev1.SecretList{}, clock: m.options.Clock,
-			object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.options.Namespace, Name: name}},
-			see: func(obj client.Object, err error) {
+		f := &follow.Object{
+			Client: m.options.Home, List: &corev1.SecretList{}, Clock: m.options.Clock,
+			Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.options.Namespace, Name: name}},
+			See: func(obj client.Object, err error) {
 				s, _ := obj.(*corev1.Secret)
 				m.see(func(in *incoming) { see(in, &seenSecret{secret: s, err: err}) })
 			},
 		}
-		m.running.Go(func() { f.run(ctx) })
+		m.running.Go(func() { f.Run(ctx) })
 	}
 	secret(BootstrapSecret, func(in *incoming, s *seenSecret) { in.bootstrapSecret = s })
 	secret(HubSecret, func(in *incoming, s *seenSecret) { in.hubSecret = s })

@@ -86,6 +86,9 @@ type Machine struct {
 	bootstrapInSecret bool
 	strikes           int
 	verifies          int
+	// issued is how many certificates were issued in a row, the last at issuedAt.
+	issued   int
+	issuedAt time.Time
 }
 
 // incoming is what came in since the loop looked last. Nil is nothing new.

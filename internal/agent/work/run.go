@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet"
 )
 
 // The time between attempts to read works that the hub does not let us read
@@ -31,36 +32,39 @@ func (s *site) run(ctx context.Context) {
 	if !s.retry(ctx, "reading the works on the hub", s.mayList) {
 		return
 	}
-	var works, records cache.Informer
-	// The records come first: without them a work looks as if it were new.
-	if !s.retry(ctx, "watching AppliedManifestWorks", func(ctx context.Context) (err error) {
-		records, err = s.connection.Spoke.GetCache().GetInformer(ctx, &workv1.AppliedManifestWork{})
-		return err
-	}) || !s.retry(ctx, "watching ManifestWorks", func(ctx context.Context) (err error) {
-		works, err = s.connection.Hub.GetCache().GetInformer(ctx, &workv1.ManifestWork{})
-		return err
-	}) {
+	records, ok := s.informer(ctx, "watching AppliedManifestWorks", s.connection.Spoke.GetCache(), &workv1.AppliedManifestWork{})
+	if !ok {
 		return
 	}
-	remove := s.handle(ctx, records, toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { s.recordChanged(nil, obj) },
-		UpdateFunc: s.recordChanged,
-		DeleteFunc: func(obj any) { s.recordChanged(nil, obj) },
-	})
-	defer remove()
-	remove = s.handle(ctx, works, toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { s.workChanged(nil, obj) },
-		UpdateFunc: s.workChanged,
-		DeleteFunc: func(obj any) { s.workChanged(nil, obj) },
-	})
-	defer remove()
+	works, ok := s.informer(ctx, "watching ManifestWorks", s.connection.Hub.GetCache(), &workv1.ManifestWork{})
+	// Without the records a work looks as if it were new.
+	if !ok || !fleet.Synced(ctx, records.HasSyncedChecker(), works.HasSyncedChecker()) {
+		return
+	}
+	defer s.handle(records, s.recordChanged)()
+	defer s.handle(works, s.workChanged)()
 	<-ctx.Done()
 }
 
-// handle adds a handler to an informer, which others may share, and returns
-// how to remove it.
-func (s *site) handle(_ context.Context, informer cache.Informer, handler toolscache.ResourceEventHandler) func() {
-	registration, err := informer.AddEventHandler(handler)
+// informer begins to watch a type, and tells whether it did before ctx ended.
+// It does not wait for what there is.
+func (s *site) informer(ctx context.Context, what string, from cache.Cache, obj client.Object) (informer cache.Informer, ok bool) {
+	ok = s.retry(ctx, what, func(ctx context.Context) (err error) {
+		informer, err = from.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+		return err
+	})
+	return informer, ok
+}
+
+// handle makes the function be told of each change of the objects of an
+// informer, which others may share: of what was before, nil if it is new or
+// gone, and of what is now. It returns how to end that.
+func (s *site) handle(informer cache.Informer, changed func(before, after any)) (remove func()) {
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { changed(nil, obj) },
+		UpdateFunc: changed,
+		DeleteFunc: func(obj any) { changed(nil, obj) },
+	})
 	if err != nil { // the informer has stopped, and so will we
 		return func() {}
 	}

@@ -229,7 +229,8 @@ func (p *pass) create(ctx context.Context, it *item) {
 	}
 	body, err := apply.Body(p.work.Spec.Workload.Manifests[it.ordinal].Raw, stamp)
 	if err == nil {
-		seen, err = p.member.Apply(ctx, it.resource.Version, it.object, body, apply.As{Manager: managerOf(p.record.Name), Force: true})
+		// Without force what someone else made in between is not overwritten.
+		seen, err = p.member.Apply(ctx, it.resource.Version, it.object, body, apply.As{Manager: managerOf(p.record.Name), Force: seen != nil})
 	}
 	if err != nil {
 		p.failed(ctx, it, err)

@@ -8,6 +8,10 @@
 // there yet, or cannot be used, is waited for. A new certificate is taken over
 // by the connection that there is; another hub replaces the connection. The
 // process goes on in all cases.
+//
+// There is a connection only while the hub accepts the cluster: a hub that
+// takes back the acceptance takes back the rights of the agent, too, but does
+// not end the watches that are open.
 package hubfile
 
 import (
@@ -55,12 +59,20 @@ type Options struct {
 	Log   logr.Logger
 }
 
-// Follower keeps the connection that the file asks for.
+// Follower keeps the connection that the file asks for, while the hub accepts
+// the cluster.
 type Follower struct {
 	options Options
 	current *credential
 	hub     *connect.Hub
-	problem string
+	member  *membership
+	problem problem
+}
+
+// problem is why works are not applied, or a file is not taken over.
+type problem struct {
+	// kind is compared to find out whether this was logged.
+	kind, text string
 }
 
 // credential is what the files say.
@@ -79,34 +91,61 @@ func New(options Options) *Follower {
 	return &Follower{options: options}
 }
 
-// Run follows the files until ctx ends, and then ends the connection.
+// Run follows the files and the acceptance until ctx ends, and then ends the
+// connection.
 func (f *Follower) Run(ctx context.Context) error {
 	defer f.close()
 	for {
-		f.note(f.look(ctx))
+		again := f.round(ctx)
+		var changed <-chan struct{} // nil blocks for ever
+		if f.member != nil {
+			changed = f.member.changed
+		}
+		timer := f.options.Clock.NewTimer(again)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return nil
-		case <-f.options.Clock.After(lookEvery):
+		case <-changed:
+			timer.Stop()
+		case <-timer.C():
 		}
 	}
 }
 
+// round looks at everything once and returns when to do it again at the latest.
+func (f *Follower) round(ctx context.Context) time.Duration {
+	fileErr := f.look(ctx)
+	again, why := lookEvery, problem{}
+	if f.member != nil {
+		var soon time.Duration
+		if soon, why = f.member.act(ctx); soon > 0 {
+			again = min(again, soon)
+		}
+	}
+	if ctx.Err() != nil {
+		return again
+	}
+	if fileErr != nil {
+		why = problem{kind: fileErr.Error(), text: "waiting for a hub kubeconfig that works: " + fileErr.Error()}
+	}
+	f.note(why)
+	return again
+}
+
 // note logs a problem when it comes, changes or goes.
-func (f *Follower) note(err error) {
-	problem := ""
-	if err != nil {
-		problem = err.Error()
+func (f *Follower) note(why problem) {
+	before := f.problem
+	f.problem = why
+	switch {
+	case why.kind != "":
+		if why.kind != before.kind {
+			f.options.Log.Info("Works are not taken from the hub as they should", "file", f.options.File, "problem", why.text)
+		}
+	case f.member != nil && f.member.engaged && (before.kind != "" || !f.member.told):
+		f.member.told = true
+		f.options.Log.Info("Works of the cluster are taken from the hub", "cluster", f.current.cluster, "hub", f.current.endpoint.Server)
 	}
-	if problem == f.problem {
-		return
-	}
-	f.problem = problem
-	if err != nil {
-		f.options.Log.Info("Waiting for a hub kubeconfig that works", "file", f.options.File, "problem", problem)
-		return
-	}
-	f.options.Log.Info("Works of the cluster are taken from the hub", "cluster", f.current.cluster, "hub", f.current.endpoint.Server)
 }
 
 // look reads the files and acts on what changed. A connection that there is
@@ -128,12 +167,14 @@ func (f *Follower) look(ctx context.Context) error {
 			return fmt.Errorf("taking over the renewed certificate: %w", err)
 		}
 		f.current = read
+		f.member.renewed(ctx)
 		return nil
 	}
 	return f.connect(ctx, read)
 }
 
-// connect replaces the connection.
+// connect replaces the way to the hub. The connection is engaged when the hub
+// accepts the cluster.
 func (f *Follower) connect(ctx context.Context, read *credential) error {
 	certificate, err := f.certificate(read)
 	if err != nil {
@@ -143,26 +184,15 @@ func (f *Follower) connect(ctx context.Context, read *credential) error {
 	if err != nil {
 		return fmt.Errorf("preparing the connection to the hub: %w", err)
 	}
+	member, err := newMembership(&f.options, way, read.cluster)
+	if err != nil {
+		way.Close()
+		return err
+	}
 	f.close()
-	config := rest.CopyConfig(way.Config())
-	if f.options.QPS > 0 {
-		config.QPS, config.Burst = f.options.QPS, f.options.Burst
-	}
-	hub, err := connect.HubCluster(config, read.cluster)
-	if err != nil {
-		way.Close()
-		return err
-	}
-	member, err := connect.MemberCluster(f.options.Member)
-	if err != nil {
-		way.Close()
-		return err
-	}
-	f.hub, f.current = way, read
-	return f.options.Registry.Engage(ctx, &fleet.Connection{
-		Name: fleet.ClusterName(read.cluster), AgentID: f.options.AgentID, HubHost: read.endpoint.Server,
-		Hub: hub, Spoke: member,
-	})
+	f.hub, f.current, f.member = way, read, member
+	member.follow(ctx)
+	return nil
 }
 
 // close ends the connection.
@@ -170,9 +200,9 @@ func (f *Follower) close() {
 	if f.current == nil {
 		return
 	}
-	f.options.Registry.Disengage(fleet.ClusterName(f.current.cluster))
+	f.member.close()
 	f.hub.Close()
-	f.current = nil
+	f.current, f.member = nil, nil
 }
 
 // certificate returns the certificate of a credential if it can be used now.

@@ -15,12 +15,15 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -42,7 +45,7 @@ func (p *part) expect(t *testing.T, name, hub string) {
 		if string(c.Name) != name || c.HubHost != hub || c.AgentID != "id" {
 			t.Errorf("connected as %q (agent %q) to %q, want %q to %q", c.Name, c.AgentID, c.HubHost, name, hub)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatalf("nothing was connected to %s", hub)
 	}
 }
@@ -92,27 +95,170 @@ func (f files) certificate(end time.Time) {
 	f.write("tls.key", pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }
 
+// scene is a Follower with its files.
+type scene struct {
+	*testing.T
+	files
+	part     *part
+	registry *fleet.Registry
+	follower *Follower
+	log      *logged
+}
+
+// logged keeps the lines of a log.
+type logged struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logged) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(strings.Join(l.lines, "\n"), text)
+}
+
+func newScene(t *testing.T, clk clock.Clock) *scene {
+	t.Helper()
+	s := &scene{T: t, files: files{t: t, dir: t.TempDir()}, log: &logged{}}
+	s.part = &part{engaged: make(chan *fleet.Connection, 100)}
+	s.registry = fleet.NewRegistry(fleet.Options{Parts: []fleet.Part{s.part}})
+	s.follower = New(Options{
+		File: filepath.Join(s.dir, "kubeconfig"), AgentID: "id", Member: &rest.Config{Host: "https://member.invalid"},
+		Registry: s.registry, Clock: clk, Log: funcr.New(func(_, line string) {
+			s.log.mu.Lock()
+			defer s.log.mu.Unlock()
+			s.log.lines = append(s.log.lines, line)
+		}, funcr.Options{}),
+	})
+	return s
+}
+
+// connected is a scene whose Follower runs with a credential for the hub.
+func connected(t *testing.T, h *hub) *scene {
+	t.Helper()
+	s := newScene(t, clock.RealClock{})
+	s.kubeconfig(h.URL)
+	s.certificate(time.Now().Add(time.Hour))
+	s.write(clusterNameFile, []byte(h.cluster))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.follower.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		s.registry.Close()
+	})
+	return s
+}
+
+func (s *scene) eventually(what string, condition func() bool) {
+	s.Helper()
+	for end := time.Now().Add(30 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			s.Fatalf("waited in vain for %s; the log is %q", what, s.log.lines)
+		}
+	}
+}
+
+func (s *scene) disengaged(why string) {
+	s.Helper()
+	s.eventually("the connection to end", func() bool { return len(s.registry.Clusters()) == 0 })
+	s.eventually("a word about it", func() bool { return s.log.count(why) == 1 })
+}
+
+func TestTheHubsAcceptanceIsFollowed(t *testing.T) {
+	h := newHub(t, "c1")
+	s := connected(t, h)
+	s.part.expect(t, "c1", h.URL)
+
+	h.change(func() { h.accepts, h.works = false, false })
+	s.disengaged("does not accept")
+
+	h.change(func() { h.accepts = true })
+	h.change(func() { h.works = true })
+	s.part.expect(t, "c1", h.URL)
+
+	h.change(func() { h.exists = false })
+	s.disengaged("does not exist")
+	h.change(func() { h.exists = true })
+	s.part.expect(t, "c1", h.URL)
+	if got := s.log.count("are taken from the hub"); got != 3 {
+		t.Errorf("%d lines say that works are taken, want 3", got)
+	}
+}
+
+func TestAClusterThatWasNeverAcceptedIsNotEngaged(t *testing.T) {
+	h := newHub(t, "c1")
+	h.accepts = false
+	s := connected(t, h)
+	s.eventually("a word about it", func() bool { return s.log.count("does not accept") == 1 })
+	if len(s.part.engaged) != 0 {
+		t.Error("it was engaged")
+	}
+}
+
+func TestAHubThatTellsNothingIsAskedRarely(t *testing.T) {
+	h := newHub(t, "c1")
+	h.readable = false
+	s := connected(t, h)
+	s.eventually("a word about it", func() bool { return s.log.count("does not let the agent read ManagedCluster") == 1 })
+	before := h.asked()
+	time.Sleep(time.Second)
+	if asked := h.asked() - before; asked > 10 {
+		t.Errorf("%d requests in a second, want at most 10", asked)
+	}
+	if len(s.part.engaged) != 0 {
+		t.Error("it was engaged")
+	}
+	h.change(func() { h.readable = true })
+	s.certificate(time.Now().Add(2 * time.Hour))
+	s.part.expect(t, "c1", h.URL)
+
+	h.change(func() { h.readable = false })
+	h.CloseClientConnections()
+	s.eventually("the connection to end", func() bool { return len(s.registry.Clusters()) == 0 })
+}
+
+func TestNothingIsLeftOfConnectionsThatEnded(t *testing.T) {
+	h := newHub(t, "c1")
+	s := connected(t, h)
+	s.part.expect(t, "c1", h.URL)
+	before := runtime.NumGoroutine()
+	for range 20 {
+		h.change(func() { h.accepts = false })
+		s.eventually("the connection to end", func() bool { return len(s.registry.Clusters()) == 0 })
+		h.change(func() { h.accepts = true })
+		s.part.expect(t, "c1", h.URL)
+	}
+	s.eventually("the goroutines of old connections to end", func() bool { return runtime.NumGoroutine() <= before+2 })
+}
+
 func TestTheFilesAreFollowed(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	f := files{t: t, dir: t.TempDir()}
-	p := &part{engaged: make(chan *fleet.Connection, 1)}
-	registry := fleet.NewRegistry(fleet.Options{Parts: []fleet.Part{p}})
-	defer registry.Close()
-	follower := New(Options{
-		File: filepath.Join(f.dir, "kubeconfig"), AgentID: "id", Member: &rest.Config{Host: "https://member.invalid"},
-		Registry: registry, Clock: clocktesting.NewFakeClock(now), Log: logr.Discard(),
-	})
+	one, two := newHub(t, "c1"), newHub(t, "c1")
+	f := newScene(t, clocktesting.NewFakeClock(now))
+	defer f.registry.Close()
+	defer f.follower.close()
 	look := func(problem string) {
 		t.Helper()
-		err := follower.look(t.Context())
+		err := f.follower.look(t.Context())
 		if problem == "" && err != nil || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
 			t.Fatalf("got the problem %v, want %q", err, problem)
 		}
 	}
+	expect := func(name, hub string) {
+		t.Helper()
+		f.eventually("a connection", func() bool { f.follower.round(t.Context()); return len(f.part.engaged) > 0 })
+		f.part.expect(t, name, hub)
+	}
 	look("does not exist")
 	f.write("kubeconfig", []byte("nonsense: ["))
 	look("not valid YAML")
-	f.kubeconfig("https://one.example.com")
+	f.kubeconfig(one.URL)
 	look("tls.crt")
 	f.certificate(now.Add(-time.Minute))
 	look("cluster-name")
@@ -120,25 +266,27 @@ func TestTheFilesAreFollowed(t *testing.T) {
 	look("expired at 2025-12-31T23:59:00Z")
 	f.certificate(now.Add(time.Hour))
 	look("")
-	p.expect(t, "c1", "https://one.example.com")
+	expect("c1", one.URL)
 
 	look("")
 	f.certificate(now.Add(2 * time.Hour))
 	look("")
 	f.write("tls.key", []byte("half written"))
 	look("do not belong together")
-	if got := registry.Clusters(); len(got) != 1 || len(p.engaged) != 0 {
+	f.follower.round(t.Context())
+	if got := f.registry.Clusters(); len(got) != 1 || len(f.part.engaged) != 0 {
 		t.Errorf("a renewed or broken certificate replaced the connection: %v", got)
 	}
 
 	f.certificate(now.Add(2 * time.Hour))
-	f.kubeconfig("https://two.example.com")
+	f.kubeconfig(two.URL)
 	look("")
-	p.expect(t, "c1", "https://two.example.com")
+	expect("c1", two.URL)
+	two.change(func() { two.cluster = "c2" })
 	f.write(clusterNameFile, []byte("c2"))
 	look("")
-	p.expect(t, "c2", "https://two.example.com")
-	if got := registry.Clusters(); len(got) != 1 || got[0] != "c2" {
+	expect("c2", two.URL)
+	if got := f.registry.Clusters(); len(got) != 1 || got[0] != "c2" {
 		t.Errorf("connected are %v, want only c2", got)
 	}
 }

@@ -4,16 +4,24 @@
 package inventory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
@@ -219,6 +227,43 @@ func TestTheLastUserEndsAWatch(t *testing.T) {
 	d.expect(t)
 	if d.Owns("w") != 0 {
 		t.Error("a stopped watch still fills the inventory")
+	}
+}
+
+func TestATypeThatMayBeListedButNotWatchedIsAskedForRarely(t *testing.T) {
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	client := metadatafake.NewSimpleMetadataClient(scheme)
+	var requests atomic.Int32
+	client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		requests.Add(1)
+		return false, nil, nil
+	})
+	client.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+		requests.Add(1)
+		return true, nil, apierrors.NewForbidden(resource.GroupResource(), "", errors.New("no"))
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	types := make(chan struct{}, 1000)
+	i := New(Options{
+		Client: client, Go: running.Go, Changed: func(Change) {},
+		TypeChanged: func(schema.GroupResource, []string) { types <- struct{}{} },
+	})
+	i.Use(ctx, "user", []schema.GroupVersionResource{resource})
+	time.Sleep(time.Second)
+	if got := requests.Load(); got < 3 || got > 20 {
+		t.Errorf("%d requests in the first second, want a few", got)
+	}
+	if err := i.State(resource.GroupResource()); !apierrors.IsForbidden(err) {
+		t.Errorf("the state of the type is %v, want forbidden", err)
+	}
+	if len(types) > 2 {
+		t.Errorf("the state of the type changed %d times, want once to known and back", len(types))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -122,18 +123,23 @@ func (i *Inventory) start(ctx context.Context, resource schema.GroupVersionResou
 		resource: resource, users: map[string]struct{}{}, cancel: cancel, records: map[name]*Record{},
 	}
 	i.options.Go(func() {
-		for i.probe(ctx, w) {
-			i.reflect(ctx, w)
+		for alsoWatch := false; i.probe(ctx, w, alsoWatch); {
+			alsoWatch = i.reflect(ctx, w)
 		}
 	})
 	return w
 }
 
 // probe returns true as soon as the type can be listed, and false when ctx
-// ended. A reflector that starts before would complain in the log for ever.
-func (i *Inventory) probe(ctx context.Context, w *typeWatch) bool {
+// ended. A reflector that starts before would complain in the log for ever. A
+// type that could be listed but not watched is tried for both.
+func (i *Inventory) probe(ctx context.Context, w *typeWatch, alsoWatch bool) bool {
+	options := metav1.ListOptions{LabelSelector: managed(), Limit: 1}
 	for wait := probeAgainMin; ; wait = min(2*wait, probeAgainMax) {
-		_, err := i.options.Client.Resource(w.resource).List(ctx, metav1.ListOptions{LabelSelector: managed(), Limit: 1})
+		_, err := i.options.Client.Resource(w.resource).List(ctx, options)
+		if err == nil && alsoWatch {
+			err = i.tryWatch(ctx, w)
+		}
 		if ctx.Err() != nil {
 			return false
 		}
@@ -151,12 +157,24 @@ func (i *Inventory) probe(ctx context.Context, w *typeWatch) bool {
 	}
 }
 
-// reflect watches the type until ctx ends or the server refuses.
-func (i *Inventory) reflect(ctx context.Context, w *typeWatch) {
+func (i *Inventory) tryWatch(ctx context.Context, w *typeWatch) error {
+	events, err := i.options.Client.Resource(w.resource).Watch(ctx, metav1.ListOptions{LabelSelector: managed()})
+	if err != nil {
+		return fmt.Errorf("watching managed %s: %w", w.resource.GroupResource(), err)
+	}
+	events.Stop()
+	return nil
+}
+
+// reflect watches the type until ctx ends or the server refuses. It tells
+// whether it refused the watch, and not the list.
+func (i *Inventory) reflect(ctx context.Context, w *typeWatch) (refusedWatch bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	refused := func(err error) {
+	var watchRefused atomic.Bool
+	refused := func(err error, watching bool) {
 		if err != nil && ctx.Err() == nil && i.failed(w, err) {
+			watchRefused.Store(watching)
 			cancel()
 		}
 	}
@@ -165,6 +183,7 @@ func (i *Inventory) reflect(ctx context.Context, w *typeWatch) {
 			Name: "managed " + w.resource.GroupResource().String(), Backoff: relistBackoff(),
 		})
 	reflector.RunWithContext(ctx)
+	return watchRefused.Load()
 }
 
 // managed selects the objects that we manage.
@@ -178,12 +197,12 @@ func relistBackoff() *wait.Backoff {
 }
 
 // listWatch lists and watches the managed objects of a type.
-func (i *Inventory) listWatch(w *typeWatch, refused func(error)) cache.ListerWatcher {
+func (i *Inventory) listWatch(w *typeWatch, refused func(err error, watching bool)) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = managed()
 			list, err := i.options.Client.Resource(w.resource).List(ctx, options)
-			refused(err)
+			refused(err, false)
 			if err != nil {
 				return nil, fmt.Errorf("listing managed %s: %w", w.resource.GroupResource(), err)
 			}
@@ -192,7 +211,7 @@ func (i *Inventory) listWatch(w *typeWatch, refused func(error)) cache.ListerWat
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = managed()
 			events, err := i.options.Client.Resource(w.resource).Watch(ctx, options)
-			refused(err)
+			refused(err, true)
 			if err != nil {
 				return nil, fmt.Errorf("watching managed %s: %w", w.resource.GroupResource(), err)
 			}

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package join
+package follow
 
 import (
 	"context"
@@ -18,7 +18,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// How a follower asks again. A watch that ends well is resumed at once.
+// CheckMin and CheckMax bound the time between two questions to the hub whether
+// a right has come that should come soon.
+const (
+	CheckMin = 10 * time.Millisecond
+	CheckMax = 30 * time.Second
+)
+
+// CheckPause returns the time until the next question when n were asked.
+func CheckPause(n int) time.Duration {
+	pause := CheckMin
+	for range n {
+		if pause = pause * 17 / 10; pause >= CheckMax {
+			return CheckMax
+		}
+	}
+	return pause
+}
+
+// How an object is asked for again. A watch that ends well is resumed at once.
 const (
 	// pollMin and pollMax bound the time between two requests where the agent may
 	// get an object but not watch it (strict bootstrap profile).
@@ -35,34 +53,34 @@ const (
 	watchLifetimeMin = 5 * time.Second
 )
 
-// follower tells the state of one object, and each change of it, by watching
-// it. Where the object may be read but not watched, it is read again and again.
-type follower struct {
-	client client.WithWatch
-	object client.Object     // its namespace and name, and its type
-	list   client.ObjectList // of its type
-	clock  clock.Clock
-	// from is the resourceVersion of the object as the caller knows it already,
+// Object tells the state of one object, and each change of it, by watching it.
+// Where the object may be read but not watched, it is read again and again.
+type Object struct {
+	Client client.WithWatch
+	Object client.Object     // its namespace and name, and its type
+	List   client.ObjectList // of its type
+	Clock  clock.Clock
+	// From is the resourceVersion of the object as the caller knows it already,
 	// which saves the first read. May be empty.
-	from string
-	// see is told of the object, or nil if there is none, or why that is not
+	From string
+	// See is told of the object, or nil if there is none, or why that is not
 	// known. It has to return at once.
-	see func(obj client.Object, err error)
+	See func(obj client.Object, err error)
 }
 
 // errWatchEnded says that a watch ended in the way that watches end.
 var errWatchEnded = errors.New("the watch has ended")
 
-// run returns when ctx ends.
-func (f *follower) run(ctx context.Context) {
+// Run returns when ctx ends.
+func (f *Object) Run(ctx context.Context) {
 	poll, resume := backoff(pollMin, pollMax), backoff(resumeMin, resumeMax)
 	for ctx.Err() == nil {
-		started := f.clock.Now()
+		started := f.Clock.Now()
 		err := f.watch(ctx)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, errWatchEnded):
-			if f.clock.Since(started) >= watchLifetimeMin {
-				resume = backoff(resumeMin, resumeMax)
+			if f.Clock.Since(started) >= watchLifetimeMin {
+				poll, resume = backoff(pollMin, pollMax), backoff(resumeMin, resumeMax)
 				continue
 			}
 		case apierrors.IsForbidden(err):
@@ -72,7 +90,7 @@ func (f *follower) run(ctx context.Context) {
 			}
 			continue
 		default:
-			f.see(nil, err)
+			f.See(nil, err)
 		}
 		f.sleep(ctx, resume.Step())
 	}
@@ -80,40 +98,40 @@ func (f *follower) run(ctx context.Context) {
 
 // watch reads the object, unless it is known, and tells its changes until the
 // watch ends. The error is never nil.
-func (f *follower) watch(ctx context.Context) error {
+func (f *Object) watch(ctx context.Context) error {
 	options := []client.ListOption{
-		client.InNamespace(f.object.GetNamespace()),
-		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", f.object.GetName())},
+		client.InNamespace(f.Object.GetNamespace()),
+		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", f.Object.GetName())},
 	}
-	if f.from == "" {
-		list, _ := f.list.DeepCopyObject().(client.ObjectList)
-		if err := f.client.List(ctx, list, options...); err != nil {
+	if f.From == "" {
+		list, _ := f.List.DeepCopyObject().(client.ObjectList)
+		if err := f.Client.List(ctx, list, options...); err != nil {
 			return err
 		}
 		if err := f.tell(list); err != nil {
 			return err
 		}
-		f.from = list.GetResourceVersion()
+		f.From = list.GetResourceVersion()
 	}
 	options = append(options, &client.ListOptions{Raw: &metav1.ListOptions{
-		ResourceVersion: f.from, AllowWatchBookmarks: true,
+		ResourceVersion: f.From, AllowWatchBookmarks: true,
 	}})
-	watcher, err := f.client.Watch(ctx, f.list, options...)
+	watcher, err := f.Client.Watch(ctx, f.List, options...)
 	if err != nil {
-		f.from = ""
+		f.From = ""
 		return err
 	}
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {
 		if err := f.event(event); err != nil {
-			f.from = ""
+			f.From = ""
 			return err
 		}
 	}
 	return errWatchEnded
 }
 
-func (f *follower) event(event watch.Event) error {
+func (f *Object) event(event watch.Event) error {
 	if event.Type == watch.Error {
 		return apierrors.FromObject(event.Object)
 	}
@@ -121,47 +139,47 @@ func (f *follower) event(event watch.Event) error {
 	if !ok {
 		return nil
 	}
-	f.from = obj.GetResourceVersion()
+	f.From = obj.GetResourceVersion()
 	switch event.Type {
 	case watch.Added, watch.Modified:
-		f.see(obj, nil)
+		f.See(obj, nil)
 	case watch.Deleted:
-		f.see(nil, nil)
+		f.See(nil, nil)
 	}
 	return nil
 }
 
 // tell tells what a list of at most one object says.
-func (f *follower) tell(list client.ObjectList) error {
+func (f *Object) tell(list client.ObjectList) error {
 	items, err := meta.ExtractList(list)
 	if err != nil {
 		return err
 	}
 	if len(items) == 0 {
-		f.see(nil, nil)
+		f.See(nil, nil)
 		return nil
 	}
 	obj, _ := items[0].(client.Object)
-	f.see(obj, nil)
+	f.See(obj, nil)
 	return nil
 }
 
 // get reads the object once and tells what it found.
-func (f *follower) get(ctx context.Context) {
-	obj, _ := f.object.DeepCopyObject().(client.Object)
-	err := f.client.Get(ctx, client.ObjectKeyFromObject(f.object), obj)
+func (f *Object) get(ctx context.Context) {
+	obj, _ := f.Object.DeepCopyObject().(client.Object)
+	err := f.Client.Get(ctx, client.ObjectKeyFromObject(f.Object), obj)
 	switch {
 	case apierrors.IsNotFound(err):
-		f.see(nil, nil)
+		f.See(nil, nil)
 	case err != nil && ctx.Err() == nil:
-		f.see(nil, err)
+		f.See(nil, err)
 	case err == nil:
-		f.see(obj, nil)
+		f.See(obj, nil)
 	}
 }
 
-func (f *follower) sleep(ctx context.Context, d time.Duration) {
-	timer := f.clock.NewTimer(d)
+func (f *Object) sleep(ctx context.Context, d time.Duration) {
+	timer := f.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

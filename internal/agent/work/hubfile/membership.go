@@ -1,0 +1,260 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubfile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/agent/follow"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+const (
+	// refusalPatience is how long the hub has to refuse what it allowed before
+	// the agent believes it: one that starts may not know the roles for a moment.
+	refusalPatience = 5 * time.Second
+	// checkTimeout is how long the hub may take to say what the agent may do.
+	checkTimeout = 10 * time.Second
+)
+
+// acceptance is what the hub says of the cluster.
+type acceptance int
+
+const (
+	acceptanceUnknown acceptance = iota
+	accepted
+	notAccepted
+	deleted
+)
+
+// membership keeps the cluster engaged while the hub accepts it.
+type membership struct {
+	options *Options
+	cluster string
+	hub     *connect.Hub
+	client  client.WithWatch
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	// changed has an element after something was seen.
+	changed chan struct{}
+
+	mu   sync.Mutex
+	seen sighting
+
+	// Only the Follower's goroutine uses what follows.
+	engaged bool
+	told    bool // that the cluster is engaged
+	checks  int
+	checkAt time.Time
+	denied  problem // what the last check found
+}
+
+// sighting is what was last seen of the ManagedCluster.
+type sighting struct {
+	acceptance acceptance
+	// err is why it is not known whether that still holds; nil if it does.
+	err error
+	// refused is since when the hub refuses to tell; zero if it does not.
+	refused time.Time
+}
+
+func newMembership(options *Options, hub *connect.Hub, cluster string) (*membership, error) {
+	c, err := connect.HubClient(hub.Config())
+	if err != nil {
+		return nil, err
+	}
+	return &membership{
+		options: options, cluster: cluster, hub: hub, client: c,
+		cancel: func() {}, changed: make(chan struct{}, 1),
+	}, nil
+}
+
+// follow begins to watch the ManagedCluster, until close.
+func (m *membership) follow(ctx context.Context) {
+	ctx, m.cancel = context.WithCancel(ctx)
+	object := &follow.Object{
+		Client: m.client, List: &clusterv1.ManagedClusterList{}, Clock: m.options.Clock,
+		Object: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: m.cluster}},
+		See: func(obj client.Object, err error) {
+			mc, _ := obj.(*clusterv1.ManagedCluster)
+			m.see(mc, err)
+		},
+	}
+	m.running.Go(func() { object.Run(ctx) })
+}
+
+// renewed makes the most of a new certificate: a hub that refused the old one
+// is asked again at once.
+func (m *membership) renewed(ctx context.Context) {
+	m.mu.Lock()
+	well := m.seen.err == nil
+	m.mu.Unlock()
+	m.checks, m.checkAt = 0, time.Time{}
+	if well {
+		return
+	}
+	m.cancel()
+	m.running.Wait()
+	m.follow(ctx)
+}
+
+// close ends the watch and the connection.
+func (m *membership) close() {
+	m.cancel()
+	m.running.Wait()
+	m.disengage()
+}
+
+func (m *membership) disengage() {
+	if m.engaged {
+		m.options.Registry.Disengage(fleet.ClusterName(m.cluster))
+	}
+	m.engaged, m.told = false, false
+}
+
+// see takes in the ManagedCluster, nil if there is none, or why it is not known.
+func (m *membership) see(mc *clusterv1.ManagedCluster, err error) {
+	m.mu.Lock()
+	before := m.seen
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		if m.seen.err = err; m.seen.refused.IsZero() {
+			m.seen.refused = m.options.Clock.Now()
+		}
+	case err != nil:
+		m.seen.err, m.seen.refused = err, time.Time{} // away: nothing is known to have changed
+	case mc == nil:
+		m.seen = sighting{acceptance: deleted}
+	case mc.Spec.HubAcceptsClient:
+		m.seen = sighting{acceptance: accepted}
+	default:
+		m.seen = sighting{acceptance: notAccepted}
+	}
+	same := before.acceptance == m.seen.acceptance && before.err == nil && m.seen.err == nil
+	m.mu.Unlock()
+	if same {
+		return // most changes of a ManagedCluster are none of its acceptance
+	}
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+// act engages or disengages the cluster as the hub wants it. It returns when to
+// call it again, zero for "when something was seen", and why works are not
+// applied.
+func (m *membership) act(ctx context.Context) (again time.Duration, why problem) {
+	m.mu.Lock()
+	seen := m.seen
+	m.mu.Unlock()
+	if !seen.refused.IsZero() {
+		left := seen.refused.Add(refusalPatience).Sub(m.options.Clock.Now())
+		if m.engaged && left > 0 {
+			return left, problem{}
+		}
+		m.leave()
+		return 0, m.explainRefusal(seen.err)
+	}
+	switch seen.acceptance {
+	case accepted:
+		return m.join(ctx)
+	case notAccepted:
+		m.leave()
+		return 0, problem{kind: "notAccepted", text: fmt.Sprintf(
+			"the hub does not accept ManagedCluster %q (spec.hubAcceptsClient is false); what was applied stays as it is", m.cluster)}
+	case deleted:
+		m.leave()
+		return 0, problem{kind: "deleted", text: fmt.Sprintf("ManagedCluster %q does not exist on the hub", m.cluster)}
+	case acceptanceUnknown:
+	}
+	if seen.err != nil {
+		return 0, problem{kind: "away", text: fmt.Sprintf("reading ManagedCluster %q on the hub: %v", m.cluster, seen.err)}
+	}
+	return 0, problem{}
+}
+
+func (m *membership) explainRefusal(err error) problem {
+	if apierrors.IsUnauthorized(err) {
+		return problem{kind: "unauthorized", text: fmt.Sprintf(
+			"the hub does not know the client certificate; the registration agent has to get another one: %v", err)}
+	}
+	return problem{kind: "forbidden", text: fmt.Sprintf(
+		"the hub does not let the agent read ManagedCluster %q, so it is asked again rarely; the hub's registration controller gives this right: %v",
+		m.cluster, err)}
+}
+
+// leave ends the connection; the next one is checked for at once.
+func (m *membership) leave() {
+	m.disengage()
+	m.checks, m.checkAt, m.denied = 0, time.Time{}, problem{}
+}
+
+// join engages the cluster as soon as the agent may read its works.
+func (m *membership) join(ctx context.Context) (again time.Duration, why problem) {
+	if m.engaged {
+		return 0, problem{}
+	}
+	if left := m.checkAt.Sub(m.options.Clock.Now()); left > 0 {
+		return left, m.denied
+	}
+	err := m.mayWork(ctx)
+	if err == nil {
+		err = m.engage(ctx)
+	}
+	if err == nil {
+		m.denied = problem{}
+		return 0, problem{}
+	}
+	pause := follow.CheckPause(m.checks)
+	m.checks++
+	m.checkAt = m.options.Clock.Now().Add(pause)
+	if pause > time.Second { // rights that follow the acceptance soon are not worth a word
+		m.denied = problem{kind: "cannotWork", text: err.Error()}
+	}
+	return pause, m.denied
+}
+
+// mayWork returns an error as long as the works cannot be read.
+func (m *membership) mayWork(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if err := m.client.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace(m.cluster), client.Limit(1)); err != nil {
+		return fmt.Errorf("the hub accepts the cluster, but its works cannot be read: %w", err)
+	}
+	return nil
+}
+
+// engage makes a new connection: caches cannot be used again.
+func (m *membership) engage(ctx context.Context) error {
+	config := rest.CopyConfig(m.hub.Config())
+	if m.options.QPS > 0 {
+		config.QPS, config.Burst = m.options.QPS, m.options.Burst
+	}
+	hub, err := connect.HubCluster(config, m.cluster)
+	if err != nil {
+		return err
+	}
+	member, err := connect.MemberCluster(m.options.Member)
+	if err != nil {
+		return err
+	}
+	err = m.options.Registry.Engage(ctx, &fleet.Connection{
+		Name: fleet.ClusterName(m.cluster), AgentID: m.options.AgentID, HubHost: m.hub.Endpoint().Server,
+		Hub: hub, Spoke: member,
+	})
+	m.engaged = err == nil
+	return err
+}
