@@ -90,7 +90,7 @@ func (s *story) denyAndAccept(t *testing.T) {
 // hubOutage takes the hub's API server away. The agent's certificate outlives
 // the outage; one that does not needs an administrator, as the first one did.
 func (s *story) hubOutage(t *testing.T) {
-	const outage, spare = 2 * time.Minute, 45 * time.Second
+	const outage, spare = 2 * time.Minute, 100 * time.Second
 	eventually(t, func() error {
 		if left := time.Until(s.agentCertificate(t).NotAfter); left < outage+spare {
 			return fmt.Errorf("the agent's certificate ends in %s and is not renewed", left)

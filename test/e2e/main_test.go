@@ -33,8 +33,8 @@ const (
 
 // signingDuration is the lifetime of the certificates that the lab's clusters
 // sign, so that renewals happen while the tests run. The signer dates them
-// back by five minutes, so an agent renews about a minute after it got one.
-const signingDuration = "3m"
+// back by five minutes, so an agent renews about two minutes after it got one.
+const signingDuration = "4m"
 
 // theLab is the lab of this run. Tests get clusters from it.
 var theLab *lab
