@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
 const (
@@ -30,35 +30,35 @@ const (
 
 // join starts n agents at once and waits until the watch has seen all clusters
 // Available.
-func (f *fleet) join(ctx context.Context, n int) (time.Duration, error) {
+func (f *bench) join(ctx context.Context, n int) (time.Duration, error) {
 	done := make(chan error, 1)
 	watching := make(chan struct{})
 	go func() { done <- f.awaitClusters(ctx, n, watching, clusterv1.ManagedClusterConditionAvailable) }()
 	<-watching
-	if err := f.prepareMembers(ctx, n); err != nil {
-		return 0, err
+	for i := range n {
+		if err := f.PrepareAgent(ctx, f.agent(i)); err != nil {
+			return 0, err
+		}
 	}
 	started := time.Now()
 	for i := range n {
-		agent, err := f.startAgent(ctx, i)
-		if err != nil {
+		if _, err := f.StartAgent(ctx, f.agent(i)); err != nil {
 			return 0, err
 		}
-		f.agents = append(f.agents, agent)
 	}
 	return f.waited(ctx, started, done)
 }
 
 // accept creates n clusters that are accepted from the start and waits until
 // the hub has made their permissions.
-func (f *fleet) accept(ctx context.Context, n int) (time.Duration, error) {
+func (f *bench) accept(ctx context.Context, n int) (time.Duration, error) {
 	done := make(chan error, 1)
 	watching := make(chan struct{})
 	go func() { done <- f.awaitClusters(ctx, n, watching, clusterv1.ManagedClusterConditionHubAccepted) }()
 	<-watching
 	started := time.Now()
 	err := parallel(ctx, n, func(ctx context.Context, i int) error {
-		return f.hubClient.Create(ctx, &clusterv1.ManagedCluster{
+		return f.Hub.Client.Create(ctx, &clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%d", i)},
 			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		})
@@ -70,11 +70,11 @@ func (f *fleet) accept(ctx context.Context, n int) (time.Duration, error) {
 }
 
 // probe is the limit: as many creations of small ConfigMaps.
-func (f *fleet) probe(ctx context.Context, writes int) (time.Duration, error) {
+func (f *bench) probe(ctx context.Context, writes int) (time.Duration, error) {
 	data := map[string]string{"payload": strings.Repeat("x", probePayloadBytes)}
 	started := time.Now()
 	err := parallel(ctx, writes, func(ctx context.Context, i int) error {
-		return f.hubClient.Create(ctx, &corev1.ConfigMap{
+		return f.Hub.Client.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("probe-%d", i), Namespace: "default"}, Data: data,
 		})
 	})
@@ -90,11 +90,11 @@ func parallel(ctx context.Context, n int, do func(context.Context, int) error) e
 	return group.Wait()
 }
 
-func (f *fleet) waited(ctx context.Context, started time.Time, done <-chan error) (time.Duration, error) {
+func (f *bench) waited(ctx context.Context, started time.Time, done <-chan error) (time.Duration, error) {
 	select {
 	case err := <-done:
 		if err != nil {
-			return 0, fmt.Errorf("%w; logs are in %s", err, filepath.Join(f.dir, "logs"))
+			return 0, fmt.Errorf("%w; logs are in %s", err, f.Path("logs"))
 		}
 		return time.Since(started), nil
 	case <-ctx.Done():
@@ -104,8 +104,8 @@ func (f *fleet) waited(ctx context.Context, started time.Time, done <-chan error
 
 // awaitClusters watches ManagedClusters until n have the condition. It closes
 // watching when the watch is established.
-func (f *fleet) awaitClusters(ctx context.Context, n int, watching chan<- struct{}, condition string) error {
-	watcher, err := f.hubClient.Watch(ctx, &clusterv1.ManagedClusterList{})
+func (f *bench) awaitClusters(ctx context.Context, n int, watching chan<- struct{}, condition string) error {
+	watcher, err := f.Hub.Client.Watch(ctx, &clusterv1.ManagedClusterList{})
 	close(watching)
 	if err != nil {
 		return err
@@ -135,43 +135,48 @@ func (f *fleet) awaitClusters(ctx context.Context, n int, watching chan<- struct
 	}
 }
 
+// agent is the agent of a cluster; all are in the one member.
+func (f *bench) agent(i int) fleet.Agent { return fleet.Agent{Number: i, Member: f.Members[0]} }
+
 // idleness is what a fleet used while nothing happened.
 type idleness struct {
-	requests    requests
-	agents, hub usage
+	requests    fleet.Requests
+	agents, hub fleet.Usage
 }
 
-func (f *fleet) watchIdle(ctx context.Context, d time.Duration) (idleness, error) {
-	requestsBefore, err := countRequests(ctx, f.hub)
+func (f *bench) watchIdle(ctx context.Context, d time.Duration) (idleness, error) {
+	requestsBefore, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
 	if err != nil {
 		return idleness{}, err
 	}
-	agentsBefore, err := total(f.agents)
+	agentsBefore, err := fleet.Total(f.Agents)
 	if err != nil {
 		return idleness{}, err
 	}
-	hubBefore, err := total(f.hubProcesses)
+	hubBefore, err := fleet.Total(f.HubProcesses)
 	if err != nil {
 		return idleness{}, err
 	}
-	if err := pause(ctx, d); err != nil {
+	if err := fleet.Pause(ctx, d); err != nil {
 		return idleness{}, err
 	}
-	requestsAfter, err := countRequests(ctx, f.hub)
+	requestsAfter, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
 	if err != nil {
 		return idleness{}, err
 	}
-	agents, err := total(f.agents)
+	agents, err := fleet.Total(f.Agents)
 	if err != nil {
 		return idleness{}, err
 	}
-	hub, err := total(f.hubProcesses)
+	hub, err := fleet.Total(f.HubProcesses)
 	if err != nil {
 		return idleness{}, err
 	}
 	agents.CPUSeconds -= agentsBefore.CPUSeconds
 	hub.CPUSeconds -= hubBefore.CPUSeconds
-	return idleness{requests: requestsAfter.minus(requestsBefore), agents: agents, hub: hub}, nil
+	return idleness{requests: requestsAfter.Minus(requestsBefore), agents: agents, hub: hub}, nil
 }
 
-func scaled(r requests, by float64) requests { return requests{All: r.All * by, Writes: r.Writes * by} }
+func scaled(r fleet.Requests, by float64) fleet.Requests {
+	return fleet.Requests{All: r.All * by, Writes: r.Writes * by}
+}

@@ -27,6 +27,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
 const usageText = `usage: go run ./test/bench join|idle|accept [flags]
@@ -104,12 +106,12 @@ func run(ctx context.Context, args []string) error {
 func measureJoin(ctx context.Context, o options) (table, error) {
 	result := table{Columns: []string{"members", "s to Available", "hub writes/cluster", "CPU s/agent", "RSS MiB/agent", "anon MiB/agent", "hub RSS MiB", "hub CPU s"}}
 	for _, n := range o.members {
-		err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *fleet) error {
-			before, err := countRequests(ctx, f.hub)
+		err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
+			before, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
 			if err != nil {
 				return err
 			}
-			hubBefore, err := total(f.hubProcesses)
+			hubBefore, err := fleet.Total(f.HubProcesses)
 			if err != nil {
 				return err
 			}
@@ -117,20 +119,20 @@ func measureJoin(ctx context.Context, o options) (table, error) {
 			if err != nil {
 				return err
 			}
-			after, err := countRequests(ctx, f.hub)
+			after, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
 			if err != nil {
 				return err
 			}
-			agents, err := total(f.agents)
+			agents, err := fleet.Total(f.Agents)
 			if err != nil {
 				return err
 			}
-			hub, err := total(f.hubProcesses)
+			hub, err := fleet.Total(f.HubProcesses)
 			if err != nil {
 				return err
 			}
 			each := float64(n)
-			result.add(each, took.Seconds(), after.minus(before).Writes/each, agents.CPUSeconds/each,
+			result.add(each, took.Seconds(), after.Minus(before).Writes/each, agents.CPUSeconds/each,
 				agents.RSSMiB/each, agents.AnonMiB/each, hub.RSSMiB, hub.CPUSeconds-hubBefore.CPUSeconds)
 			return nil
 		})
@@ -146,11 +148,11 @@ func measureJoin(ctx context.Context, o options) (table, error) {
 func measureIdle(ctx context.Context, o options) (table, error) {
 	result := table{Columns: []string{"members", "hub requests/cluster/min", "hub writes/cluster/min", "agent millicores", "RSS MiB/agent", "anon MiB/agent", "hub millicores", "hub RSS MiB", "empty hub requests/min", "empty hub writes/min"}}
 	for _, n := range o.members {
-		err := withFleet(ctx, o.dir, true, func(ctx context.Context, f *fleet) error {
+		err := withFleet(ctx, o.dir, true, func(ctx context.Context, f *bench) error {
 			if _, err := f.join(ctx, n); err != nil {
 				return err
 			}
-			if err := pause(ctx, settle); err != nil {
+			if err := fleet.Pause(ctx, settle); err != nil {
 				return err
 			}
 			idle, err := f.watchIdle(ctx, o.idle)
@@ -158,7 +160,7 @@ func measureIdle(ctx context.Context, o options) (table, error) {
 				return err
 			}
 			minutes, each := o.idle.Minutes(), float64(n)
-			own := idle.requests.minus(scaled(f.empty, minutes))
+			own := idle.requests.Minus(scaled(f.empty, minutes))
 			result.add(each, own.All/each/minutes, own.Writes/each/minutes,
 				1000*idle.agents.CPUSeconds/o.idle.Seconds()/each, idle.agents.RSSMiB/each, idle.agents.AnonMiB/each,
 				1000*idle.hub.CPUSeconds/o.idle.Seconds(), idle.hub.RSSMiB, f.empty.All, f.empty.Writes)
@@ -175,8 +177,8 @@ func measureIdle(ctx context.Context, o options) (table, error) {
 // plain writes by parallel clients on the same API server.
 func measureAccept(ctx context.Context, o options) (table, error) {
 	result := table{Columns: []string{"clusters", "s to accepted", "clusters/s", "writes/cluster", "probe s for as many writes", "ratio"}}
-	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *fleet) error {
-		before, err := countRequests(ctx, f.hub)
+	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
+		before, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
 		if err != nil {
 			return err
 		}
@@ -184,11 +186,11 @@ func measureAccept(ctx context.Context, o options) (table, error) {
 		if err != nil {
 			return err
 		}
-		after, err := countRequests(ctx, f.hub)
+		after, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
 		if err != nil {
 			return err
 		}
-		writes := after.minus(before).Writes
+		writes := after.Minus(before).Writes
 		probe, err := f.probe(ctx, int(writes))
 		if err != nil {
 			return err
@@ -200,34 +202,52 @@ func measureAccept(ctx context.Context, o options) (table, error) {
 	return result, err
 }
 
+// bench is a fleet, and what its hub was asked for before there was anything
+// of ours.
+type bench struct {
+	*fleet.Fleet
+	// empty is per minute. It is counted if someone wants to compare with it.
+	empty fleet.Requests
+}
+
+// emptyMinutes is how long the hub is watched before anything of ours is there.
+const emptyMinutes = 1
+
 // withFleet starts a fresh hub and member, calls do, and removes everything.
 // With countEmpty it looks first at what the hub is asked for without Capstan.
-func withFleet(ctx context.Context, dir string, countEmpty bool, do func(context.Context, *fleet) error) (err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
+func withFleet(ctx context.Context, dir string, countEmpty bool, do func(context.Context, *bench) error) (err error) {
 	root, err := filepath.Abs(".")
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f := &fleet{root: root, dir: dir, countEmpty: countEmpty}
-	defer func() { err = errors.Join(err, f.down(context.WithoutCancel(ctx), err == nil)) }()
-	if err := f.up(ctx); err != nil {
+	b := &bench{}
+	options := fleet.Options{Root: root, Dir: dir, Members: 1}
+	if countEmpty {
+		options.Before = b.watchEmpty
+	}
+	b.Fleet, err = fleet.Up(ctx, options)
+	defer func() { err = errors.Join(err, b.Down(context.WithoutCancel(ctx), err == nil)) }()
+	if err != nil {
 		return err
 	}
-	return do(ctx, f)
+	return do(ctx, b)
 }
 
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// watchEmpty counts what the hub is asked for before there is anything of ours.
+func (f *bench) watchEmpty(ctx context.Context, bare *fleet.Fleet) error {
+	before, err := fleet.CountRequests(ctx, bare.Hub.Kubernetes)
+	if err != nil {
+		return err
 	}
+	if err := fleet.Pause(ctx, emptyMinutes*time.Minute); err != nil {
+		return err
+	}
+	after, err := fleet.CountRequests(ctx, bare.Hub.Kubernetes)
+	if err != nil {
+		return err
+	}
+	f.empty = scaled(after.Minus(before), 1.0/emptyMinutes)
+	return nil
 }

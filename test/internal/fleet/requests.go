@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package fleet
 
 import (
 	"context"
@@ -13,26 +13,26 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// requests counts what an API server was asked for.
-type requests struct {
+// Requests counts what an API server was asked for.
+type Requests struct {
 	All    float64 `json:"all"`
 	Writes float64 `json:"writes"`
 }
 
-func (r requests) minus(o requests) requests {
-	return requests{All: r.All - o.All, Writes: r.Writes - o.Writes}
+func (r Requests) Minus(o Requests) Requests {
+	return Requests{All: r.All - o.All, Writes: r.Writes - o.Writes}
 }
 
 var requestTotal = regexp.MustCompile(`^apiserver_request_total\{(.*)\} (\S+)$`)
 
-// countRequests reads the counters of an API server. Watches that go on are
+// CountRequests reads the counters of an API server. Watches that go on are
 // not in them.
-func countRequests(ctx context.Context, client kubernetes.Interface) (requests, error) {
+func CountRequests(ctx context.Context, client kubernetes.Interface) (Requests, error) {
 	text, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return requests{}, fmt.Errorf("reading the metrics of the API server: %w", err)
+		return Requests{}, fmt.Errorf("reading the metrics of the API server: %w", err)
 	}
-	var count requests
+	var count Requests
 	for line := range strings.SplitSeq(string(text), "\n") {
 		match := requestTotal.FindStringSubmatch(line)
 		if match == nil {
@@ -40,7 +40,7 @@ func countRequests(ctx context.Context, client kubernetes.Interface) (requests, 
 		}
 		value, err := strconv.ParseFloat(match[2], 64)
 		if err != nil {
-			return requests{}, fmt.Errorf("reading %q: %w", line, err)
+			return Requests{}, fmt.Errorf("reading %q: %w", line, err)
 		}
 		labels := match[1]
 		if strings.Contains(labels, `,resource=""`) { // health, metrics and discovery

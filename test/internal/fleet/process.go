@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package fleet
 
 import (
 	"context"
@@ -19,16 +19,17 @@ import (
 // that Go runs on.
 const ticksPerSecond = 100
 
-// process is a program of Capstan that runs on this machine.
-type process struct {
+// Process is a program of Capstan that runs on this machine.
+type Process struct {
 	name string
 	cmd  *exec.Cmd
 	log  *os.File
 }
 
-// start starts the executable with its output in dir/NAME.log.
-func start(ctx context.Context, dir, name, executable string, args []string) (*process, error) {
-	log, err := os.Create(filepath.Join(dir, name+".log"))
+// Start starts the executable with its output at the end of dir/NAME.log. It
+// is stopped when ctx ends.
+func Start(ctx context.Context, dir, name, executable string, args []string) (*Process, error) {
+	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -41,18 +42,25 @@ func start(ctx context.Context, dir, name, executable string, args []string) (*p
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	return &process{name: name, cmd: cmd, log: log}, nil
+	return &Process{name: name, cmd: cmd, log: log}, nil
 }
 
-// stop ends the process and waits for it.
-func (p *process) stop() {
+// Stop ends the process and waits for it.
+func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	_ = p.cmd.Wait()                          // the signal is its exit status
 	_ = p.log.Close()
 }
 
-// usage is what a process has used and uses.
-type usage struct {
+// Kill ends the process at once, as a crash of the machine does, and waits for it.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	_ = p.log.Close()
+}
+
+// Usage is what a process has used and uses.
+type Usage struct {
 	CPUSeconds float64 `json:"cpuSeconds"`
 	// RSSMiB is all resident memory. AnonMiB leaves out the pages of the
 	// executable, which the processes share.
@@ -60,25 +68,25 @@ type usage struct {
 	AnonMiB float64 `json:"anonMiB"`
 }
 
-// usage reads the counters of the process.
-func (p *process) usage() (usage, error) {
+// Usage reads the counters of the process.
+func (p *Process) Usage() (Usage, error) {
 	proc := filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid))
 	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
 	if err != nil {
-		return usage{}, fmt.Errorf("%s has ended (see %s): %w", p.name, p.log.Name(), err)
+		return Usage{}, fmt.Errorf("%s has ended (see %s): %w", p.name, p.log.Name(), err)
 	}
 	// The name in parentheses may have spaces; the fields count from behind it.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	user, userErr := strconv.ParseFloat(fields[11], 64)
 	system, systemErr := strconv.ParseFloat(fields[12], 64)
 	if userErr != nil || systemErr != nil {
-		return usage{}, fmt.Errorf("reading the CPU time of %s from %q", p.name, stat)
+		return Usage{}, fmt.Errorf("reading the CPU time of %s from %q", p.name, stat)
 	}
 	status, err := os.ReadFile(filepath.Join(proc, "status"))
 	if err != nil {
-		return usage{}, err
+		return Usage{}, err
 	}
-	return usage{
+	return Usage{
 		CPUSeconds: (user + system) / ticksPerSecond,
 		RSSMiB:     kibibytes(string(status), "VmRSS:") / 1024,
 		AnonMiB:    kibibytes(string(status), "RssAnon:") / 1024,
@@ -97,13 +105,13 @@ func kibibytes(status, key string) float64 {
 	return 0
 }
 
-// total adds up the usage of processes.
-func total(processes []*process) (usage, error) {
-	var sum usage
+// Total adds up the usage of processes.
+func Total(processes []*Process) (Usage, error) {
+	var sum Usage
 	for _, p := range processes {
-		u, err := p.usage()
+		u, err := p.Usage()
 		if err != nil {
-			return usage{}, err
+			return Usage{}, err
 		}
 		sum.CPUSeconds += u.CPUSeconds
 		sum.RSSMiB += u.RSSMiB

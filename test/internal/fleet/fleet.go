@@ -1,0 +1,260 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/config"
+)
+
+// hubName is the cluster of the hub in the lab.
+const hubName = "hub"
+
+// bootstrapUser is whose join requests the hub approves and accepts by itself.
+const bootstrapUser = "bench-bootstrap"
+
+// hubReadyMax is how long the programs of the hub may take to work.
+const hubReadyMax = time.Minute
+
+// The ports of the programs of the hub on this machine.
+const (
+	registrationWebhookPort = 29443
+	workWebhookPort         = 29444
+	firstHealthPort         = 29500
+)
+
+// Options of a Fleet.
+type Options struct {
+	// Root is the directory of the repository.
+	Root string
+	// Dir is where the lab, the kubeconfigs, and the logs are; Down removes it. Its
+	// path may have 36 characters.
+	Dir string
+	// Members is how many members there are; the first is called "member".
+	Members int
+	// Before is called with the bare clusters, before there is anything of ours.
+	Before func(context.Context, *Fleet) error
+}
+
+// Fleet is a hub, the programs of the hub, members, and agents.
+type Fleet struct {
+	options Options
+
+	Hub     *Cluster
+	Members []*Cluster
+	// HubProcesses are the programs of the hub; Agents are those started so far.
+	HubProcesses []*Process
+	Agents       []*Process
+}
+
+// Up starts the clusters and the programs of the hub. The caller has to call
+// Down, also after an error.
+func Up(ctx context.Context, options Options) (*Fleet, error) {
+	f := &Fleet{options: options}
+	if err := os.MkdirAll(f.Path("logs"), 0o700); err != nil {
+		return f, fmt.Errorf("making the directory of the logs: %w", err)
+	}
+	names := []string{hubName}
+	for i := range options.Members {
+		names = append(names, memberName(i))
+	}
+	args := []string{"up", "--nodeless"}
+	for _, name := range names {
+		args = append(args, "--name", name)
+	}
+	if _, err := f.Lab(ctx, args...); err != nil {
+		return f, err
+	}
+	for i, name := range names {
+		c, err := f.connect(ctx, name)
+		if err != nil {
+			return f, err
+		}
+		if i == 0 {
+			f.Hub = c
+		} else {
+			f.Members = append(f.Members, c)
+		}
+	}
+	if options.Before != nil {
+		if err := options.Before(ctx, f); err != nil {
+			return f, err
+		}
+	}
+	if err := f.define(ctx); err != nil {
+		return f, err
+	}
+	if err := f.install(ctx); err != nil {
+		return f, err
+	}
+	return f, f.startHub(ctx)
+}
+
+func memberName(i int) string {
+	if i == 0 {
+		return "member"
+	}
+	return fmt.Sprintf("member%d", i+1)
+}
+
+// Lab runs the lab's executable on the lab of this fleet, and returns what it
+// printed.
+func (f *Fleet) Lab(ctx context.Context, args ...string) (string, error) {
+	executable := filepath.Join(f.options.Root, "test/lab/bin/lab")
+	cmd := exec.CommandContext(ctx, executable, append([]string{"--dir", f.Path("lab")}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("lab %s: %w", strings.Join(args, " "), err)
+	}
+	return string(out), nil
+}
+
+// Path returns a path in the directory of the fleet.
+func (f *Fleet) Path(elements ...string) string {
+	return filepath.Join(append([]string{f.options.Dir}, elements...)...)
+}
+
+// connect makes clients, and a kubeconfig of its own for a cluster.
+func (f *Fleet) connect(ctx context.Context, name string) (*Cluster, error) {
+	text, err := f.Lab(ctx, "kubeconfig", name)
+	if err != nil {
+		return nil, err
+	}
+	return NewCluster(name, f.Path(name+".kubeconfig"), text)
+}
+
+// define puts our definitions into all clusters.
+func (f *Fleet) define(ctx context.Context) error {
+	crds, err := config.HubCRDs()
+	if err != nil {
+		return fmt.Errorf("reading the definitions of the hub: %w", err)
+	}
+	if err := f.Hub.Define(ctx, crds); err != nil {
+		return err
+	}
+	for _, member := range f.Members {
+		crds, err := config.SpokeCRDs()
+		if err != nil {
+			return fmt.Errorf("reading the definitions of members: %w", err)
+		}
+		if err := member.Define(ctx, crds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Host returns the address of this machine at which the clusters reach it:
+// the first of their network.
+func (f *Fleet) Host() (net.IP, error) {
+	server, err := url.Parse(f.Hub.Config.Host)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of the hub: %w", err)
+	}
+	address := net.ParseIP(server.Hostname()).To4()
+	if address == nil {
+		return nil, fmt.Errorf("the hub's address %q is no IPv4 address", server.Hostname())
+	}
+	return net.IPv4(address[0], address[1], address[2], 1), nil
+}
+
+// install puts into the hub what the operator would: the webhooks, and the
+// role of the bootstrap identity.
+func (f *Fleet) install(ctx context.Context) error {
+	host, err := f.Host()
+	if err != nil {
+		return err
+	}
+	certificate, key, err := cert.GenerateSelfSignedCertKey(host.String(), []net.IP{host}, nil)
+	if err != nil {
+		return fmt.Errorf("making a certificate for webhooks: %w", err)
+	}
+	if err := errors.Join(os.MkdirAll(f.Path("certs"), 0o700),
+		os.WriteFile(f.Path("certs", "tls.crt"), certificate, 0o600),
+		os.WriteFile(f.Path("certs", "tls.key"), key, 0o600)); err != nil {
+		return fmt.Errorf("writing the certificate for webhooks: %w", err)
+	}
+	for _, object := range append(webhooks(host, certificate), bootstrapRole()...) {
+		if err := f.Hub.Client.Create(ctx, object); err != nil {
+			return fmt.Errorf("installing %s into the hub: %w", object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// startHub starts the programs of the hub and waits until the webhooks answer.
+func (f *Fleet) startHub(ctx context.Context) error {
+	for i, program := range [][]string{
+		{
+			"registration-controller", "--disable-leader-election",
+			"--feature-gates=ManagedClusterAutoApproval=true", "--cluster-auto-approval-users=" + bootstrapUser,
+			"--auto-approved-csr-users=" + bootstrapUser,
+		},
+		{"registration-webhook", "--port=" + strconv.Itoa(registrationWebhookPort), "--cert-dir=" + f.Path("certs")},
+		{"work-webhook", "--port=" + strconv.Itoa(workWebhookPort), "--cert-dir=" + f.Path("certs")},
+	} {
+		args := append(slices.Clone(program), "--kubeconfig="+f.Hub.Kubeconfig, "--metrics-port=0",
+			"--health-probe-port="+strconv.Itoa(firstHealthPort+i))
+		p, err := f.Start(ctx, program[0], args...)
+		if err != nil {
+			return err
+		}
+		f.HubProcesses = append(f.HubProcesses, p)
+	}
+	// A cluster that is created and deleted again shows that webhooks and
+	// controllers work.
+	probe := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+	limit, cancel := context.WithTimeout(ctx, hubReadyMax)
+	defer cancel()
+	var last error
+	if err := Poll(limit, func(ctx context.Context) (bool, error) {
+		last = f.Hub.Client.Create(ctx, probe.DeepCopy())
+		return last == nil, nil
+	}); err != nil {
+		return fmt.Errorf("the webhooks do not answer (logs in %s): %w", f.Path("logs"), errors.Join(err, last))
+	}
+	if err := f.Hub.Client.Delete(limit, probe); err != nil {
+		return fmt.Errorf("deleting a cluster: %w", err)
+	}
+	return Poll(limit, func(ctx context.Context) (bool, error) {
+		err := f.Hub.Client.Get(ctx, client.ObjectKeyFromObject(probe), probe)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+}
+
+// Start starts the built executable with the arguments.
+func (f *Fleet) Start(ctx context.Context, name string, args ...string) (*Process, error) {
+	return Start(ctx, f.Path("logs"), name, filepath.Join(f.options.Root, "bin/capstan-manager"), args)
+}
+
+// Down stops and removes everything. The logs stay if something went wrong.
+func (f *Fleet) Down(ctx context.Context, good bool) error {
+	for _, p := range append(f.Agents, f.HubProcesses...) {
+		p.Stop()
+	}
+	_, err := f.Lab(ctx, "down")
+	if good {
+		err = errors.Join(err, os.RemoveAll(f.options.Dir))
+	}
+	return err
+}
