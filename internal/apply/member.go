@@ -9,8 +9,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 )
 
@@ -19,15 +21,17 @@ const CallTimeout = 30 * time.Second
 
 // Member writes objects of a cluster. It bounds how many requests are under
 // way and how long each takes; it does not limit their rate, which is up to
-// the server. It reads and returns metadata only. It is safe for concurrent use.
+// the server. It reads and returns metadata only, but for Read. It is safe for
+// concurrent use.
 type Member struct {
 	client metadata.Interface
+	bodies dynamic.Interface
 	slots  chan struct{}
 }
 
 // NewMember returns a Member that has at most parallel requests under way.
-func NewMember(client metadata.Interface, parallel int) *Member {
-	return &Member{client: client, slots: make(chan struct{}, parallel)}
+func NewMember(client metadata.Interface, bodies dynamic.Interface, parallel int) *Member {
+	return &Member{client: client, bodies: bodies, slots: make(chan struct{}, parallel)}
 }
 
 // As says in whose name fields are written.
@@ -81,6 +85,24 @@ func (m *Member) Get(ctx context.Context, version string, object Object) (*metav
 	return found, nil
 }
 
+// Read reads a whole object from the server.
+func (m *Member) Read(ctx context.Context, version string, object Object) (*unstructured.Unstructured, error) {
+	ctx, done, err := m.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", object, err)
+	}
+	defer done()
+	var from dynamic.ResourceInterface = m.bodies.Resource(resourceIn(version, object))
+	if object.Namespace != "" {
+		from = m.bodies.Resource(resourceIn(version, object)).Namespace(object.Namespace)
+	}
+	found, err := from.Get(ctx, object.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", object, err)
+	}
+	return found, nil
+}
+
 // Delete deletes an object, provided that it is the one with the UID and,
 // unless that is empty, has the resourceVersion.
 func (m *Member) Delete(ctx context.Context, version string, object Object, uid types.UID, resourceVersion string) error {
@@ -114,11 +136,13 @@ func (m *Member) begin(ctx context.Context) (context.Context, func(), error) {
 }
 
 func (m *Member) resource(version string, object Object) metadata.ResourceInterface {
-	resource := m.client.Resource(schema.GroupVersionResource{
-		Group: object.Group, Version: version, Resource: object.Resource,
-	})
+	resource := m.client.Resource(resourceIn(version, object))
 	if object.Namespace == "" {
 		return resource
 	}
 	return resource.Namespace(object.Namespace)
+}
+
+func resourceIn(version string, object Object) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: object.Group, Version: version, Resource: object.Resource}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 
@@ -81,6 +82,10 @@ func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site,
 	if err != nil {
 		return nil, fmt.Errorf("making a metadata client for cluster %q: %w", c.Name, err)
 	}
+	bodies, err := dynamic.NewForConfigAndClient(c.Spoke.GetConfig(), c.Spoke.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for whole objects of cluster %q: %w", c.Name, err)
+	}
 	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(c.Spoke.GetConfig(), c.Spoke.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a discovery client for cluster %q: %w", c.Name, err)
@@ -89,7 +94,7 @@ func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site,
 	s := &site{
 		ctx: ctx, connection: c, options: options,
 		hubHash:  hex.EncodeToString(hash[:]),
-		member:   apply.NewMember(client, writesPerMember),
+		member:   apply.NewMember(client, bodies, writesPerMember),
 		kinds:    apply.NewKinds(discoverer.ServerResourcesForGroupVersion, options.Clock),
 		states:   map[string]*state{},
 		leaving:  map[types.UID]struct{}{},
