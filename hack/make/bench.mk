@@ -13,3 +13,10 @@ bench-idle: build lab-build ## Requests, CPU and memory when nothing happens, fo
 .PHONY: bench-accept
 bench-accept: build lab-build ## Seconds to accept 1,000 clusters, beside the same number of plain writes. Needs root.
 	go run ./test/bench accept --clusters 1000
+
+BENCH_RUNS ?= 5
+BENCH_SCENARIOS ?= thousand,ten,change,drift,feedback,fairness,fanout,memory
+
+.PHONY: bench-work
+bench-work: build lab-build ## How fast works are delivered, changed, mended and deleted, beside plain writes. Needs root.
+	go run ./test/bench work --runs $(BENCH_RUNS) --scenarios $(BENCH_SCENARIOS)

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures how fast clusters join and what they cost when
-// nothing happens.
+// Command bench measures how fast clusters join, what they cost when nothing
+// happens, and how fast works get to them.
 //
 // A hub and a member, both without nodes, come from the lab; the hub's programs
 // and the agents run as plain processes beside them, as many agents as members
@@ -31,18 +31,22 @@ import (
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
-const usageText = `usage: go run ./test/bench join|idle|accept [flags]
+const usageText = `usage: go run ./test/bench join|idle|accept|work [flags]
 
   join    seconds from the start of the agents until all clusters are Available
   idle    requests, CPU and memory of joined clusters while nothing happens
-  accept  seconds until the hub has accepted many clusters at once`
+  accept  seconds until the hub has accepted many clusters at once
+  work    how fast works are delivered, changed, mended and deleted`
 
 type options struct {
 	members  []int
 	clusters int
 	idle     time.Duration
-	dir      string
-	json     string
+	// runs and scenarios are those of works.
+	runs      int
+	scenarios string
+	dir       string
+	json      string
 }
 
 func main() {
@@ -66,6 +70,8 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&members, "members", "1,10,50", "numbers of members, separated by commas")
 	flags.IntVar(&o.clusters, "clusters", 1000, "clusters to accept at once")
 	flags.DurationVar(&o.idle, "idle", 3*time.Minute, "how long to watch an idle fleet")
+	flags.IntVar(&o.runs, "runs", 5, "how often each scenario of works is run")
+	flags.StringVar(&o.scenarios, "scenarios", scenarioNames(), "scenarios of works, separated by commas")
 	flags.StringVar(&o.dir, "dir", "/var/lib/capstan-bench", "directory of the lab and of the logs; removed before and after")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to as JSON")
 	if err := flags.Parse(args[1:]); err != nil {
@@ -81,8 +87,8 @@ func run(ctx context.Context, args []string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the lab needs root: run it with sudo")
 	}
-	measure, ok := map[string]func(context.Context, options) (table, error){
-		"join": measureJoin, "idle": measureIdle, "accept": measureAccept,
+	measure, ok := map[string]func(context.Context, options) (fmt.Stringer, error){
+		"join": measureJoin, "idle": measureIdle, "accept": measureAccept, "work": measureWork,
 	}[args[0]]
 	if !ok {
 		return fmt.Errorf("unknown benchmark %q\n%s", args[0], usageText)
@@ -103,7 +109,7 @@ func run(ctx context.Context, args []string) error {
 }
 
 // measureJoin starts 1, 10, 50 … agents at once on a fresh hub each.
-func measureJoin(ctx context.Context, o options) (table, error) {
+func measureJoin(ctx context.Context, o options) (fmt.Stringer, error) {
 	result := table{Columns: []string{"members", "s to Available", "hub writes/cluster", "CPU s/agent", "RSS MiB/agent", "anon MiB/agent", "hub RSS MiB", "hub CPU s"}}
 	for _, n := range o.members {
 		err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
@@ -137,7 +143,7 @@ func measureJoin(ctx context.Context, o options) (table, error) {
 			return nil
 		})
 		if err != nil {
-			return table{}, fmt.Errorf("joining %d clusters: %w", n, err)
+			return nil, fmt.Errorf("joining %d clusters: %w", n, err)
 		}
 	}
 	return result, nil
@@ -145,7 +151,7 @@ func measureJoin(ctx context.Context, o options) (table, error) {
 
 // measureIdle watches joined clusters, and the same API server before there is
 // anything of ours to compare with.
-func measureIdle(ctx context.Context, o options) (table, error) {
+func measureIdle(ctx context.Context, o options) (fmt.Stringer, error) {
 	result := table{Columns: []string{"members", "hub requests/cluster/min", "hub writes/cluster/min", "agent millicores", "RSS MiB/agent", "anon MiB/agent", "hub millicores", "hub RSS MiB", "empty hub requests/min", "empty hub writes/min"}}
 	for _, n := range o.members {
 		err := withFleet(ctx, o.dir, true, func(ctx context.Context, f *bench) error {
@@ -167,7 +173,7 @@ func measureIdle(ctx context.Context, o options) (table, error) {
 			return nil
 		})
 		if err != nil {
-			return table{}, fmt.Errorf("watching %d idle clusters: %w", n, err)
+			return nil, fmt.Errorf("watching %d idle clusters: %w", n, err)
 		}
 	}
 	return result, nil
@@ -175,7 +181,7 @@ func measureIdle(ctx context.Context, o options) (table, error) {
 
 // measureAccept has the hub accept many clusters, and compares it with as many
 // plain writes by parallel clients on the same API server.
-func measureAccept(ctx context.Context, o options) (table, error) {
+func measureAccept(ctx context.Context, o options) (fmt.Stringer, error) {
 	result := table{Columns: []string{"clusters", "s to accepted", "clusters/s", "writes/cluster", "probe s for as many writes", "ratio"}}
 	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
 		before, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)

@@ -77,24 +77,11 @@ func Up(ctx context.Context, options Options) (*Fleet, error) {
 	for i := range options.Members {
 		names = append(names, memberName(i))
 	}
-	args := []string{"up", "--nodeless"}
-	for _, name := range names {
-		args = append(args, "--name", name)
-	}
-	if _, err := f.Lab(ctx, args...); err != nil {
+	clusters, err := f.clusters(ctx, names)
+	if err != nil {
 		return f, err
 	}
-	for i, name := range names {
-		c, err := f.connect(ctx, name)
-		if err != nil {
-			return f, err
-		}
-		if i == 0 {
-			f.Hub = c
-		} else {
-			f.Members = append(f.Members, c)
-		}
-	}
+	f.Hub, f.Members = clusters[0], clusters[1:]
 	if options.Before != nil {
 		if err := options.Before(ctx, f); err != nil {
 			return f, err
@@ -107,6 +94,40 @@ func Up(ctx context.Context, options Options) (*Fleet, error) {
 		return f, err
 	}
 	return f, f.startHub(ctx)
+}
+
+// AddMembers starts n members more.
+func (f *Fleet) AddMembers(ctx context.Context, n int) error {
+	var names []string
+	for i := range n {
+		names = append(names, memberName(len(f.Members)+i))
+	}
+	added, err := f.clusters(ctx, names)
+	if err != nil {
+		return err
+	}
+	f.Members = append(f.Members, added...)
+	return defineSpokes(ctx, added)
+}
+
+// clusters starts clusters in the lab.
+func (f *Fleet) clusters(ctx context.Context, names []string) ([]*Cluster, error) {
+	args := []string{"up", "--nodeless"}
+	for _, name := range names {
+		args = append(args, "--name", name)
+	}
+	if _, err := f.Lab(ctx, args...); err != nil {
+		return nil, err
+	}
+	var clusters []*Cluster
+	for _, name := range names {
+		c, err := f.connect(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		clusters = append(clusters, c)
+	}
+	return clusters, nil
 }
 
 func memberName(i int) string {
@@ -152,7 +173,12 @@ func (f *Fleet) define(ctx context.Context) error {
 	if err := f.Hub.Define(ctx, crds); err != nil {
 		return err
 	}
-	for _, member := range f.Members {
+	return defineSpokes(ctx, f.Members)
+}
+
+// defineSpokes puts our definitions into members.
+func defineSpokes(ctx context.Context, members []*Cluster) error {
+	for _, member := range members {
 		crds, err := config.SpokeCRDs()
 		if err != nil {
 			return fmt.Errorf("reading the definitions of members: %w", err)

@@ -1,0 +1,261 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/test/internal/fleet"
+)
+
+// The names of the figures.
+const (
+	thousandFigure       = "1,000 works x 1, 1 cluster, until the last status"
+	tenFigure            = "10 works x 100, 1 cluster, until the last status"
+	tenDeletedFigure     = "delete the 10 x 100"
+	fanoutFigure         = "100 works to each of 10 clusters, until the last status"
+	changeFigure         = "one change, at the member, p50"
+	changeWorstFigure    = "one change, at the member, p99"
+	changeStatusFigure   = "one change, status on the hub, p50"
+	feedbackFigure       = "status change at the member, on the hub, p50"
+	deletedFigure        = "object deleted at the member, back, p50"
+	alteredFigure        = "object changed at the member, back, p50"
+	writesFigure         = "hub writes per work, the create included"
+	requestsFigure       = "hub requests per work, the create included"
+	agentCPUFigure       = "agent CPU per work"
+	memory1000Figure     = "agent memory per 1,000 objects, with 1,000"
+	memory5000Figure     = "agent memory per 1,000 objects, with 5,000"
+	memoryEmptyFigure    = "agent memory without objects"
+	memoryForeignFigure  = "agent memory more by 50,000 foreign objects"
+	fairnessFigure       = "a small work beside one of 1,000 manifests, times slower, worst"
+	thousandRemoveFigure = "delete the 1,000 x 1"
+)
+
+// workFigures are what measureWork measures, with the goals for 2 cores.
+func workFigures() []*figure {
+	return []*figure{
+		{Name: thousandFigure, Unit: "s", Goal: 5, GoalRatio: 2},
+		{Name: thousandRemoveFigure, Unit: "s"},
+		{Name: tenFigure, Unit: "s", Goal: 2, GoalRatio: 2},
+		{Name: tenDeletedFigure, Unit: "s", Goal: 2, GoalRatio: 2},
+		{Name: fanoutFigure, Unit: "s", Goal: 5, GoalRatio: 2},
+		{Name: changeFigure, Unit: "ms", Goal: 8, GoalRatio: 3},
+		{Name: changeWorstFigure, Unit: "ms", Goal: 20},
+		{Name: changeStatusFigure, Unit: "ms", Goal: 12},
+		{Name: feedbackFigure, Unit: "ms", Goal: 15},
+		{Name: deletedFigure, Unit: "ms", Goal: 10},
+		{Name: alteredFigure, Unit: "ms", Goal: 10},
+		{Name: writesFigure, Unit: "", Goal: 2.1},
+		{Name: requestsFigure, Unit: ""},
+		{Name: agentCPUFigure, Unit: "ms"},
+		{Name: fairnessFigure, Unit: "x", Goal: 10},
+		{Name: memoryEmptyFigure, Unit: "MiB"},
+		{Name: memory1000Figure, Unit: "MiB", Goal: 2},
+		{Name: memory5000Figure, Unit: "MiB", Goal: 2},
+		{Name: memoryForeignFigure, Unit: "MiB", Goal: 1},
+	}
+}
+
+// workBench is a fleet that gets works.
+type workBench struct {
+	*bench
+	*report
+	round int
+}
+
+// scenario measures some of the figures.
+type scenario struct {
+	name string
+	// once says that one run is enough.
+	once bool
+	run  func(*workBench, context.Context) error
+}
+
+// workScenarios are in an order in which none disturbs those that follow: the
+// last ones leave clusters and objects behind.
+func workScenarios() []scenario {
+	return []scenario{
+		{name: "thousand", run: (*workBench).thousand},
+		{name: "ten", run: (*workBench).ten},
+		{name: "change", run: (*workBench).change},
+		{name: "drift", run: (*workBench).drift},
+		{name: "feedback", run: (*workBench).feedback},
+		{name: "fairness", run: (*workBench).fairness},
+		{name: "fanout", run: (*workBench).fanout},
+		{name: "memory", run: (*workBench).memory, once: true},
+	}
+}
+
+func scenarioNames() string {
+	var names []string
+	for _, s := range workScenarios() {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, ",")
+}
+
+// measureWork delivers, changes and deletes works.
+func measureWork(ctx context.Context, o options) (fmt.Stringer, error) {
+	chosen := strings.Split(o.scenarios, ",")
+	for _, name := range chosen {
+		if !slices.ContainsFunc(workScenarios(), func(s scenario) bool { return s.name == name }) {
+			return nil, fmt.Errorf("--scenarios: there is no %q, only %s", name, scenarioNames())
+		}
+	}
+	result := &report{Runs: o.runs, Figures: workFigures()}
+	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
+		b := &workBench{bench: f, report: result}
+		if _, err := f.join(ctx, 1); err != nil {
+			return err
+		}
+		for _, c := range []*fleet.Cluster{f.Hub, f.Members[0]} {
+			if err := b.namespaces(ctx, c); err != nil {
+				return err
+			}
+		}
+		for _, s := range workScenarios() {
+			if !slices.Contains(chosen, s.name) {
+				continue
+			}
+			runs := o.runs
+			if s.once {
+				runs = 1
+			}
+			for run := range runs {
+				fmt.Fprintf(os.Stderr, "%s: run %d of %d\n", s.name, run+1, runs)
+				if err := s.run(b, ctx); err != nil {
+					return fmt.Errorf("scenario %s: %w", s.name, err)
+				}
+			}
+		}
+		return nil
+	})
+	return result, err
+}
+
+// namespaces makes the namespaces for objects on a member, or the hub.
+func (b *workBench) namespaces(ctx context.Context, c *fleet.Cluster) error {
+	for _, name := range []string{worksNamespace, probeNamespace} {
+		if err := c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// thousand delivers works of one manifest to one cluster, and deletes them.
+func (b *workBench) thousand(ctx context.Context) error {
+	const works = 1000
+	l := load{clusters: 1, works: works, manifests: 1, payload: probePayloadBytes}
+	requestsBefore, err := fleet.CountRequests(ctx, b.Hub.Kubernetes)
+	if err != nil {
+		return err
+	}
+	usedBefore, err := fleet.Total(b.Agents)
+	if err != nil {
+		return err
+	}
+	made := b.makeWorks(l)
+	took, err := b.deliver(ctx, made)
+	if err != nil {
+		return err
+	}
+	usedAfter, err := fleet.Total(b.Agents)
+	if err != nil {
+		return err
+	}
+	requestsAfter, err := fleet.CountRequests(ctx, b.Hub.Kubernetes)
+	if err != nil {
+		return err
+	}
+	spent := requestsAfter.Minus(requestsBefore)
+	b.figure(writesFigure).add(spent.Writes/works, 0)
+	b.figure(requestsFigure).add(spent.All/works, 0)
+	b.figure(agentCPUFigure).add(1000*(usedAfter.CPUSeconds-usedBefore.CPUSeconds)/works, 0)
+	return b.compare(ctx, l, made, took, thousandFigure, thousandRemoveFigure)
+}
+
+// ten delivers works of a hundred manifests to one cluster, and deletes them.
+func (b *workBench) ten(ctx context.Context) error {
+	l := load{clusters: 1, works: 10, manifests: 100, payload: probePayloadBytes}
+	made := b.makeWorks(l)
+	took, err := b.deliver(ctx, made)
+	if err != nil {
+		return err
+	}
+	return b.compare(ctx, l, made, took, tenFigure, tenDeletedFigure)
+}
+
+// compare runs the probe beside works that were delivered, deletes these, and
+// notes how long everything took. The figure for the deletion may be empty.
+func (b *workBench) compare(
+	ctx context.Context, l load, made []*workv1.ManifestWork, took time.Duration, delivered, deleted string,
+) error {
+	written, removed, err := b.probeWorks(ctx, l, made[0])
+	if err != nil {
+		return fmt.Errorf("writing as much without an agent: %w", err)
+	}
+	gone, err := b.remove(ctx, made)
+	if err != nil {
+		return err
+	}
+	b.figure(delivered).add(took.Seconds(), written.Seconds())
+	if deleted != "" {
+		b.figure(deleted).add(gone.Seconds(), removed.Seconds())
+	}
+	return nil
+}
+
+// fanout delivers works to ten clusters, and deletes them.
+func (b *workBench) fanout(ctx context.Context) error {
+	const clusters = 10
+	if len(b.Members) < clusters {
+		if err := b.grow(ctx, clusters); err != nil {
+			return err
+		}
+	}
+	l := load{clusters: clusters, works: 100, manifests: 1, payload: probePayloadBytes}
+	made := b.makeWorks(l)
+	took, err := b.deliver(ctx, made)
+	if err != nil {
+		return err
+	}
+	return b.compare(ctx, l, made, took, fanoutFigure, "")
+}
+
+// grow adds members until there are n, each with an agent.
+func (b *workBench) grow(ctx context.Context, n int) error {
+	have := len(b.Members)
+	if err := b.AddMembers(ctx, n-have); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	watching := make(chan struct{})
+	go func() { done <- b.awaitClusters(ctx, n, watching, clusterv1.ManagedClusterConditionAvailable) }()
+	<-watching
+	for i := have; i < n; i++ {
+		agent := fleet.Agent{Number: i, Member: b.Members[i]}
+		if err := b.namespaces(ctx, agent.Member); err != nil {
+			return err
+		}
+		if err := b.PrepareAgent(ctx, agent); err != nil {
+			return err
+		}
+		if _, err := b.StartAgent(ctx, agent); err != nil {
+			return err
+		}
+	}
+	_, err := b.waited(ctx, time.Now(), done)
+	return err
+}

@@ -1,0 +1,191 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/test/internal/fleet"
+)
+
+const (
+	// worksNamespace has the objects of the works on the members, probeNamespace
+	// what is written without an agent.
+	worksNamespace = "works"
+	probeNamespace = "probe"
+	// roundLabel tells the works of one measurement from others.
+	roundLabel = "bench.capstan.io/round"
+	valueKey   = "value"
+)
+
+// load is a number of works, all alike.
+type load struct {
+	clusters, works, manifests int
+	// payload is the size of each object's data in bytes.
+	payload int
+}
+
+// makeWorks returns the works of a load, which have names of their own.
+func (b *workBench) makeWorks(l load) []*workv1.ManifestWork {
+	b.round++
+	round := fmt.Sprintf("r%d", b.round)
+	var works []*workv1.ManifestWork
+	for i := range l.works {
+		for cluster := range l.clusters {
+			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+				Namespace: clusterName(cluster), Name: fmt.Sprintf("%s-%d", round, i), Labels: map[string]string{roundLabel: round},
+			}}
+			for m := range l.manifests {
+				work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
+					manifest(configMap(worksNamespace, fmt.Sprintf("%s-%d", work.Name, m), "0", l.payload)))
+			}
+			works = append(works, work)
+		}
+	}
+	return works
+}
+
+// clusterName is the cluster of the i-th agent.
+func clusterName(i int) string { return fleet.Agent{Number: i}.Cluster() }
+
+func configMap(namespace, name, value string, payload int) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data:       map[string]string{valueKey: value, "payload": strings.Repeat("x", payload)},
+	}
+}
+
+func manifest(object runtime.Object) workv1.Manifest {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // an object of a known type
+	}
+	return workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}}
+}
+
+// reported tells whether the status says that the work, as it is now, is on the
+// member.
+func reported(work *workv1.ManifestWork) bool {
+	for _, kind := range []string{workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable} {
+		c := meta.FindStatusCondition(work.Status.Conditions, kind)
+		if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != work.Generation {
+			return false
+		}
+	}
+	return true
+}
+
+// deliver creates works and returns when the last one's status is on the hub.
+func (b *workBench) deliver(ctx context.Context, works []*workv1.ManifestWork) (time.Duration, error) {
+	return b.untilAll(ctx, works,
+		func(ctx context.Context, work *workv1.ManifestWork) error { return b.Hub.Client.Create(ctx, work) },
+		func(_ watch.EventType, work *workv1.ManifestWork) bool { return reported(work) })
+}
+
+// remove deletes works and returns when the last one is gone.
+func (b *workBench) remove(ctx context.Context, works []*workv1.ManifestWork) (time.Duration, error) {
+	return b.untilAll(ctx, works,
+		func(ctx context.Context, work *workv1.ManifestWork) error { return b.Hub.Client.Delete(ctx, work) },
+		func(event watch.EventType, _ *workv1.ManifestWork) bool { return event == watch.Deleted })
+}
+
+// untilAll does something to all works of a round by parallel clients and
+// returns how long it took until all were seen to be good.
+func (b *workBench) untilAll(
+	ctx context.Context, works []*workv1.ManifestWork,
+	do func(context.Context, *workv1.ManifestWork) error, good func(watch.EventType, *workv1.ManifestWork) bool,
+) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seen, err := open[*workv1.ManifestWork](ctx, b.Hub.Client, &workv1.ManifestWorkList{}, client.MatchingLabels(works[0].Labels))
+	if err != nil {
+		return 0, err
+	}
+	defer seen.close()
+	done := map[client.ObjectKey]bool{}
+	all := seen.later(ctx, func(event watch.EventType, work *workv1.ManifestWork) bool {
+		if good(event, work) {
+			done[client.ObjectKeyFromObject(work)] = true
+		}
+		return len(done) == len(works)
+	})
+	started := time.Now()
+	if err := parallel(ctx, len(works), func(ctx context.Context, i int) error { return do(ctx, works[i]) }); err != nil {
+		return 0, err
+	}
+	last := <-all
+	if last.err != nil {
+		return 0, fmt.Errorf("waiting for %d works: %w", len(works), last.err)
+	}
+	return last.at.Sub(started), nil
+}
+
+// probeWorks is the limit: it writes the same works to a namespace without an agent,
+// their objects to the members, and to each work the status that the first of
+// the delivered ones has; then it deletes everything.
+func (b *workBench) probeWorks(ctx context.Context, l load, delivered *workv1.ManifestWork) (written, removed time.Duration, err error) {
+	example := &workv1.ManifestWork{}
+	if err := b.Hub.Client.Get(ctx, client.ObjectKeyFromObject(delivered), example); err != nil {
+		return 0, 0, err
+	}
+	status, err := json.Marshal(map[string]any{"status": example.Status})
+	if err != nil {
+		return 0, 0, err
+	}
+	works := b.makeWorks(l)
+	var write, remove []func(context.Context) error
+	for i, work := range works {
+		work.Name, work.Namespace = fmt.Sprintf("%s-%s", work.Name, work.Namespace), probeNamespace
+		write = append(write, func(ctx context.Context) error {
+			if err := b.Hub.Client.Create(ctx, work); err != nil {
+				return err
+			}
+			return b.Hub.Client.Status().Patch(ctx, work, client.RawPatch("application/merge-patch+json", status))
+		})
+		remove = append(remove, func(ctx context.Context) error { return b.removeUnserved(ctx, work) })
+		member := b.Members[i%l.clusters].Client
+		for m := range l.manifests {
+			object := configMap(probeNamespace, fmt.Sprintf("%s-%d", work.Name, m), "0", l.payload)
+			write = append(write, func(ctx context.Context) error { return member.Create(ctx, object) })
+			remove = append(remove, func(ctx context.Context) error { return member.Delete(ctx, object) })
+		}
+	}
+	if written, err = timed(ctx, write); err != nil {
+		return 0, 0, err
+	}
+	removed, err = timed(ctx, remove)
+	return written, removed, err
+}
+
+// removeUnserved deletes a work that no agent takes care of.
+func (b *workBench) removeUnserved(ctx context.Context, work *workv1.ManifestWork) error {
+	if err := b.Hub.Client.Delete(ctx, work); err != nil {
+		return err
+	}
+	err := b.Hub.Client.Patch(ctx, work, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	if apierrors.IsNotFound(err) { // it had none
+		return nil
+	}
+	return err
+}
+
+func timed(ctx context.Context, all []func(context.Context) error) (time.Duration, error) {
+	started := time.Now()
+	err := parallel(ctx, len(all), func(ctx context.Context, i int) error { return all[i](ctx) })
+	return time.Since(started), err
+}
