@@ -41,7 +41,7 @@ func newAgentCommand() *cobra.Command {
 		Short: "Joins a member to its hub and applies the hub's works there",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.registration.run(cmd.Context(), "agent", flags.work)
+			return flags.registration.run(cmd.Context(), "agent", moreParts{lease: work.LockName, parts: flags.work})
 		},
 	}
 	flags.add(cmd.Flags())

@@ -169,15 +169,14 @@ func (f *clusterManagerFlags) manager(restConfig *rest.Config, scheme *runtime.S
 	if err != nil {
 		return nil, err
 	}
-	// A client of its own, so that a flood of requests cannot cost us the lead.
-	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+	electing, err := electionOf(restConfig, f.election, f.operator.Namespace, clusterManagerLock)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(restConfig, electing(ctrl.Options{
 		Scheme: scheme, Cache: cacheOptions, Metrics: metrics.Options(f.server.MetricsPort, setTLS),
 		HealthProbeBindAddress: ":" + strconv.Itoa(f.server.HealthProbePort),
-		LeaderElection:         !f.election.Disabled, LeaderElectionID: clusterManagerLock,
-		LeaderElectionNamespace: f.operator.Namespace, LeaderElectionReleaseOnCancel: true,
-		LeaderElectionConfig: rest.CopyConfig(restConfig),
-		LeaseDuration:        &f.election.LeaseDuration, RenewDeadline: &f.election.RenewDeadline, RetryPeriod: &f.election.RetryPeriod,
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}

@@ -103,19 +103,16 @@ func (f *klusterletFlags) run(ctx context.Context) error {
 		return err
 	}
 	f.complete()
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         caching,
-		Metrics:                       metrics.Options(f.server.MetricsPort, setTLS),
-		HealthProbeBindAddress:        ":" + strconv.Itoa(f.server.HealthProbePort),
-		LeaderElection:                !f.election.Disabled,
-		LeaderElectionID:              klusterletLock,
-		LeaderElectionNamespace:       f.settings.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &f.election.LeaseDuration,
-		RenewDeadline:                 &f.election.RenewDeadline,
-		RetryPeriod:                   &f.election.RetryPeriod,
-	})
+	electing, err := electionOf(config, f.election, f.settings.Namespace, klusterletLock)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, electing(ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  caching,
+		Metrics:                metrics.Options(f.server.MetricsPort, setTLS),
+		HealthProbeBindAddress: ":" + strconv.Itoa(f.server.HealthProbePort),
+	}))
 	if err != nil {
 		return fmt.Errorf("making the manager of the klusterlet operator: %w", err)
 	}

@@ -81,7 +81,7 @@ func newRegistrationAgentCommand() *cobra.Command {
 		Short: "Joins a member to its hub and keeps it there",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.run(cmd.Context(), "registration-agent", nil)
+			return flags.run(cmd.Context(), "registration-agent", moreParts{})
 		},
 	}
 	flags.add(cmd.Flags())
@@ -134,9 +134,16 @@ func acceptWithoutEffect(fs *pflag.FlagSet, names ...string) {
 	}
 }
 
-// moreParts makes parts that an agent has besides those of registration, and
-// what has to run for them.
-type moreParts func(logger logr.Logger, options *agent.Options) (run func(context.Context) error, err error)
+// moreParts are what an agent does besides registration. The zero value is
+// nothing.
+type moreParts struct {
+	// lease is the one by which all processes that could do this agree. The agent
+	// begins when it has this one, too: an agent that only did this and is being
+	// replaced has then ended.
+	lease string
+	// parts makes them, and what has to run for them.
+	parts func(logger logr.Logger, options *agent.Options) (run func(context.Context) error, err error)
+}
 
 func (f *registrationAgentFlags) run(ctx context.Context, component string, more moreParts) error {
 	debug.SetGCPercent(agentGCPercent)
@@ -148,9 +155,10 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 	if err != nil {
 		return err
 	}
-	beside := func(context.Context) error { return nil }
-	if more != nil {
-		if beside, err = more(logger, &chosen); err != nil {
+	beside, leases := func(context.Context) error { return nil }, []string{agent.LockName}
+	if more.parts != nil {
+		leases = append(leases, more.lease)
+		if beside, err = more.parts(logger, &chosen); err != nil {
 			return err
 		}
 	}
@@ -158,11 +166,14 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 	if err != nil {
 		return err
 	}
-	lead := func(ctx context.Context) error {
+	lead, err := leading(chosen.Home, f.election, chosen.Namespace, leases, func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return a.Run(ctx) })
 		group.Go(func() error { return beside(ctx) })
 		return group.Wait()
+	})
+	if err != nil {
+		return err
 	}
 	logger.Info("The agent starts", "namespace", chosen.Namespace, "cluster", chosen.ClusterName)
 	ctx, cancel := context.WithCancel(ctx)
@@ -172,10 +183,7 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 	group.Go(func() error { return f.serveMetrics(ctx, chosen.Home, component) })
 	group.Go(func() error {
 		defer cancel()
-		if f.election.Disabled {
-			return lead(ctx)
-		}
-		return agent.Elect(ctx, chosen.Home, chosen.Namespace, f.election, lead)
+		return lead(ctx)
 	})
 	return group.Wait()
 }

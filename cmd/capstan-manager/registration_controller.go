@@ -30,6 +30,8 @@ import (
 const (
 	// registrationNamespaceDefault is the namespace where it cannot be found out.
 	registrationNamespaceDefault = "open-cluster-management-hub"
+	// registrationControllerLock is the Lease by which the replicas agree.
+	registrationControllerLock = "registration-controller-lock"
 	// driverCSR is the one way to register that there is.
 	driverCSR = "csr"
 )
@@ -150,19 +152,16 @@ func (f *registrationFlags) manager(namespace string) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         cached,
-		Metrics:                       metrics.Options(f.server.MetricsPort, setTLS),
-		HealthProbeBindAddress:        probeAddress(f.server.HealthProbePort),
-		LeaderElection:                !f.election.Disabled,
-		LeaderElectionID:              "registration-controller-lock",
-		LeaderElectionNamespace:       namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &f.election.LeaseDuration,
-		RenewDeadline:                 &f.election.RenewDeadline,
-		RetryPeriod:                   &f.election.RetryPeriod,
-	})
+	electing, err := electionOf(config, f.election, namespace, registrationControllerLock)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, electing(ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  cached,
+		Metrics:                metrics.Options(f.server.MetricsPort, setTLS),
+		HealthProbeBindAddress: probeAddress(f.server.HealthProbePort),
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}

@@ -131,6 +131,11 @@ func (f *workAgentFlags) run(ctx context.Context) error {
 		return err
 	}
 	shared := &registrationAgentFlags{namespace: f.namespace, server: f.server}
+	lead, err := leading(home, f.election, shared.agentNamespace(), []string{work.LockName},
+		func(ctx context.Context) error { return f.lead(ctx, member, logger) })
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -138,13 +143,7 @@ func (f *workAgentFlags) run(ctx context.Context) error {
 	group.Go(func() error { return shared.serveMetrics(ctx, home, "work-agent") })
 	group.Go(func() error {
 		defer cancel()
-		lead := func(ctx context.Context) error { return f.lead(ctx, member, logger) }
-		if f.election.Disabled {
-			return lead(ctx)
-		}
-		return agent.Candidate{
-			Config: home, Namespace: shared.agentNamespace(), Lock: work.LockName, Election: f.election,
-		}.Lead(ctx, lead)
+		return lead(ctx)
 	})
 	return group.Wait()
 }

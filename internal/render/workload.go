@@ -202,6 +202,15 @@ func EnvField(name, path string) *corev1ac.EnvVarApplyConfiguration {
 		WithValueFrom(corev1ac.EnvVarSource().WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath(path)))
 }
 
+// PodEnv tells a container which pod it is in, which elections of leaders need.
+func PodEnv() []*corev1ac.EnvVarApplyConfiguration {
+	return []*corev1ac.EnvVarApplyConfiguration{
+		EnvField("POD_NAME", "metadata.name"),
+		EnvField("POD_NAMESPACE", "metadata.namespace"),
+		EnvField("POD_UID", "metadata.uid"),
+	}
+}
+
 // EnvValues are the variables that have a fixed value, for example those of a
 // proxy; others are left out.
 func EnvValues(vars []corev1.EnvVar) []*corev1ac.EnvVarApplyConfiguration {

@@ -37,7 +37,7 @@ package klusterlet
 // The elections among the replicas of the agents: what their roles in their own
 // namespace allow, the operator has to hold in all, as it can be any.
 //
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=registration-agent-lock;work-agent-lock;klusterlet-agent-lock,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=registration-agent-lock;work-agent-lock,verbs=get;list;watch;update;patch
 
 // Roles of the agents. Their rules are held by the operator itself, with two
 // exceptions that it may write, and three that it may bind, by their names: what

@@ -17,9 +17,8 @@ import (
 )
 
 // patience is how long a test waits for something that normally takes
-// seconds, and some minutes where a killed leader has to be missed first. It
-// only decides how long a failure takes.
-const patience = 5 * time.Minute
+// seconds. It only decides how long a failure takes.
+const patience = 3 * time.Minute
 
 // cluster is a cluster of the lab, seen by its administrator unless
 // kubeconfig is another identity's.

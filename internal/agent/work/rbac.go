@@ -12,7 +12,9 @@ package work
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=agent,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=agent,resources=leases,resourceNames=work-agent-lock,verbs=get;update
+// +kubebuilder:rbac:groups="",namespace=agent,resources=pods,verbs=get
 
-// LockName is the Lease in the namespace of the agent by which the replicas of
-// a process that only works on ManifestWorks agree on which one does.
+// LockName is the Lease in the namespace of the agent by which all processes
+// that could apply works agree on which one does: the replicas of a work agent
+// and, while one replaces the other, those of an agent that does everything.
 const LockName = "work-agent-lock"

@@ -42,6 +42,10 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/members"
 )
 
+// Who waits for the election of a leader looks whether the leader's pod is there.
+//
+// +kubebuilder:rbac:groups="",namespace=hub,resources=pods,verbs=get
+
 // ComponentName is the name of the component in events and metrics.
 const ComponentName = "registration-controller"
 

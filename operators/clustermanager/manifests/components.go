@@ -128,7 +128,7 @@ func (h Hub) workload(part, image string) render.Workload {
 		Container:      part,
 		ServiceAccount: part + "-sa",
 		Image:          image,
-		Env:            append(render.EnvValues(h.ProxyEnv), render.EnvField("POD_NAME", "metadata.name"), render.EnvField("POD_NAMESPACE", "metadata.namespace")),
+		Env:            append(render.EnvValues(h.ProxyEnv), render.PodEnv()...),
 		Replicas:       h.Replicas,
 		NodeSelector:   h.Spec.NodePlacement.NodeSelector,
 		Tolerations:    h.Spec.NodePlacement.Tolerations,

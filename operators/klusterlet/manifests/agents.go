@@ -118,12 +118,9 @@ func agent(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
 		Tolerations:       spec.NodePlacement.Tolerations,
 		PriorityClassName: spec.PriorityClassName,
 		HealthPort:        healthPort,
-		Env: append([]*corev1ac.EnvVarApplyConfiguration{
-			render.EnvField("POD_NAME", "metadata.name"),
-			render.EnvField("POD_NAMESPACE", "metadata.namespace"),
-		}, render.EnvValues(o.Env)...),
-		Volumes: []*corev1ac.VolumeApplyConfiguration{render.ScratchVolume("tmpdir", false)},
-		Mounts:  []*corev1ac.VolumeMountApplyConfiguration{render.Mount("tmpdir", "/tmp", false)},
+		Env:               append(render.PodEnv(), render.EnvValues(o.Env)...),
+		Volumes:           []*corev1ac.VolumeApplyConfiguration{render.ScratchVolume("tmpdir", false)},
+		Mounts:            []*corev1ac.VolumeMountApplyConfiguration{render.Mount("tmpdir", "/tmp", false)},
 		PodAnnotations: map[string]string{
 			// OpenShift puts such pods on the cores that are set aside for its platform.
 			"target.workload.openshift.io/management": `{"effect": "PreferredDuringScheduling"}`,

@@ -1,0 +1,174 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+// electionPatience is how long the test waits for what takes seconds.
+const electionPatience = time.Minute
+
+// TestManagersHandOverTheirLease runs managers as the operators and the hub's
+// controllers do: the Lease lasts for hours here, so none may have to run out.
+func TestManagersHandOverTheirLease(t *testing.T) {
+	_, config := env.Start(t)
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, endFirst := startManager(t, config, clients, "a")
+	waitElected(t, first)
+	second, endSecond := startManager(t, config, clients, "b")
+	select {
+	case <-second.Elected():
+		t.Fatal("a leader that lives was robbed")
+	default:
+	}
+	// As the kubelet does: first the signal, then the pod is gone.
+	endFirst()
+	if err := clients.CoreV1().Pods("default").Delete(t.Context(), "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+		t.Fatal(err)
+	}
+	waitElected(t, second)
+	endSecond()
+	lease, err := clients.CoordinationV1().Leases("default").Get(t.Context(), "the-lock", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != "" {
+		t.Errorf("a manager that has ended must have given up its Lease, but %q has it", holder)
+	}
+}
+
+// startManager starts a manager in a pod of its own, and returns what ends it.
+func startManager(t *testing.T, config *rest.Config, clients kubernetes.Interface, name string) (ctrl.Manager, func()) {
+	t.Helper()
+	pod, err := clients.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{NodeName: "node1", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("POD_NAMESPACE", pod.Namespace)
+	t.Setenv("POD_NAME", pod.Name)
+	t.Setenv("POD_UID", string(pod.UID))
+	times := options.LeaderElection{LeaseDuration: 3 * time.Hour, RenewDeadline: 2 * time.Hour, RetryPeriod: time.Hour}
+	electing, err := electionOf(config, times, "default", "the-lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(config, electing(ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	return mgr, func() {
+		t.Helper()
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the manager of pod %q must end without an error, got %v", name, err)
+			}
+		case <-time.After(electionPatience):
+			t.Fatalf("the manager of pod %q does not end", name)
+		}
+	}
+}
+
+func waitElected(t *testing.T, mgr ctrl.Manager) {
+	t.Helper()
+	select {
+	case <-mgr.Elected():
+	case <-time.After(electionPatience):
+		t.Fatal("the manager does not lead")
+	}
+}
+
+// TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces: while a Klusterlet
+// changes its mode, agents of both modes run for a moment.
+func TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces(t *testing.T) {
+	_, config := env.Start(t)
+	times := options.DefaultLeaderElection()
+	works := func(ran chan<- string, name string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			ran <- name
+			<-ctx.Done()
+			return nil
+		}
+	}
+	ran := make(chan string, 2)
+	start := func(name string, leases ...string) (end func()) {
+		lead, err := leading(config, times, "default", leases, works(ran, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- lead(ctx) }()
+		return func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	endWork := start("work agent", "work-agent-lock")
+	if got := <-ran; got != "work agent" {
+		t.Fatalf("%s works, want the work agent", got)
+	}
+	endAll := start("agent of all parts", "registration-agent-lock", "work-agent-lock")
+	waitHolder(t, config, "registration-agent-lock")
+	select {
+	case got := <-ran:
+		t.Fatalf("%s works, but the work agent does still", got)
+	default:
+	}
+	endAll()
+	endWork()
+	endAll = start("agent of all parts", "registration-agent-lock", "work-agent-lock")
+	select {
+	case <-ran:
+	case <-time.After(electionPatience):
+		t.Fatal("both Leases are free, but the agent does not work")
+	}
+	endAll()
+}
+
+func waitHolder(t *testing.T, config *rest.Config, lease string) {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := clients.CoordinationV1().Leases("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + lease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
+	select {
+	case <-watch.ResultChan():
+	case <-time.After(electionPatience):
+		t.Fatalf("nobody takes Lease %s", lease)
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// errNotLeader ends a replica that cannot show any more that it leads.
+var errNotLeader = errors.New("this replica does not lead any more")
+
+// Lead runs the function while this replica leads. It returns when the function
+// does, and with an error when another replica may lead. When ctx ends, the
+// Lease is given up after the function has returned, so that no two replicas
+// work at a time.
+func Lead(ctx context.Context, lock *Lock, run func(context.Context) error) error {
+	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var begun atomic.Bool
+	result := make(chan error, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, Name: lock.lease.LeaseMeta.Name, ReleaseOnCancel: true,
+		LeaseDuration: lock.times.LeaseDuration, RenewDeadline: lock.times.RenewDeadline, RetryPeriod: lock.times.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				defer stop()
+				begun.Store(true)
+				result <- work(ctx, leading, run)
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the election of a leader by Lease %s: %w", lock.Describe(), err)
+	}
+	defer context.AfterFunc(ctx, func() {
+		if !begun.Load() {
+			stop()
+		}
+	})()
+	elector.Run(electing)
+	if !lock.held {
+		return nil // the process ends before it led
+	}
+	return <-result
+}
+
+// work runs the function until ctx or leading ends.
+func work(ctx, leading context.Context, run func(context.Context) error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	working, end := context.WithCancel(leading)
+	defer end()
+	defer context.AfterFunc(ctx, end)()
+	err := run(working)
+	if err == nil && leading.Err() != nil && ctx.Err() == nil {
+		return errNotLeader
+	}
+	return err
+}

@@ -1,0 +1,11 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package election lets the replicas of a component agree on which one works.
+//
+// It is client-go's election by a Lease, with one thing besides: who waits
+// looks whether the pod of the leader is still there. A leader that was killed
+// without a word is so replaced within seconds, although its Lease lasts for
+// minutes, which keeps the writes few. It does not decide how a component
+// works with several leaders, and is not for sharding.
+package election

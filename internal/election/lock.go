@@ -1,0 +1,195 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/options"
+)
+
+// lookPeriod is how often who waits looks whether the leader's pod is there.
+// These are reads of one object; the writes of an election are not more for it.
+const lookPeriod = 2 * time.Second
+
+// Options of a Lock.
+type Options struct {
+	// Namespace and Name are those of the Lease.
+	Namespace, Name string
+	Times           options.LeaderElection
+	// Pod is the one of this candidate. With the zero value, or one of another
+	// namespace than the Lease's, the election is client-go's plain one.
+	Pod Pod
+	// Clock defaults to the real one.
+	Clock clock.Clock
+}
+
+// Lock is the Lease by which candidates agree. Get waits as long as another
+// candidate leads, and returns a record without a holder when the leader can
+// be replaced: the write that follows is bound to the version of the Lease that
+// was looked at, so of several candidates one succeeds, and a leader that has
+// renewed meanwhile stays.
+//
+// A Lock belongs to one elector.
+type Lock struct {
+	lease resourcelock.LeaseLock
+	pods  kubernetes.Interface
+	times options.LeaderElection
+	clock clock.Clock
+	// waits is whether the Lock looks for the pods of leaders at all.
+	waits bool
+	// holder is the last one seen; held is whether this candidate ever led.
+	holder string
+	held   bool
+}
+
+var _ resourcelock.Interface = &Lock{}
+
+// New returns the Lock of a candidate.
+func New(config *rest.Config, o Options) (*Lock, error) {
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
+	// One request that hangs must not cost the lead.
+	config.Timeout = max(o.Times.RenewDeadline/2, time.Second)
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client for the election of a leader: %w", err)
+	}
+	return newLock(clients, o)
+}
+
+func newLock(clients kubernetes.Interface, o Options) (*Lock, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	inPod := o.Pod != (Pod{}) && o.Pod.Namespace == o.Namespace
+	identity := o.Pod.identity()
+	if !inPod {
+		var err error
+		if identity, err = processIdentity(); err != nil {
+			return nil, err
+		}
+	}
+	return &Lock{
+		lease: resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name},
+			Client:     clients.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		pods: clients, times: o.Times, clock: o.Clock, waits: inPod,
+	}, nil
+}
+
+// Get returns what the Lease says. As long as the pod of another leader is
+// there and the leader renews its Lease, it does not return before ctx ends.
+func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	var seen string
+	var since time.Time
+	for {
+		record, raw, err := l.lease.Get(ctx)
+		if err != nil {
+			return nil, nil, err //nolint:wrapcheck // electors ask what kind of error of the API it is
+		}
+		l.holder = record.HolderIdentity
+		leader, isPod := parseIdentity(record.HolderIdentity)
+		if !l.waits || l.held || !isPod || record.HolderIdentity == l.Identity() {
+			return record, raw, nil
+		}
+		if string(raw) != seen {
+			seen, since = string(raw), l.clock.Now()
+		}
+		switch l.watch(ctx, leader, since) {
+		case leaderLives:
+			continue
+		case leaderUnknown:
+			return record, raw, nil
+		}
+		record.HolderIdentity = ""
+		if raw, err = json.Marshal(record); err != nil {
+			return nil, nil, fmt.Errorf("encoding the record of Lease %s: %w", l.Describe(), err)
+		}
+		return record, raw, nil
+	}
+}
+
+// leader is what becomes known of the one who leads.
+type leader int
+
+const (
+	leaderLives   leader = iota // ask the Lease again
+	leaderGone                  // may be replaced
+	leaderUnknown               // leave it to the plain election
+)
+
+// watch looks at the pod of the leader until it is gone, its Lease has run out,
+// which was last renewed at since, or the Lease has to be read again.
+func (l *Lock) watch(ctx context.Context, leading Pod, since time.Time) leader {
+	reread := l.clock.Now().Add(l.times.RetryPeriod)
+	for {
+		pod, err := l.pods.CoreV1().Pods(l.lease.LeaseMeta.Namespace).Get(ctx, leading.Name, metav1.GetOptions{})
+		switch now := l.clock.Now(); {
+		case apierrors.IsNotFound(err), err == nil && ended(pod, leading.UID):
+			return leaderGone
+		case apierrors.IsForbidden(err), ctx.Err() != nil:
+			return leaderUnknown
+		case now.Sub(since) > l.times.LeaseDuration:
+			return leaderGone
+		case !now.Before(reread):
+			return leaderLives
+		}
+		select {
+		case <-ctx.Done():
+			return leaderUnknown
+		case <-l.clock.After(lookPeriod):
+		}
+		if err == nil && pod.DeletionTimestamp != nil {
+			return leaderLives // about to give up its Lease, so look whether it has
+		}
+	}
+}
+
+// Create creates the Lease.
+func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := l.lease.Create(ctx, record); err != nil {
+		return err //nolint:wrapcheck // as for Get
+	}
+	l.wrote(record)
+	return nil
+}
+
+// Update writes the Lease, if it is still the one that Get or Update saw last.
+// It does not give up a Lease that another one has.
+func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" && l.holder != l.Identity() {
+		return nil
+	}
+	if err := l.lease.Update(ctx, record); err != nil {
+		return err //nolint:wrapcheck // as for Get
+	}
+	l.wrote(record)
+	return nil
+}
+
+func (l *Lock) wrote(record resourcelock.LeaderElectionRecord) {
+	l.holder = record.HolderIdentity
+	l.held = l.held || record.HolderIdentity == l.Identity()
+}
+
+// RecordEvent does nothing: who leads is in the Lease.
+func (l *Lock) RecordEvent(string) {}
+
+// Identity is the name of this candidate.
+func (l *Lock) Identity() string { return l.lease.Identity() }
+
+// Describe names the Lease.
+func (l *Lock) Describe() string { return l.lease.Describe() }
