@@ -1,0 +1,313 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ignore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// jsonPath is a JSONPath as kubectl takes it.
+type jsonPath struct {
+	nodes []jsonpath.Node
+}
+
+func compileJSONPath(text string) (selector, error) {
+	inner := strings.TrimSpace(text)
+	if strings.HasPrefix(inner, "{") && strings.HasSuffix(inner, "}") {
+		inner = inner[1 : len(inner)-1]
+	}
+	inner = unquoteNames(strings.TrimPrefix(inner, "$"))
+	if inner == "" {
+		return nil, errors.New("it selects the whole object")
+	}
+	if inner[0] != '.' && inner[0] != '[' {
+		inner = "." + inner
+	}
+	parsed, err := jsonpath.Parse("ignoreFields", "{"+inner+"}")
+	if err != nil {
+		return nil, fmt.Errorf("it is not a JSONPath such as .spec.replicas: %w", err)
+	}
+	if len(parsed.Root.Nodes) != 1 {
+		return nil, errors.New("it is not one JSONPath such as .spec.replicas")
+	}
+	list, ok := parsed.Root.Nodes[0].(*jsonpath.ListNode)
+	if !ok || len(list.Nodes) == 0 {
+		return nil, errors.New("it is not a JSONPath such as .spec.replicas")
+	}
+	if err := checkNodes(list.Nodes); err != nil {
+		return nil, err
+	}
+	return jsonPath{nodes: list.Nodes}, nil
+}
+
+// unquoteNames writes ['a.b'] as .a\.b, which the parser takes as one name.
+func unquoteNames(text string) string {
+	quotedName := regexp.MustCompile(`\[(?:'[^'\[\]]*'|"[^"\[\]]*")\]`)
+	escape := regexp.MustCompile(`\\?([.,@${} ])`)
+	return quotedName.ReplaceAllStringFunc(text, func(quoted string) string {
+		return "." + escape.ReplaceAllString(quoted[2:len(quoted)-2], `\$1`)
+	})
+}
+
+// checkNodes refuses what does not name fields.
+func checkNodes(nodes []jsonpath.Node) error {
+	for _, node := range nodes {
+		switch n := node.(type) {
+		case *jsonpath.FieldNode, *jsonpath.ArrayNode, *jsonpath.WildcardNode, *jsonpath.RecursiveNode, *jsonpath.FilterNode:
+		case *jsonpath.UnionNode:
+			for _, branch := range n.Nodes {
+				if err := checkNodes(branch.Nodes); err != nil {
+					return err
+				}
+			}
+		default:
+			return fmt.Errorf("%s does not name a field", strings.TrimPrefix(node.Type().String(), "Node"))
+		}
+	}
+	return nil
+}
+
+// place is a value in an object, and where it is.
+type place struct {
+	path  Path
+	value any
+}
+
+func (p place) at(step, value any) place {
+	return place{path: append(slices.Clip(p.path), step), value: value}
+}
+
+func (j jsonPath) paths(_ context.Context, object map[string]any) ([]Path, error) {
+	walk := walker{left: SelectedMax}
+	places, err := walk.all(j.nodes, []place{{value: object}})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Path, 0, len(places))
+	for _, p := range places {
+		found = append(found, p.path)
+	}
+	return found, nil
+}
+
+// walker evaluates a JSONPath, looking at a limited number of places.
+type walker struct{ left int }
+
+func (w *walker) all(nodes []jsonpath.Node, places []place) ([]place, error) {
+	for _, node := range nodes {
+		var next []place
+		for _, p := range places {
+			found, err := w.one(node, p)
+			if err != nil {
+				return nil, err
+			}
+			next = append(next, found...)
+		}
+		places = next
+	}
+	return places, nil
+}
+
+func (w *walker) one(node jsonpath.Node, p place) ([]place, error) {
+	var found []place
+	switch n := node.(type) {
+	case *jsonpath.FieldNode:
+		if n.Value == "" { // a lone dot
+			return []place{p}, nil
+		}
+		if entries, ok := p.value.(map[string]any); ok {
+			if value, there := entries[n.Value]; there {
+				found = []place{p.at(n.Value, value)}
+			}
+		}
+	case *jsonpath.WildcardNode:
+		found = children(p)
+	case *jsonpath.RecursiveNode:
+		found = append(found, p)
+		for i := 0; i < len(found); i++ {
+			found = append(found, children(found[i])...)
+			if len(found) > w.left {
+				break
+			}
+		}
+	case *jsonpath.ArrayNode:
+		found = elements(n, p)
+	case *jsonpath.UnionNode:
+		for _, branch := range n.Nodes {
+			more, err := w.all(branch.Nodes, []place{p})
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, more...)
+		}
+	case *jsonpath.FilterNode:
+		items, _ := p.value.([]any)
+		for i, item := range items {
+			ok, err := w.matches(n, item)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				found = append(found, p.at(i, item))
+			}
+		}
+	}
+	w.left -= len(found) + 1
+	if w.left < 0 {
+		return nil, fmt.Errorf("it looks at more than %d places", SelectedMax)
+	}
+	return found, nil
+}
+
+// children returns the entries of a map or the items of a list.
+func children(p place) []place {
+	var found []place
+	switch container := p.value.(type) {
+	case map[string]any:
+		for key, value := range container {
+			found = append(found, p.at(key, value))
+		}
+	case []any:
+		for i, item := range container {
+			found = append(found, p.at(i, item))
+		}
+	}
+	return found
+}
+
+// elements returns the items of a list that [start:end:step] names.
+func elements(n *jsonpath.ArrayNode, p place) []place {
+	items, ok := p.value.([]any)
+	if !ok || len(items) == 0 {
+		return nil
+	}
+	start, end, step := 0, len(items), 1
+	if n.Params[0].Known {
+		start = n.Params[0].Value
+	}
+	if n.Params[1].Known {
+		end = n.Params[1].Value
+	}
+	if n.Params[2].Known {
+		step = n.Params[2].Value
+	}
+	if start < 0 {
+		start += len(items)
+	}
+	if end < 0 || end == 0 && n.Params[1].Derived { // [-1] is [-1:0]
+		end += len(items)
+	}
+	var found []place
+	for i := start; i >= 0 && i < min(end, len(items)) && step > 0; i += step {
+		found = append(found, p.at(i, items[i]))
+	}
+	return found
+}
+
+// matches tells whether a filter lets an item pass.
+func (w *walker) matches(filter *jsonpath.FilterNode, item any) (bool, error) {
+	left, err := w.operand(filter.Left.Nodes, item)
+	if err != nil || len(left) == 0 {
+		return false, err
+	}
+	if filter.Operator == "exists" {
+		return true, nil
+	}
+	right, err := w.operand(filter.Right.Nodes, item)
+	if err != nil || len(right) == 0 {
+		return false, err
+	}
+	order, ordered := compare(left[0], right[0])
+	if !ordered {
+		return filter.Operator == "!=", nil
+	}
+	switch filter.Operator {
+	case "==":
+		return order == 0, nil
+	case "!=":
+		return order != 0, nil
+	case "<":
+		return order < 0, nil
+	case ">":
+		return order > 0, nil
+	case "<=":
+		return order <= 0, nil
+	case ">=":
+		return order >= 0, nil
+	default:
+		return false, fmt.Errorf("a filter cannot have %q", filter.Operator)
+	}
+}
+
+// operand returns the values of one side of a comparison: a constant, or what
+// a path finds in the item.
+func (w *walker) operand(nodes []jsonpath.Node, item any) ([]any, error) {
+	if len(nodes) == 1 {
+		switch n := nodes[0].(type) {
+		case *jsonpath.TextNode:
+			return []any{n.Text}, nil
+		case *jsonpath.IntNode:
+			return []any{int64(n.Value)}, nil
+		case *jsonpath.FloatNode:
+			return []any{n.Value}, nil
+		case *jsonpath.BoolNode:
+			return []any{n.Value}, nil
+		}
+	}
+	if err := checkNodes(nodes); err != nil {
+		return nil, err
+	}
+	places, err := w.all(nodes, []place{{value: item}})
+	if err != nil {
+		return nil, err
+	}
+	values := make([]any, 0, len(places))
+	for _, p := range places {
+		values = append(values, p.value)
+	}
+	return values, nil
+}
+
+// compare orders two strings, numbers or booleans.
+func compare(a, b any) (order int, ordered bool) {
+	if s, ok := a.(string); ok {
+		t, ok := b.(string)
+		return strings.Compare(s, t), ok
+	}
+	if x, ok := a.(bool); ok {
+		y, ok := b.(bool)
+		if x == y {
+			return 0, ok
+		}
+		return 1, ok
+	}
+	x, xOK := number(a)
+	y, yOK := number(b)
+	switch {
+	case !xOK || !yOK:
+		return 0, false
+	case x < y:
+		return -1, true
+	case x > y:
+		return 1, true
+	}
+	return 0, true
+}
+
+func number(value any) (float64, bool) {
+	switch n := value.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}

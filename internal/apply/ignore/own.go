@@ -1,0 +1,193 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ignore
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Disown returns the managed fields of an object without those at the paths of
+// its manifest in the entries of our managers, and whether that makes a
+// difference. What nobody owns stays when a manifest is applied that lacks it;
+// what we owned would be deleted.
+//
+// The error is ErrExpression if a path leads into a list or map that the API
+// treats as one value, of which nothing can be left to others.
+func Disown(
+	entries []metav1.ManagedFieldsEntry, ours func(*metav1.ManagedFieldsEntry) bool, manifest map[string]any, paths []Path,
+) (rest []metav1.ManagedFieldsEntry, changed bool, err error) {
+	rest = make([]metav1.ManagedFieldsEntry, 0, len(entries))
+	sets := make([]*fieldpath.Set, len(entries))
+	for i := range entries {
+		sets[i] = &fieldpath.Set{}
+		if entries[i].FieldsV1 == nil || entries[i].Subresource != "" {
+			continue
+		}
+		if err := sets[i].FromJSON(entries[i].FieldsV1.GetRawReader()); err != nil {
+			return nil, false, fmt.Errorf("reading the fields that manager %q owns: %w", entries[i].Manager, err)
+		}
+	}
+	for _, path := range paths {
+		if whole := oneValue(sets, manifest, path); whole != nil {
+			return nil, false, fmt.Errorf("%w: %s is in %s, which the API treats as one value: name that", ErrExpression, path, whole)
+		}
+	}
+	for i := range entries {
+		entry := entries[i]
+		if !ours(&entry) {
+			rest = append(rest, entry)
+			continue
+		}
+		given := fieldpath.NewSet()
+		for _, path := range paths {
+			for _, owned := range locate(sets[i], manifest, path) {
+				given.Insert(owned)
+			}
+		}
+		if given.Empty() {
+			rest = append(rest, entry)
+			continue
+		}
+		changed = true
+		left := sets[i].RecursiveDifference(given)
+		if left.Empty() {
+			continue
+		}
+		raw, err := left.ToJSON()
+		if err != nil {
+			return nil, false, fmt.Errorf("encoding the fields that manager %q owns: %w", entry.Manager, err)
+		}
+		entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
+		rest = append(rest, entry)
+	}
+	return rest, changed, nil
+}
+
+// locate returns what of the set is at the path of the manifest.
+func locate(set *fieldpath.Set, value any, path Path) []fieldpath.Path {
+	type position struct {
+		set  *fieldpath.Set
+		path fieldpath.Path
+	}
+	at := []position{{set: set}}
+	for depth, step := range path {
+		inner := child(value, step)
+		var next []position
+		for _, p := range at {
+			for _, element := range elementsOf(p.set, step, inner) {
+				if depth < len(path)-1 && !p.set.Members.Has(element) && p.set.WithPrefix(element).Empty() {
+					continue
+				}
+				next = append(next, position{
+					set: p.set.WithPrefix(element), path: append(slices.Clip(p.path), element),
+				})
+			}
+		}
+		value, at = inner, next
+	}
+	found := make([]fieldpath.Path, 0, len(at))
+	for _, p := range at {
+		found = append(found, p.path)
+	}
+	return found
+}
+
+// oneValue returns the first list or map above the end of the path that
+// somebody owns as a whole, and nobody in parts.
+func oneValue(sets []*fieldpath.Set, manifest any, path Path) Path {
+	value := manifest
+	at := slices.Clone(sets)
+	for depth, step := range path[:len(path)-1] {
+		inner := child(value, step)
+		whole, parts := false, false
+		var next []*fieldpath.Set
+		for _, set := range at {
+			for _, element := range elementsOf(set, step, inner) {
+				below := set.WithPrefix(element)
+				whole = whole || below.Empty() && set.Members.Has(element)
+				parts = parts || !below.Empty()
+				next = append(next, below)
+			}
+		}
+		if whole && !parts {
+			return path[:depth+1]
+		}
+		value, at = inner, next
+	}
+	return nil
+}
+
+// child returns what a step of a path leads to, nil if there is nothing.
+func child(value, step any) any {
+	switch container := value.(type) {
+	case map[string]any:
+		if key, ok := step.(string); ok {
+			return container[key]
+		}
+	case []any:
+		if index, ok := step.(int); ok && index >= 0 && index < len(container) {
+			return container[index]
+		}
+	}
+	return nil
+}
+
+// elementsOf returns the elements of a set that a step to the value stands
+// for. The items of a list are found by their keys, or by their value.
+func elementsOf(set *fieldpath.Set, step, value any) []fieldpath.PathElement {
+	if name, ok := step.(string); ok {
+		element := fieldpath.PathElement{FieldName: &name}
+		_, inner := set.Children.Get(element)
+		if !inner && !set.Members.Has(element) {
+			return nil
+		}
+		return []fieldpath.PathElement{element}
+	}
+	var found []fieldpath.PathElement
+	match := func(element fieldpath.PathElement) {
+		if matchesItem(element, value) && !slices.ContainsFunc(found, element.Equals) {
+			found = append(found, element)
+		}
+	}
+	set.Members.Iterate(match)
+	set.Children.Iterate(match)
+	return found
+}
+
+// matchesItem tells whether an element of a set is the item of a list. A key
+// that the item does not have is one that the API sets by default.
+func matchesItem(element fieldpath.PathElement, item any) bool {
+	switch {
+	case element.Value != nil:
+		return same((*element.Value).Unstructured(), item)
+	case element.Key != nil:
+		entries, ok := item.(map[string]any)
+		if !ok {
+			return false
+		}
+		for _, key := range *element.Key {
+			if value, there := entries[key.Name]; there && !same(key.Value.Unstructured(), value) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+func same(a, b any) bool {
+	if order, ordered := compare(a, b); ordered {
+		return order == 0
+	}
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
