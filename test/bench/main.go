@@ -47,7 +47,15 @@ type options struct {
 	scenarios string
 	dir       string
 	json      string
+	// profiles is where CPU profiles of the API server and lists of requests go.
+	profiles string
 }
+
+// How long the API server is profiled while clusters join or are accepted.
+const (
+	joinProfiled   = 8 * time.Second
+	acceptProfiled = 20 * time.Second
+)
 
 func main() {
 	log.SetLogger(logr.Discard()) // figures are the only output
@@ -74,6 +82,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.scenarios, "scenarios", scenarioNames(), "scenarios of works, separated by commas")
 	flags.StringVar(&o.dir, "dir", "/var/lib/capstan-bench", "directory of the lab and of the logs; removed before and after")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to as JSON")
+	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU profiles of the hub's API server and for lists of its requests; it must exist")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -110,7 +119,7 @@ func run(ctx context.Context, args []string) error {
 
 // measureJoin starts 1, 10, 50 … agents at once on a fresh hub each.
 func measureJoin(ctx context.Context, o options) (fmt.Stringer, error) {
-	result := table{Columns: []string{"members", "s to Available", "hub writes/cluster", "CPU s/agent", "RSS MiB/agent", "anon MiB/agent", "hub RSS MiB", "hub CPU s"}}
+	result := table{Columns: []string{"members", "s to Available", "hub writes/cluster", "CPU s/agent", "RSS MiB/agent", "anon MiB/agent", "hub RSS MiB", "hub CPU s", "API server CPU s"}}
 	for _, n := range o.members {
 		err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
 			before, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
@@ -121,6 +130,8 @@ func measureJoin(ctx context.Context, o options) (fmt.Stringer, error) {
 			if err != nil {
 				return err
 			}
+			name := fmt.Sprintf("join-%d", n)
+			wait := profile(ctx, f.Hub.Kubernetes, o.profiles, name, joinProfiled)
 			took, err := f.join(ctx, n)
 			if err != nil {
 				return err
@@ -137,10 +148,10 @@ func measureJoin(ctx context.Context, o options) (fmt.Stringer, error) {
 			if err != nil {
 				return err
 			}
-			each := float64(n)
-			result.add(each, took.Seconds(), after.Minus(before).Writes/each, agents.CPUSeconds/each,
-				agents.RSSMiB/each, agents.AnonMiB/each, hub.RSSMiB, hub.CPUSeconds-hubBefore.CPUSeconds)
-			return nil
+			each, asked := float64(n), after.Minus(before)
+			result.add(each, took.Seconds(), asked.Writes/each, agents.CPUSeconds/each,
+				agents.RSSMiB/each, agents.AnonMiB/each, hub.RSSMiB, hub.CPUSeconds-hubBefore.CPUSeconds, asked.CPUSeconds)
+			return errors.Join(wait(), writeKinds(asked, n, o.profiles, name))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("joining %d clusters: %w", n, err)
@@ -182,12 +193,13 @@ func measureIdle(ctx context.Context, o options) (fmt.Stringer, error) {
 // measureAccept has the hub accept many clusters, and compares it with as many
 // plain writes by parallel clients on the same API server.
 func measureAccept(ctx context.Context, o options) (fmt.Stringer, error) {
-	result := table{Columns: []string{"clusters", "s to accepted", "clusters/s", "writes/cluster", "probe s for as many writes", "ratio"}}
+	result := table{Columns: []string{"clusters", "s to accepted", "clusters/s", "writes/cluster", "API server CPU s", "probe s for as many writes", "probe CPU s", "ratio"}}
 	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
 		before, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
 		if err != nil {
 			return err
 		}
+		wait := profile(ctx, f.Hub.Kubernetes, o.profiles, "accept", acceptProfiled)
 		took, err := f.accept(ctx, o.clusters)
 		if err != nil {
 			return err
@@ -196,14 +208,19 @@ func measureAccept(ctx context.Context, o options) (fmt.Stringer, error) {
 		if err != nil {
 			return err
 		}
-		writes := after.Minus(before).Writes
-		probe, err := f.probe(ctx, int(writes))
+		asked := after.Minus(before)
+		probe, err := f.probe(ctx, int(asked.Writes))
+		if err != nil {
+			return err
+		}
+		probed, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
 		if err != nil {
 			return err
 		}
 		n := float64(o.clusters)
-		result.add(n, took.Seconds(), n/took.Seconds(), writes/n, probe.Seconds(), took.Seconds()/probe.Seconds())
-		return nil
+		result.add(n, took.Seconds(), n/took.Seconds(), asked.Writes/n, asked.CPUSeconds,
+			probe.Seconds(), probed.Minus(after).CPUSeconds, took.Seconds()/probe.Seconds())
+		return errors.Join(wait(), writeKinds(asked, o.clusters, o.profiles, "accept"))
 	})
 	return result, err
 }

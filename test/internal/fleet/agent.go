@@ -39,15 +39,12 @@ func (a Agent) Name() string { return fmt.Sprintf("agent-%d", a.Number) }
 
 // PrepareAgent makes the namespace of the agent with the bootstrap kubeconfig.
 func (f *Fleet) PrepareAgent(ctx context.Context, agent Agent) error {
-	bootstrap, err := clientcmd.LoadFromFile(f.Hub.Kubeconfig)
+	bootstrap, err := clientcmd.LoadFromFile(f.Path(bootstrapIdentity + ".kubeconfig"))
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig of the hub: %w", err)
+		return fmt.Errorf("reading the bootstrap kubeconfig: %w", err)
 	}
-	// The administrator's credential, limited to the bootstrap user.
-	current := bootstrap.Contexts[bootstrap.CurrentContext]
-	bootstrap.AuthInfos[current.AuthInfo].Impersonate = bootstrapUser
 	if agent.Hub != nil {
-		bootstrap.Clusters[current.Cluster] = agent.Hub
+		bootstrap.Clusters[bootstrap.Contexts[bootstrap.CurrentContext].Cluster] = agent.Hub
 	}
 	text, err := clientcmd.Write(*bootstrap)
 	if err != nil {

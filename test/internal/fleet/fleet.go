@@ -19,10 +19,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 )
 
@@ -30,7 +30,7 @@ import (
 const hubName = "hub"
 
 // bootstrapUser is whose join requests the hub approves and accepts by itself.
-const bootstrapUser = "bench-bootstrap"
+const bootstrapUser = "system:serviceaccount:" + operatorNamespace + ":" + operatorv1.BootstrapServiceAccount
 
 // hubReadyMax is how long the programs of the hub may take to work.
 const hubReadyMax = time.Minute
@@ -204,30 +204,6 @@ func (f *Fleet) Host() (net.IP, error) {
 	return net.IPv4(address[0], address[1], address[2], 1), nil
 }
 
-// install puts into the hub what the operator would: the webhooks, and the
-// role of the bootstrap identity.
-func (f *Fleet) install(ctx context.Context) error {
-	host, err := f.Host()
-	if err != nil {
-		return err
-	}
-	certificate, key, err := cert.GenerateSelfSignedCertKey(host.String(), []net.IP{host}, nil)
-	if err != nil {
-		return fmt.Errorf("making a certificate for webhooks: %w", err)
-	}
-	if err := errors.Join(os.MkdirAll(f.Path("certs"), 0o700),
-		os.WriteFile(f.Path("certs", "tls.crt"), certificate, 0o600),
-		os.WriteFile(f.Path("certs", "tls.key"), key, 0o600)); err != nil {
-		return fmt.Errorf("writing the certificate for webhooks: %w", err)
-	}
-	for _, object := range append(webhooks(host, certificate), bootstrapRole()...) {
-		if err := f.Hub.Client.Create(ctx, object); err != nil {
-			return fmt.Errorf("installing %s into the hub: %w", object.GetName(), err)
-		}
-	}
-	return nil
-}
-
 // startHub starts the programs of the hub and waits until the webhooks answer.
 func (f *Fleet) startHub(ctx context.Context) error {
 	for i, program := range [][]string{
@@ -239,7 +215,7 @@ func (f *Fleet) startHub(ctx context.Context) error {
 		{"registration-webhook", "--port=" + strconv.Itoa(registrationWebhookPort), "--cert-dir=" + f.Path("certs")},
 		{"work-webhook", "--port=" + strconv.Itoa(workWebhookPort), "--cert-dir=" + f.Path("certs")},
 	} {
-		args := append(slices.Clone(program), "--kubeconfig="+f.Hub.Kubeconfig, "--metrics-port=0",
+		args := append(slices.Clone(program), "--kubeconfig="+f.Path(program[0]+".kubeconfig"), "--metrics-port=0",
 			"--health-probe-port="+strconv.Itoa(firstHealthPort+i))
 		p, err := f.Start(ctx, program[0], args...)
 		if err != nil {

@@ -4,68 +4,141 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
 
-	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
-func bootstrapRole() []client.Object {
-	return []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: bootstrapUser}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
-			{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, Verbs: []string{"create", "get", "list", "watch"}},
-			{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/join"}, Verbs: []string{"create"}},
-		}},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: bootstrapUser},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: bootstrapUser},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: bootstrapUser}},
-		},
+const (
+	operatorNamespace = "open-cluster-management"
+	// bootstrapIdentity names the kubeconfig that agents register with.
+	bootstrapIdentity = "bootstrap"
+	// tokenLifetime is longer than any benchmark.
+	tokenLifetime = 24 * time.Hour
+)
+
+// install puts into the hub what the operator would: namespaces, identities
+// with their roles, and the webhooks. Everybody works with the rights they
+// have on a hub of users, and authenticates as there.
+func (f *Fleet) install(ctx context.Context) error {
+	host, certificate, err := f.servingCertificate()
+	if err != nil {
+		return err
 	}
+	h := manifests.Hub{Name: "cluster-manager", OperatorNamespace: operatorNamespace, CABundle: certificate, Replicas: 1}
+	h.Registration, _ = features.Resolve(features.HubRegistration, nil)
+	h.Work, _ = features.Resolve(features.HubWork, nil)
+	for _, name := range []string{operatorNamespace, h.Namespace(), metav1.NamespacePublic} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := f.ensureNamespace(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	objects, err := manifests.Access(h, config.Rules)
+	if err != nil {
+		return err
+	}
+	objects = append(objects, manifests.Bootstrap(h)...)
+	objects = append(objects, reachable(host, manifests.Webhooks(h))...)
+	if _, err := render.NewApplier(f.Hub.Client, f.Hub.Client, "fleet").Apply(ctx, objects...); err != nil {
+		return err
+	}
+	identities := map[string][2]string{bootstrapIdentity: {operatorNamespace, operatorv1.BootstrapServiceAccount}}
+	for _, component := range manifests.Components(h) {
+		identities[component.Workload.Container] = [2]string{h.Namespace(), component.Workload.ServiceAccount}
+	}
+	for name, account := range identities {
+		if err := f.writeKubeconfig(ctx, name, account[0], account[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// webhooks are those of the operator, with addresses on this machine.
-func webhooks(host net.IP, ca []byte) []client.Object {
-	none, fail := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Fail
-	address := func(port int, path string) admissionregistrationv1.WebhookClientConfig {
-		target := fmt.Sprintf("https://%s:%d%s", host, port, path)
-		return admissionregistrationv1.WebhookClientConfig{URL: &target, CABundle: ca}
+func (f *Fleet) ensureNamespace(ctx context.Context, namespace *corev1.Namespace) error {
+	_, err := f.Hub.Kubernetes.CoreV1().Namespaces().Get(ctx, namespace.Name, metav1.GetOptions{})
+	if err == nil {
+		return nil
 	}
-	rule := func(group, version, resource string, operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
-		return []admissionregistrationv1.RuleWithOperations{{
-			Operations: operations,
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
-		}}
+	_, err = f.Hub.Kubernetes.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	return err
+}
+
+// servingCertificate makes the certificate of the webhook servers, which are
+// programs on this machine, and returns it with the address.
+func (f *Fleet) servingCertificate() (net.IP, []byte, error) {
+	host, err := f.Host()
+	if err != nil {
+		return nil, nil, err
 	}
-	clusters := rule("cluster.open-cluster-management.io", "v1", "managedclusters", admissionregistrationv1.Create, admissionregistrationv1.Update)
-	works := rule("work.open-cluster-management.io", "v1", "manifestworks", admissionregistrationv1.Create, admissionregistrationv1.Update)
-	mutating := func(name string, config admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations) admissionregistrationv1.MutatingWebhook {
-		return admissionregistrationv1.MutatingWebhook{Name: name, ClientConfig: config, Rules: rules, SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"}}
+	certificate, key, err := cert.GenerateSelfSignedCertKey(host.String(), []net.IP{host}, nil)
+	if err != nil {
+		return nil, nil, err
 	}
-	validating := func(name string, config admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations) admissionregistrationv1.ValidatingWebhook {
-		return admissionregistrationv1.ValidatingWebhook{Name: name, ClientConfig: config, Rules: rules, SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"}}
+	err = errors.Join(
+		os.MkdirAll(f.Path("certs"), 0o700),
+		os.WriteFile(f.Path("certs", "tls.crt"), certificate, 0o600),
+		os.WriteFile(f.Path("certs", "tls.key"), key, 0o600),
+	)
+	return host, certificate, err
+}
+
+// reachable turns the Services in webhook configurations into addresses on
+// this machine.
+func reachable(host net.IP, objects []render.Object) []render.Object {
+	direct := func(c *admissionv1ac.WebhookClientConfigApplyConfiguration) {
+		port := registrationWebhookPort
+		if *c.Service.Name == "cluster-manager-work-webhook" {
+			port = workWebhookPort
+		}
+		c.WithURL(fmt.Sprintf("https://%s:%d%s", host, port, *c.Service.Path))
+		c.Service = nil
 	}
-	return []client.Object{
-		&admissionregistrationv1.MutatingWebhookConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: "bench"},
-			Webhooks: []admissionregistrationv1.MutatingWebhook{
-				mutating("cluster.bench.capstan.io", address(registrationWebhookPort, "/mutate-cluster-open-cluster-management-io-v1-managedcluster"), clusters),
-				mutating("work.bench.capstan.io", address(workWebhookPort, "/mutate-work-open-cluster-management-io-v1-manifestwork"),
-					rule("work.open-cluster-management.io", "v1", "manifestworks", admissionregistrationv1.Create)),
-			},
-		},
-		&admissionregistrationv1.ValidatingWebhookConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: "bench"},
-			Webhooks: []admissionregistrationv1.ValidatingWebhook{
-				validating("cluster.bench.capstan.io", address(registrationWebhookPort, "/validate-cluster-open-cluster-management-io-v1-managedcluster"), clusters),
-				validating("work.bench.capstan.io", address(workWebhookPort, "/validate-work-open-cluster-management-io-v1-manifestwork"), works),
-			},
-		},
+	for _, object := range objects {
+		switch configuration := object.(type) {
+		case *admissionv1ac.MutatingWebhookConfigurationApplyConfiguration:
+			for i := range configuration.Webhooks {
+				direct(configuration.Webhooks[i].ClientConfig)
+			}
+		case *admissionv1ac.ValidatingWebhookConfigurationApplyConfiguration:
+			for i := range configuration.Webhooks {
+				direct(configuration.Webhooks[i].ClientConfig)
+			}
+		}
 	}
+	return objects
+}
+
+// writeKubeconfig writes a kubeconfig with a token of a ServiceAccount.
+func (f *Fleet) writeKubeconfig(ctx context.Context, name, namespace, account string) error {
+	seconds := int64(tokenLifetime / time.Second)
+	token, err := f.Hub.Kubernetes.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := clientcmd.LoadFromFile(f.Hub.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	user := kubeconfig.Contexts[kubeconfig.CurrentContext].AuthInfo
+	kubeconfig.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	return clientcmd.WriteToFile(*kubeconfig, f.Path(name+".kubeconfig"))
 }

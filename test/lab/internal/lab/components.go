@@ -3,7 +3,11 @@
 
 package lab
 
-import "github.com/capstan-io/capstan/test/lab/internal/daemon"
+import (
+	"strconv"
+
+	"github.com/capstan-io/capstan/test/lab/internal/daemon"
+)
 
 // daemons are what the cluster consists of when it runs.
 func (c *cluster) daemons() []daemon.Spec {
@@ -44,7 +48,8 @@ func (c *cluster) apiServer() daemon.Spec {
 		"--advertise-address=" + c.address().Addr().String(),
 		"--service-cluster-ip-range=" + c.serviceCIDR().String(),
 		"--allow-privileged",
-		"--profiling=false",
+		// Benchmarks look where the time of a nodeless cluster goes.
+		"--profiling=" + strconv.FormatBool(c.Nodeless),
 
 		"--tls-cert-file=" + c.certFile(apiServerPair),
 		"--tls-private-key-file=" + c.keyFile(apiServerPair),
