@@ -14,6 +14,12 @@ const (
 	// that starts again knows where to look.
 	AnnotationResourceTypes = "work.open-cluster-management.io/resource-types"
 
+	// AnnotationClaimedBy on an AppliedManifestWork has the ID of an agent that
+	// wants to take it over from the one in spec.agentID, which denies that by
+	// AnnotationClaimDenied, with the same ID, if it is alive.
+	AnnotationClaimedBy   = "work.open-cluster-management.io/claimed-by"
+	AnnotationClaimDenied = "work.open-cluster-management.io/claim-denied"
+
 	// KindAppliedManifestWork is the kind that owns the applied objects.
 	KindAppliedManifestWork = "AppliedManifestWork"
 )

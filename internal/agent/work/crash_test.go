@@ -6,10 +6,13 @@ package work
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -17,89 +20,123 @@ import (
 // crashWritesMin is fewer than the writes of the story below.
 const crashWritesMin = 20
 
+// story is what happens to works while an agent lives or does not.
+type story struct {
+	// tell makes things happen. It waits for the agent where it says so, as long
+	// as that lives.
+	tell func(*scene, *mortal)
+	// end sees that the next agent ends the story as it should.
+	end func(*scene, *mortal)
+}
+
 // TestAgentStopsAtAnyWrite lets an agent live through a story of works that
 // come, change and go, cuts it off at its n-th write, lets the story go on
 // without it, and sees that another agent ends it as it should, for each n
 // and for writes that the server did and did not get.
 func TestAgentStopsAtAnyWrite(t *testing.T) {
 	l := newLab(t)
-	all := int64(0)
-	t.Run("without a stop", func(t *testing.T) { all = l.scene(t, "crash-never").crash(0, failNot) })
-	if all < crashWritesMin {
-		t.Fatalf("the story has %d writes, so this tests too little", all)
-	}
-	t.Run("stops", func(t *testing.T) {
-		for how, name := range map[failure]string{failUnsent: "unsent", failUnheard: "unheard"} {
-			for n := int64(1); n <= all; n++ {
-				t.Run(fmt.Sprintf("at write %d %s", n, name), func(t *testing.T) {
-					t.Parallel()
-					l.scene(t, fmt.Sprintf("crash-%d-%s", n, name)).crash(n, how)
-				})
-			}
+	for name, told := range map[string]story{
+		"works": {tell: tellWorks, end: endWorks},
+		"moves": {tell: tellMoves, end: endMoves},
+	} {
+		all := int64(0)
+		t.Run(name+" without a stop", func(t *testing.T) { all = l.scene(t, name+"-never").crash(told, 0, failNot) })
+		if all < crashWritesMin {
+			t.Fatalf("the story of %s has %d writes, so this tests too little", name, all)
 		}
+		t.Run(name, func(t *testing.T) {
+			for how, what := range map[failure]string{failUnsent: "unsent", failUnheard: "unheard"} {
+				for n := int64(1); n <= all; n++ {
+					t.Run(fmt.Sprintf("at write %d %s", n, what), func(t *testing.T) {
+						t.Parallel()
+						l.scene(t, fmt.Sprintf("%s-%d-%s", name, n, what)).crash(told, n, how)
+					})
+				}
+			}
+		})
+	}
+}
+
+// mortal is an agent that stops at a write.
+type mortal struct {
+	died chan struct{}
+	// seen are objects by name as they were first.
+	seen map[string]types.UID
+}
+
+func (m *mortal) alive() bool {
+	select {
+	case <-m.died:
+		return false
+	default:
+		return true
+	}
+}
+
+// reached waits for something as long as the agent lives.
+func (m *mortal) reached(check func() error) {
+	for m.alive() && check() != nil {
+	}
+}
+
+func (m *mortal) applied(s *scene, name string) {
+	m.reached(func() error {
+		work, err := s.get(name)
+		if err == nil && !isApplied(work) {
+			err = errKilled
+		}
+		return err
 	})
 }
 
 // crash stops the first agent at its n-th write, or when the story is over, and
 // returns how many writes that made.
-func (s *scene) crash(n int64, how failure) int64 {
+func (s *scene) crash(told story, n int64, how failure) int64 {
 	var count atomic.Int64
-	died := make(chan struct{})
-	mortal := s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper {
+	m := &mortal{died: make(chan struct{}), seen: map[string]types.UID{}}
+	first := s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper {
 		return &writes{RoundTripper: rt, count: &count, fail: func(at int64) failure {
 			switch {
 			case at < n, n == 0:
 				return failNot
 			case at == n:
-				close(died)
+				close(m.died)
 				return how
 			default:
 				return failUnsent
 			}
 		}}
 	}})
-	alive := func() bool {
-		select {
-		case <-died:
-			return false
-		default:
-			return true
-		}
-	}
-	// Each step waits for the agent as long as it lives.
-	reached := func(check func() error) {
-		for alive() && check() != nil {
-		}
-	}
-	applied := func(name string) {
-		reached(func() error {
-			work, err := s.get(name)
-			if err == nil && !isApplied(work) {
-				err = errKilled
-			}
-			return err
-		})
-	}
+	told.tell(s, m)
+	made := count.Load()
+	first.stop()
+	heir := s.start(agentOptions{})
+	told.end(s, m)
+	s.nothingLeft()
+	heir.stop()
+	return made
+}
+
+func tellWorks(s *scene, m *mortal) {
 	s.create(s.work("stays", s.configMap("kept", "1"), s.configMap("shared", "1"), s.configMap("dropped", "1")))
 	s.create(s.work("goes", s.configMap("shared", "1"), s.configMap("own", "1")))
-	applied("stays")
-	applied("goes")
+	m.applied(s, "stays")
+	m.applied(s, "goes")
 	s.change("stays", func(w *workv1.ManifestWork) {
 		setManifests(w, s.configMap("kept", "2"), s.configMap("shared", "1"),
 			fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"new","namespace":%q}}`, s.ns()))
 	})
-	applied("stays")
+	m.applied(s, "stays")
 	s.delete("goes")
-	reached(func() error {
+	m.reached(func() error {
 		if _, err := s.get("goes"); err == nil {
 			return errKilled
 		}
 		return nil
 	})
-	made := count.Load()
-	mortal.stop()
+}
 
-	heir := s.start(agentOptions{})
+func endWorks(s *scene, _ *mortal) {
 	s.gone("goes")
 	s.hasNot("own")
 	s.hasNot("dropped")
@@ -114,9 +151,82 @@ func (s *scene) crash(n int64, how failure) int64 {
 	})
 	s.delete("stays")
 	s.gone("stays")
-	s.nothingLeft()
-	heir.stop()
-	return made
+}
+
+// tellMoves is about records that someone deletes, and about orphans.
+func tellMoves(s *scene, m *mortal) {
+	keep := s.work("keep", s.configMap("kept", "1"), s.configMap("orphan", "1"), s.configMap("pruned", "1"))
+	keep.Spec.DeleteOption = &workv1.DeleteOption{
+		PropagationPolicy: workv1.DeletePropagationPolicySelectivelyOrphan,
+		SelectivelyOrphans: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{
+			{Resource: "configmaps", Namespace: s.ns(), Name: "orphan"},
+		}},
+	}
+	leave := s.work("leave", s.configMap("left", "1"))
+	leave.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
+	s.create(keep)
+	s.create(leave)
+	m.applied(s, "keep")
+	m.applied(s, "leave")
+	for _, name := range []string{"kept", "orphan", "left"} {
+		if object, _, err := s.value(name); err == nil {
+			m.seen[name] = object.UID
+		}
+	}
+	before, err := s.records()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range before {
+		if err := s.client.Delete(s.t.Context(), &before[i]); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.change("keep", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("kept", "2"), s.configMap("orphan", "1")) })
+	m.applied(s, "keep")
+	m.reached(func() error { // all are the new records'
+		now, err := s.records()
+		if err == nil && len(now) != len(before) {
+			err = errKilled
+		}
+		for i := range now {
+			if now[i].DeletionTimestamp != nil || strings.HasPrefix(now[i].Name, keeperPrefix) {
+				err = errKilled
+			}
+		}
+		return err
+	})
+	s.delete("leave")
+	s.delete("keep")
+	m.reached(func() error {
+		if _, err := s.get("keep"); err == nil {
+			return errKilled
+		}
+		if _, err := s.get("leave"); err == nil {
+			return errKilled
+		}
+		return nil
+	})
+}
+
+func endMoves(s *scene, m *mortal) {
+	s.gone("keep")
+	s.gone("leave")
+	s.hasNot("kept")
+	s.hasNot("pruned")
+	for _, name := range []string{"orphan", "left"} {
+		object, _, err := s.value(name)
+		switch {
+		case apierrors.IsNotFound(err) && m.seen[name] == "":
+			// The agent stopped before it made the object, and the work was deleted.
+		case err != nil:
+			s.t.Errorf("%s: %v", name, err)
+		case m.seen[name] != "" && object.UID != m.seen[name]:
+			s.t.Errorf("%s was deleted and made again", name)
+		case len(object.OwnerReferences) > 0:
+			s.t.Errorf("%s has owners %v", name, object.OwnerReferences)
+		}
+	}
 }
 
 func isApplied(work *workv1.ManifestWork) bool {

@@ -5,6 +5,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -58,14 +59,46 @@ func (p *pass) finalize(ctx context.Context) error {
 	if p.state.leavingSince.IsZero() {
 		p.state.leavingSince = p.options.Clock.Now()
 	}
-	if p.record != nil {
-		done, err := p.takeDown(ctx, p.fateAtEnd)
-		if err != nil {
+	if p.record == nil {
+		if err := p.readLive(ctx); err != nil {
 			return err
 		}
-		if !done {
-			return p.reportDeletion(ctx)
+	}
+	for _, each := range []*pass{p.ofKeeper(), p} {
+		if each.record == nil {
+			continue
 		}
+		done, err := each.takeDown(ctx, p.fateAtEnd)
+		p.leftovers, p.trouble = each.leftovers, err
+		p.comeBack(each.again)
+		switch {
+		case apierrors.IsConflict(err):
+			return err
+		case err != nil || !done:
+			return errors.Join(err, p.reportDeletion(ctx, each))
+		}
+	}
+	return p.finish(ctx)
+}
+
+// readLive looks for a record that was made by a request whose answer we did
+// not hear, and that the cache does not have yet.
+func (p *pass) readLive(ctx context.Context) error {
+	record := &workv1.AppliedManifestWork{}
+	err := p.connection.Spoke.GetAPIReader().Get(ctx, client.ObjectKey{Name: p.recordName(p.name)}, record)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading appliedmanifestwork %q: %w", p.recordName(p.name), err)
+	}
+	if err == nil && record.UID != p.state.dropped && record.Spec.AgentID == p.connection.AgentID {
+		p.setRecord(record)
+	}
+	return nil
+}
+
+// finish lets go of a work that has nothing on the member any more.
+func (p *pass) finish(ctx context.Context) error {
+	if !slices.Contains(p.stored.Finalizers, workv1.FinalizerManifestWorkCleanup) || p.state.finished == p.stored.UID {
+		return nil // others keep it, or the cache does not know yet
 	}
 	err := p.changeFinalizers(ctx, func(finalizers []string) []string {
 		return slices.DeleteFunc(finalizers, func(f string) bool { return f == workv1.FinalizerManifestWorkCleanup })
@@ -117,7 +150,7 @@ func (p *pass) takeDown(ctx context.Context, fateOf func(apply.Object) fate) (do
 	case p.pending():
 		p.comeBack(requestAgain) // the inventory tells earlier
 		return false, nil
-	case len(p.leftovers) > 0 || p.inventory.Owns(p.record.UID) > 0:
+	case len(p.leftovers) > 0 || p.held || p.inventory.Owns(p.record.UID) > 0:
 		return false, nil
 	}
 	return true, p.dropRecord(ctx)
@@ -150,20 +183,14 @@ func (p *pass) dropRecord(ctx context.Context) error {
 	return nil
 }
 
-// rebuild finishes the deletion of a record that someone deleted although its
-// work is there. When it is gone, everything is made again.
-func (p *pass) rebuild(ctx context.Context) error {
-	done, err := p.takeDown(ctx, func(apply.Object) fate { return fateDelete })
-	if done {
-		p.state.plan = nil
-		p.state.requested = map[apply.Object]time.Time{}
-		p.comeBack(conflictRetry)
-	}
-	return err
-}
-
 // evict deletes a record that no agent takes care of, after the grace period.
 func (p *pass) evict(ctx context.Context) error {
+	if p.record == nil {
+		keeper := p.ofKeeper()
+		err := keeper.evict(ctx)
+		p.comeBack(keeper.again)
+		return err
+	}
 	if p.record.Spec.AgentID != p.connection.AgentID {
 		return nil // another agent's
 	}

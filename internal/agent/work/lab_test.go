@@ -4,6 +4,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,7 +55,7 @@ func newLab(t *testing.T) *lab {
 	})
 	ctrl.SetLogger(logr.Discard())
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, workv1.AddToScheme, clusterv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{authorizationv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, workv1.AddToScheme, clusterv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -104,6 +106,7 @@ type agentOptions struct {
 	spoke   *rest.Config
 	hub     string
 	agentID string
+	cluster string // the namespace on the hub, that of the scene by default
 	part    Options
 }
 
@@ -118,7 +121,8 @@ func (s *scene) start(options agentOptions) *agent {
 		hubConfig.Wrap(options.wrap)
 		spokeConfig.Wrap(options.wrap)
 	}
-	hub, err := connect.HubCluster(hubConfig, s.cluster)
+	options.cluster = cmp.Or(options.cluster, s.cluster)
+	hub, err := connect.HubCluster(hubConfig, options.cluster)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -142,7 +146,7 @@ func (s *scene) start(options agentOptions) *agent {
 	ended := make(chan error, 1)
 	go func() { ended <- part.Start(ctx) }()
 	if err := registry.Engage(ctx, &fleet.Connection{
-		Name: fleet.ClusterName(s.cluster), AgentID: options.agentID, HubHost: options.hub, Hub: hub, Spoke: spoke,
+		Name: fleet.ClusterName(options.cluster), AgentID: options.agentID, HubHost: options.hub, Hub: hub, Spoke: spoke,
 	}); err != nil {
 		s.t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestWorks(t *testing.T) {
 		"an object that is created only is not changed":             testCreateOnly,
 		"an object that is read only is not written":                testReadOnly,
 		"an executor is refused":                                    testExecutor,
-		"a deleted record is made again":                            testRecordDeleted,
+		"a deleted record is made again and its objects stay":       testRecordDeleted,
 		"a kind that comes later is applied then":                   testLateKind,
 		"a work that was deleted while no agent ran is cleaned up":  testDeletedMeanwhile,
 		"objects of a work that vanished go after the grace period": testEviction,
@@ -448,10 +448,14 @@ func testRecordDeleted(s *scene) {
 	if err := s.client.Delete(s.t.Context(), record); err != nil {
 		s.t.Fatal(err)
 	}
-	s.eventually("the object is another one", func() error {
+	s.eventually("the object has another owner", func() error {
 		again, _, err := s.value("a")
-		if err == nil && again.UID == cm.UID {
-			err = errors.New("it is the same")
+		switch {
+		case err != nil:
+		case again.UID != cm.UID:
+			s.t.Fatal("it is another object")
+		case len(again.OwnerReferences) != 1 || again.OwnerReferences[0].UID == cm.OwnerReferences[0].UID || again.OwnerReferences[0].Name != cm.OwnerReferences[0].Name:
+			err = fmt.Errorf("owners are %v", again.OwnerReferences)
 		}
 		return err
 	})

@@ -41,11 +41,18 @@ type pass struct {
 	// the cache has one.
 	record *workv1.AppliedManifestWork
 	cached bool
+	// keeper owns the objects of a record that someone deleted until there is a
+	// new one. It is nil as a rule.
+	keeper *workv1.AppliedManifestWork
 	plan   *plan
 	// leftovers are objects that have to go and are still there; gone are those
 	// that are not.
 	leftovers []leftover
 	gone      map[apply.Object]bool
+	// held says that the keeper has objects that are not the record's yet.
+	held bool
+	// trouble is an error that a deletion met.
+	trouble error
 	// again is when to come back if nothing happens; zero is never.
 	again time.Duration
 }
@@ -68,20 +75,29 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 		return reconcile.Result{}, err
 	}
 	switch {
-	case this.stored == nil && this.record == nil:
+	case this.work == nil && this.isKeeper():
+		s.queue.Add(s.requestOf(this.record)) // which takes care of both
+	case this.stored == nil && this.record == nil && this.keeper == nil:
 		if !this.cached {
 			s.forget(this.name)
 		}
 	case this.stored == nil:
 		err = this.evict(ctx)
+	case this.challenged():
+		err = this.deny(ctx)
+	case this.foreign():
+		err = this.claim(ctx)
 	case this.stored.DeletionTimestamp != nil:
 		err = this.finalize(ctx)
 	case this.record != nil && this.record.DeletionTimestamp != nil:
-		err = this.rebuild(ctx)
+		err = this.renew(ctx)
 	case !slices.Contains(this.stored.Finalizers, workv1.FinalizerManifestWorkCleanup):
 		err = this.addFinalizer(ctx) // which starts the next pass
 	default:
-		for _, phase := range []phase{(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).report, (*pass).list} {
+		this.state.interrupt.Store(&cancel)
+		defer this.state.interrupt.Store(nil)
+		phases := []phase{(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).settle, (*pass).report, (*pass).list}
+		for _, phase := range phases {
 			if err = phase(this, ctx); err != nil {
 				break
 			}
@@ -121,23 +137,35 @@ func (s *site) open(ctx context.Context, request Request) (*pass, error) {
 		this.name = request.Applied
 		this.state = s.state(request.Applied)
 	}
-	record := &workv1.AppliedManifestWork{}
-	switch err := s.connection.Spoke.GetClient().Get(ctx, client.ObjectKey{Name: recordName}, record); {
+	var err error
+	if this.record, this.cached, err = s.readRecord(ctx, this.state, recordName); err != nil {
+		return nil, err
+	}
+	if request.Work != "" {
+		err = this.openKeeper(ctx)
+	}
+	return this, err
+}
+
+// readRecord returns the record as it is or as it was last written, and
+// whether the cache has it.
+func (s *site) readRecord(ctx context.Context, st *state, name string) (record *workv1.AppliedManifestWork, cached bool, err error) {
+	record = &workv1.AppliedManifestWork{}
+	switch err := s.connection.Spoke.GetClient().Get(ctx, client.ObjectKey{Name: name}, record); {
 	case apierrors.IsNotFound(err):
-		this.record = this.state.record.Load() // written, and not in the cache yet
+		record = st.record.Load() // written, and not in the cache yet
 	case err != nil:
-		return nil, fmt.Errorf("reading appliedmanifestwork %q: %w", recordName, err)
+		return nil, false, fmt.Errorf("reading appliedmanifestwork %q: %w", name, err)
 	default:
-		this.record = record
-		if written := this.state.record.Load(); written != nil {
-			this.record = newest(record, written)
+		cached = true
+		if written := st.record.Load(); written != nil {
+			record = newest(record, written)
 		}
-		this.cached = true
 	}
-	if this.record != nil && this.state.dropped == this.record.UID {
-		this.record = nil
+	if record != nil && st.dropped == record.UID {
+		record = nil
 	}
-	return this, nil
+	return record, cached, nil
 }
 
 // prepare reads the manifests and finds the resources of their kinds.

@@ -31,8 +31,14 @@ func (p *pass) note(ctx context.Context) error {
 	}
 	wanted := p.plan.wanted()
 	if p.record == nil {
-		if err := p.createRecord(ctx, wanted); err != nil {
+		record, err := p.createRecord(ctx, p.recordName(p.name), wanted)
+		if err != nil {
 			return err
+		}
+		p.setRecord(record)
+		if record.DeletionTimestamp != nil {
+			return apierrors.NewConflict(schema.GroupResource{Group: workv1.GroupName, Resource: "appliedmanifestworks"},
+				record.Name, errGoing)
 		}
 	}
 	if _, ours := p.record.Annotations[workv1.AnnotationResourceTypes]; !ours {
@@ -58,10 +64,16 @@ func (p *pass) watch(resources []schema.GroupVersionResource) {
 	p.inventory.Use(p.ctx, p.record.Name, resources)
 }
 
-func (p *pass) createRecord(ctx context.Context, resources []schema.GroupVersionResource) error {
+// errGoing ends a pass that met a record which someone deletes.
+var errGoing = errors.New("it is being deleted")
+
+// createRecord makes a record of the name, or returns the one that is there.
+func (p *pass) createRecord(
+	ctx context.Context, name string, resources []schema.GroupVersionResource,
+) (*workv1.AppliedManifestWork, error) {
 	record := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        p.recordName(p.name),
+			Name:        name,
 			Annotations: map[string]string{workv1.AnnotationResourceTypes: formatTypes(resources)},
 			Finalizers:  []string{workv1.FinalizerAppliedManifestWorkCleanup},
 		},
@@ -74,14 +86,9 @@ func (p *pass) createRecord(ctx context.Context, resources []schema.GroupVersion
 		err = p.connection.Spoke.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(record), record)
 	}
 	if err != nil {
-		return fmt.Errorf("creating appliedmanifestwork %q: %w", p.recordName(p.name), err)
+		return nil, fmt.Errorf("creating appliedmanifestwork %q: %w", name, err)
 	}
-	p.setRecord(record)
-	if record.DeletionTimestamp != nil {
-		return apierrors.NewConflict(schema.GroupResource{Group: workv1.GroupName, Resource: "appliedmanifestworks"},
-			record.Name, fmt.Errorf("it is being deleted"))
-	}
-	return nil
+	return record, nil
 }
 
 // patchRecord writes the types, and what identifies the agent.

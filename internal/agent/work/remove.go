@@ -42,13 +42,17 @@ const (
 	fateKeep fate = iota
 	fateDelete
 	fateOrphan // it stays, and is not ours any more
+	fateMove   // it stays, and belongs to the keeper
 )
 
 // leftover is an object that has to go and is still there.
 type leftover struct {
-	object     apply.Object
+	object  apply.Object
+	problem apply.Problem
+	// The following are of an object that is being deleted: what keeps it, and
+	// since when, in seconds since 1970.
 	finalizers []string
-	problem    apply.Problem
+	since      int64
 }
 
 // prune lets go of the objects that the work does not have any more.
@@ -56,6 +60,11 @@ func (p *pass) prune(ctx context.Context) error {
 	if p.work.Spec.Executor != nil {
 		return nil
 	}
+	return p.removeAll(ctx, p.planned())
+}
+
+// planned tells what the plan says about objects that the work had.
+func (p *pass) planned() func(apply.Object) fate {
 	fates := map[apply.Object]fate{}
 	unknown := map[string]bool{} // groups with kinds whose objects cannot be told from others
 	for _, it := range p.plan.items {
@@ -68,7 +77,7 @@ func (p *pass) prune(ctx context.Context) error {
 			fates[it.object] = fateKeep
 		}
 	}
-	return p.removeAll(ctx, func(object apply.Object) fate {
+	return func(object apply.Object) fate {
 		if f, wanted := fates[object]; wanted {
 			return f
 		}
@@ -76,7 +85,7 @@ func (p *pass) prune(ctx context.Context) error {
 			return fateKeep
 		}
 		return fateDelete
-	})
+	}
 }
 
 // removeAll lets go of those objects of the record that are not kept, in
@@ -87,12 +96,14 @@ func (p *pass) removeAll(ctx context.Context, fateOf func(apply.Object) fate) er
 	var group errgroup.Group
 	group.SetLimit(writesPerMember)
 	for object, candidate := range p.owned() {
-		if fateOf(object) == fateKeep {
+		end := fateOf(object)
+		if end == fateKeep {
 			continue
 		}
 		group.Go(func() error {
-			gone, problem := p.letGo(ctx, object, candidate.version, fateOf(object) == fateOrphan)
-			if candidate.guessed && problem.Trouble == apply.TroubleForbidden {
+			left := leftover{object: object}
+			gone := p.letGo(ctx, &left, candidate.version, end)
+			if candidate.guessed && left.problem.Trouble == apply.TroubleForbidden {
 				gone = true // what we may not even look at, we did not make
 			}
 			mu.Lock()
@@ -101,9 +112,8 @@ func (p *pass) removeAll(ctx context.Context, fateOf func(apply.Object) fate) er
 				p.gone[object] = true
 				return nil
 			}
-			left := leftover{object: object, problem: problem}
 			if record, _ := p.inventory.Get(object); record != nil {
-				left.finalizers = record.Finalizers
+				left.finalizers, left.since = record.Finalizers, record.DeletingSince
 			}
 			p.leftovers = append(p.leftovers, left)
 			return nil
@@ -172,36 +182,45 @@ func (p *pass) owned() map[apply.Object]candidate {
 	return owned
 }
 
-// letGo deletes an object that only this work owns, and ends our share in one
-// that others own, or that is to stay. It tells whether nothing is left to be
+// letGo deletes an object that only the record owns, unless it is to stay, and
+// ends the share of the record in others. It tells whether nothing is left to be
 // done; the problem says why not, if it is not only a matter of time.
-func (p *pass) letGo(ctx context.Context, object apply.Object, version string, orphan bool) (gone bool, problem apply.Problem) {
+func (p *pass) letGo(ctx context.Context, left *leftover, version string, end fate) (gone bool) {
+	object := left.object
 	record, _ := p.inventory.Get(object)
-	if record != nil && !orphan && apply.ClaimOf(p.record.UID, record.OwnerUIDs()) == apply.ClaimSole {
+	if record != nil && end == fateDelete && apply.ClaimOf(p.record.UID, record.OwnerUIDs()) == apply.ClaimSole {
 		if record.Deleting || p.wasRequested(object) {
-			return false, apply.Problem{}
+			return false
 		}
 		switch err := p.member.Delete(ctx, version, object, record.Mark.UID, record.ResourceVersion); {
 		case err == nil:
 			p.setRequested(object)
-			return false, apply.Problem{} // until the watch says so
+			return false // until the watch says so
 		case apierrors.IsNotFound(err):
-			return false, apply.Problem{}
+			return false
 		case !apierrors.IsConflict(err):
-			return false, apply.Explain(err, "delete", object)
+			left.problem = apply.Explain(err, "delete", object)
+			return false
 		}
 	}
 	for range letGoAttempts {
-		gone, err := p.letGoLive(ctx, object, version, orphan)
+		gone, err := p.letGoLive(ctx, left, version, end)
 		if !apierrors.IsConflict(err) {
-			return gone, apply.Explain(err, "delete", object)
+			verb := "patch"
+			if end == fateDelete {
+				verb = "delete"
+			}
+			left.problem = apply.Explain(err, verb, object)
+			return gone && err == nil
 		}
 	}
-	return false, apply.Problem{Trouble: apply.TroubleRaced, Message: "The object changes all the time."}
+	left.problem = apply.Problem{Trouble: apply.TroubleRaced, Message: "The object changes all the time."}
+	return false
 }
 
 // letGoLive lets go of an object as it is on the server now.
-func (p *pass) letGoLive(ctx context.Context, object apply.Object, version string, orphan bool) (gone bool, err error) {
+func (p *pass) letGoLive(ctx context.Context, left *leftover, version string, end fate) (gone bool, err error) {
+	object := left.object
 	seen, err := p.member.Get(ctx, version, object)
 	if apierrors.IsNotFound(err) {
 		return true, nil
@@ -219,23 +238,25 @@ func (p *pass) letGoLive(ctx context.Context, object apply.Object, version strin
 	switch {
 	case !ours:
 		return true, nil
-	case len(owners) == 1 && !orphan:
+	case len(owners) == 1 && end == fateDelete:
 		if seen.DeletionTimestamp == nil {
-			err = p.member.Delete(ctx, version, object, seen.UID, seen.ResourceVersion)
+			return false, p.member.Delete(ctx, version, object, seen.UID, seen.ResourceVersion)
 		}
-		return false, err
+		left.finalizers, left.since = seen.Finalizers, seen.DeletionTimestamp.Unix()
+		return false, nil
 	default:
-		return true, p.release(ctx, object, version, seen, orphan)
+		return true, p.release(ctx, object, version, seen, end)
 	}
 }
 
-// release ends our share in an object that stays. For an orphan only the
-// ownership ends; otherwise the fields that only our manifest had go, too.
+// release ends the share of the record in an object that stays. If it has to
+// go, but for others, the fields that only our manifest had go, too; otherwise
+// only the ownership ends or moves.
 func (p *pass) release(
-	ctx context.Context, object apply.Object, version string, seen *metav1.PartialObjectMetadata, orphan bool,
+	ctx context.Context, object apply.Object, version string, seen *metav1.PartialObjectMetadata, end fate,
 ) error {
 	manager := apply.As{Manager: managerOf(p.record.Name)}
-	if !orphan {
+	if end == fateDelete {
 		kind, err := p.kinds.KindOf(schema.GroupVersionResource{Group: object.Group, Version: version, Resource: object.Resource})
 		if err != nil {
 			return err
@@ -251,6 +272,9 @@ func (p *pass) release(
 	rest := slices.DeleteFunc(slices.Clone(seen.OwnerReferences),
 		func(o metav1.OwnerReference) bool { return o.UID == p.record.UID })
 	if len(rest) < len(seen.OwnerReferences) {
+		if end == fateMove && !slices.ContainsFunc(rest, func(o metav1.OwnerReference) bool { return o.UID == p.keeper.UID }) {
+			rest = append(rest, ownerOf(p.keeper))
+		}
 		metadata := map[string]any{"resourceVersion": seen.ResourceVersion, "ownerReferences": rest}
 		if !slices.ContainsFunc(rest, func(o metav1.OwnerReference) bool { return o.Kind == workv1.KindAppliedManifestWork }) {
 			metadata["labels"] = map[string]any{workv1.LabelManaged: nil}

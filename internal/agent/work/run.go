@@ -120,6 +120,9 @@ func (s *site) workChanged(before, after any) {
 	}
 	st := s.state(work.Name)
 	st.deleting.Store(work.DeletionTimestamp != nil)
+	if interrupt := st.interrupt.Load(); interrupt != nil && work.DeletionTimestamp != nil {
+		(*interrupt)() // a request may hang, and nobody wants what it does any more
+	}
 	old, ok := before.(*workv1.ManifestWork)
 	if written := st.written.Load(); ok && written != nil && *written == work.ResourceVersion &&
 		old.Generation == work.Generation && old.DeletionTimestamp.Equal(work.DeletionTimestamp) {
@@ -139,13 +142,15 @@ func (s *site) recordChanged(before, after any) {
 	if !ok || !s.concerns(record) {
 		return
 	}
-	request := s.request(record.Name)
+	request := s.requestOf(record)
 	st := s.state(cmp.Or(request.Work, request.Applied))
 	if written := st.record.Load(); written != nil && written.ResourceVersion == record.ResourceVersion {
 		st.record.CompareAndSwap(written, nil)
 	}
 	if old, ok := before.(*workv1.AppliedManifestWork); ok && old.UID == record.UID &&
 		old.DeletionTimestamp.Equal(record.DeletionTimestamp) && slices.Equal(old.Finalizers, record.Finalizers) &&
+		old.Annotations[workv1.AnnotationClaimedBy] == record.Annotations[workv1.AnnotationClaimedBy] &&
+		old.Annotations[workv1.AnnotationClaimDenied] == record.Annotations[workv1.AnnotationClaimDenied] &&
 		equality.Semantic.DeepEqual(old.Spec, record.Spec) {
 		return // what only we write
 	}

@@ -63,6 +63,11 @@ type state struct {
 	leavingSince time.Time
 	// requested is when objects were asked to go; the record is the one without a name.
 	requested map[apply.Object]time.Time
+	// keeper is what is remembered of the keeper of the work's objects, if any.
+	keeper *state
+	// claimed and denied are when this agent claimed the record of another agent,
+	// and when that one denied it.
+	claimed, denied time.Time
 	// finished and dropped are a work and a record whose finalizer we removed;
 	// caches may still have them.
 	finished, dropped types.UID
@@ -73,8 +78,10 @@ type state struct {
 	record atomic.Pointer[workv1.AppliedManifestWork]
 	// written is the resourceVersion of the work after our last write.
 	written atomic.Pointer[string]
-	// deleting says that the work was deleted: what is under way may stop.
-	deleting atomic.Bool
+	// deleting says that the work was deleted: what is under way may stop, and
+	// interrupt, if there is one, stops it.
+	deleting  atomic.Bool
+	interrupt atomic.Pointer[context.CancelFunc]
 }
 
 func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site, error) {

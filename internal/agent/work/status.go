@@ -5,15 +5,19 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/conditions"
 )
@@ -222,22 +226,52 @@ func (it *item) String() string {
 	return strings.TrimSpace(fmt.Sprintf("manifest %d %s", it.ordinal, strings.TrimSpace(it.manifest.Kind.Kind+" "+name)))
 }
 
-// reportDeletion says what a deletion waits for, once it takes long.
-func (p *pass) reportDeletion(ctx context.Context) error {
+// reportDeletion says what the deletion of a record waits for, once it takes long.
+func (p *pass) reportDeletion(ctx context.Context, of *pass) error {
 	took := p.options.Clock.Since(p.state.leavingSince)
 	if took < deletionReportAfter {
 		p.comeBack(deletionReportAfter - took)
 		return nil
 	}
 	message := "The objects on the cluster are looked for."
-	if len(p.leftovers) > 0 {
+	switch unlisted := of.unlisted(); {
+	case p.trouble != nil:
+		message = "The objects on the cluster cannot be removed: " + saying(p.trouble)
+	case len(p.leftovers) > 0:
 		message = "Waiting for objects on the cluster to go: " + describe(p.leftovers)
+	case len(unlisted) > 0:
+		message = "Looking for the objects on the cluster. Not listed yet: " + strings.Join(unlisted, "; ") + "."
 	}
 	conditions.Set(&p.work.Status.Conditions, p.work.Generation, metav1.Condition{
 		Type: workv1.ManifestWorkConditionDeleting, Status: metav1.ConditionTrue,
 		Reason: workv1.ManifestWorkReasonWorkDeleting, Message: message,
 	})
 	return p.writeStatus(ctx)
+}
+
+// unlisted names the types whose objects are not known, with what the server says.
+func (p *pass) unlisted() []string {
+	var texts []string
+	for _, resource := range typesOf(p.record) {
+		if err := p.inventory.State(resource.GroupResource()); errors.Is(err, inventory.ErrPending) {
+			text := resource.GroupResource().String()
+			if err != inventory.ErrPending { //nolint:errorlint // alone, it is only a matter of time
+				text += " (" + saying(err) + ")"
+			}
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// saying returns what a server said in an error. Other errors can read
+// differently each time.
+func saying(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return sentence(status.Status().Message)
+	}
+	return "The cluster does not answer."
 }
 
 // describe names leftovers and what holds them.
@@ -253,7 +287,8 @@ func describe(leftovers []leftover) string {
 		case left.problem.Trouble != apply.TroubleNone:
 			text += " (" + left.problem.Message + ")"
 		case len(left.finalizers) > 0:
-			text += " (held by its finalizers " + strings.Join(left.finalizers, ", ") + ")"
+			text += fmt.Sprintf(" (held by its finalizers %s since %s)",
+				strings.Join(left.finalizers, ", "), time.Unix(left.since, 0).UTC().Format(time.RFC3339))
 		case left.object.Resource == "namespaces":
 			text += " (ends when its content is gone)"
 		}

@@ -40,9 +40,11 @@ type Record struct {
 	Mark            apply.Mark
 	// Owners are sorted by UID.
 	Owners []*Owner
-	// Finalizers are kept of objects that are being deleted only.
-	Deleting   bool
-	Finalizers []string
+	// The following are kept of objects that are being deleted only: since when,
+	// in seconds since 1970, and the finalizers that keep them.
+	Deleting      bool
+	DeletingSince int64
+	Finalizers    []string
 }
 
 // OwnerUIDs returns the UIDs of the owners.
@@ -115,7 +117,8 @@ func (i *Inventory) Get(object apply.Object) (record *Record, known bool) {
 }
 
 // State returns an error if the objects of the type are not known: ErrPending
-// if they will be soon, or why they cannot be.
+// if they will be soon, with what the server said if it answered with an
+// error, or why they cannot be.
 func (i *Inventory) State(resource schema.GroupResource) error {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -176,7 +179,7 @@ func (i *Inventory) insert(watch *typeWatch, object apply.Object, seen *metav1.P
 		Mark: apply.MarkOf(seen), Owners: i.ownersOf(seen), Deleting: seen.DeletionTimestamp != nil,
 	}
 	if after.Deleting {
-		after.Finalizers = seen.Finalizers
+		after.DeletingSince, after.Finalizers = seen.DeletionTimestamp.Unix(), seen.Finalizers
 	}
 	watch.records[nameOf(object)] = after
 	if before != nil {

@@ -69,6 +69,9 @@ func (w *typeWatch) problem() error {
 	case stateBlind:
 		return w.err
 	default:
+		if w.err != nil {
+			return fmt.Errorf("%w: %w", ErrPending, w.err)
+		}
 		return ErrPending
 	}
 }
@@ -232,6 +235,11 @@ func (i *Inventory) failed(w *typeWatch, err error) (lasts bool) {
 		i.blind(w, err)
 		return true
 	default:
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if w.state == statePending {
+			w.err = err
+		}
 		return false
 	}
 }

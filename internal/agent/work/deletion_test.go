@@ -1,0 +1,530 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// TestDeletions runs agents against one API server that is hub and member.
+func TestDeletions(t *testing.T) {
+	l := newLab(t)
+	for name, test := range map[string]struct {
+		cluster string
+		run     func(*scene)
+	}{
+		"a deletion does not wait for requests that hang":              {"del-hang", testDeletionInterrupts},
+		"an object that someone else deleted holds nothing up":         {"del-else", testDeletedByOthers},
+		"a definition that goes before its objects takes them along":   {"del-crd", testDefinitionFirst},
+		"objects that outlive their definition are named":              {"del-crd-held", testDefinitionHeld},
+		"a deletion says which right the agent lost":                   {"del-right", testDeletionForbidden},
+		"a deletion says that its record cannot be deleted":            {"del-record", testRecordForbidden},
+		"a record deleted while no agent ran is made again":            {"move-later", testMoveLater},
+		"a work deleted after its record leaves its orphans":           {"move-orphan", testMoveOrphan},
+		"of a record that was deleted everything is found to the last": {"move-prune", testMovePrune},
+		"objects that may not be watched are moved, too":               {"move-blind", testMoveBlind},
+		"a record whose objects cannot be moved says so":               {"move-refused", testMoveRefused},
+		"a move to another hub does not touch the objects":             {"hub-move", testHubMove},
+		"a hub that comes back ends the grace period":                  {"hub-back", testHubBack},
+		"two agents do not fight for a record":                         {"claim", testClaim},
+		"the record of an agent that is gone is taken over":            {"claim-gone", testClaimGone},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test.run(l.scene(t, test.cluster)) })
+	}
+}
+
+// records returns those of the scene's agent.
+func (s *scene) records() ([]workv1.AppliedManifestWork, error) {
+	list := &workv1.AppliedManifestWorkList{}
+	if err := s.client.List(s.t.Context(), list); err != nil {
+		return nil, err
+	}
+	var ours []workv1.AppliedManifestWork
+	for i := range list.Items {
+		if list.Items[i].Spec.AgentID == "agent-of-"+s.cluster {
+			ours = append(ours, list.Items[i])
+		}
+	}
+	return ours, nil
+}
+
+// record waits until the scene has one record with n objects.
+func (s *scene) record(n int) *workv1.AppliedManifestWork {
+	s.t.Helper()
+	var found *workv1.AppliedManifestWork
+	s.eventually(fmt.Sprintf("there is one record with %d objects", n), func() error {
+		records, err := s.records()
+		if err == nil && (len(records) != 1 || strings.HasPrefix(records[0].Name, keeperPrefix) || len(records[0].Status.AppliedResources) != n || records[0].DeletionTimestamp != nil) {
+			err = fmt.Errorf("there are %+v", records)
+		}
+		if err == nil {
+			found = &records[0]
+		}
+		return err
+	})
+	return found
+}
+
+// deleting waits until the condition Deleting has all the texts.
+func (s *scene) deleting(name string, wants ...string) {
+	s.t.Helper()
+	s.eventually("the condition Deleting says why", func() error {
+		work, err := s.get(name)
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionDeleting)
+		if c == nil {
+			return errors.New("there is none")
+		}
+		for _, want := range wants {
+			if !strings.Contains(c.Message, want) {
+				return fmt.Errorf("%q does not have %q", c.Message, want)
+			}
+		}
+		return nil
+	})
+}
+
+// hanging holds up the writes of an object until their context ends.
+type hanging struct {
+	http.RoundTripper
+	object string
+	begun  chan struct{}
+}
+
+func (h *hanging) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/configmaps/"+h.object) {
+		select {
+		case h.begun <- struct{}{}:
+		default:
+		}
+		<-request.Context().Done()
+		return nil, request.Context().Err()
+	}
+	return h.RoundTripper.RoundTrip(request)
+}
+
+func testDeletionInterrupts(s *scene) {
+	begun := make(chan struct{}, 1)
+	s.start(agentOptions{wrap: func(rt http.RoundTripper) http.RoundTripper {
+		return &hanging{RoundTripper: rt, object: "hangs", begun: begun}
+	}})
+	s.create(s.work("w", s.configMap("a", "1"), s.configMap("hangs", "1")))
+	<-begun
+	s.has("a", "1")
+	start := time.Now()
+	s.delete("w")
+	s.gone("w")
+	if took := time.Since(start); took > patience/2 { // the request has patience, too
+		s.t.Errorf("the deletion took %s", took)
+	}
+	s.nothingLeft()
+}
+
+func testDeletedByOthers(s *scene) {
+	first := s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+	s.record(2)
+	first.stop()
+	if err := s.client.Delete(s.t.Context(), s.has("a", "1")); err != nil {
+		s.t.Fatal(err)
+	}
+	s.delete("w")
+	s.start(agentOptions{})
+	s.gone("w")
+	s.hasNot("b")
+	s.nothingLeft()
+}
+
+// gizmo makes a work with a definition of the plural and an object of it.
+func (s *scene) gizmo(kind string) (definition, object client.Object) {
+	lower := strings.ToLower(kind)
+	s.create(s.work("definition", fmt.Sprintf(widgets, lower, kind)))
+	s.create(s.work("w", s.configMap("a", "1"),
+		fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":%q,"metadata":{"name":"g","namespace":%q},"spec":{"size":3}}`, kind, s.ns())))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	definition = unstructuredOf(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", lower+"s.example.com")
+	object = unstructuredOf(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, s.ns(), "g")
+	return definition, object
+}
+
+func testDefinitionFirst(s *scene) {
+	s.start(agentOptions{})
+	definition, _ := s.gizmo("Gizmo")
+	s.change("definition", func(w *workv1.ManifestWork) {
+		w.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
+	})
+	s.condition("definition", "Applied", metav1.ConditionTrue)
+	s.delete("definition")
+	s.gone("definition")
+	if err := s.client.Delete(s.t.Context(), definition); err != nil {
+		s.t.Fatal(err)
+	}
+	work := s.condition("w", "Applied", metav1.ConditionFalse)
+	s.contains(message(work, 1, "Applied"), "gizmos.example.com")
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testDefinitionHeld(s *scene) {
+	s.start(agentOptions{})
+	definition, object := s.gizmo("Gimmick")
+	hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/wait"]}}`))
+	if err := s.client.Patch(s.t.Context(), object, hold); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.client.Delete(s.t.Context(), definition); err != nil {
+		s.t.Fatal(err)
+	}
+	s.delete("w")
+	s.deleting("w", "gimmicks.example.com", "example.com/wait", "since 20")
+	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+	if err := s.client.Patch(s.t.Context(), object, free); err != nil {
+		s.t.Fatal(err)
+	}
+	s.gone("w")
+	s.delete("definition")
+	s.gone("definition")
+	s.nothingLeft()
+}
+
+var records = rbacv1.PolicyRule{
+	APIGroups: []string{workv1.GroupName}, Resources: []string{"appliedmanifestworks", "appliedmanifestworks/status"},
+	Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+}
+
+// user is a user with the rules, which allow changes.
+func (s *scene) user(rules ...rbacv1.PolicyRule) (*rest.Config, *rbacv1.ClusterRole) {
+	s.t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.cluster}, Rules: rules}
+	s.create(role)
+	s.create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: s.cluster},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.cluster},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: s.cluster}},
+	})
+	user, err := s.environment.AddUser(envtest.User{Name: s.cluster}, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return user.Config(), role
+}
+
+func (s *scene) allow(role *rbacv1.ClusterRole, rules ...rbacv1.PolicyRule) {
+	s.t.Helper()
+	role.Rules = rules
+	if err := s.client.Update(s.t.Context(), role); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, verb := range []string{"patch", "delete"} { // which the API server knows only after a while
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: s.cluster, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "configmaps"},
+		}}
+		s.eventually("the API server knows the role", func() error {
+			err := s.client.Create(s.t.Context(), review)
+			if err == nil && review.Status.Allowed != slices.Contains(role.Rules[len(role.Rules)-1].Verbs, verb) {
+				err = errors.New("it does not")
+			}
+			review.ResourceVersion = ""
+			return err
+		})
+	}
+}
+
+func configMaps(verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}
+}
+
+// nudge makes the agent look at a work again without a change of its spec.
+func (s *scene) nudge(name string) {
+	s.change(name, func(w *workv1.ManifestWork) { metav1.SetMetaDataAnnotation(&w.ObjectMeta, "nudge", "x") })
+}
+
+func testDeletionForbidden(s *scene) {
+	config, role := s.user(records, configMaps("get", "list", "watch", "create", "patch"))
+	s.start(agentOptions{spoke: config})
+	s.create(s.work("w", s.configMap("a", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.delete("w")
+	s.deleting("w", "configmaps "+s.ns()+"/a", "The agent may not delete configmaps")
+	s.allow(role, records, configMaps("get", "list", "watch", "create", "patch", "delete"))
+	s.nudge("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testRecordForbidden(s *scene) {
+	less := records
+	less.Verbs = []string{"get", "list", "watch", "create", "update", "patch"}
+	maps := configMaps("get", "list", "watch", "create", "patch", "delete")
+	config, role := s.user(less, maps)
+	s.start(agentOptions{spoke: config})
+	s.create(s.work("w", s.configMap("a", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.delete("w")
+	s.deleting("w", "cannot be removed", "ppliedmanifestworks.work.open-cluster-management.io", "cannot delete")
+	s.allow(role, records, maps)
+	s.nudge("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+// drop deletes the record of the scene, as a user does.
+func (s *scene) drop(n int) {
+	s.t.Helper()
+	if err := s.client.Delete(s.t.Context(), s.record(n)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// same waits until the object has one owner, which is the record, and fails if
+// it is not the object it was.
+func (s *scene) same(before *corev1.ConfigMap, record *workv1.AppliedManifestWork) {
+	s.t.Helper()
+	s.eventually("the record alone owns "+before.Name, func() error {
+		now, _, err := s.value(before.Name)
+		if err == nil && now.UID != before.UID {
+			s.t.Fatalf("%s was deleted and made again", before.Name)
+		}
+		if err == nil && (len(now.OwnerReferences) != 1 || now.OwnerReferences[0].UID != record.UID) {
+			err = fmt.Errorf("owners are %+v", now.OwnerReferences)
+		}
+		return err
+	})
+}
+
+func testMoveLater(s *scene) {
+	first := s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+	a, b := s.has("a", "1"), s.has("b", "1")
+	old := s.record(2)
+	first.stop()
+	s.drop(2)
+	s.start(agentOptions{})
+	record := s.record(2)
+	if record.UID == old.UID || record.Name != old.Name {
+		s.t.Errorf("the record is %+v", record)
+	}
+	s.same(a, record)
+	s.same(b, record)
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testMoveOrphan(s *scene) {
+	first := s.start(agentOptions{})
+	work := s.work("w", s.configMap("a", "1"))
+	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
+	s.create(work)
+	a := s.has("a", "1")
+	s.record(1)
+	first.stop()
+	s.drop(1)
+	s.delete("w")
+	s.start(agentOptions{})
+	s.gone("w")
+	if now := s.has("a", "1"); now.UID != a.UID || len(now.OwnerReferences) != 0 {
+		s.t.Errorf("the orphan is %+v", now.ObjectMeta)
+	}
+	s.nothingLeft()
+}
+
+func testMovePrune(s *scene) {
+	first := s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+	s.create(s.work("v", s.configMap("c", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.condition("v", "Applied", metav1.ConditionTrue)
+	a := s.has("a", "1")
+	first.stop()
+	records, err := s.records()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range records {
+		if err := s.client.Delete(s.t.Context(), &records[i]); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("a", "2")) })
+	s.delete("v")
+	s.start(agentOptions{})
+	s.gone("v")
+	s.hasNot("c")
+	s.hasNot("b")
+	s.has("a", "2")
+	s.same(a, s.record(1))
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testMoveBlind(s *scene) {
+	config, _ := s.user(records, configMaps("get", "create", "patch", "delete"))
+	s.start(agentOptions{spoke: config})
+	s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+	old := s.record(2)
+	a := s.has("a", "1")
+	s.drop(2)
+	s.eventually("there is another record", func() error {
+		if record := s.record(2); record.UID == old.UID {
+			return errors.New("there is not")
+		}
+		return nil
+	})
+	s.same(a, s.record(2))
+	s.delete("w")
+	s.gone("w")
+	s.hasNot("a")
+	s.nothingLeft()
+}
+
+func testMoveRefused(s *scene) {
+	maps := configMaps("get", "list", "watch", "create", "patch", "delete")
+	config, role := s.user(records, maps)
+	s.start(agentOptions{spoke: config})
+	s.create(s.work("w", s.configMap("a", "1")))
+	a := s.has("a", "1")
+	s.record(1)
+	s.allow(role, records, configMaps("get", "list", "watch", "create", "delete"))
+	s.drop(1)
+	work := s.condition("w", "Applied", metav1.ConditionFalse)
+	s.contains(meta.FindStatusCondition(work.Status.Conditions, "Applied").Message,
+		"Someone deleted AppliedManifestWork", "configmaps "+s.ns()+"/a", "may not patch configmaps")
+	s.allow(role, records, maps)
+	s.nudge("w")
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.same(a, s.record(1))
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testHubMove(s *scene) {
+	first := s.start(agentOptions{})
+	deployment := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":%q},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, s.ns())
+	s.create(s.work("w", s.configMap("a", "1"), deployment))
+	s.record(2)
+	d := unstructuredOf(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, s.ns(), "d")
+	a := s.has("a", "1")
+	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		s.t.Fatal(err)
+	}
+	uid, generation := d.GetUID(), d.GetGeneration()
+	first.stop()
+	s.start(agentOptions{hub: "https://elsewhere", part: Options{EvictionGracePeriod: time.Second}})
+	record := s.record(2) // the old one goes
+	s.same(a, record)
+	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		s.t.Fatal(err)
+	}
+	if d.GetUID() != uid || d.GetGeneration() != generation {
+		s.t.Errorf("the deployment was touched: uid %s generation %d", d.GetUID(), d.GetGeneration())
+	}
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testHubBack(s *scene) {
+	first := s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1")))
+	a := s.has("a", "1")
+	record := s.record(1)
+	first.stop()
+	other := s.start(agentOptions{hub: "https://elsewhere-with-nothing", part: Options{EvictionGracePeriod: time.Hour}, cluster: "none"})
+	s.eventually("the grace period begins", func() error {
+		if s.record(1).Status.EvictionStartTime == nil {
+			return errors.New("it has not begun")
+		}
+		return nil
+	})
+	other.stop()
+	s.start(agentOptions{})
+	s.eventually("the grace period is over", func() error {
+		if s.record(1).Status.EvictionStartTime != nil {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	s.same(a, record)
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+// twin is a second cluster that the same member is registered as.
+func (s *scene) twin() *scene {
+	other := *s
+	other.cluster = s.cluster + "-twin"
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.cluster}})
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.ns()}})
+	return &other
+}
+
+func testClaim(s *scene) {
+	twin := s.twin()
+	s.start(agentOptions{hub: "https://same-" + s.cluster})
+	s.create(s.work("w", s.configMap("a", "1")))
+	a, record := s.has("a", "1"), s.record(1)
+	twin.start(agentOptions{hub: "https://same-" + s.cluster})
+	twin.create(twin.work("w", twin.configMap("b", "1")))
+	work := twin.condition("w", "Applied", metav1.ConditionFalse)
+	s.contains(meta.FindStatusCondition(work.Status.Conditions, "Applied").Message, record.Name, "agent-of-"+s.cluster, "registered with this hub twice")
+	twin.create(twin.work("v", twin.configMap("c", "1")))
+	twin.condition("v", "Applied", metav1.ConditionTrue)
+	twin.hasNot("b")
+	twin.delete("w")
+	twin.gone("w")
+	s.same(a, s.record(1))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	for name, each := range map[string]*scene{"v": twin, "w": s} {
+		each.delete(name)
+		each.gone(name)
+		each.nothingLeft()
+	}
+}
+
+func testClaimGone(s *scene) {
+	first := s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1")))
+	a := s.has("a", "1")
+	record := s.record(1)
+	first.stop()
+	s.start(agentOptions{agentID: "another"})
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("a", "2")) })
+	s.has("a", "2")
+	s.same(a, record)
+	now := &workv1.AppliedManifestWork{}
+	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(record), now); err != nil || now.Spec.AgentID != "another" {
+		s.t.Errorf("the record is %+v, %v", now, err)
+	}
+	s.delete("w")
+	s.gone("w")
+	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(record), now); !apierrors.IsNotFound(err) {
+		s.t.Errorf("the record is still there: %v", err)
+	}
+}
