@@ -109,11 +109,12 @@ const (
 	// ManifestReasonConditionRuleEvaluated: the condition is the result of a
 	// condition rule.
 	ManifestReasonConditionRuleEvaluated = "ConditionRuleEvaluated"
-	// ManifestReasonConditionRuleInvalid (Unknown): the condition rule is not
-	// valid, or of a kind of object that it is not for.
+	// ManifestReasonConditionRuleInvalid (Unknown): the condition rule cannot be
+	// evaluated, because of its type, its length or because it has no expression.
 	ManifestReasonConditionRuleInvalid = "ConditionRuleInvalid"
-	// ManifestReasonConditionRuleExpressionError (Unknown): an expression of the
-	// condition rule failed; the message has the error.
+	// ManifestReasonConditionRuleExpressionError (False; Unknown for Progressing):
+	// an expression of the condition rule is not valid or failed; the message has
+	// the error.
 	ManifestReasonConditionRuleExpressionError = "ConditionRuleExpressionError"
 	// ManifestReasonConditionRuleInternalError (Unknown): the agent could not
 	// evaluate the condition rule.

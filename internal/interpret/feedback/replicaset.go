@@ -1,0 +1,12 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package feedback
+
+func replicaSet(object map[string]any) []found {
+	return []found{
+		{"ReadyReplicas", status(object, "readyReplicas")},
+		{"Replicas", status(object, "replicas")},
+		{"AvailableReplicas", status(object, "availableReplicas")},
+	}
+}
