@@ -54,8 +54,7 @@ func (f *agentFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.statusSyncInterval, "status-sync-interval", f.statusSyncInterval, "time between looks at objects that are not watched")
 	fs.DurationVar(&f.evictionGrace, "appliedmanifestwork-eviction-grace-period", f.evictionGrace,
 		"time that objects of a work stay after it vanished without a deletion; 100 years or more is for ever")
-	acceptWithoutEffect(fs, "workload-source-config", "cloudevents-client-id", "hub-kubeconfig", "hub-kube-api-qps", "hub-kube-api-burst",
-		"max-feedback-watch")
+	acceptWithoutEffect(fs, "workload-source-config", "cloudevents-client-id", "hub-kubeconfig", "max-feedback-watch")
 }
 
 // work adds the part for works.

@@ -53,6 +53,8 @@ type registrationAgentFlags struct {
 	election options.LeaderElection
 	server   options.Server
 
+	hubQPS            float32
+	hubBurst          int
 	namespace         string
 	spokeKubeconfig   string
 	clusterName       string
@@ -105,6 +107,8 @@ func (f *registrationAgentFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.spokeKubeconfig, "spoke-kubeconfig", "", "kubeconfig file of the member; that of --kubeconfig if empty")
 	fs.StringVar(&f.clusterName, "spoke-cluster-name", "", "name to join under; that of the stored credential, or a new UUID, if empty")
 	fs.StringVar(&f.agentID, "agent-id", "", "tells this agent from others of the same member; the UID of the Klusterlet")
+	fs.Float32Var(&f.hubQPS, "hub-kube-api-qps", 0, "requests per second to the hub; as many as --kube-api-qps if 0")
+	fs.IntVar(&f.hubBurst, "hub-kube-api-burst", 0, "requests above the limit of --hub-kube-api-qps for a moment")
 	fs.StringVar(&f.bootstrap, "bootstrap-kubeconfig", "",
 		"kubeconfig file to join with, if the agent's namespace has no secret bootstrap-hub-kubeconfig")
 	fs.StringSliceVar(&f.externalURLs, "spoke-external-server-urls", nil, "addresses at which the hub can reach the member's API server")
@@ -242,7 +246,9 @@ func (f *registrationAgentFlags) options(logger logr.Logger) (agent.Options, err
 	if err != nil {
 		return agent.Options{}, err
 	}
+	hubQPS, hubBurst := f.hubLimit()
 	return agent.Options{
+		HubQPS: hubQPS, HubBurst: hubBurst,
 		Home: home, Member: member, Namespace: f.agentNamespace(), AgentID: f.agentID,
 		ClusterName: f.clusterName, BootstrapFile: f.bootstrap,
 		Labels: f.labels, Annotations: f.annotations, ClientConfigs: configs, ExpirationSeconds: f.expirationSeconds,
@@ -250,6 +256,15 @@ func (f *registrationAgentFlags) options(logger logr.Logger) (agent.Options, err
 		ClaimRules: clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes},
 		Log:        logger,
 	}, nil
+}
+
+// hubLimit returns the limit of requests to the hub: that of its own or, as each
+// server has one, the same as that of the member.
+func (f *registrationAgentFlags) hubLimit() (qps float32, burst int) {
+	if f.hubQPS > 0 {
+		return f.hubQPS, f.hubBurst
+	}
+	return f.client.QPS, f.client.Burst
 }
 
 func (f *registrationAgentFlags) checkUnsupported() error {

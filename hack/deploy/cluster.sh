@@ -25,6 +25,18 @@ fail() {
 # k runs kubectl on the cluster.
 k() { "$KUBECTL" ${CONTEXT:+--context "$CONTEXT"} "$@"; }
 
+# kubeconfig_read says which file kubectl has read, and what is wrong with one
+# that has no context.
+kubeconfig_read() {
+  local file=${KUBECONFIG:-$HOME/.kube/config} why="KUBECONFIG=${KUBECONFIG:-} was read"
+  [[ -n ${KUBECONFIG:-} ]] || why="KUBECONFIG is not set, so $file was read"
+  if [[ $file != *:* && ! -e $file ]]; then
+    echo "$why, which does not exist"
+  else
+    echo "$why and has none"
+  fi
+}
+
 # require_cluster ends with a clear message if the cluster cannot be reached.
 require_cluster() {
   local what=$1 variable=$2 known answer
@@ -34,6 +46,9 @@ require_cluster() {
     fail "there is no file KUBECONFIG=$KUBECONFIG"
   fi
   known=$("$KUBECTL" config get-contexts -o name)
+  if [[ -z $known ]]; then
+    fail "no context was found for the $what${CONTEXT:+ ($variable=$CONTEXT)}: $(kubeconfig_read). Set KUBECONFIG to a file that has one"
+  fi
   if [[ -z $CONTEXT ]]; then
     "$KUBECTL" config current-context >/dev/null 2>&1 ||
       fail "no context is given for the $what and kubectl has no current one: set $variable to one of: ${known//$'\n'/ }"

@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/join"
 	"github.com/capstan-io/capstan/internal/agent/managednamespace"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/options"
 )
 
 // Options of an agent that dials its hub.
@@ -35,6 +36,10 @@ type Options struct {
 	// cluster that joins. Both are the same for an agent that runs in its member.
 	Home, Member *rest.Config
 	Namespace    string
+	// HubQPS and HubBurst limit the requests to the hub once the agent has
+	// joined; zero is no limit. Those to the member are limited by Member.
+	HubQPS   float32
+	HubBurst int
 	// AgentID tells this agent from another one for the same member.
 	AgentID string
 	// ClusterName is the name to join under. Defaults to that of the stored
@@ -76,31 +81,31 @@ type Agent struct {
 }
 
 // New returns an agent that has not begun.
-func New(options Options) (*Agent, error) {
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
+func New(o Options) (*Agent, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
-	a := &Agent{options: options}
+	a := &Agent{options: o}
 	var err error
-	if a.home, err = connect.HomeClient(options.Home); err != nil {
+	if a.home, err = connect.HomeClient(o.Home); err != nil {
 		return nil, err
 	}
 	a.member = a.home
-	if options.Member != options.Home {
-		if a.member, err = connect.HomeClient(options.Member); err != nil {
+	if o.Member != o.Home {
+		if a.member, err = connect.HomeClient(o.Member); err != nil {
 			return nil, err
 		}
 	}
 	a.machine = join.New(join.Options{
-		Home: a.home, Namespace: options.Namespace, ClusterName: options.ClusterName, BootstrapFile: options.BootstrapFile,
-		Announce: a.announce, ExpirationSeconds: options.ExpirationSeconds,
+		Home: a.home, Namespace: o.Namespace, ClusterName: o.ClusterName, BootstrapFile: o.BootstrapFile,
+		Announce: a.announce, ExpirationSeconds: o.ExpirationSeconds,
 		Engage: a.engage, Disengage: a.disengage, Rotated: func() { a.status.Kick() },
-		Clock: options.Clock, Log: options.Log.WithName("join"),
+		Clock: o.Clock, Log: o.Log.WithName("join"),
 	})
 	a.registry = fleet.NewRegistry(fleet.Options{
-		Parts: a.parts(), Clock: options.Clock,
+		Parts: a.parts(), Clock: o.Clock,
 		Failed: func(_ context.Context, name fleet.ClusterName, what string, err error) {
-			options.Log.Info("A part of the agent cannot start yet", "cluster", name, "part", what, "problem", err.Error())
+			o.Log.Info("A part of the agent cannot start yet", "cluster", name, "part", what, "problem", err.Error())
 		},
 	})
 	return a, nil
@@ -179,7 +184,7 @@ func (a *Agent) clusterUID(ctx context.Context) (string, error) {
 
 // engage makes the connection to the hub that let us in and starts the parts.
 func (a *Agent) engage(ctx context.Context, admission join.Admission) error {
-	hub, err := connect.HubCluster(admission.Hub.Config(), admission.Cluster)
+	hub, err := connect.HubCluster(options.Limit(admission.Hub.Config(), a.options.HubQPS, a.options.HubBurst), admission.Cluster)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,8 @@ var _ resourcelock.Interface = &Lock{}
 
 // New returns the Lock of a candidate.
 func New(config *rest.Config, o Options) (*Lock, error) {
-	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
+	// Without the limit that others share, which could hold up a renewal.
+	config = options.Limit(rest.AddUserAgent(rest.CopyConfig(config), "leader-election"), 0, 0)
 	// One request that hangs must not cost the lead.
 	config.Timeout = max(o.Times.RenewDeadline/2, time.Second)
 	clients, err := kubernetes.NewForConfig(config)

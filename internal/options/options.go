@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // Client says how a component reaches its own API server.
@@ -50,11 +51,18 @@ func (o *Client) Config() (*rest.Config, error) {
 }
 
 // Limit sets the client-side request limit of the config: none if qps is zero.
+// All clients that are made of the config, and of copies of it, share the limit.
+// A burst of zero is as much as qps.
 func Limit(config *rest.Config, qps float32, burst int) *rest.Config {
-	config.QPS, config.Burst = qps, burst
-	if qps == 0 {
-		config.QPS, config.Burst = -1, 0 // client-go takes 0 for "5 per second"
+	if qps <= 0 {
+		config.QPS, config.Burst, config.RateLimiter = -1, 0, nil // client-go takes 0 for "5 per second"
+		return config
 	}
+	if burst <= 0 {
+		burst = int(max(qps, 1))
+	}
+	config.QPS, config.Burst = qps, burst
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(qps, burst)
 	return config
 }
 

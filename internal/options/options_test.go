@@ -4,11 +4,17 @@
 package options
 
 import (
+	"context"
 	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 )
@@ -49,8 +55,41 @@ func TestZeroIsNoLimit(t *testing.T) {
 	if got := Limit(&rest.Config{}, 0, 0); got.QPS >= 0 {
 		t.Errorf("QPS %v: client-go takes that for a limit", got.QPS)
 	}
-	if got := Limit(&rest.Config{}, 50, 100); got.QPS != 50 || got.Burst != 100 {
-		t.Errorf("QPS %v and burst %d, want 50 and 100", got.QPS, got.Burst)
+	limited := Limit(&rest.Config{}, 50, 100)
+	if limited.QPS != 50 || limited.Burst != 100 {
+		t.Errorf("QPS %v and burst %d, want 50 and 100", limited.QPS, limited.Burst)
+	}
+	if got := Limit(limited, 0, 0); got.QPS >= 0 || got.RateLimiter != nil {
+		t.Errorf("the limit of before is still there: %+v", got)
+	}
+}
+
+func TestAllClientsOfAConfigShareItsLimit(t *testing.T) {
+	var answered atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answered.Add(1)
+		_, _ = w.Write([]byte(`{"major":"1"}`))
+	}))
+	defer server.Close()
+	// One request an hour, and two at once.
+	config := Limit(&rest.Config{Host: server.URL}, 1.0/3600, 2)
+	ask := func() error {
+		clients, err := kubernetes.NewForConfig(rest.CopyConfig(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A request that would have to wait for longer than this fails at once.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		return clients.CoreV1().RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	}
+	for range 2 {
+		if err := ask(); err != nil {
+			t.Fatalf("two requests are allowed: %v", err)
+		}
+	}
+	if err := ask(); err == nil || answered.Load() != 2 {
+		t.Errorf("a third request of another client has to wait; %d were answered, error %v", answered.Load(), err)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/agent/follow"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/options"
 )
 
 const (
@@ -239,10 +240,7 @@ func (m *membership) mayWork(ctx context.Context) error {
 
 // engage makes a new connection: caches cannot be used again.
 func (m *membership) engage(ctx context.Context) error {
-	config := rest.CopyConfig(m.hub.Config())
-	if m.options.QPS > 0 {
-		config.QPS, config.Burst = m.options.QPS, m.options.Burst
-	}
+	config := options.Limit(rest.CopyConfig(m.hub.Config()), m.options.QPS, m.options.Burst)
 	hub, err := connect.HubCluster(config, m.cluster)
 	if err != nil {
 		return err
