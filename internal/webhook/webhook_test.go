@@ -5,6 +5,7 @@ package webhook_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,11 +23,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -37,6 +39,7 @@ import (
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
 	"github.com/capstan-io/capstan/internal/webhook/serving"
 	"github.com/capstan-io/capstan/internal/webhook/work"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
 // now is what the webhooks take for the time.
@@ -45,7 +48,7 @@ func now() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 // TestInstalledWebhooks has one API server whose webhooks are served as the
 // commands serve them; each part of it is about one kind.
 func TestInstalledWebhooks(t *testing.T) {
-	admin, config := start(t)
+	admin, config, count := start(t)
 	as := func(t *testing.T, name string) client.Client {
 		t.Helper()
 		c := rest.CopyConfig(config)
@@ -66,6 +69,7 @@ func TestInstalledWebhooks(t *testing.T) {
 	t.Run("ManagedCluster", func(t *testing.T) { testClusters(t, admin, as(t, "registrar"), as(t, "acceptor")) })
 	t.Run("ManagedClusterSetBinding", func(t *testing.T) { testBindings(t, admin, as(t, "registrar")) })
 	t.Run("ManifestWork", func(t *testing.T) { testWorks(t, admin, as(t, "registrar")) })
+	t.Run("Calls", func(t *testing.T) { testCalls(t, admin, count) })
 }
 
 func testClusters(t *testing.T, admin, registrar, acceptor client.Client) {
@@ -77,8 +81,12 @@ func testClusters(t *testing.T, admin, registrar, acceptor client.Client) {
 	if c.Labels[clusterv1.LabelClusterSet] != clusterv1.DefaultClusterSet || len(c.Finalizers) != 0 {
 		t.Errorf("got labels %v and finalizers %v, want the default set and no finalizer before acceptance", c.Labels, c.Finalizers)
 	}
-	if got := c.Spec.Taints[0].TimeAdded.UTC(); !got.Equal(now()) {
-		t.Errorf("got the taint added at %s, want %s", got, now())
+	wantTaints := []clusterv1.Taint{
+		{Key: "k", Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(now())},
+		{Key: clusterv1.TaintUnreachable, Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(now())},
+	}
+	if diff := cmp.Diff(wantTaints, c.Spec.Taints); diff != "" {
+		t.Errorf("the taints of a cluster that nobody heard of yet (-want +got):\n%s", diff)
 	}
 	c.Spec.HubAcceptsClient = true
 	refused(t, registrar.Update(t.Context(), c.DeepCopy()), apierrors.IsForbidden, `user "registrar" may not update managedclusters/accept`)
@@ -185,13 +193,13 @@ func refused(t *testing.T, err error, kind func(error) bool, part string) {
 	}
 }
 
-// start starts an API server with the webhooks and returns its administrator.
-func start(t *testing.T) (client.Client, *rest.Config) {
+// start starts an API server with the webhooks and returns its administrator
+// and a count of the calls.
+func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 	t.Helper()
 	environment, config := env.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{"../../config/crd"}
-		e.WebhookInstallOptions.MutatingWebhooks = []*admissionregistrationv1.MutatingWebhookConfiguration{mutating()}
-		e.WebhookInstallOptions.ValidatingWebhooks = []*admissionregistrationv1.ValidatingWebhookConfiguration{validating()}
+		e.WebhookInstallOptions.MutatingWebhooks, e.WebhookInstallOptions.ValidatingWebhooks = installed(t)
 	})
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -206,8 +214,9 @@ func start(t *testing.T) (client.Client, *rest.Config) {
 		t.Fatal(err)
 	}
 	maps.Copy(handlers, works)
-	serve(t, environment, config, handlers)
-	return newClient(t, config), config
+	count := &calls{}
+	serve(t, environment, config, count.of(handlers))
+	return newClient(t, config), config, count
 }
 
 // serve serves the handlers until the test ends.
@@ -303,59 +312,31 @@ func allow(t *testing.T, admin client.Client, user string, rules []rbacv1.Policy
 	}
 }
 
-func mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
-	hook := func(name, path string, rule admissionregistrationv1.Rule) admissionregistrationv1.MutatingWebhook {
-		return admissionregistrationv1.MutatingWebhook{
-			Name: name, ClientConfig: at(path), SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: ptr.To[int32](10), Rules: changes(rule),
+// installed returns the configurations as the operator installs them.
+func installed(t *testing.T) (m []*admissionregistrationv1.MutatingWebhookConfiguration, v []*admissionregistrationv1.ValidatingWebhookConfiguration) {
+	t.Helper()
+	into := func(object, target any) {
+		raw, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, target); err != nil {
+			t.Fatal(err)
 		}
 	}
-	works := hook("manifestworkmutators.admission.work.open-cluster-management.io", work.MutateWorkPath, ruleFor(workv1.GroupName, "v1", "manifestworks"))
-	works.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: clusterv1.LabelClusterName, Operator: metav1.LabelSelectorOpExists},
-	}}
-	return &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "mutators"},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{
-			hook("managedclustermutators.admission.cluster.open-cluster-management.io", cluster.MutateClusterPath, ruleFor(clusterv1.GroupName, "v1", "managedclusters")),
-			works,
-		},
-	}
-}
-
-func validating() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	hook := func(name, path string, rule admissionregistrationv1.Rule) admissionregistrationv1.ValidatingWebhook {
-		return admissionregistrationv1.ValidatingWebhook{
-			Name: name, ClientConfig: at(path), SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: ptr.To[int32](10), Rules: changes(rule),
+	for _, object := range manifests.Webhooks(manifests.Hub{Name: "hub"}) {
+		switch object.(type) {
+		case *admissionv1ac.MutatingWebhookConfigurationApplyConfiguration:
+			m = append(m, &admissionregistrationv1.MutatingWebhookConfiguration{})
+			into(object, m[len(m)-1])
+		case *admissionv1ac.ValidatingWebhookConfigurationApplyConfiguration:
+			v = append(v, &admissionregistrationv1.ValidatingWebhookConfiguration{})
+			into(object, v[len(v)-1])
+		default:
+			t.Fatalf("a webhook configuration of type %T", object)
 		}
 	}
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "validators"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{
-			hook("managedclustervalidators.admission.cluster.open-cluster-management.io", cluster.ValidateClusterPath, ruleFor(clusterv1.GroupName, "v1", "managedclusters")),
-			hook("managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io", cluster.ValidateBindingPath, ruleFor(clusterv1.GroupName, "v1beta2", "managedclustersetbindings")),
-			hook("manifestworkvalidators.admission.work.open-cluster-management.io", work.ValidateWorkPath, ruleFor(workv1.GroupName, "v1", "manifestworks")),
-		},
-	}
-}
-
-// at has the service that envtest replaces by its own address.
-func at(path string) admissionregistrationv1.WebhookClientConfig {
-	return admissionregistrationv1.WebhookClientConfig{
-		Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "webhooks", Path: &path},
-	}
-}
-
-func ruleFor(group, version, resource string) admissionregistrationv1.Rule {
-	return admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}}
-}
-
-func changes(rule admissionregistrationv1.Rule) []admissionregistrationv1.RuleWithOperations {
-	return []admissionregistrationv1.RuleWithOperations{{
-		Rule:       rule,
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-	}}
+	return m, v
 }
 
 func freePort(t *testing.T) int {

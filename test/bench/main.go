@@ -54,7 +54,7 @@ type options struct {
 // How long the API server is profiled while clusters join or are accepted.
 const (
 	joinProfiled   = 8 * time.Second
-	acceptProfiled = 20 * time.Second
+	acceptProfiled = 30 * time.Second
 )
 
 func main() {

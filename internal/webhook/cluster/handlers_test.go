@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ import (
 
 func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	const silent = `{"op":"add","path":"/spec/taints","value":[{"effect":"NoSelect","key":"cluster.open-cluster-management.io/unreachable","timeAdded":"2030-01-02T03:04:05Z"}]}`
 	cases := map[string]struct {
 		reason     string
 		old        string
@@ -37,24 +39,24 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 	}{
 		"a cluster gets the default set": {
 			object: `{"metadata":{"name":"c"},"spec":{}}`, defaultSet: true,
-			want: []string{`{"op":"add","path":"/metadata/labels","value":{"cluster.open-cluster-management.io/clusterset":"default"}}`},
+			want: []string{`{"op":"add","path":"/metadata/labels","value":{"cluster.open-cluster-management.io/clusterset":"default"}}`, silent},
 		},
 		"other labels stay": {
 			object: `{"metadata":{"name":"c","labels":{"a":"b"}},"spec":{}}`, defaultSet: true,
-			want: []string{`{"op":"add","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`},
+			want: []string{`{"op":"add","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, silent},
 		},
 		"an empty label counts as none": {
 			object: `{"metadata":{"name":"c","labels":{"cluster.open-cluster-management.io/clusterset":""}},"spec":{}}`, defaultSet: true,
-			want: []string{`{"op":"replace","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`},
+			want: []string{`{"op":"replace","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, silent},
 		},
-		"without the gate it gets no set": {object: `{"metadata":{"name":"c"},"spec":{}}`},
+		"without the gate it gets no set": {object: `{"metadata":{"name":"c"},"spec":{}}`, want: []string{silent}},
 		"an accepted cluster gets the finalizer": {
 			old: `{"metadata":{"name":"c"},"spec":{}}`, object: `{"metadata":{"name":"c"},"spec":{"hubAcceptsClient":true}}`,
-			want: []string{`{"op":"add","path":"/metadata/finalizers","value":["cluster.open-cluster-management.io/api-resource-cleanup"]}`},
+			want: []string{`{"op":"add","path":"/metadata/finalizers","value":["cluster.open-cluster-management.io/api-resource-cleanup"]}`, silent},
 		},
 		"so does one that is created accepted, after the others": {
 			object: `{"metadata":{"name":"c","finalizers":["a/b"]},"spec":{"hubAcceptsClient":true}}`,
-			want:   []string{`{"op":"add","path":"/metadata/finalizers/1","value":"cluster.open-cluster-management.io/api-resource-cleanup"}`},
+			want:   []string{`{"op":"add","path":"/metadata/finalizers/1","value":"cluster.open-cluster-management.io/api-resource-cleanup"}`, silent},
 		},
 		"a cluster that was accepted before does not get it again": {
 			reason: "or it could never be taken off",
@@ -68,7 +70,24 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 		"a taint gets its time and unknown fields stay": {
 			reason: "a newer hub may have fields that this release does not know",
 			object: `{"metadata":{"name":"c"},"spec":{"new":1,"taints":[{"key":"k","effect":"NoSelect"}]}}`,
-			want:   []string{`{"op":"add","path":"/spec/taints/0/timeAdded","value":"2030-01-02T03:04:05Z"}`},
+			want: []string{
+				`{"op":"add","path":"/spec/taints/0/timeAdded","value":"2030-01-02T03:04:05Z"}`,
+				`{"op":"add","path":"/spec/taints/1","value":{"effect":"NoSelect","key":"cluster.open-cluster-management.io/unreachable","timeAdded":"2030-01-02T03:04:05Z"}}`,
+			},
+		},
+		"a cluster that is heard of when it is accepted again is not tainted": {
+			reason: "its agent has gone on reporting",
+			old:    `{"metadata":{"name":"c","finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{},"status":{"conditions":[{"type":"ManagedClusterConditionAvailable","status":"True"}]}}`,
+			object: `{"metadata":{"name":"c","finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true}}`,
+		},
+		"what the sender says of the status counts for nothing": {
+			old:    `{"metadata":{"name":"c","finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{}}`,
+			object: `{"metadata":{"name":"c","finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true},"status":{"conditions":[{"type":"ManagedClusterConditionAvailable","status":"True"}]}}`,
+			want:   []string{silent},
+		},
+		"a cluster that has the taint already keeps its one": {
+			old:    `{"metadata":{"name":"c","finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"taints":[{"key":"cluster.open-cluster-management.io/unreachable","effect":"NoSelect","timeAdded":"2029-01-02T03:04:05Z"}]}}`,
+			object: `{"metadata":{"name":"c","finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true,"taints":[{"key":"cluster.open-cluster-management.io/unreachable","effect":"NoSelect","timeAdded":"2029-01-02T03:04:05Z"}]}}`,
 		},
 	}
 	for name, tc := range cases {
@@ -92,6 +111,8 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 				}
 				got = append(got, string(text))
 			}
+			slices.Sort(tc.want)
+			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\npatch (-want +got):\n%s", tc.reason, diff)
 			}

@@ -18,8 +18,9 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 )
 
-// mutator completes a ManagedCluster: the times of its taints, its set, and
+// mutator completes a ManagedCluster: its taints and their times, its set, and
 // the finalizer that has to be there before the hub makes the cluster's roles.
+// The hub's controllers do without it; with it, they need not write.
 type mutator struct {
 	clock      clock.PassiveClock
 	defaultSet bool
@@ -55,6 +56,9 @@ func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster) error {
 	var oldTaints []clusterv1.Taint
 	if old != nil {
 		oldTaints = old.Spec.Taints
+	}
+	if cluster.DeletionTimestamp.IsZero() && (old == nil || becomesAccepted(old, cluster)) {
+		cluster.Spec.Taints = taintSilent(old, cluster.Spec.Taints)
 	}
 	if err := stampTaints(oldTaints, cluster.Spec.Taints, metav1.NewTime(m.clock.Now().UTC())); err != nil {
 		return err

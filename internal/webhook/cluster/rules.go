@@ -8,12 +8,30 @@ import (
 	"net/url"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 )
+
+// taintSilent adds the taint of a cluster whose agent the hub does not hear of,
+// as it is when a cluster is new. The old one is nil then. From there on the
+// controller that watches over the agent keeps the taint.
+func taintSilent(old *clusterv1.ManagedCluster, taints []clusterv1.Taint) []clusterv1.Taint {
+	if old != nil {
+		available := meta.FindStatusCondition(old.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+		if available != nil && available.Status != metav1.ConditionUnknown {
+			return taints
+		}
+	}
+	silent := clusterv1.Taint{Key: clusterv1.TaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}
+	if slices.ContainsFunc(taints, func(t clusterv1.Taint) bool { return t.Key == silent.Key && t.Effect == silent.Effect }) {
+		return taints
+	}
+	return append(taints, silent)
+}
 
 // taintID is what makes a taint the same taint as before.
 type taintID struct {

@@ -4,6 +4,9 @@
 package manifests
 
 import (
+	"fmt"
+	"strings"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
@@ -29,7 +32,41 @@ type hook struct {
 	operations []admissionv1.OperationType
 	// selector limits the namespaces; nil is all.
 	selector *metav1ac.LabelSelectorApplyConfiguration
+	// concerns is a CEL expression that is true for every request that a rule of
+	// the webhook looks at; empty is all. Finalizers, annotations and what agents
+	// report would otherwise cost two calls each. A rule that looks at something
+	// else has to be added here: TestWebhooksSeeWhatTheirRulesLookAt tells.
+	concerns string
 }
+
+// Parts of expressions, about a request that updates something.
+const (
+	created = "request.operation != 'UPDATE'"
+	// specChanged also holds where there is no spec to compare.
+	specChanged = "!has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
+	// setOf is the label of the cluster set of an object, or "".
+	setOf = "%s.?metadata.?labels[?'" + clusterv1.LabelClusterSet + "'].orValue('')"
+)
+
+// clusterCompleted is about what the mutating webhook completes: taints, the
+// finalizer of accepted clusters, and the set of those without.
+func clusterCompleted() string {
+	return anyOf(created, specChanged, fmt.Sprintf(setOf, "object")+" == ''")
+}
+
+// clusterChecked is about what the validating webhook has rules for:
+// acceptance, addresses and the set.
+func clusterChecked() string {
+	differ := func(format string) string {
+		return fmt.Sprintf(format, "object") + " != " + fmt.Sprintf(format, "oldObject")
+	}
+	return anyOf(created,
+		differ("%s.?spec.?hubAcceptsClient.orValue(false)"),
+		differ("%s.?spec.?managedClusterClientConfigs.orValue([])"),
+		differ(setOf))
+}
+
+func anyOf(conditions ...string) string { return strings.Join(conditions, " || ") }
 
 func mutatingHooks() []hook {
 	return []hook{
@@ -39,6 +76,7 @@ func mutatingHooks() []hook {
 			service: registrationWebhookService,
 			group:   clusterv1.GroupVersion.Group, version: clusterv1.GroupVersion.Version, resource: "managedclusters",
 			operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+			concerns:   clusterCompleted(),
 		},
 		{
 			name:    "manifestworkmutators.admission.work.open-cluster-management.io",
@@ -62,6 +100,7 @@ func validatingHooks() []hook {
 			service: registrationWebhookService,
 			group:   clusterv1.GroupVersion.Group, version: clusterv1.GroupVersion.Version, resource: "managedclusters",
 			operations: both,
+			concerns:   clusterChecked(),
 		},
 		{
 			name:    "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io",
@@ -76,6 +115,7 @@ func validatingHooks() []hook {
 			service: workWebhookService,
 			group:   workv1.GroupVersion.Group, version: workv1.GroupVersion.Version, resource: "manifestworks",
 			operations: both,
+			concerns:   anyOf(created, specChanged),
 		},
 	}
 }
@@ -93,6 +133,7 @@ func Webhooks(h Hub) []render.Object {
 				WithRules(k.rule()).
 				WithNamespaceSelector(k.namespaces()).
 				WithObjectSelector(metav1ac.LabelSelector()).
+				WithMatchConditions(k.conditions()...).
 				WithFailurePolicy(admissionv1.Fail).
 				WithMatchPolicy(admissionv1.Equivalent).
 				WithSideEffects(admissionv1.SideEffectClassNone).
@@ -108,6 +149,7 @@ func Webhooks(h Hub) []render.Object {
 				WithRules(k.rule()).
 				WithNamespaceSelector(k.namespaces()).
 				WithObjectSelector(metav1ac.LabelSelector()).
+				WithMatchConditions(k.conditions()...).
 				WithFailurePolicy(admissionv1.Fail).
 				WithMatchPolicy(admissionv1.Equivalent).
 				WithSideEffects(admissionv1.SideEffectClassNone).
@@ -128,6 +170,17 @@ func (k hook) rule() *admissionv1ac.RuleWithOperationsApplyConfiguration {
 	return admissionv1ac.RuleWithOperations().
 		WithOperations(k.operations...).
 		WithAPIGroups(k.group).WithAPIVersions(k.version).WithResources(k.resource).WithScope(admissionv1.AllScopes)
+}
+
+// conditions returns on what the API server calls the webhook. A request about
+// which the expression fails is refused, by the failure policy.
+func (k hook) conditions() []*admissionv1ac.MatchConditionApplyConfiguration {
+	if k.concerns == "" {
+		return nil
+	}
+	return []*admissionv1ac.MatchConditionApplyConfiguration{
+		admissionv1ac.MatchCondition().WithName("concerned").WithExpression(k.concerns),
+	}
 }
 
 // namespaces returns a selector in any case, so that nobody can exempt a
