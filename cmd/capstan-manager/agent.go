@@ -62,11 +62,13 @@ func (f *agentFlags) work(logger logr.Logger, options *agent.Options) (func(cont
 	if f.source != "" && f.source != sourceKube {
 		return nil, fmt.Errorf("--workload-source-driver: %q is not supported; there is %q", f.source, sourceKube)
 	}
-	if _, err := parseGatesOf(features.AgentWork, f.registration.gates); err != nil {
+	gates, err := parseGatesOf(features.AgentWork, f.registration.gates)
+	if err != nil {
 		return nil, err
 	}
 	part, err := work.New(work.Options{
 		Logger: logger.WithName("work"), StatusSyncInterval: f.statusSyncInterval, EvictionGracePeriod: f.evictionGrace,
+		KeepExecutorDecisions: gates.Enabled(features.ExecutorValidatingCaches),
 	})
 	if err != nil {
 		return nil, err

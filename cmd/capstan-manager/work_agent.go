@@ -150,8 +150,13 @@ func (f *workAgentFlags) run(ctx context.Context) error {
 
 // lead applies works until ctx ends.
 func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, logger logr.Logger) error {
+	gates, err := parseGatesOf(features.AgentWork, f.gates)
+	if err != nil {
+		return err
+	}
 	part, err := work.New(work.Options{
 		Logger: logger.WithName("work"), StatusSyncInterval: f.statusSyncInterval, EvictionGracePeriod: f.evictionGrace,
+		KeepExecutorDecisions: gates.Enabled(features.ExecutorValidatingCaches),
 	})
 	if err != nil {
 		return err

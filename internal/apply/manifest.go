@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,9 +83,17 @@ func Read(raw []byte) (Manifest, error) {
 		err = fmt.Errorf("%w: metadata.generateName would make a new object each time; give metadata.name", ErrNotObject)
 	case head.Metadata.Name == "":
 		err = fmt.Errorf("%w: metadata.name is missing", ErrNotObject)
+	case !segment(head.Metadata.Name):
+		err = fmt.Errorf("%w: metadata.name %q cannot be part of a path", ErrNotObject, head.Metadata.Name)
+	case head.Metadata.Namespace != "" && !segment(head.Metadata.Namespace):
+		err = fmt.Errorf("%w: metadata.namespace %q cannot be part of a path", ErrNotObject, head.Metadata.Namespace)
 	}
 	return m, err
 }
+
+// segment tells whether a name leads nowhere else when it is put into the
+// path of a request.
+func segment(name string) bool { return len(content.IsPathSegmentName(name)) == 0 }
 
 // HashOf returns the hash of the JSON of a manifest.
 func HashOf(raw []byte) Hash {

@@ -35,6 +35,9 @@ const (
 	// writesPerWork is how many of them are for one work, so that a big one does
 	// not hold up the others.
 	writesPerWork = 8
+	// reviewsPerMember is how many questions to one member about the rights of
+	// executors are under way at a time.
+	reviewsPerMember = 32
 	// failureBackoffMin and failureBackoffMax bound the time between passes that fail.
 	failureBackoffMin = 50 * time.Millisecond
 	failureBackoffMax = 30 * time.Second
@@ -56,6 +59,10 @@ type Options struct {
 	// ManifestWork vanished without a deletion, or the agent moved to another
 	// hub. Defaults to DefaultEvictionGracePeriod; EvictionNever or more is never.
 	EvictionGracePeriod time.Duration
+	// KeepExecutorDecisions makes the part keep what executors may do, until
+	// roles or bindings change, instead of asking before each write (feature gate
+	// ExecutorValidatingCaches).
+	KeepExecutorDecisions bool
 }
 
 // Request names something to look at: a ManifestWork of a cluster, or an

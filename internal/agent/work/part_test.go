@@ -45,7 +45,6 @@ func TestWorks(t *testing.T) {
 		"orphans stay if a rule names them":                         testSelectivelyOrphan,
 		"an object that is created only is not changed":             testCreateOnly,
 		"an object that is read only is not written":                testReadOnly,
-		"an executor is refused":                                    testExecutor,
 		"a deleted record is made again and its objects stay":       testRecordDeleted,
 		"a kind that comes later is applied then":                   testLateKind,
 		"a work that was deleted while no agent ran is cleaned up":  testDeletedMeanwhile,
@@ -422,21 +421,6 @@ func testReadOnly(s *scene) {
 	if cm := s.has("r", "theirs"); len(cm.OwnerReferences) != 0 {
 		s.t.Errorf("owners are %v", cm.OwnerReferences)
 	}
-}
-
-func testExecutor(s *scene) {
-	s.start(agentOptions{})
-	work := s.work("w", s.configMap("a", "1"))
-	work.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
-		Type:           workv1.ExecutorSubjectTypeServiceAccount,
-		ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "x", Name: "y"},
-	}}
-	s.create(work)
-	work = s.condition("w", "Applied", metav1.ConditionFalse)
-	s.contains(message(work, 0, "Applied"), "does not support spec.executor")
-	s.hasNot("a")
-	s.delete("w")
-	s.gone("w")
 }
 
 func testRecordDeleted(s *scene) {

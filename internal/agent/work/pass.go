@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/apply"
 )
 
@@ -45,6 +46,8 @@ type pass struct {
 	// new one. It is nil as a rule.
 	keeper *workv1.AppliedManifestWork
 	plan   *plan
+	// session asks what the executor of the work may do; nil if it has none.
+	session *executor.Session
 	// leftovers are objects that have to go and are still there; gone are those
 	// that are not.
 	leftovers []leftover
@@ -172,8 +175,12 @@ func (s *site) readRecord(ctx context.Context, st *state, name string) (record *
 func (p *pass) prepare(context.Context) error {
 	if p.state.plan == nil || p.state.plan.uid != p.work.UID || p.state.plan.generation != p.work.Generation {
 		p.state.plan = newPlan(p.work, p.state.plan)
+		p.undeny(p.name)
 	}
 	p.plan = p.state.plan
+	if p.plan.executor != nil {
+		p.session = p.guard.Session(*p.plan.executor)
+	}
 	p.state.leavingSince = time.Time{}
 	for _, it := range p.plan.items {
 		it.outcome = outcome{}

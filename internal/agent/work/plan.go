@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/apply"
 )
 
@@ -24,6 +25,8 @@ type plan struct {
 	items      []*item
 	// waves are the items class by class.
 	waves [][]*item
+	// executor is whose rights the work has, nil for those of the agent.
+	executor *executor.Subject
 }
 
 // item is one manifest, and what was done about it.
@@ -53,6 +56,7 @@ type item struct {
 type outcome struct {
 	problem  apply.Problem
 	presence presence
+	denied   bool          // the executor lacks a permission
 	note     string        // added to the message of success
 	again    time.Duration // when to look again if nothing happens; zero is never
 }
@@ -76,6 +80,7 @@ func newPlan(work *workv1.ManifestWork, before *plan) *plan {
 		it.manifest, it.refused = apply.Read(manifests[i].Raw)
 		p.items = append(p.items, it)
 	}
+	p.readExecutor(work.Spec.Executor)
 	classes := map[apply.Class][]*item{}
 	for _, it := range p.items {
 		if it.refused == nil {
@@ -90,6 +95,22 @@ func newPlan(work *workv1.ManifestWork, before *plan) *plan {
 	}
 	p.carry(before)
 	return p
+}
+
+// readExecutor finds out whose rights the work has. If that is not clear
+// nothing is applied.
+func (p *plan) readExecutor(given *workv1.ManifestWorkExecutor) {
+	if given == nil {
+		return
+	}
+	subject, err := executor.SubjectOf(given)
+	if err == nil {
+		p.executor = &subject
+		return
+	}
+	for _, it := range p.items {
+		it.refused = cmp.Or(it.refused, err)
+	}
 }
 
 // carry takes over what is known of the objects that both plans have.

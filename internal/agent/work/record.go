@@ -26,9 +26,6 @@ import (
 // note makes sure, before anything is applied, that the record exists and has
 // the types of the objects, and that these are watched.
 func (p *pass) note(ctx context.Context) error {
-	if p.work.Spec.Executor != nil {
-		return nil
-	}
 	wanted := p.plan.wanted()
 	if p.record == nil {
 		record, err := p.createRecord(ctx, p.recordName(p.name), wanted)
@@ -137,9 +134,6 @@ func (p *pass) adopt(ctx context.Context) error {
 // list writes which objects there are into the record's status, and drops
 // types that have none any more.
 func (p *pass) list(ctx context.Context) error {
-	if p.work.Spec.Executor != nil {
-		return nil
-	}
 	after := p.record.DeepCopy()
 	after.Status.EvictionStartTime = nil
 	after.Status.AppliedResources = p.applied()

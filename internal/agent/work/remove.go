@@ -57,9 +57,6 @@ type leftover struct {
 
 // prune lets go of the objects that the work does not have any more.
 func (p *pass) prune(ctx context.Context) error {
-	if p.work.Spec.Executor != nil {
-		return nil
-	}
 	return p.removeAll(ctx, p.planned())
 }
 

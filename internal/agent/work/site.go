@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -38,6 +39,7 @@ type site struct {
 	member     *apply.Member
 	kinds      *apply.Kinds
 	inventory  *inventory.Inventory
+	guard      *executor.Guard
 	queue      workqueue.TypedRateLimitingInterface[Request]
 
 	mu       sync.Mutex
@@ -51,6 +53,9 @@ type site struct {
 	waiting map[apply.Object]map[string]struct{}
 	// kindless are the works with a kind that the member does not know.
 	kindless map[string]struct{}
+	// denials are the works whose executor lacks a permission, and how often in
+	// a row it did.
+	denials map[string]int
 }
 
 // state is what is remembered of a work from pass to pass. Only the pass that
@@ -107,10 +112,18 @@ func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site,
 		leaving:  map[types.UID]struct{}{},
 		waiting:  map[apply.Object]map[string]struct{}{},
 		kindless: map[string]struct{}{},
+		denials:  map[string]int{},
 	}
 	s.inventory = inventory.New(inventory.Options{
 		Client: client, Go: c.Go, Changed: s.objectChanged, TypeChanged: s.typeChanged,
 	})
+	s.guard, err = executor.New(ctx, executor.Options{
+		Config: c.Spoke.GetConfig(), Client: c.Spoke.GetHTTPClient(), Clock: options.Clock, Parallel: reviewsPerMember,
+		Keep: options.KeepExecutorDecisions, Go: c.Go, Changed: s.permissionsChanged,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching over the executors of cluster %q: %w", c.Name, err)
+	}
 	return s, nil
 }
 
@@ -157,6 +170,7 @@ func (s *site) forget(work string) {
 	defer s.mu.Unlock()
 	delete(s.states, work)
 	delete(s.kindless, work)
+	delete(s.denials, work)
 	for object, works := range s.waiting {
 		delete(works, work)
 		if len(works) == 0 {

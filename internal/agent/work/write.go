@@ -32,10 +32,6 @@ const (
 // apply brings the objects to the member, class by class. What became of each
 // is in its outcome; only a record that cannot be written is an error.
 func (p *pass) apply(ctx context.Context) error {
-	if p.work.Spec.Executor != nil {
-		p.refuseExecutor()
-		return nil
-	}
 	for i, wave := range p.plan.waves {
 		if i > 0 {
 			// An earlier wave may have brought the definitions of this one's kinds.
@@ -69,19 +65,6 @@ func (p *pass) apply(ctx context.Context) error {
 	return nil
 }
 
-// refuseExecutor leaves everything as it is: the objects are to be applied
-// with rights that may be less than ours.
-func (p *pass) refuseExecutor() {
-	for _, it := range p.plan.items {
-		if it.refused == nil {
-			it.outcome.problem = apply.Problem{
-				Trouble: apply.TroubleInvalid,
-				Message: "This version of the agent does not support spec.executor: the object is not applied, as it would be with the agent's own rights.",
-			}
-		}
-	}
-}
-
 // write decides what to do for one item and does it.
 func (p *pass) write(ctx context.Context, it *item) {
 	live, record := p.live(it)
@@ -97,7 +80,9 @@ func (p *pass) write(ctx context.Context, it *item) {
 	case apply.ActionSkip:
 		it.outcome.presence = presenceYes
 	case apply.ActionRead:
-		p.look(ctx, it)
+		if p.permitted(ctx, it) {
+			p.look(ctx, it)
+		}
 	case apply.ActionWait:
 		it.outcome.presence = presenceYes
 		it.outcome.problem = apply.Problem{
@@ -106,7 +91,9 @@ func (p *pass) write(ctx context.Context, it *item) {
 				"]; it is created again when it is gone.",
 		}
 	case apply.ActionCreate:
-		p.create(ctx, it)
+		if p.permitted(ctx, it) {
+			p.create(ctx, it)
+		}
 	case apply.ActionApply:
 		p.restore(ctx, it, record)
 	}
@@ -138,6 +125,9 @@ func (p *pass) restore(ctx context.Context, it *item, record *inventory.Record) 
 			return
 		}
 	}
+	if !p.permitted(ctx, it) {
+		return
+	}
 	before := ""
 	if record != nil {
 		before = record.ResourceVersion
@@ -168,6 +158,9 @@ func (p *pass) send(ctx context.Context, it *item, record *inventory.Record) (*m
 	body, err := apply.Body(p.work.Spec.Workload.Manifests[it.ordinal].Raw, stamp)
 	if err != nil {
 		return nil, fmt.Errorf("manifest %d: %w", it.ordinal, err)
+	}
+	if err := p.rehearse(ctx, it, body, as); err != nil {
+		return nil, err
 	}
 	written, err := p.member.Apply(ctx, it.resource.Version, it.object, body, as)
 	if it.strategy == apply.StrategyUpdate && !as.Force && apierrors.IsConflict(err) {
@@ -228,9 +221,13 @@ func (p *pass) create(ctx context.Context, it *item) {
 		MetadataOnly: seen != nil,
 	}
 	body, err := apply.Body(p.work.Spec.Workload.Manifests[it.ordinal].Raw, stamp)
+	// Without force what someone else made in between is not overwritten.
+	as := apply.As{Manager: managerOf(p.record.Name), Force: seen != nil}
 	if err == nil {
-		// Without force what someone else made in between is not overwritten.
-		seen, err = p.member.Apply(ctx, it.resource.Version, it.object, body, apply.As{Manager: managerOf(p.record.Name), Force: seen != nil})
+		err = p.rehearse(ctx, it, body, as)
+	}
+	if err == nil {
+		seen, err = p.member.Apply(ctx, it.resource.Version, it.object, body, as)
 	}
 	if err != nil {
 		p.failed(ctx, it, err)
@@ -263,6 +260,9 @@ func (p *pass) wrote(it *item, written *metav1.PartialObjectMetadata) {
 
 // failed notes an error, and finds out whether the object exists all the same.
 func (p *pass) failed(ctx context.Context, it *item, err error) {
+	if p.denied(ctx, it, err) {
+		return
+	}
 	it.past = apply.Past{}
 	it.outcome.problem = apply.Explain(err, "patch", it.object)
 	if d := (*disagreement)(nil); errors.As(err, &d) {
@@ -282,6 +282,11 @@ func (p *pass) failed(ctx context.Context, it *item, err error) {
 		it.outcome.presence = presenceNo
 		return
 	}
+	p.findOut(ctx, it)
+}
+
+// findOut asks the server whether the item's object exists.
+func (p *pass) findOut(ctx context.Context, it *item) {
 	switch _, err := p.member.Get(ctx, it.resource.Version, it.object); {
 	case apierrors.IsNotFound(err):
 		it.outcome.presence = presenceNo
@@ -298,6 +303,9 @@ func (p *pass) retries() {
 		if it.refused != nil {
 			continue // until the work changes
 		}
+		if it.outcome.denied {
+			continue // in its own time
+		}
 		kindless = kindless || it.outcome.problem.NoKind
 		switch it.outcome.problem.Trouble {
 		case apply.TroubleNone:
@@ -311,6 +319,7 @@ func (p *pass) retries() {
 		}
 	}
 	p.setKindless(p.name, kindless)
+	p.retryDenied()
 	if !passing {
 		p.state.failures = 0
 		return

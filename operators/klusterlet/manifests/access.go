@@ -102,6 +102,12 @@ func executionRules() []rbacv1.PolicyRule {
 			Verbs: append([]string{"escalate", "bind"}, manage...),
 		},
 		{
+			// The agent tries as the executor of a work whether it may grant what a role
+			// or a binding of the work grants.
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts"},
+			Verbs: []string{"impersonate"},
+		},
+		{
 			APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"servicemonitors"},
 			Verbs: manage,
 		},

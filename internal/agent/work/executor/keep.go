@@ -1,0 +1,160 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package executor
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// keptMax is how many decisions are kept, about 200 bytes each.
+	keptMax = 4096
+	// keepYes and keepNo are for how long a decision is kept if no role and no
+	// binding changes: the API server may have other sources of permissions.
+	keepYes = 2 * time.Minute
+	keepNo  = 10 * time.Second
+	// settleTime is for how long after a change of roles or bindings nothing is
+	// kept: an API server may decide by what it knew before.
+	settleTime = 3 * time.Second
+)
+
+// question is what a decision is about.
+type question struct {
+	subject Subject
+	access  Access
+}
+
+// decision is what the server said, and when.
+type decision struct {
+	question question
+	may      bool
+	until    time.Time
+}
+
+// keeper keeps the decisions of another Reviewer. It keeps none unless it knows
+// of all changes of roles and bindings.
+type keeper struct {
+	reviewer Reviewer
+	clock    clock.PassiveClock
+	size     int
+	changed  func()
+
+	mu sync.Mutex
+	// blind are the resources whose changes are not heard of.
+	blind     map[string]struct{}
+	decisions map[question]*list.Element
+	recent    *list.List // of *decision, the one that was used last in front
+	// change counts the changes of permissions; settled is when the API servers
+	// know the last one.
+	change  int
+	settled time.Time
+}
+
+func newKeeper(reviewer Reviewer, clock clock.PassiveClock, size int) *keeper {
+	k := &keeper{
+		reviewer: reviewer, clock: clock, size: size, changed: func() {},
+		blind: map[string]struct{}{}, decisions: map[question]*list.Element{}, recent: list.New(),
+	}
+	for _, resource := range permissions() {
+		k.blind[resource.Resource] = struct{}{}
+	}
+	return k
+}
+
+// May is part of Reviewer.
+func (k *keeper) May(ctx context.Context, subject Subject, access Access) (bool, error) {
+	q := question{subject, access}
+	may, known, change := k.look(q)
+	if known {
+		return may, nil
+	}
+	may, err := k.reviewer.May(ctx, subject, access)
+	if err != nil {
+		return false, err
+	}
+	k.keep(q, may, change)
+	return may, nil
+}
+
+// look returns a decision that is kept, and the count of changes at the time.
+func (k *keeper) look(q question) (may, known bool, change int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	element, ok := k.decisions[q]
+	if !ok {
+		return false, false, k.change
+	}
+	d, _ := element.Value.(*decision)
+	if k.clock.Now().After(d.until) {
+		k.drop(element)
+		return false, false, k.change
+	}
+	k.recent.MoveToFront(element)
+	return d.may, true, k.change
+}
+
+// keep keeps a decision, unless permissions may have changed since the
+// question.
+func (k *keeper) keep(q question, may bool, change int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.clock.Now()
+	if len(k.blind) > 0 || change != k.change || now.Before(k.settled) {
+		return
+	}
+	if element, ok := k.decisions[q]; ok {
+		k.drop(element)
+	}
+	d := &decision{question: q, may: may, until: now.Add(keepNo)}
+	if may {
+		d.until = now.Add(keepYes)
+	}
+	k.decisions[q] = k.recent.PushFront(d)
+	if k.recent.Len() > k.size {
+		k.drop(k.recent.Back())
+	}
+}
+
+func (k *keeper) drop(element *list.Element) {
+	d, _ := k.recent.Remove(element).(*decision)
+	delete(k.decisions, d.question)
+}
+
+// forget drops the decisions about a namespace, and all if it is empty: what
+// has no namespace can be about any.
+func (k *keeper) forget(namespace string) {
+	k.mu.Lock()
+	k.change++
+	k.settled = k.clock.Now().Add(settleTime)
+	for element := k.recent.Front(); element != nil; {
+		next := element.Next()
+		if d, _ := element.Value.(*decision); namespace == "" || d.question.access.Namespace == namespace {
+			k.drop(element)
+		}
+		element = next
+	}
+	k.mu.Unlock()
+	k.changed()
+}
+
+// hear notes whether the changes of a resource are heard of.
+func (k *keeper) hear(resource string, heard bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if heard {
+		if _, was := k.blind[resource]; was {
+			delete(k.blind, resource)
+			k.settled = k.clock.Now().Add(settleTime) // what was missed is on its way
+		}
+		return
+	}
+	k.blind[resource] = struct{}{}
+	k.decisions = map[question]*list.Element{}
+	k.recent.Init()
+}

@@ -1,0 +1,130 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package executor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// answerLife is for how long an answer is good in a session. A session with
+// many objects of a type asks once for all of them, and does not go on for
+// long with what has been taken away since.
+const answerLife = 5 * time.Second
+
+// Needs returns the permissions that an executor has to have on an object.
+// They do not depend on whether the object exists, as that can change until
+// it is written. What the agent writes it will delete one day, when the
+// executor may be gone: so this is asked for beforehand.
+func Needs(strategy apply.Strategy) []string {
+	switch strategy {
+	case apply.StrategyReadOnly:
+		return []string{"get"}
+	case apply.StrategyCreateOnly:
+		return []string{"get", "create", "patch", "delete"}
+	default:
+		return []string{"get", "create", "update", "patch", "delete"}
+	}
+}
+
+// Session asks what one subject may do, for one pass over one work. It is
+// safe for concurrent use.
+type Session struct {
+	guard   *Guard
+	subject Subject
+
+	mu      sync.Mutex
+	answers map[Access]*answer
+}
+
+// answer is what came of a question; who asks it closes done.
+type answer struct {
+	done chan struct{}
+	at   time.Time
+	may  bool
+	err  error
+}
+
+// Subject returns whose permissions these are.
+func (s *Session) Subject() Subject { return s.subject }
+
+// Check returns nil if the subject may do all that the verbs say to the
+// object. The error is a *DeniedError if it may not.
+func (s *Session) Check(ctx context.Context, object apply.Object, verbs []string) error {
+	may := make([]bool, len(verbs))
+	group, asking := errgroup.WithContext(ctx)
+	for i, verb := range verbs {
+		group.Go(func() (err error) {
+			may[i], err = s.may(asking, verb, object)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	denied := &DeniedError{Subject: s.subject, Object: object, Needs: verbs}
+	for i, verb := range verbs {
+		if !may[i] {
+			denied.Verbs = append(denied.Verbs, verb)
+		}
+	}
+	if len(denied.Verbs) == 0 {
+		return nil
+	}
+	denied.Missing = s.guard.missing(ctx, s.subject)
+	return denied
+}
+
+// may asks for all objects of the type in the namespace first, which is what
+// most roles allow, and for the one object if that is refused.
+func (s *Session) may(ctx context.Context, verb string, object apply.Object) (bool, error) {
+	access := Access{Verb: verb, Group: object.Group, Resource: object.Resource, Namespace: object.Namespace}
+	may, err := s.ask(ctx, access)
+	if may || err != nil {
+		return may, err
+	}
+	access.Name = object.Name
+	return s.ask(ctx, access)
+}
+
+// ask asks once, however many want to know.
+func (s *Session) ask(ctx context.Context, access Access) (bool, error) {
+	s.mu.Lock()
+	a, known := s.answers[access]
+	if known && a.stale(s.guard.clock) {
+		known = false
+	}
+	if !known {
+		a = &answer{done: make(chan struct{}), at: s.guard.clock.Now()}
+		s.answers[access] = a
+	}
+	s.mu.Unlock()
+	if !known {
+		a.may, a.err = s.guard.reviewer.May(ctx, s.subject, access)
+		close(a.done)
+		return a.may, a.err
+	}
+	select {
+	case <-a.done:
+		return a.may, a.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// stale tells whether to ask again: an answer that is on its way is waited for.
+func (a *answer) stale(clock clock.PassiveClock) bool {
+	select {
+	case <-a.done:
+		return a.err != nil || clock.Since(a.at) >= answerLife
+	default:
+		return false
+	}
+}
