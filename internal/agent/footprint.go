@@ -5,9 +5,21 @@ package agent
 
 import (
 	"context"
+	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"k8s.io/utils/clock"
+)
+
+const (
+	// slimEvery is how often it is looked whether there is memory to give back.
+	slimEvery = 10 * time.Second
+	// quietBytes is how much an agent that has nothing to do allocates in that time.
+	quietBytes = 512 << 10
+	// wasteBytesMin is from how much memory on it is worth the work: collecting a
+	// heap of 20 MiB takes about 10 ms.
+	wasteBytesMin = 2 << 20
 )
 
 // startupTimes returns when the start of an agent is over, after the one
@@ -19,16 +31,70 @@ func startupTimes() []time.Duration {
 // slim gives back the memory that only the start needed when it is over.
 func (a *Agent) slim(ctx context.Context, clk clock.Clock) {
 	for _, wait := range startupTimes() {
-		timer := clk.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, clk, wait) {
 			return
-		case <-timer.C():
 		}
 		if err := releaseStartup(); err != nil {
 			a.options.Log.V(1).Info("Keeping the memory that the start needed", "problem", err.Error())
 			return
 		}
+	}
+}
+
+// relax gives back what a burst of work left in the heap when it is over. The
+// runtime does so only after minutes, and keeps room for a heap half as large again.
+func relax(ctx context.Context, clk clock.Clock) {
+	before := readHeap()
+	for sleep(ctx, clk, slimEvery) {
+		now := readHeap()
+		if now.worthCollecting(before) {
+			debug.FreeOSMemory()
+			now = readHeap()
+		}
+		before = now
+	}
+}
+
+// heap is how much memory the heap has, in bytes.
+type heap struct {
+	allocated uint64 // since the start
+	live      uint64 // found to be in use by the last collection
+	held      uint64 // of the system
+}
+
+// worthCollecting tells whether nothing much happened since before, and there
+// is enough to give back.
+func (h heap) worthCollecting(before heap) bool {
+	return h.allocated-before.allocated < quietBytes && h.held > h.live+max(wasteBytesMin, h.live/8)
+}
+
+// readHeap reads the counters of the runtime.
+func readHeap() heap {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+	}
+	metrics.Read(samples)
+	var values []uint64
+	for _, sample := range samples {
+		value := uint64(0)
+		if sample.Value.Kind() == metrics.KindUint64 { // or else this runtime does not have it
+			value = sample.Value.Uint64()
+		}
+		values = append(values, value)
+	}
+	return heap{allocated: values[0], live: values[1], held: values[2] + values[3] + values[4]}
+}
+
+// sleep waits, and tells whether ctx is still there then.
+func sleep(ctx context.Context, clk clock.Clock, wait time.Duration) bool {
+	timer := clk.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
 	}
 }

@@ -18,16 +18,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
 // HubCluster returns the hub as the agent of one member may see it: its own
 // ManagedCluster and its own namespace. Leases are read from the server;
-// anything else is cached when it is first asked for.
+// anything else is cached when it is first asked for. What is read of
+// ManifestWorks is not a copy: do not change it.
 func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 	scheme, err := HubScheme()
 	if err != nil {
 		return nil, err
 	}
+	shared := true // whoever reads works does not change them
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return HubMapper(), nil }
@@ -36,6 +39,7 @@ func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", member)},
+				&workv1.ManifestWork{}:      {Transform: newCompactor().work, UnsafeDisableDeepCopy: &shared},
 			},
 		}
 		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}}}
@@ -47,19 +51,22 @@ func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 }
 
 // MemberCluster returns the member. Secrets, ConfigMaps and Namespaces are read
-// from the server; anything else is cached when it is first asked for.
+// from the server; anything else is cached when it is first asked for. What is
+// read of AppliedManifestWorks is not a copy: do not change it.
 func MemberCluster(config *rest.Config) (cluster.Cluster, error) {
 	scheme, err := MemberScheme()
 	if err != nil {
 		return nil, err
 	}
+	shared := true // whoever reads records does not change them
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.MapperProvider = MemberMapper
 		o.Cache = cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}: {Transform: keepResourcesOfNode},
+				&corev1.Node{}:                {Transform: keepResourcesOfNode},
+				&workv1.AppliedManifestWork{}: {Transform: newCompactor().record, UnsafeDisableDeepCopy: &shared},
 			},
 		}
 		o.Client.Cache = &client.CacheOptions{

@@ -48,7 +48,7 @@ type lab struct {
 	client      client.Client
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t testing.TB) *lab {
 	t.Helper()
 	environment, config := env.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{filepath.Join("..", "..", "..", "config", "crd")}
@@ -70,13 +70,13 @@ func newLab(t *testing.T) *lab {
 // scene is a cluster in the lab with a hub of its own name.
 type scene struct {
 	*lab
-	t       *testing.T
+	t       testing.TB
 	cluster string
 }
 
 // scene makes the namespace of the cluster on the hub, and one of the same
 // name with "-member" for its objects.
-func (l *lab) scene(t *testing.T, cluster string) *scene {
+func (l *lab) scene(t testing.TB, cluster string) *scene {
 	t.Helper()
 	s := &scene{lab: l, t: t, cluster: cluster}
 	for _, name := range []string{cluster, s.ns()} {
@@ -131,6 +131,7 @@ func (s *scene) start(options agentOptions) *agent {
 		s.t.Fatal(err)
 	}
 	options.part.Logger = logr.Discard()
+	options.part.ListDelay = cmp.Or(options.part.ListDelay, time.Millisecond)
 	part, err := New(options.part)
 	if err != nil {
 		s.t.Fatal(err)

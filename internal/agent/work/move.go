@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -54,7 +53,7 @@ func (s *site) requestOf(record *workv1.AppliedManifestWork) Request {
 func (p *pass) openKeeper(ctx context.Context) error {
 	st := p.state.keeper
 	if st == nil {
-		st = &state{requested: map[apply.Object]time.Time{}}
+		st = &state{}
 	}
 	keeper, cached, err := p.readRecord(ctx, st, keeperName(p.recordName(p.name)))
 	if err != nil {
@@ -113,7 +112,7 @@ func (p *pass) noteInKeeper(ctx context.Context) error {
 			return err
 		}
 		p.keeper = keeper
-		p.state.keeper = &state{requested: map[apply.Object]time.Time{}}
+		p.state.keeper = &state{}
 		p.state.keeper.record.Store(keeper)
 	}
 	keeper := p.ofKeeper()

@@ -27,6 +27,8 @@ const (
 	DefaultStatusSyncInterval = 10 * time.Second
 	// DefaultEvictionGracePeriod is how long objects stay that no agent takes care of.
 	DefaultEvictionGracePeriod = time.Hour
+	// DefaultListDelay is after how long a record lists what was applied.
+	DefaultListDelay = 10 * time.Second
 	// EvictionNever is a grace period that means never.
 	EvictionNever = 100 * 365 * 24 * time.Hour
 
@@ -55,6 +57,9 @@ type Options struct {
 	// StatusSyncInterval is how often objects with updateStrategy ReadOnly are
 	// read. Defaults to DefaultStatusSyncInterval.
 	StatusSyncInterval time.Duration
+	// ListDelay is after how long the status of an AppliedManifestWork lists what
+	// was applied. Defaults to DefaultListDelay.
+	ListDelay time.Duration
 	// EvictionGracePeriod is how long objects stay on a member after their
 	// ManifestWork vanished without a deletion, or the agent moved to another
 	// hub. Defaults to DefaultEvictionGracePeriod; EvictionNever or more is never.
@@ -90,6 +95,7 @@ func New(options Options) (*Part, error) {
 	options.Workers = cmp.Or(options.Workers, DefaultWorkers)
 	options.WorkersPerCluster = cmp.Or(options.WorkersPerCluster, options.Workers)
 	options.StatusSyncInterval = cmp.Or(options.StatusSyncInterval, DefaultStatusSyncInterval)
+	options.ListDelay = cmp.Or(options.ListDelay, DefaultListDelay)
 	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
 	p := &Part{options: options, sites: map[fleet.ClusterName]*site{}}
 	anyName := true

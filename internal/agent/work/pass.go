@@ -35,8 +35,8 @@ type pass struct {
 	*site
 	state *state
 	name  string
-	// stored is the work as the hub has it, nil if it is gone; work is a copy to
-	// change the status in.
+	// stored is the work as the hub has it, which others use, too, nil if it is gone;
+	// work is a copy to change the status in, and nothing else.
 	stored, work *workv1.ManifestWork
 	// record is the AppliedManifestWork, nil if there is none. Cached says that
 	// the cache has one.
@@ -134,7 +134,9 @@ func (s *site) open(ctx context.Context, request Request) (*pass, error) {
 			return nil, fmt.Errorf("reading manifestwork %q: %w", key, err)
 		default:
 			this.stored = this.state.ahead(work)
-			this.work = this.stored.DeepCopy()
+			work := *this.stored
+			work.Status = *this.stored.Status.DeepCopy()
+			this.work = &work
 		}
 	} else {
 		this.name = request.Applied
@@ -162,7 +164,11 @@ func (s *site) readRecord(ctx context.Context, st *state, name string) (record *
 	default:
 		cached = true
 		if written := st.record.Load(); written != nil {
-			record = newest(record, written)
+			if newest(record, written) == record {
+				st.record.CompareAndSwap(written, nil) // the cache has caught up
+			} else {
+				record = written
+			}
 		}
 	}
 	if record != nil && st.dropped == record.UID {

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -137,11 +139,18 @@ func (p *pass) list(ctx context.Context) error {
 	after := p.record.DeepCopy()
 	after.Status.EvictionStartTime = nil
 	after.Status.AppliedResources = p.applied()
+	if p.listLater(after) {
+		return nil
+	}
 	if err := conditions.PatchStatus(ctx, p.connection.Spoke.GetClient(), p.record, after); err != nil {
 		return fmt.Errorf("listing the objects of manifestwork %q: %w", p.name, err)
 	}
 	if after.ResourceVersion != p.record.ResourceVersion {
 		p.setRecord(after)
+		// The cache may have it already, and then nothing else looks again.
+		if _, _, err := p.readRecord(ctx, p.state, after.Name); err != nil {
+			return err
+		}
 	}
 	wanted := p.plan.wanted()
 	if len(p.leftovers) > 0 || p.pending() || len(wanted) == len(typesOf(p.record)) ||
@@ -153,6 +162,36 @@ func (p *pass) list(ctx context.Context) error {
 	}
 	p.watch(sortResources(slices.Concat(wanted, typesOf(p.record))))
 	return nil
+}
+
+// listLater tells whether the list can wait, and makes the pass come again for
+// it then. Objects that the inventory knows are found without the list, which
+// says the same for people and other agents; so it gives way to works that
+// wait for their first write, and many changes cost one write.
+func (p *pass) listLater(after *workv1.AppliedManifestWork) bool {
+	same := equality.Semantic.DeepEqual(after.Status, p.record.Status)
+	if same || p.record.Status.EvictionStartTime != nil || p.blind() {
+		p.state.listAt = time.Time{}
+		return false
+	}
+	now := p.options.Clock.Now()
+	if p.state.listAt.IsZero() {
+		p.state.listAt = now.Add(p.options.ListDelay)
+	}
+	if now.Before(p.state.listAt) {
+		p.comeBack(p.state.listAt.Sub(now))
+		return true
+	}
+	p.state.listAt = time.Time{}
+	return false
+}
+
+// blind tells whether the objects of a noted type cannot be known.
+func (p *pass) blind() bool {
+	return slices.ContainsFunc(typesOf(p.record), func(r schema.GroupVersionResource) bool {
+		err := p.inventory.State(r.GroupResource())
+		return err != nil && !errors.Is(err, inventory.ErrPending)
+	})
 }
 
 // applied returns the objects that there are, sorted.

@@ -298,5 +298,8 @@ func (p *pass) wasRequested(object apply.Object) bool {
 func (p *pass) setRequested(object apply.Object) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.state.requested == nil {
+		p.state.requested = map[apply.Object]time.Time{}
+	}
 	p.state.requested[object] = p.options.Clock.Now()
 }

@@ -73,6 +73,9 @@ type state struct {
 	// claimed and denied are when this agent claimed the record of another agent,
 	// and when that one denied it.
 	claimed, denied time.Time
+	// listAt is when the record's list of objects is to be written, if it is not
+	// up to date.
+	listAt time.Time
 	// finished and dropped are a work and a record whose finalizer we removed;
 	// caches may still have them.
 	finished, dropped types.UID
@@ -158,7 +161,7 @@ func (s *site) state(work string) *state {
 	defer s.mu.Unlock()
 	st, ok := s.states[work]
 	if !ok {
-		st = &state{requested: map[apply.Object]time.Time{}}
+		st = &state{}
 		s.states[work] = st
 	}
 	return st
@@ -269,6 +272,7 @@ func newest[T metav1.Object](cached, written T) T {
 func (st *state) ahead(cached *workv1.ManifestWork) *workv1.ManifestWork {
 	written := st.work.Load()
 	if written == nil || written.UID != cached.UID || newest(cached, written) == cached {
+		st.work.CompareAndSwap(written, nil) // the cache has caught up
 		return cached
 	}
 	if written.Generation != cached.Generation {

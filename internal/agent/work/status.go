@@ -68,7 +68,8 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	}
 	after.Spec, after.ManagedFields = workv1.ManifestWorkSpec{}, nil
 	p.state.work.Store(after)
-	p.state.written.Store(&after.ResourceVersion)
+	version := after.ResourceVersion // alone, or it would keep all of after
+	p.state.written.Store(&version)
 	return nil
 }
 

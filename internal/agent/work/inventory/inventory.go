@@ -11,7 +11,6 @@
 package inventory
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -90,7 +89,7 @@ type Inventory struct {
 // owned are the objects of an owner.
 type owned struct {
 	owner   *Owner
-	objects map[apply.Object]struct{}
+	objects objectSet
 }
 
 // New returns an inventory that watches nothing yet.
@@ -137,7 +136,7 @@ func (i *Inventory) OwnedBy(owner types.UID) []apply.Object {
 	if !ok {
 		return nil
 	}
-	objects := slices.Collect(maps.Keys(o.objects))
+	objects := o.objects.all()
 	slices.SortFunc(objects, func(a, b apply.Object) int { return strings.Compare(a.String(), b.String()) })
 	return objects
 }
@@ -147,7 +146,7 @@ func (i *Inventory) Owns(owner types.UID) int {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	if o, ok := i.owners[owner]; ok {
-		return len(o.objects)
+		return o.objects.size()
 	}
 	return 0
 }
@@ -186,7 +185,7 @@ func (i *Inventory) insert(watch *typeWatch, object apply.Object, seen *metav1.P
 		i.disown(object, before.Owners, after.Owners)
 	}
 	for _, owner := range after.Owners {
-		i.owners[owner.UID].objects[object] = struct{}{}
+		i.owners[owner.UID].objects.add(object)
 	}
 	return before, after
 }
@@ -207,8 +206,8 @@ func (i *Inventory) disown(object apply.Object, before, now []*Owner) {
 			continue
 		}
 		o := i.owners[owner.UID]
-		delete(o.objects, object)
-		if len(o.objects) == 0 {
+		o.objects.remove(object)
+		if o.objects.size() == 0 {
 			delete(i.owners, owner.UID)
 		}
 	}
@@ -225,7 +224,7 @@ func (i *Inventory) ownersOf(seen *metav1.PartialObjectMetadata) []*Owner {
 		}
 		o, ok := i.owners[reference.UID]
 		if !ok {
-			o = &owned{owner: &Owner{UID: reference.UID, Name: reference.Name}, objects: map[apply.Object]struct{}{}}
+			o = &owned{owner: &Owner{UID: reference.UID, Name: reference.Name}}
 			i.owners[reference.UID] = o
 		}
 		owners = append(owners, o.owner)
