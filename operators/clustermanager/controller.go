@@ -118,10 +118,13 @@ func New(d Deps) *Controller {
 		{"network policies", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.networkPolicies},
 		{"components", operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed, c.components},
 		{"webhooks", operatorv1.ClusterManagerReasonWebhookApplyFailed, c.webhooks},
+		// Who may register comes after those who check what is registered.
+		{"bootstrap identity", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.bootstrap},
 		{"leftovers", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.leftovers},
 	}
 	c.removals = []removal{
 		{operatorv1.ClusterManagerReasonResourcesRemaining, c.removeUserObjects},
+		{operatorv1.ClusterManagerReasonResourcesRemaining, c.removeGrants},
 		{operatorv1.ClusterManagerReasonRemovingHub, c.removeInstalled},
 		{operatorv1.ClusterManagerReasonRemovingHub, c.removeNamespace},
 	}

@@ -103,6 +103,9 @@ func waitsForPods(t *testing.T, l *lab) {
 	if l.exists(t, &admissionv1.ValidatingWebhookConfiguration{}, "manifestworkvalidators.admission.work.open-cluster-management.io", "") {
 		t.Error("webhooks were installed although nobody answers")
 	}
+	if l.exists(t, &rbacv1.ClusterRoleBinding{}, "open-cluster-management:bootstrap:agent-registration", "") {
+		t.Error("agents can register before webhooks check what they register")
+	}
 	applied := l.condition(t, operatorv1.ClusterManagerConditionApplied)
 	if applied.Status != metav1.ConditionFalse || !strings.Contains(applied.Message, "cluster-manager-work-webhook has 0 of 1 pods available") {
 		t.Errorf("Applied is %+v", applied)

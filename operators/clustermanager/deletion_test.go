@@ -39,6 +39,7 @@ func TestRemoval(t *testing.T) {
 		"WaitsForWorksAndNamesThem":                    waitsForWorks,
 		"GivesUpSilentClustersAfterTheDeadline":        givesUp,
 		"WaitsForAnAvailableClusterPastTheDeadline":    waitsForAvailable,
+		"TakesTheGrantsOfClustersBackAfterTheDeadline": takesGrantsBack,
 		"DropsWebhooksThatNobodyAnswers":               dropsWebhooks,
 		"KeepsDefinitionsIfToldSo":                     keepsDefinitions,
 		"DoesNotTouchTheDefinitionsOfSomebodyElse":     foreignDefinition,
@@ -213,6 +214,50 @@ func waitsForAvailable(t *testing.T, l *lab) {
 	}
 	if !l.continueRemoval(t) {
 		t.Fatal("the removal hangs on the word of a controller that is gone")
+	}
+}
+
+// takesGrantsBack has a hub that is slower than its removal.
+func takesGrantsBack(t *testing.T, l *lab) {
+	const binding, role = "open-cluster-management:managedcluster:gone:work", "open-cluster-management:managedcluster:gone"
+	l.ready(t, nil)
+	marks := map[string]string{clusterv1.LabelClusterName: "gone"}
+	l.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gone", Labels: marks}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role, Labels: marks}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-a-user", Labels: marks}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: binding, Namespace: "gone", Labels: marks, Finalizers: []string{clusterv1.FinalizerManifestWorkCleanup},
+			},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		})
+	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
+		t.Fatal(err)
+	}
+	for range passesMax {
+		if _, err := l.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(l.condition(t, "Deleting").Message, binding) {
+			break
+		}
+		<-time.After(gonePause)
+	}
+	if got := l.condition(t, "Deleting"); !strings.Contains(got.Message, "RoleBinding gone/"+binding) {
+		t.Errorf("the removal does not tell what it waits for: %+v", got)
+	}
+	if len(l.deployments(t)) == 0 || !l.exists(t, &rbacv1.RoleBinding{}, binding, "gone") {
+		t.Error("the hub was not given the time to take back what it granted")
+	}
+	l.clock.SetTime(l.get(t).DeletionTimestamp.Add(DefaultDeletionDeadline))
+	if !l.continueRemoval(t) {
+		t.Fatalf("the removal hangs: %+v", l.condition(t, "Deleting"))
+	}
+	if l.exists(t, &rbacv1.RoleBinding{}, binding, "gone") || l.exists(t, &rbacv1.ClusterRole{}, role, "") {
+		t.Error("grants of a cluster are left that nobody will ever take back")
+	}
+	if !l.exists(t, &rbacv1.ClusterRole{}, "of-a-user", "") {
+		t.Error("the role of a user was removed")
 	}
 }
 

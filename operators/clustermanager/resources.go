@@ -24,14 +24,18 @@ func (c *Controller) namespace(ctx context.Context, p *pass) error {
 	return p.install(ctx, c.applier, manifests.Namespaces(p.hub))
 }
 
-// access installs the identities of the components, and the one that agents
-// register with, with what they may do.
+// access installs the identities of the components with what they may do.
 func (c *Controller) access(ctx context.Context, p *pass) error {
 	objects, err := manifests.Access(p.hub, c.rules)
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
-	return p.install(ctx, c.applier, append(objects, manifests.Bootstrap(p.hub)...))
+	return p.install(ctx, c.applier, objects)
+}
+
+// bootstrap installs the identity that agents register with.
+func (c *Controller) bootstrap(ctx context.Context, p *pass) error {
+	return p.install(ctx, c.applier, manifests.Bootstrap(p.hub))
 }
 
 func (c *Controller) services(ctx context.Context, p *pass) error {
