@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
 
 // Object names an object of a cluster, whatever its version.
@@ -107,20 +109,36 @@ type Stamp struct {
 	Label string
 	// Owners are added to the object's owners.
 	Owners []metav1.OwnerReference
+	// Annotations are added to those of the manifest.
+	Annotations map[string]string
 	// Namespace replaces that of the manifest.
 	Namespace string
+	// UID makes the server refuse any other object, and making a new one.
+	UID types.UID
+	// Without are fields of the manifest to leave away.
+	Without []ignore.Path
 	// MetadataOnly leaves everything but the stamp and the names away.
 	MetadataOnly bool
+}
+
+// Content returns the decoded JSON of a manifest. Its errors are ErrNotObject.
+func Content(raw []byte) (map[string]any, error) {
+	var content map[string]any
+	if err := utiljson.Unmarshal(raw, &content); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotObject, err)
+	}
+	return content, nil
 }
 
 // Body returns what to send to the server to apply a manifest: its content
 // with the stamp, and without what only a server can say. Its errors are
 // ErrNotObject.
 func Body(raw []byte, stamp Stamp) ([]byte, error) {
-	var content map[string]any
-	if err := utiljson.Unmarshal(raw, &content); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotObject, err)
+	content, err := Content(raw)
+	if err != nil {
+		return nil, err
 	}
+	ignore.Remove(content, stamp.Without)
 	given, ok := content["metadata"].(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%w: metadata is missing", ErrNotObject)
@@ -142,6 +160,9 @@ func Body(raw []byte, stamp Stamp) ([]byte, error) {
 	if stamp.Namespace != "" {
 		metadata["namespace"] = stamp.Namespace
 	}
+	if stamp.UID != "" {
+		metadata["uid"] = string(stamp.UID)
+	}
 	if err := put(metadata, stamp); err != nil {
 		return nil, err
 	}
@@ -152,17 +173,14 @@ func Body(raw []byte, stamp Stamp) ([]byte, error) {
 	return body, nil
 }
 
-// put adds the label and the owners of the stamp.
+// put adds the label, the annotations and the owners of the stamp.
 func put(metadata map[string]any, stamp Stamp) error {
-	labels, ok := metadata["labels"].(map[string]any)
-	if !ok && metadata["labels"] != nil {
-		return fmt.Errorf("%w: metadata.labels is not a map", ErrNotObject)
+	if err := putTexts(metadata, "labels", map[string]string{stamp.Label: "true"}); err != nil {
+		return err
 	}
-	if labels == nil {
-		labels = map[string]any{}
+	if err := putTexts(metadata, "annotations", stamp.Annotations); err != nil {
+		return err
 	}
-	labels[stamp.Label] = "true"
-	metadata["labels"] = labels
 	owners, ok := metadata["ownerReferences"].([]any)
 	if !ok && metadata["ownerReferences"] != nil {
 		return fmt.Errorf("%w: metadata.ownerReferences is not a list", ErrNotObject)
@@ -174,6 +192,25 @@ func put(metadata map[string]any, stamp Stamp) error {
 		})
 	}
 	metadata["ownerReferences"] = owners
+	return nil
+}
+
+// putTexts adds texts to one of the maps in the metadata.
+func putTexts(metadata map[string]any, field string, texts map[string]string) error {
+	all, ok := metadata[field].(map[string]any)
+	if !ok && metadata[field] != nil {
+		return fmt.Errorf("%w: metadata.%s is not a map", ErrNotObject, field)
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	if all == nil {
+		all = map[string]any{}
+	}
+	for key, text := range texts {
+		all[key] = text
+	}
+	metadata[field] = all
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,6 +72,26 @@ func (m *Member) patch(
 	return written, nil
 }
 
+// Create makes an object that is not there; the error is AlreadyExists if it is.
+func (m *Member) Create(
+	ctx context.Context, version string, object Object, body []byte, manager string,
+) (*metav1.PartialObjectMetadata, error) {
+	content, err := Content(body)
+	if err != nil {
+		return nil, err
+	}
+	ctx, done, err := m.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("creating %s: %w", object, err)
+	}
+	defer done()
+	created, err := m.whole(version, object).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{FieldManager: manager})
+	if err != nil {
+		return nil, fmt.Errorf("creating %s: %w", object, err)
+	}
+	return meta.AsPartialObjectMetadata(created), nil
+}
+
 // Get reads the metadata of an object from the server.
 func (m *Member) Get(ctx context.Context, version string, object Object) (*metav1.PartialObjectMetadata, error) {
 	ctx, done, err := m.begin(ctx)
@@ -92,11 +113,7 @@ func (m *Member) Read(ctx context.Context, version string, object Object) (*unst
 		return nil, fmt.Errorf("reading %s: %w", object, err)
 	}
 	defer done()
-	var from dynamic.ResourceInterface = m.bodies.Resource(resourceIn(version, object))
-	if object.Namespace != "" {
-		from = m.bodies.Resource(resourceIn(version, object)).Namespace(object.Namespace)
-	}
-	found, err := from.Get(ctx, object.Name, metav1.GetOptions{})
+	found, err := m.whole(version, object).Get(ctx, object.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", object, err)
 	}
@@ -137,6 +154,14 @@ func (m *Member) begin(ctx context.Context) (context.Context, func(), error) {
 
 func (m *Member) resource(version string, object Object) metadata.ResourceInterface {
 	resource := m.client.Resource(resourceIn(version, object))
+	if object.Namespace == "" {
+		return resource
+	}
+	return resource.Namespace(object.Namespace)
+}
+
+func (m *Member) whole(version string, object Object) dynamic.ResourceInterface {
+	resource := m.bodies.Resource(resourceIn(version, object))
 	if object.Namespace == "" {
 		return resource
 	}

@@ -11,6 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
 
 // Trouble is a kind of failure, by who can mend it.
@@ -31,6 +33,8 @@ const (
 	TroubleConflict
 	// TroubleRaced: the object changed since it was looked at.
 	TroubleRaced
+	// TroubleExpression: a field to ignore is named wrongly.
+	TroubleExpression
 	// TroubleGoing: the object is being deleted, and waits for its finalizers.
 	TroubleGoing
 )
@@ -54,6 +58,9 @@ func Explain(err error, verb string, object Object) Problem {
 	}
 	if errors.Is(err, ErrNotObject) {
 		return Problem{Trouble: TroubleInvalid, Message: "The manifest is " + err.Error() + "."}
+	}
+	if errors.Is(err, ignore.ErrExpression) {
+		return Problem{Trouble: TroubleExpression, Message: "The fields to ignore cannot be told: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "."}
 	}
 	if errors.Is(err, ErrNoKind) {
 		return Problem{

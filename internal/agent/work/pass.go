@@ -18,6 +18,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
 
 // conflictRetry is how soon a pass comes again that met a newer state of what
@@ -191,7 +192,7 @@ func (p *pass) prepare(context.Context) error {
 	for _, it := range p.plan.items {
 		it.outcome = outcome{}
 		if it.refused != nil {
-			it.outcome.problem = apply.Problem{Trouble: apply.TroubleInvalid, Message: refusal(it.refused)}
+			it.outcome.problem = refusal(it.refused)
 		}
 	}
 	p.resolve(p.plan.items)
@@ -213,7 +214,7 @@ func (p *pass) resolve(items []*item) {
 		it.outcome = outcome{}
 		it.resolve(resource, p.work.Spec.ManifestConfigs)
 		if it.refused != nil {
-			it.outcome.problem = apply.Problem{Trouble: apply.TroubleInvalid, Message: refusal(it.refused)}
+			it.outcome.problem = refusal(it.refused)
 		}
 	}
 }
@@ -244,11 +245,10 @@ func (p *pass) comeBack(after time.Duration) {
 	}
 }
 
-// refusal is the message for a manifest that is not applied whatever the
-// member says.
-func refusal(err error) string {
-	if errors.Is(err, apply.ErrNotObject) {
-		return apply.Explain(err, "", apply.Object{}).Message
+// refusal is what a manifest has that is not applied whatever the member says.
+func refusal(err error) apply.Problem {
+	if errors.Is(err, apply.ErrNotObject) || errors.Is(err, ignore.ErrExpression) {
+		return apply.Explain(err, "", apply.Object{})
 	}
-	return sentence(err.Error())
+	return apply.Problem{Trouble: apply.TroubleInvalid, Message: sentence(err.Error())}
 }

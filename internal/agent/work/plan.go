@@ -5,6 +5,7 @@ package work
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
 
 // plan is what one generation of a work asks for.
@@ -42,6 +44,9 @@ type item struct {
 	object   apply.Object
 	strategy apply.Strategy
 	apply    *workv1.ServerSideApplyConfig
+	ignored  *ignore.Fields // fields to leave alone, nil for none
+	// hash is of the manifest and of how it is applied.
+	hash     apply.Hash
 	feedback bool // feedback is asked for
 	rules    bool // conditions are asked for
 
@@ -135,7 +140,7 @@ func (p *plan) carry(before *plan) {
 
 // resolve fills in what depends on the resource of the item's kind.
 func (it *item) resolve(resource apply.Resource, configs []workv1.ManifestConfigOption) {
-	it.resolved = true
+	it.resolved, it.hash = true, it.manifest.Hash
 	it.resource = resource.GroupVersionResource
 	it.object = apply.Object{
 		Group: resource.Group, Resource: resource.Resource,
@@ -168,14 +173,20 @@ func (it *item) configure(config *workv1.ManifestConfigOption) {
 	case "", workv1.UpdateStrategyTypeUpdate:
 	case workv1.UpdateStrategyTypeCreateOnly:
 		it.strategy = apply.StrategyCreateOnly
+		it.hash = apply.HashOf(append([]byte(workv1.UpdateStrategyTypeCreateOnly), it.manifest.Hash[:]...))
 	case workv1.UpdateStrategyTypeReadOnly:
 		it.strategy = apply.StrategyReadOnly
 	case workv1.UpdateStrategyTypeServerSideApply:
 		it.strategy = apply.StrategyServerSideApply
 		it.apply = cmp.Or(config.UpdateStrategy.ServerSideApply, &workv1.ServerSideApplyConfig{})
 		if len(it.apply.IgnoreFields) > 0 {
-			it.refused = fmt.Errorf("this version of the agent does not support updateStrategy.serverSideApply.ignoreFields: %w", errUnsupported)
+			it.ignored, it.refused = ignore.Compile(it.apply.IgnoreFields)
 		}
+		how, err := json.Marshal(it.apply)
+		if err != nil { // text and numbers only
+			it.refused = fmt.Errorf("updateStrategy.serverSideApply: %w", err)
+		}
+		it.hash = apply.HashOf(append(how, it.manifest.Hash[:]...))
 	default:
 		it.refused = fmt.Errorf("this version of the agent does not support updateStrategy.type %q: %w",
 			config.UpdateStrategy.Type, errUnsupported)

@@ -253,7 +253,10 @@ func (p *pass) release(
 	ctx context.Context, object apply.Object, version string, seen *metav1.PartialObjectMetadata, end fate,
 ) error {
 	manager := apply.As{Manager: managerOf(p.record.Name)}
-	if end == fateDelete {
+	for _, applied := range apply.ManagersOf(seen, p.record.UID) {
+		if end != fateDelete || p.sharedManager(seen, applied) {
+			continue
+		}
 		kind, err := p.kinds.KindOf(schema.GroupVersionResource{Group: object.Group, Version: version, Resource: object.Resource})
 		if err != nil {
 			return err
@@ -262,9 +265,14 @@ func (p *pass) release(
 		if err != nil {
 			return err
 		}
-		if seen, err = p.member.Apply(ctx, version, object, body, manager); err != nil {
+		released, err := p.member.Apply(ctx, version, object, body, apply.As{Manager: applied})
+		if apierrors.IsInvalid(err) {
+			continue // the object would lack something without our fields, so they stay
+		}
+		if err != nil {
 			return err
 		}
+		seen = released
 	}
 	rest := slices.DeleteFunc(slices.Clone(seen.OwnerReferences),
 		func(o metav1.OwnerReference) bool { return o.UID == p.record.UID })

@@ -113,6 +113,9 @@ func (it *item) appliedCondition() metav1.Condition {
 	}
 	if it.outcome.problem.Trouble != apply.TroubleNone {
 		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestReasonAppliedManifestFailed
+		if it.outcome.problem.Trouble == apply.TroubleExpression {
+			c.Reason = workv1.ManifestReasonAppliedManifestSSAIgnoreFieldError
+		}
 		c.Message = it.outcome.problem.Message
 		return c
 	}

@@ -6,7 +6,6 @@ package work
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/apply"
 )
@@ -76,7 +74,7 @@ func (p *pass) write(ctx context.Context, it *item) {
 			it.past = apply.Past{}
 		}
 	}
-	switch apply.Decide(it.strategy, it.manifest.Hash, it.past, live) {
+	switch apply.Decide(it.strategy, it.hash, it.past, live) {
 	case apply.ActionSkip:
 		it.outcome.presence = presenceYes
 	case apply.ActionRead:
@@ -117,7 +115,7 @@ func (p *pass) live(it *item) (apply.Live, *inventory.Record) {
 // restore applies an item. Corrections of what someone else changed are
 // slowed down if they do not last.
 func (p *pass) restore(ctx context.Context, it *item, record *inventory.Record) {
-	correction := it.past.Hash == it.manifest.Hash && it.past.Mark.UID != ""
+	correction := it.past.Hash == it.hash && it.past.Mark.UID != ""
 	if correction {
 		if wait := it.damper.Wait(p.options.Clock.Now()); wait > 0 {
 			it.outcome.presence = presenceYes
@@ -142,100 +140,6 @@ func (p *pass) restore(ctx context.Context, it *item, record *inventory.Record) 
 	}
 }
 
-// send applies an item and takes in what the server answers.
-func (p *pass) send(ctx context.Context, it *item, record *inventory.Record) (*metav1.PartialObjectMetadata, error) {
-	stamp := apply.Stamp{
-		Label: workv1.LabelManaged, Namespace: it.object.Namespace, Owners: []metav1.OwnerReference{ownerOf(p.record)},
-	}
-	as := apply.As{Manager: managerOf(p.record.Name), Force: p.alone(record)}
-	if it.strategy == apply.StrategyServerSideApply {
-		as = apply.As{Manager: it.apply.FieldManager, Force: it.apply.Force}
-		if as.Manager == "" {
-			as.Manager = workv1.DefaultFieldManager
-		}
-		stamp.Owners = append(stamp.Owners, p.others(record)...)
-	}
-	body, err := apply.Body(p.work.Spec.Workload.Manifests[it.ordinal].Raw, stamp)
-	if err != nil {
-		return nil, fmt.Errorf("manifest %d: %w", it.ordinal, err)
-	}
-	if err := p.rehearse(ctx, it, body, as); err != nil {
-		return nil, err
-	}
-	written, err := p.member.Apply(ctx, it.resource.Version, it.object, body, as)
-	if it.strategy == apply.StrategyUpdate && !as.Force && apierrors.IsConflict(err) {
-		written, err = p.overrule(ctx, it, body, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p.wrote(it, written)
-	return written, nil
-}
-
-// overrule applies an item again with force, unless another work owns a field
-// that the two do not agree about: works do not overrule each other.
-func (p *pass) overrule(ctx context.Context, it *item, body []byte, conflict error) (*metav1.PartialObjectMetadata, error) {
-	seen, err := p.member.Get(ctx, it.resource.Version, it.object)
-	if err != nil {
-		return nil, err
-	}
-	managers := apply.Explain(conflict, "apply", it.object).Managers
-	for i := range seen.OwnerReferences {
-		owner := &seen.OwnerReferences[i]
-		if owner.UID != p.record.UID && slices.Contains(managers, managerOf(owner.Name)) && !p.takesOver(ctx, owner.Name) {
-			return nil, &disagreement{manager: managerOf(owner.Name), with: p.workOf(owner.Name), conflict: conflict}
-		}
-	}
-	return p.member.Apply(ctx, it.resource.Version, it.object, body, apply.As{Manager: managerOf(p.record.Name), Force: true})
-}
-
-// disagreement is a conflict with another work.
-type disagreement struct {
-	manager, with string
-	conflict      error
-}
-
-func (d *disagreement) Error() string { return d.with + ": " + d.conflict.Error() }
-func (d *disagreement) Unwrap() error { return d.conflict }
-
-// workOf names the work of a record for messages.
-func (p *pass) workOf(record string) string {
-	if work, ours := strings.CutPrefix(record, p.hubHash+"-"); ours {
-		return fmt.Sprintf("ManifestWork %q", work)
-	}
-	_, work, _ := strings.Cut(record, "-")
-	return fmt.Sprintf("ManifestWork %q of another hub", work)
-}
-
-// create makes an object that is not there, and only becomes an owner of one
-// that is.
-func (p *pass) create(ctx context.Context, it *item) {
-	seen, err := p.member.Get(ctx, it.resource.Version, it.object)
-	if err != nil && !apierrors.IsNotFound(err) {
-		p.failed(ctx, it, err)
-		return
-	}
-	stamp := apply.Stamp{
-		Label: workv1.LabelManaged, Namespace: it.object.Namespace, Owners: []metav1.OwnerReference{ownerOf(p.record)},
-		MetadataOnly: seen != nil,
-	}
-	body, err := apply.Body(p.work.Spec.Workload.Manifests[it.ordinal].Raw, stamp)
-	// Without force what someone else made in between is not overwritten.
-	as := apply.As{Manager: managerOf(p.record.Name), Force: seen != nil}
-	if err == nil {
-		err = p.rehearse(ctx, it, body, as)
-	}
-	if err == nil {
-		seen, err = p.member.Apply(ctx, it.resource.Version, it.object, body, as)
-	}
-	if err != nil {
-		p.failed(ctx, it, err)
-		return
-	}
-	p.wrote(it, seen)
-}
-
 // look finds out whether an object that is not to be written exists.
 func (p *pass) look(ctx context.Context, it *item) {
 	it.outcome.note = "The object is only read, as updateStrategy ReadOnly says."
@@ -252,7 +156,7 @@ func (p *pass) look(ctx context.Context, it *item) {
 
 // wrote remembers what the server answered to a write.
 func (p *pass) wrote(it *item, written *metav1.PartialObjectMetadata) {
-	it.past = apply.Past{Hash: it.manifest.Hash, Mark: apply.MarkOf(written)}
+	it.past = apply.Past{Hash: it.hash, Mark: apply.MarkOf(written)}
 	it.at = p.options.Clock.Now()
 	it.outcome.presence = presenceYes
 	p.inventory.Saw(it.object, written)
@@ -266,8 +170,7 @@ func (p *pass) failed(ctx context.Context, it *item, err error) {
 	it.past = apply.Past{}
 	it.outcome.problem = apply.Explain(err, "patch", it.object)
 	if d := (*disagreement)(nil); errors.As(err, &d) {
-		it.outcome.problem.Message = strings.ReplaceAll(it.outcome.problem.Message, d.manager, d.with) +
-			" Works do not overwrite each other: leave the fields to one of them."
+		it.outcome.problem.Message = d.explain(it.outcome.problem.Message)
 	}
 	if it.outcome.problem.NoKind {
 		p.kinds.Forget(it.resource.GroupVersion())
@@ -326,23 +229,4 @@ func (p *pass) retries() {
 	}
 	p.comeBack(min(failureBackoffMin<<min(p.state.failures, 16), failureBackoffMax))
 	p.state.failures++
-}
-
-// alone tells whether no other work owns the object, as far as is known.
-func (p *pass) alone(record *inventory.Record) bool {
-	return record == nil || !slices.ContainsFunc(record.Owners, func(o *inventory.Owner) bool { return o.UID != p.record.UID })
-}
-
-// others returns the other works that own an object.
-func (p *pass) others(record *inventory.Record) []metav1.OwnerReference {
-	var owners []metav1.OwnerReference
-	if record == nil {
-		return nil
-	}
-	for _, owner := range record.Owners {
-		if owner.UID != p.record.UID {
-			owners = append(owners, ownerReference(owner.Name, owner.UID))
-		}
-	}
-	return owners
 }

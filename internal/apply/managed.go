@@ -1,0 +1,45 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// AppliedFor tells whether an entry of managedFields is of a manager that
+// applied the object for the owner: such a manager owns the ownerReference.
+func AppliedFor(entry *metav1.ManagedFieldsEntry, owner types.UID) bool {
+	return entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil &&
+		strings.Contains(entry.FieldsV1.GetRawString(), string(owner))
+}
+
+// ManagersOf returns the managers that applied an object for the owner.
+func ManagersOf(object metav1.Object, owner types.UID) []string {
+	var managers []string
+	entries := object.GetManagedFields()
+	for i := range entries {
+		if AppliedFor(&entries[i], owner) && !slices.Contains(managers, entries[i].Manager) {
+			managers = append(managers, entries[i].Manager)
+		}
+	}
+	return managers
+}
+
+// SetManagers returns a merge patch that makes the entries the managedFields of
+// an object, provided that it is still as it was seen.
+func SetManagers(seen metav1.Object, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": seen.GetUID(), "resourceVersion": seen.GetResourceVersion(), "managedFields": entries,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the managers of %s/%s: %w", seen.GetNamespace(), seen.GetName(), err)
+	}
+	return body, nil
+}
