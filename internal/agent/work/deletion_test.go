@@ -182,7 +182,7 @@ func testDefinitionFirst(s *scene) {
 		s.t.Fatal(err)
 	}
 	work := s.condition("w", "Applied", metav1.ConditionFalse)
-	s.contains(message(work, 1, "Applied"), "gizmos.example.com")
+	s.contains(message(work, 1, "Applied"), "kind Gizmo of example.com/v1")
 	s.delete("w")
 	s.gone("w")
 	s.nothingLeft()
