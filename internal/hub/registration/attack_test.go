@@ -18,6 +18,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,6 +68,26 @@ func subjectOf(cluster, agent string) pkix.Name {
 		CommonName:   clusterv1.AgentUser(cluster, agent),
 		Organization: []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters},
 	}
+}
+
+// available has the agent, or the hub, say how the cluster is.
+func (h *hub) available(t testing.TB, cluster string, status metav1.ConditionStatus) {
+	t.Helper()
+	mc := &clusterv1.ManagedCluster{}
+	if err := h.client.Get(t.Context(), client.ObjectKey{Name: cluster}, mc); err != nil {
+		t.Fatal(err)
+	}
+	before := mc.DeepCopy()
+	meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test",
+	})
+	if err := h.client.Status().Patch(t.Context(), mc, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the controllers know", func(ctx context.Context) (bool, error) {
+		err := h.cached.Get(ctx, client.ObjectKey{Name: cluster}, mc)
+		return meta.IsStatusConditionPresentAndEqual(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable, status), err
+	})
 }
 
 func (h *hub) agent(t testing.TB, cluster string) client.Client {
@@ -205,6 +226,15 @@ func TestJoiningAndAttacks(t *testing.T) {
 		})
 		h.refused(t, h.ask(t, bootstrap, subjectOf("taken", "one"), "taken", nil), policy.ReasonClusterJoined)
 	})
+	t.Run("a holder of the shared bootstrap identity asks for a certificate of a cluster that is alive", func(t *testing.T) {
+		h.available(t, "later", metav1.ConditionTrue)
+		csr := h.ask(t, bootstrap, subjectOf("later", "intruder"), "later", nil)
+		h.refused(t, csr, policy.ReasonClusterAlive)
+		h.told(t, "ManagedCluster", "later", policy.ReasonClusterAlive)
+		// An agent that lost its key is silent after a while.
+		h.available(t, "later", metav1.ConditionUnknown)
+		h.approved(t, csr)
+	})
 	t.Run("a denied cluster that comes back stays denied", func(t *testing.T) {
 		h.patch(t, "auto", `{"spec":{"hubAcceptsClient":false}}`)
 		h.accepted(t, "auto", metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied)
@@ -221,9 +251,20 @@ func TestJoiningAndAttacks(t *testing.T) {
 	})
 	t.Run("a flood of requests", func(t *testing.T) {
 		h.create(t, cluster("flood", false))
+		var csrs []*certificatesv1.CertificateSigningRequest
 		for range approval.RequestsMax + 5 {
-			h.ask(t, bootstrap, subjectOf("flood", "one"), "flood", nil)
+			csrs = append(csrs, h.ask(t, bootstrap, subjectOf("flood", "one"), "flood", nil))
 		}
 		h.told(t, "ManagedCluster", "flood", "CertificateRequestFlood")
+		last := csrs[len(csrs)-1]
+		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(last), last); err != nil || len(last.Status.Conditions) > 0 {
+			t.Fatalf("the last of too many requests has the conditions %v (%v), want none", last.Status.Conditions, err)
+		}
+		for _, csr := range csrs[:5] {
+			if err := h.client.Delete(t.Context(), csr); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.approved(t, last)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -87,7 +88,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	} else if flood {
 		c.warn(csr, mc, policy.Decision{Reason: reasonFlood, Message: fmt.Sprintf(
-			"user %q has more than %d certificate requests for cluster %q; the further ones are not looked at",
+			"user %q has more than %d certificate requests for cluster %q; they are not looked at until there are fewer",
 			csr.Spec.Username, RequestsMax, name)})
 		return ctrl.Result{}, nil
 	}
@@ -204,12 +205,14 @@ func facts(mc *clusterv1.ManagedCluster, exists bool) policy.Cluster {
 		return policy.Cluster{}
 	}
 	_, automatic := mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn]
+	available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	decided := automatic || meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
 	return policy.Cluster{
 		Exists:    true,
 		Accepted:  mc.Spec.HubAcceptsClient,
 		Denied:    !mc.Spec.HubAcceptsClient && decided,
 		Joined:    meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
+		Alive:     available != nil && available.Status != metav1.ConditionUnknown,
 		Requester: mc.Annotations[clusterv1.AnnotationJoinRequestedBy],
 	}
 }

@@ -32,7 +32,8 @@ const (
 )
 
 // SetupWithManager adds the controller to the manager. Requests that wait are
-// looked at again when their cluster changes; nothing polls.
+// looked at again when their cluster changes, and those that were too many when
+// earlier ones are gone; nothing polls.
 func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	csrs := &certificatesv1.CertificateSigningRequest{}
 	for name, extract := range map[string]client.IndexerFunc{indexCluster: byCluster, indexRequester: byRequester} {
@@ -47,6 +48,11 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			UpdateFunc: func(e event.UpdateEvent) bool { return c.unfinished(e.ObjectNew) },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
+		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(c.overdue),
+			builder.WithPredicates(predicate.Funcs{
+				CreateFunc: func(event.CreateEvent) bool { return false },
+				UpdateFunc: func(event.UpdateEvent) bool { return false },
+			})).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.waiting),
 			builder.WithPredicates(predicate.Funcs{
 				UpdateFunc: matters,
@@ -84,6 +90,27 @@ func (c *Controller) waiting(ctx context.Context, obj client.Object) []reconcile
 	requests := make([]reconcile.Request, 0, len(list.Items))
 	for i := range list.Items {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+	}
+	return requests
+}
+
+// overdue maps a request that is gone to the undecided ones of its requester
+// for the same cluster, once these are few enough to be looked at.
+func (c *Controller) overdue(ctx context.Context, obj client.Object) []reconcile.Request {
+	gone, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return nil
+	}
+	list := &certificatesv1.CertificateSigningRequestList{}
+	err := c.Client.List(ctx, list, client.MatchingFields{indexRequester: requester(gone)}, client.Limit(RequestsMax+1), client.UnsafeDisableDeepCopy)
+	if err != nil || len(list.Items) > RequestsMax {
+		return nil // only a missing index gives an error
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if !decided(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		}
 	}
 	return requests
 }

@@ -50,6 +50,7 @@ const (
 	ReasonClusterDenied  = "CertificateRequestOfDeniedCluster"
 	ReasonClusterMissing = "CertificateRequestWithoutCluster"
 	ReasonClusterJoined  = "CertificateRequestForJoinedCluster"
+	ReasonClusterAlive   = "CertificateRequestForAvailableCluster"
 	ReasonNotAuthorized  = "CertificateRenewalNotAuthorized"
 	ReasonApproved       = clusterv1.CSRReasonAutoApproved
 	ReasonNotAutomatic   = "CertificateRequestNeedsApproval"
@@ -83,6 +84,8 @@ type Cluster struct {
 	Denied bool
 	// Joined says that an agent has joined as this cluster before.
 	Joined bool
+	// Alive says that the hub hears of an agent that has joined as this cluster.
+	Alive bool
 	// Requester is the user whose request led to the join, if that is known.
 	Requester string
 }
@@ -172,6 +175,12 @@ func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automati
 		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
 			"cluster %q has joined already, or is about to, and not by user %q; a further agent under its name needs the approval of an administrator",
 			name, request.Username))
+	case cluster.Alive:
+		// Many agents share a bootstrap identity: that the cluster joined by it once
+		// does not make everybody who holds it that cluster.
+		return d.because(Refuse, ReasonClusterAlive, fmt.Sprintf(
+			"cluster %q has an agent that the hub hears of; another one under its name needs the approval of an administrator, or waits until the first is silent",
+			name))
 	}
 	return d.because(Approve, ReasonApproved, fmt.Sprintf(
 		"user %q is one of those whose requests are approved automatically", request.Username))

@@ -319,6 +319,15 @@ func TestDecide(t *testing.T) {
 			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: bootstrapper},
 			want:    want{policy.Approve, policy.ReasonApproved},
 		},
+		"an approved user asks again for a cluster whose agent is heard of": {
+			reason: "many agents share the bootstrap identity", base: first,
+			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Alive: true, Requester: bootstrapper},
+			want:    want{policy.Refuse, policy.ReasonClusterAlive},
+		},
+		"an agent that is heard of renews": {
+			reason: "that is what it is for", base: renewal, cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Alive: true},
+			want: want{policy.Approve, policy.ReasonApproved},
+		},
 		"an approved user asks for a cluster that another one joined": {
 			reason: "an approved user of another cluster", base: first,
 			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: "system:bootstrap:other1"},
@@ -404,7 +413,7 @@ func FuzzDecide(f *testing.F) {
 			Username:   user, Groups: []string{group}, ClusterLabel: label,
 			PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 		}
-		facts := policy.Cluster{Exists: bits&1 != 0, Accepted: bits&2 != 0, Joined: bits&4 != 0, Denied: bits&8 != 0}
+		facts := policy.Cluster{Exists: bits&1 != 0, Accepted: bits&2 != 0, Joined: bits&4 != 0, Denied: bits&8 != 0, Alive: bits&16 != 0}
 		got := policy.Decide(request, facts, policy.Automatic{Users: []string{bootstrapper}})
 		if got.Verdict != policy.Approve {
 			return
@@ -414,7 +423,7 @@ func FuzzDecide(f *testing.F) {
 			t.Errorf("approved %+v for %+v", request, facts)
 		case got.Kind == policy.Renewal && (!facts.Accepted || user != clusterv1.AgentUser(label, agent) || group != clusterv1.AgentGroup(label)):
 			t.Errorf("approved the renewal %+v for %+v", request, facts)
-		case got.Kind == policy.Bootstrap && (user != bootstrapper || facts.Denied || facts.Joined):
+		case got.Kind == policy.Bootstrap && (user != bootstrapper || facts.Denied || facts.Joined || facts.Alive):
 			t.Errorf("approved the first request %+v for %+v", request, facts)
 		}
 	})
