@@ -242,7 +242,8 @@ type ConditionRule struct {
 	Condition string `json:"condition"`
 
 	// type is WellKnownConditions for what is known about well-known kinds
-	// (Complete of a Job or Pod), or CEL for celExpressions.
+	// (Complete of a Job or Pod; Progressing and Degraded of all kinds), or CEL for
+	// celExpressions. See docs/spec/work/interpretation.md.
 	// +required
 	// +kubebuilder:validation:Required
 	Type ConditionRuleType `json:"type"`

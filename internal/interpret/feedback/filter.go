@@ -62,9 +62,9 @@ func (w walk) keeps(item any, node *jsonpath.FilterNode) (bool, error) {
 // holds compares two values. Values of different types are different, and have
 // no order.
 func holds(left any, operator string, right any) (bool, error) {
-	order, comparable := compare(left, right)
+	order, ordered := compare(left, right)
 	switch {
-	case comparable:
+	case ordered:
 	case operator == "==":
 		return false, nil
 	case operator == "!=":
@@ -87,7 +87,7 @@ func holds(left any, operator string, right any) (bool, error) {
 	return order >= 0, nil
 }
 
-func compare(left, right any) (order int, comparable bool) {
+func compare(left, right any) (order int, ordered bool) {
 	if l, ok := left.(string); ok {
 		r, ok := right.(string)
 		return cmp.Compare(l, r), ok

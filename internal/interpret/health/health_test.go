@@ -86,28 +86,3 @@ func TestConventionsOfAllKinds(t *testing.T) {
 		},
 	})
 }
-
-func TestDeployment(t *testing.T) {
-	t.Parallel()
-	check(t, "apiVersion: apps/v1\nkind: Deployment", map[string]example{
-		"not seen": {
-			`spec: {replicas: 3}`,
-			health.Health{Status: health.Progressing, Reason: "NotObserved", Message: "The controller has not seen the object yet."},
-		},
-		"two of three": {
-			"metadata: {generation: 1}\nspec: {replicas: 3}\nstatus: {observedGeneration: 1, replicas: 3, updatedReplicas: 3, availableReplicas: 2}",
-			health.Health{Status: health.Progressing, Reason: "ReplicasUnavailable", Message: "2 of 3 replicas are available."},
-		},
-		"one, by default": {
-			`status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: "True"}]}`,
-			health.Health{Status: health.Healthy, Reason: "ReplicasAvailable", Message: "1 of 1 replicas are available."},
-		},
-		"deadline": {
-			`status: {observedGeneration: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: 'ReplicaSet "a" has timed out progressing.'}]}`,
-			health.Health{
-				Status: health.Degraded, Reason: "ProgressDeadlineExceeded",
-				Message: `The rollout made no progress within spec.progressDeadlineSeconds: ReplicaSet "a" has timed out progressing.`,
-			},
-		},
-	})
-}

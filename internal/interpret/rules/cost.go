@@ -5,70 +5,118 @@ package rules
 
 import (
 	"math"
+	"strings"
 
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/interpreter"
+	"github.com/google/cel-go/common/types/traits"
 )
 
 const (
-	// bytesPerCost is how much text one unit of cost pays for, as in CEL.
+	// bytesPerCost is how many bytes of text one unit of cost pays for, as in CEL.
 	bytesPerCost = 10
-	// sizeMax is where counting the size of a value ends.
+	// patternCost is what it costs to compile a regular expression.
+	patternCost = 200
+	// zoneCost is what it costs to look up a time zone.
+	zoneCost = 1000
+	// sizeMax is where counting the size of a value ends, in bytes.
 	sizeMax = 64 << 20
 	// sizeDepthMax is how deep a value is counted.
 	sizeDepthMax = 100
 )
 
-// costs are the functions whose work grows with what they are given, and for
-// which CEL counts less than that: it counts one for a conversion, whatever its
-// length, and compares objects by the number of their fields, not by all that
-// is in them.
-func costs() []interpreter.CostTrackerOption {
-	tracker := func(cost func(args []ref.Val) int) interpreter.FunctionTracker {
-		return func(args []ref.Val, _ ref.Val) *uint64 {
-			units := uint64(1 + cost(args)/bytesPerCost)
-			return &units
+// prices tell what calls cost. CEL itself knows the price of a call only if it
+// knows the types of its arguments before the evaluation, which for the fields
+// of an object of any kind it does not; it takes one unit then, however long a
+// text or a list is. So the price is found here, by what the arguments are:
+// one, and one more for every ten bytes of text that are read or made, and for
+// every item of a list.
+type prices struct{}
+
+// CallCost implements interpreter.ActualCostEstimator.
+func (prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
+	var work uint64
+	switch function {
+	case operators.Equals, operators.NotEquals:
+		if len(args) == 2 {
+			work = min(depth(args[0]), depth(args[1]))
+		}
+	case operators.In, operators.OldIn:
+		if len(args) == 2 {
+			if _, ok := args[1].(traits.Lister); ok {
+				work = depth(args[1])
+			}
+		}
+	case operators.Add:
+		// A macro that makes a list adds to it in place; everything else makes a new
+		// one, which is as long as both.
+		work = breadth(result)
+		if len(args) == 2 {
+			if _, grows := args[0].(traits.MutableLister); grows {
+				work = breadth(args[1])
+			}
+		}
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+		// Nothing is copied.
+	case overloads.Matches, "find", "findAll":
+		work = patternCost*bytesPerCost + patternWork(args) + breadth(result)
+	case "format", "indexOf", "lastIndexOf", "isSorted", "min", "max", "join":
+		for _, arg := range args {
+			work += depth(arg)
+		}
+		work += breadth(result)
+	default:
+		for _, arg := range args {
+			work += breadth(arg)
+		}
+		work += breadth(result)
+		if len(args) == 2 && strings.HasPrefix(function, "get") {
+			work += zoneCost * bytesPerCost
 		}
 	}
-	first := tracker(func(args []ref.Val) int { return textSize(args[0]) })
-	both := tracker(func(args []ref.Val) int {
-		return min(deepSize(args[0].Value(), sizeMax, sizeDepthMax), deepSize(args[1].Value(), sizeMax, sizeDepthMax))
-	})
-	inside := tracker(func(args []ref.Val) int { return deepSize(args[1].Value(), sizeMax, sizeDepthMax) })
-	pattern := tracker(func(args []ref.Val) int {
-		length := textSize(args[1])
-		if length > patternBytesMax {
-			return 0 // nothing was done
-		}
-		return (1 + textSize(args[0])) * (1 + length/4)
-	})
-	var options []interpreter.CostTrackerOption
-	add := func(t interpreter.FunctionTracker, ids ...string) {
-		for _, id := range ids {
-			options = append(options, interpreter.OverloadCostTracker(id, t))
-		}
-	}
-	add(first, overloads.SizeString, overloads.SizeStringInst,
-		overloads.StringToBytes, overloads.BytesToString, overloads.StringToInt, overloads.StringToUint,
-		overloads.StringToDouble, overloads.StringToTimestamp, overloads.StringToDuration)
-	add(both, overloads.Equals, overloads.NotEquals)
-	add(inside, overloads.InList, "string_format")
-	add(pattern, overloads.Matches, overloads.MatchesString,
-		"string_find_string", "string_find_all_string", "string_find_all_string_int")
-	return options
+	units := 1 + work/bytesPerCost
+	return &units
 }
 
-// textSize is the length of a text in bytes, 0 for other values.
-func textSize(value ref.Val) int {
+// breadth is the length of a text in bytes, or of a list in items that are
+// worth a unit each; 0 for other values.
+func breadth(value ref.Val) uint64 {
 	switch v := value.(type) {
 	case types.String:
-		return len(v)
+		return uint64(len(v))
 	case types.Bytes:
-		return len(v)
+		return uint64(len(v))
+	case traits.Lister:
+		if size, ok := v.Size().(types.Int); ok {
+			return uint64(max(0, size)) * bytesPerCost
+		}
 	}
 	return 0
+}
+
+// depth is about the size in bytes of a value with all that is in it.
+func depth(value ref.Val) uint64 {
+	switch v := value.(type) {
+	case types.String, types.Bytes:
+		return breadth(v)
+	case traits.Lister, traits.Mapper:
+		return uint64(max(0, deepSize(value.Value(), sizeMax, sizeDepthMax)))
+	}
+	return 0
+}
+
+// patternWork is the length of the text times that of the regular expression.
+func patternWork(args []ref.Val) uint64 {
+	if len(args) < 2 {
+		return 0
+	}
+	length := breadth(args[1])
+	if length > patternBytesMax {
+		return 0 // it was refused
+	}
+	return (1 + breadth(args[0])) * (1 + length/4)
 }
 
 // deepSize is about the number of bytes of a value with all that is in it, or
@@ -99,23 +147,21 @@ func deepSize(value any, limit, depth int) int {
 			}
 		}
 	case []any:
-		for _, item := range v {
-			if size += deepSize(item, limit, depth-1); size > limit {
-				break
-			}
-		}
+		return size + sumOf(v, limit, depth)
 	case []ref.Val:
-		for _, item := range v {
-			if size += deepSize(item, limit, depth-1); size > limit {
-				break
-			}
-		}
+		return size + sumOf(v, limit, depth)
 	case []string:
-		for _, item := range v {
-			if size += scalar + len(item); size > limit {
-				break
-			}
-		}
+		return size + sumOf(v, limit, depth)
 	}
 	return size
+}
+
+func sumOf[T any](items []T, limit, depth int) int {
+	sum := 0
+	for _, item := range items {
+		if sum += deepSize(item, limit, depth-1); sum > limit {
+			break
+		}
+	}
+	return sum
 }

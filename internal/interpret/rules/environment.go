@@ -18,8 +18,11 @@ import (
 const (
 	// parserDepthMax is how deep expressions are nested.
 	parserDepthMax = 100
-	// stringsVersion is the version of the strings library of CEL.
-	stringsVersion = 5
+	// stringsVersion is the version of the strings library of CEL: the last one
+	// that leaves it to others what its functions cost.
+	stringsVersion = 4
+	// precisionMax is the number of digits that format takes after the point.
+	precisionMax = 100
 )
 
 // pair has what expressions are compiled with.
@@ -33,19 +36,20 @@ type pair struct {
 var environments = sync.OnceValues(newEnvironments)
 
 func newEnvironments() (*pair, error) {
-	base, err := cel.NewCustomEnv(
+	options := append([]cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(standard())),
 		cel.OptionalTypes(),
 		cel.DefaultUTCTimeZone(true),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserRecursionLimit(parserDepthMax),
 		cel.ParserExpressionSizeLimit(ExpressionBytesMax),
-		ext.Strings(ext.StringsVersion(stringsVersion)),
+		ext.Strings(ext.StringsVersion(stringsVersion), ext.StringsMaxPrecision(precisionMax)),
 		boundedText(),
 		cel.Function("hasConditions",
 			cel.Overload("status_has_conditions", []*cel.Type{cel.DynType}, cel.BoolType, cel.UnaryBinding(hasConditions))),
 		cel.Variable("object", cel.DynType),
-	)
+	}, listFunctions()...)
+	base, err := cel.NewCustomEnv(options...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing CEL for condition rules: %w", err)
 	}

@@ -118,6 +118,7 @@ func (e *evaluation) run(program cel.Program, variables map[string]any) (ref.Val
 	if e.budget == 0 {
 		return nil, errBudget
 	}
+	variables[iterationsVariable] = new(int)
 	value, details, err := program.ContextEval(e.ctx, variables)
 	if details != nil && details.ActualCost() != nil {
 		e.budget -= min(e.budget, *details.ActualCost())
@@ -150,6 +151,9 @@ func (e *evaluation) failure(r *rule, place string, err error) *metav1.Condition
 func explain(err error) string {
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		if cancelled.Message == tooManyIterations {
+			return fmt.Sprintf("its macros look at more than %d items, the limit; look at fewer items.", IterationsMax)
+		}
 		return fmt.Sprintf("it costs more than %d units, the limit; look at fewer items.", ExpressionCostMax)
 	}
 	text := strings.TrimSuffix(err.Error(), ".")

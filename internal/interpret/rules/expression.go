@@ -52,12 +52,17 @@ func compileTo(env *cel.Env, text string, want *cel.Type) (cel.Program, *trouble
 	if got := ast.OutputType(); !got.IsEquivalentType(want) && !got.IsEquivalentType(cel.DynType) {
 		return nil, &trouble{text: fmt.Sprintf("it gives a value of type %s, and not of type %s", got, want)}
 	}
+	l := &loops{conditions: map[int64]bool{}}
+	if err := l.visit(ast.NativeRep().Expr(), false); err != nil {
+		return nil, &trouble{text: err.Error()}
+	}
 	if cost, err := env.EstimateCost(ast, sizes{}); err == nil && cost.Min > ExpressionCostMax {
 		return nil, &trouble{text: fmt.Sprintf("it costs at least %d units, and the limit is %d", cost.Min, ExpressionCostMax)}
 	}
 	program, err := env.Program(ast,
+		l.counted(),
 		cel.CostLimit(ExpressionCostMax),
-		cel.CostTracking(nil),
+		cel.CostTracking(prices{}),
 		cel.InterruptCheckFrequency(interruptEvery),
 	)
 	if err != nil {
@@ -70,6 +75,9 @@ func compileTo(env *cel.Env, text string, want *cel.Type) (cel.Program, *trouble
 // of the place.
 func oneLine(issues *cel.Issues) string {
 	for _, e := range issues.Errors() {
+		if e.Location.Line() < 1 {
+			return strings.TrimSpace(e.Message)
+		}
 		return fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, strings.TrimSpace(e.Message))
 	}
 	return issues.Err().Error()

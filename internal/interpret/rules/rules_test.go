@@ -99,6 +99,18 @@ func TestCELExpressionsGiveTrueFalseOrWhatIsWrong(t *testing.T) {
 			reason: "it does not exist yet", expressions: []string{"result"},
 			want: outcome{"Fine", "False", failed, "celExpressions[0] is not valid: line 1, column 1: undeclared reference to 'result' (in container '')"},
 		},
+		"the least of nothing": {
+			reason: "there is none", expressions: []string{"[].min() == 1"},
+			want: outcome{"Fine", "False", failed, "celExpressions[0]: min: the list is empty."},
+		},
+		"the sum of texts": {
+			reason: "there is none", expressions: []string{`["a"].sum() == "a"`},
+			want: outcome{"Fine", "False", failed, "celExpressions[0]: sum: an item is of type string, which is not a number or a duration."},
+		},
+		"the order of objects": {
+			reason: "there is none", expressions: []string{`[object, object].isSorted()`},
+			want: outcome{"Fine", "False", failed, "celExpressions[0]: items of type map(dyn, dyn) have no order."},
+		},
 		"a division by zero": {
 			reason: "errors of the evaluation are told", expressions: []string{"object.status.active / 0 == 1"},
 			want: outcome{"Fine", "False", failed, "celExpressions[0]: division by zero."},
@@ -135,6 +147,9 @@ func TestFunctionsThatExpressionsMayUse(t *testing.T) {
 		`"abc".lastIndexOf("") == 3`, `"abc".lastIndexOf("x", 1) == -1`,
 		`"y:1".matches("^[a-z]:[0-9]$")`, `matches("y", "y")`, `!"y".matches("z")`,
 		`"a1b22".find("[0-9]+") == "1"`, `"a1b22".findAll("[0-9]+") == ["1", "22"]`, `"a1b22".findAll("[0-9]+", 1) == ["1"]`,
+		`[1, 2, 2].isSorted() && ![2, 1].isSorted() && [].isSorted()`, `["a", "b"].max() == "b" && [2, 1, 3].min() == 1`,
+		`[1, 2].sum() == 3 && [1.5, 2.5].sum() == 4.0 && [].sum() == 0 && [duration("1s"), duration("2s")].sum() == duration("3s")`,
+		`object.spec.template.spec.containers.map(c, c.name).indexOf("b") == 1`, `[1, 2, 1].lastIndexOf(1) == 2 && [1].indexOf(2) == -1`,
 		`timestamp("2024-01-02T03:04:05Z").getFullYear() == 2024`,
 		`object == object`, `!(object.status == object.spec)`, `"a" in object.spec.template.spec.containers.map(c, c.name)`,
 	} {

@@ -26,8 +26,11 @@ const (
 	textBytesMax = 256 << 10
 	// patternBytesMax is the length of a regular expression in bytes.
 	patternBytesMax = 1 << 10
-	// patternStepsMax is the length of a text times the size of the program that
-	// its regular expression compiles to.
+	// patternSizeMax is about the number of instructions that a regular expression
+	// compiles to; what is in a{9} counts nine times.
+	patternSizeMax = 1000
+	// patternStepsMax is the length of a text times the size of its regular
+	// expression.
 	patternStepsMax = 50_000_000
 	// matchesMax is the number of texts that findAll returns.
 	matchesMax = 10_000
@@ -111,10 +114,8 @@ func (l textLibrary) CompileOptions() []cel.EnvOption {
 	}
 }
 
-// ProgramOptions tell what the functions cost that others do not count.
-func (textLibrary) ProgramOptions() []cel.ProgramOption {
-	return []cel.ProgramOption{cel.CostTrackerOptions(costs()...)}
-}
+// ProgramOptions implements cel.Library.
+func (textLibrary) ProgramOptions() []cel.ProgramOption { return nil }
 
 // LibraryName lets CEL take the library once only.
 func (textLibrary) LibraryName() string { return "capstan.text" }
@@ -232,11 +233,11 @@ func compilePattern(s, pattern string) (*regexp.Regexp, ref.Val) {
 	if err != nil {
 		return nil, types.NewErr("the regular expression is not valid: %v", err)
 	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, types.NewErr("the regular expression is not valid: %v", err)
-	}
-	if (len(s)+1)*len(program.Inst) > patternStepsMax {
+	size := patternSize(parsed)
+	switch {
+	case size > patternSizeMax:
+		return nil, types.NewErr("the regular expression repeats too much")
+	case (len(s)+1)*size > patternStepsMax:
 		return nil, types.NewErr("the regular expression and the text are too long for each other")
 	}
 	compiled, err := regexp.Compile(pattern)
@@ -244,6 +245,22 @@ func compilePattern(s, pattern string) (*regexp.Regexp, ref.Val) {
 		return nil, types.NewErr("the regular expression is not valid: %v", err)
 	}
 	return compiled, nil
+}
+
+// patternSize is about the number of instructions of a regular expression, or
+// something beyond patternSizeMax.
+func patternSize(re *syntax.Regexp) int {
+	size := 1
+	if re.Op == syntax.OpLiteral {
+		size = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		size += 1 + patternSize(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		size = min(size, patternSizeMax+1) * max(re.Min, re.Max, 1)
+	}
+	return min(size, patternSizeMax+1)
 }
 
 func matches(value, pattern ref.Val) ref.Val {
