@@ -15,8 +15,9 @@ bench-accept: build lab-build ## Seconds to accept 1,000 clusters, beside the sa
 	go run ./test/bench accept --clusters 1000
 
 BENCH_RUNS ?= 5
-BENCH_SCENARIOS ?= thousand,ten,change,drift,feedback,fairness,fanout,memory
+BENCH_SCENARIOS ?= change,drift,feedback,fairness,ten,thousand,fanout,memory
+BENCH_LIMIT ?= 7m
 
 .PHONY: bench-work
 bench-work: build lab-build ## How fast works are delivered, changed, mended and deleted, beside plain writes. Needs root.
-	go run ./test/bench work --runs $(BENCH_RUNS) --scenarios $(BENCH_SCENARIOS)
+	go run ./test/bench work --runs $(BENCH_RUNS) --limit $(BENCH_LIMIT) --scenarios $(BENCH_SCENARIOS)

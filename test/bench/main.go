@@ -44,6 +44,7 @@ type options struct {
 	idle     time.Duration
 	// runs and scenarios are those of works.
 	runs      int
+	limit     time.Duration
 	scenarios string
 	dir       string
 	json      string
@@ -79,6 +80,8 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&o.clusters, "clusters", 1000, "clusters to accept at once")
 	flags.DurationVar(&o.idle, "idle", 3*time.Minute, "how long to watch an idle fleet")
 	flags.IntVar(&o.runs, "runs", 5, "how often each scenario of works is run")
+	flags.DurationVar(&o.limit, "limit", 7*time.Minute,
+		"time for all scenarios of works; none is run again when its share, and what those before it left, is over")
 	flags.StringVar(&o.scenarios, "scenarios", scenarioNames(), "scenarios of works, separated by commas")
 	flags.StringVar(&o.dir, "dir", "/var/lib/capstan-bench", "directory of the lab and of the logs; removed before and after")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to as JSON")

@@ -86,12 +86,12 @@ type scenario struct {
 // last ones leave clusters and objects behind.
 func workScenarios() []scenario {
 	return []scenario{
-		{name: "thousand", run: (*workBench).thousand},
-		{name: "ten", run: (*workBench).ten},
 		{name: "change", run: (*workBench).change},
 		{name: "drift", run: (*workBench).drift},
 		{name: "feedback", run: (*workBench).feedback},
 		{name: "fairness", run: (*workBench).fairness},
+		{name: "ten", run: (*workBench).ten},
+		{name: "thousand", run: (*workBench).thousand},
 		{name: "fanout", run: (*workBench).fanout},
 		{name: "memory", run: (*workBench).memory, once: true},
 	}
@@ -124,24 +124,38 @@ func measureWork(ctx context.Context, o options) (fmt.Stringer, error) {
 				return err
 			}
 		}
+		limit := time.Now()
 		for _, s := range workScenarios() {
 			if !slices.Contains(chosen, s.name) {
 				continue
 			}
+			limit = limit.Add(o.limit / time.Duration(len(chosen)))
 			runs := o.runs
 			if s.once {
 				runs = 1
 			}
-			for run := range runs {
-				fmt.Fprintf(os.Stderr, "%s: run %d of %d\n", s.name, run+1, runs)
-				if err := s.run(b, ctx); err != nil {
-					return fmt.Errorf("scenario %s: %w", s.name, err)
-				}
+			if err := b.repeat(ctx, s, runs, limit); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	return result, err
+}
+
+// repeat runs a scenario, not again after the time.
+func (b *workBench) repeat(ctx context.Context, s scenario, runs int, until time.Time) error {
+	for run := range runs {
+		if run > 0 && time.Now().After(until) {
+			fmt.Fprintf(os.Stderr, "%s: %d runs left out, as --limit says\n", s.name, runs-run)
+			return nil
+		}
+		fmt.Fprintf(os.Stderr, "%s: run %d of %d\n", s.name, run+1, runs)
+		if err := s.run(b, ctx); err != nil {
+			return fmt.Errorf("scenario %s: %w", s.name, err)
+		}
+	}
+	return nil
 }
 
 // namespaces makes the namespaces for objects on a member, or the hub.

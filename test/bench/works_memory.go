@@ -16,7 +16,7 @@ const (
 	// put into the member.
 	foreignObjects = 50000
 	// memorySettle is how long an agent is left alone before its memory counts.
-	memorySettle = 20 * time.Second
+	memorySettle = 25 * time.Second
 )
 
 // memory gives works to a fresh agent, and foreign objects to the member.
