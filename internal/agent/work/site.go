@@ -36,6 +36,7 @@ type site struct {
 	connection *fleet.Connection
 	options    *Options
 	hubHash    string
+	hub        metadata.Interface
 	member     *apply.Member
 	kinds      *apply.Kinds
 	inventory  *inventory.Inventory
@@ -105,10 +106,15 @@ func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site,
 	if err != nil {
 		return nil, fmt.Errorf("making a discovery client for cluster %q: %w", c.Name, err)
 	}
+	hub, err := metadata.NewForConfigAndClient(c.Hub.GetConfig(), c.Hub.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making a metadata client for the hub: %w", err)
+	}
 	hash := sha256.Sum256([]byte(c.HubHost))
 	s := &site{
 		ctx: ctx, connection: c, options: options,
 		hubHash:  hex.EncodeToString(hash[:]),
+		hub:      hub,
 		member:   apply.NewMember(client, bodies, writesPerMember),
 		kinds:    apply.NewKinds(discoverer.ServerResourcesForGroupVersion, options.Clock),
 		states:   map[string]*state{},

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
@@ -63,10 +65,17 @@ func (p *pass) writeStatus(ctx context.Context) error {
 		}
 	}
 	after := slim(p.work)
-	if err := conditions.PatchStatus(ctx, p.connection.Hub.GetClient(), slim(p.stored), after); err != nil {
+	patch, err := client.MergeFromWithOptions(slim(p.stored), client.MergeFromWithOptimisticLock{}).Data(after)
+	if err != nil {
+		return fmt.Errorf("encoding the status of manifestwork %q: %w", p.name, err)
+	}
+	// The answer is metadata only: it would have the manifests, too.
+	works := p.hub.Resource(workv1.GroupVersion.WithResource("manifestworks")).Namespace(after.Namespace)
+	written, err := works.Patch(ctx, p.name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
 		return fmt.Errorf("reporting on manifestwork %q: %w", p.name, err)
 	}
-	after.Spec, after.ManagedFields = workv1.ManifestWorkSpec{}, nil
+	after.ResourceVersion, after.Generation = written.ResourceVersion, written.Generation
 	p.state.work.Store(after)
 	version := after.ResourceVersion // alone, or it would keep all of after
 	p.state.written.Store(&version)
