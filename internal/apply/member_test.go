@@ -44,7 +44,7 @@ func TestABusyServerIsLeftAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			member := NewMember(client, parallel)
+			member := NewMember(client, nil, parallel)
 			var running sync.WaitGroup
 			for range requests {
 				running.Go(func() {
