@@ -35,6 +35,9 @@ const (
 	// refuse what it knows a moment later.
 	strikesMax = 3
 	strikeTime = time.Second
+	// verifyPreparing is the least time between two questions while the agent
+	// watches the ManagedCluster, which tells when the hub is done with it.
+	verifyPreparing = time.Second
 )
 
 // bootstrapClient returns the client of the bootstrap kubeconfig.
@@ -313,7 +316,11 @@ func (m *Machine) verifyPause() time.Duration {
 	if m.facts.Engaged != nil {
 		return verifyEngaged
 	}
-	return follow.CheckPause(m.verifies)
+	pause := follow.CheckPause(m.verifies)
+	if m.facts.Cluster.State == clusterPreparing && m.followers[slotCluster] != nil {
+		return max(pause, verifyPreparing)
+	}
+	return pause
 }
 
 func (m *Machine) engage(ctx context.Context) error {

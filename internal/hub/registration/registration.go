@@ -122,7 +122,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	c := mgr.GetClient()
 	events := mgr.GetEventRecorder(ComponentName)
-	life := lifecycle.Deps{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: events, OwnNamespace: o.OwnNamespace}
+	life := lifecycle.Deps{
+		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: events, OwnNamespace: o.OwnNamespace,
+		Automatic: len(automatic(o).Users) > 0,
+	}
 	if o.Gates.Enabled(features.ResourceCleanup) {
 		resources := o.CleanupResources
 		if len(resources) == 0 {

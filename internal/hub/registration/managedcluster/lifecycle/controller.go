@@ -34,6 +34,11 @@ const (
 	// namespaceRetry is when a namespace that is not ours is looked at again,
 	// which is not watched.
 	namespaceRetry = time.Minute
+	// acceptedSoon is how long after its creation a cluster may still be accepted
+	// automatically. The role of one that waits would be written twice: each time,
+	// the API server checks it against the rights of the hub, which it finds by
+	// reading the bindings of all clusters.
+	acceptedSoon = 2 * time.Second
 )
 
 // Collector deletes what a cluster leaves in its namespace and tells what
@@ -54,6 +59,9 @@ type Deps struct {
 	Collector Collector
 	// OwnNamespace is that of this component, which no cluster may have.
 	OwnNamespace string
+	// Automatic says that clusters may be accepted without an administrator. A new
+	// one then gets no role before it had the time for that, see acceptedSoon.
+	Automatic bool
 }
 
 // Controller accepts, denies and removes clusters.
@@ -90,7 +98,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case mc.Spec.HubAcceptsClient:
 		result, err = c.accept(ctx, mc)
 	default:
-		err = c.deny(ctx, mc)
+		result, err = c.deny(ctx, mc)
 	}
 	after := conditions.Of(mc.Status.Conditions, ownedConditions()...)
 	if len(after) == 0 || saySame(before, after) {
@@ -128,18 +136,22 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 
 // deny takes the permissions back, at once and all of them but the one to see
 // that the cluster is denied. A cluster that was never accepted has no condition.
-func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	if c.unusable(mc.Name) != "" {
-		return nil // it has nothing, and may not get even the little of others
+		return ctrl.Result{}, nil // it has nothing, and may not get even the little of others
+	}
+	known := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
+	if left := acceptedSoon - c.Clock.Since(mc.CreationTimestamp.Time); c.Automatic && !known && left > 0 {
+		return ctrl.Result{RequeueAfter: min(left, acceptedSoon)}, nil
 	}
 	if err := c.writer.reduce(ctx, mc.Name); err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
-	if meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil {
+	if known {
 		setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied,
 			"the hub does not accept the cluster (any more): spec.hubAcceptsClient is false")
 	}
-	return nil
+	return ctrl.Result{}, nil
 }
 
 // hold puts the finalizer on before the first object is made for the cluster.
