@@ -110,7 +110,7 @@ func (f *bench) awaitClusters(ctx context.Context, n int, watching chan<- struct
 	if err != nil {
 		return err
 	}
-	defer watcher.Stop()
+	defer func() { watcher.Stop() }()
 	good := map[string]bool{}
 	limit := time.NewTimer(10 * time.Minute)
 	defer limit.Stop()
@@ -118,7 +118,14 @@ func (f *bench) awaitClusters(ctx context.Context, n int, watching chan<- struct
 		select {
 		case event, ok := <-watcher.ResultChan():
 			if !ok {
-				return fmt.Errorf("the watch ended with %d of %d clusters %s", len(good), n, condition)
+				// An API server that is busy ends watches. A new one begins with all
+				// clusters that there are.
+				next, err := f.Hub.Client.Watch(ctx, &clusterv1.ManagedClusterList{})
+				if err != nil {
+					return fmt.Errorf("resuming the watch with %d of %d clusters %s: %w", len(good), n, condition, err)
+				}
+				watcher = next
+				continue
 			}
 			cluster, ok := event.Object.(*clusterv1.ManagedCluster)
 			if ok && meta.IsStatusConditionTrue(cluster.Status.Conditions, condition) {
