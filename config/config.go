@@ -33,6 +33,7 @@ const (
 	RegistrationController = "registration-controller"
 	RegistrationWebhook    = "registration-webhook"
 	WorkWebhook            = "work-webhook"
+	WorkController         = "work-controller"
 	RegistrationAgent      = "registration-agent"
 	WorkAgent              = "work-agent"
 )

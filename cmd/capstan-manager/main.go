@@ -51,6 +51,7 @@ func newRootCommand(calledAs string) *cobra.Command {
 		)
 	case "work":
 		root.AddCommand(
+			named("manager", newWorkControllerCommand()),
 			named("webhook-server", newWorkWebhookCommand()),
 			named("agent", newWorkAgentCommand()),
 		)
@@ -62,6 +63,7 @@ func newRootCommand(calledAs string) *cobra.Command {
 			newRegistrationControllerCommand(),
 			newRegistrationWebhookCommand(),
 			newRegistrationAgentCommand(),
+			newWorkControllerCommand(),
 			newWorkWebhookCommand(),
 			newWorkAgentCommand(),
 		)

@@ -28,6 +28,7 @@ func newWorkWebhookCommand() *cobra.Command {
 			return flags.run(cmd.Context(), func(clients kubernetes.Interface, gates features.Set) (map[string]http.Handler, error) {
 				handlers, err := work.Handlers(work.Options{
 					Clients: clients, ManifestsSizeMax: sizeMax, NilExecutor: gates.Enabled(features.NilExecutorValidating),
+					CleanUp: gates.Enabled(features.CleanUpCompletedManifestWork),
 				})
 				if err != nil {
 					return nil, fmt.Errorf("setting up the webhooks for works: %w", err)

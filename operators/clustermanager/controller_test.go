@@ -11,10 +11,13 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -215,15 +218,39 @@ func gateTurnedOff(t *testing.T, l *lab) {
 		cm.Spec.RegistrationConfiguration = &operatorv1.RegistrationHubConfiguration{FeatureGates: []operatorv1.FeatureGate{
 			{Feature: "NetworkPolicies", Mode: operatorv1.FeatureGateModeEnable},
 		}}
+		cm.Spec.WorkConfiguration = &operatorv1.WorkConfiguration{FeatureGates: []operatorv1.FeatureGate{
+			{Feature: "CleanUpCompletedManifestWork", Mode: operatorv1.FeatureGateModeEnable},
+		}}
 	})
 	l.settle(t)
+	workController := []struct {
+		object          client.Object
+		name, namespace string
+	}{
+		{&appsv1.Deployment{}, "cluster-manager-work-controller", testHubNS},
+		{&corev1.ServiceAccount{}, "work-controller-sa", testHubNS},
+		{&rbacv1.ClusterRole{}, "open-cluster-management:cluster-manager-work:controller", ""},
+		{&rbacv1.Role{}, "open-cluster-management:cluster-manager-work:controller", testHubNS},
+	}
+	for _, of := range workController {
+		if !l.exists(t, of.object, of.name, of.namespace) {
+			t.Errorf("%T %s is missing", of.object, of.name)
+		}
+	}
 	for _, name := range []string{"default-deny-all", "allow-egress", "allow-intra-namespace", "allow-hub-ingress", "allow-prometheus-ingress"} {
 		if !l.exists(t, &networkingv1.NetworkPolicy{}, name, testHubNS) {
 			t.Errorf("NetworkPolicy %s is missing", name)
 		}
 	}
-	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Spec.RegistrationConfiguration = nil })
+	l.change(t, func(cm *operatorv1.ClusterManager) {
+		cm.Spec.RegistrationConfiguration, cm.Spec.WorkConfiguration = nil, nil
+	})
 	l.settle(t)
+	for _, of := range workController {
+		if l.exists(t, of.object, of.name, of.namespace) {
+			t.Errorf("%T %s is still there", of.object, of.name)
+		}
+	}
 	if l.exists(t, &networkingv1.NetworkPolicy{}, "default-deny-all", testHubNS) {
 		t.Error("the NetworkPolicy is still there")
 	}

@@ -152,3 +152,43 @@ func TestExecutorNeedsPermission(t *testing.T) {
 		})
 	}
 }
+
+func TestUsersAreToldIfATimeToLiveHasNoEffect(t *testing.T) {
+	work := func(seconds *int64) *workv1.ManifestWork {
+		w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "w"}}
+		w.Spec.Workload.Manifests = manifests(configMap("a", "x"))
+		w.Spec.DeleteOption = &workv1.DeleteOption{TTLSecondsAfterFinished: seconds}
+		return w
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		cleanUp bool
+		seconds *int64
+		want    string
+	}{
+		"Off":      {"nobody would delete the work", false, new(int64(60)), "turn on the feature gate CleanUpCompletedManifestWork"},
+		"On":       {"it has the effect that is wished for", true, new(int64(60)), ""},
+		"Unset":    {"nothing is wished for", false, nil, ""},
+		"Negative": {"it is no time", true, new(int64(-1)), "ttlSecondsAfterFinished is -1, which is less than 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &validator{sizeMax: workv1.ManifestsSizeMax, cleanUp: tc.cleanUp}
+			created, err := v.ValidateCreate(t.Context(), work(tc.seconds))
+			if err != nil {
+				t.Fatal(err)
+			}
+			without := work(tc.seconds)
+			without.Spec.DeleteOption = nil
+			updated, err := v.ValidateUpdate(t.Context(), without, work(tc.seconds))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(created, updated); diff != "" {
+				t.Errorf("%s: creation and change warn differently:\n%s", tc.reason, diff)
+			}
+			if got := strings.Join(created, ";"); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+				t.Errorf("%s: got warnings %q, want one with %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

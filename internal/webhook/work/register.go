@@ -35,6 +35,9 @@ type Options struct {
 	// NilExecutor asks for the permission to work as the agent itself where a
 	// work names no executor (feature gate NilExecutorValidating).
 	NilExecutor bool
+	// CleanUp says that the hub deletes works that have finished, when their time
+	// to live is over (feature gate CleanUpCompletedManifestWork).
+	CleanUp bool
 }
 
 // Handlers returns the webhooks by their paths.
@@ -52,6 +55,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 			access:      access.New(options.Clients.AuthorizationV1().SubjectAccessReviews()),
 			sizeMax:     options.ManifestsSizeMax,
 			nilExecutor: options.NilExecutor,
+			cleanUp:     options.CleanUp,
 		}),
 	}, nil
 }

@@ -27,11 +27,13 @@ type validator struct {
 	// nilExecutor asks for the permission to work as the agent itself where a
 	// work names no executor (feature gate NilExecutorValidating).
 	nilExecutor bool
+	// cleanUp says that ttlSecondsAfterFinished has an effect.
+	cleanUp bool
 }
 
 // ValidateCreate implements admission.Validator.
 func (v *validator) ValidateCreate(ctx context.Context, work *workv1.ManifestWork) (admission.Warnings, error) {
-	return nil, v.validate(ctx, work, checkName(work.Name))
+	return v.warn(work), v.validate(ctx, work, checkName(work.Name))
 }
 
 // ValidateUpdate implements admission.Validator. It looks at works whose spec
@@ -41,12 +43,28 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, work *workv1.Manife
 	if equality.Semantic.DeepEqual(old.Spec, work.Spec) {
 		return nil, nil
 	}
-	return nil, v.validate(ctx, work, nil)
+	return v.warn(work), v.validate(ctx, work, nil)
 }
 
 // ValidateDelete implements admission.Validator.
 func (v *validator) ValidateDelete(context.Context, *workv1.ManifestWork) (admission.Warnings, error) {
 	return nil, nil
+}
+
+// warn returns what the user should know about a work that is not wrong.
+func (v *validator) warn(work *workv1.ManifestWork) admission.Warnings {
+	if work.Spec.DeleteOption == nil || work.Spec.DeleteOption.TTLSecondsAfterFinished == nil {
+		return nil
+	}
+	const field = "spec.deleteOption.ttlSecondsAfterFinished"
+	switch seconds := *work.Spec.DeleteOption.TTLSecondsAfterFinished; {
+	case !v.cleanUp:
+		return admission.Warnings{field + " has no effect: this hub deletes no finished works. " +
+			"An administrator can turn on the feature gate CleanUpCompletedManifestWork in spec.workConfiguration of the ClusterManager"}
+	case seconds < 0:
+		return admission.Warnings{fmt.Sprintf("%s is %d, which is less than 0: the work is never deleted by it", field, seconds)}
+	}
+	return nil
 }
 
 func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, name error) error {

@@ -120,6 +120,15 @@ func workWebhook(h Hub) Component {
 	}
 }
 
+// workController is there only with a gate that it works for.
+func workController(h Hub) Component {
+	w := h.workload("work-controller", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
+	w.Args = append([]string{"/work", "manager"}, append(gateFlags(h.Work), h.TLSFlags...)...)
+	return Component{
+		RBAC: config.WorkController, Role: h.role("work:controller"), Workload: w, MetricsPort: metricsPort,
+	}
+}
+
 // workload returns what all components of the hub have in common.
 func (h Hub) workload(part, image string) render.Workload {
 	w := render.Workload{

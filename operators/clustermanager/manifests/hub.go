@@ -98,7 +98,11 @@ type WebhookServer struct {
 
 // Components returns the parts of the hub, in the order of their installation.
 func Components(h Hub) []Component {
-	return []Component{registrationController(h), registrationWebhook(h), workWebhook(h)}
+	components := []Component{registrationController(h), registrationWebhook(h), workWebhook(h)}
+	if h.Work.Enabled(features.CleanUpCompletedManifestWork) {
+		components = append(components, workController(h))
+	}
+	return components
 }
 
 // ServingCertificates returns the certificates that the webhook servers need.

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write what is rendered into the golden 
 // testRules stands for the rules of config, which have tests of their own.
 func testRules(component string) (cluster, namespaced []rbacv1.PolicyRule, err error) {
 	cluster = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{component}, Verbs: []string{"get"}}}
-	if component == "registration-controller" {
+	if strings.HasSuffix(component, "-controller") {
 		namespaced = []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}}}
 	}
 	return cluster, namespaced, nil
@@ -71,7 +71,7 @@ func everything() Hub {
 		},
 	}, map[string]bool{
 		"ManagedClusterAutoApproval": true, "DefaultClusterSet": false, "NetworkPolicies": true, "StrictBootstrap": true,
-	}, map[string]bool{"NilExecutorValidating": true})
+	}, map[string]bool{"NilExecutorValidating": true, "CleanUpCompletedManifestWork": true})
 	h.Replicas = 3
 	h.PullSecret = "pull"
 	h.Labels = map[string]string{"team": "fleet"}

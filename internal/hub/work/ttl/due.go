@@ -1,0 +1,77 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ttl
+
+import (
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// secondsMax is the longest time to wait, in seconds: 292 years.
+const secondsMax = math.MaxInt64 / int64(time.Second)
+
+// Due returns when the work has to be deleted. It is false for one that stays:
+// that has not finished, has no time to live (or a negative one, or one that
+// nobody lives to see), is being deleted already, or is a part of a replica set,
+// which would make it again.
+//
+// The time is counted from the transition of the condition Complete. The member
+// wrote it by its own clock; what that says of the time before the work existed
+// counts as its creation.
+func Due(work *workv1.ManifestWork) (time.Time, bool) {
+	seconds, ok := seconds(work)
+	if !ok || !work.DeletionTimestamp.IsZero() {
+		return time.Time{}, false
+	}
+	complete := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionComplete)
+	if complete == nil || complete.Status != metav1.ConditionTrue {
+		return time.Time{}, false
+	}
+	finished := complete.LastTransitionTime.Time
+	if finished.Before(work.CreationTimestamp.Time) {
+		finished = work.CreationTimestamp.Time
+	}
+	return finished.Add(time.Duration(seconds) * time.Second), true
+}
+
+// seconds returns the time to live of a work. It is false for one that has none.
+func seconds(work *workv1.ManifestWork) (int64, bool) {
+	if work.Spec.DeleteOption == nil || work.Spec.DeleteOption.TTLSecondsAfterFinished == nil {
+		return 0, false
+	}
+	if _, part := work.Labels[workv1.LabelManifestWorkReplicaSet]; part {
+		return 0, false
+	}
+	seconds := *work.Spec.DeleteOption.TTLSecondsAfterFinished
+	return seconds, seconds >= 0 && seconds <= secondsMax
+}
+
+// Trim keeps of a work in a cache what Due needs: no manifest, no status of
+// one. Of a work without a time to live it keeps that it is there.
+func Trim(obj any) (any, error) {
+	work, ok := obj.(*workv1.ManifestWork)
+	if !ok {
+		return obj, nil
+	}
+	trimmed := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion,
+	}}
+	ttl, ok := seconds(work)
+	if !ok {
+		return trimmed, nil
+	}
+	trimmed.CreationTimestamp, trimmed.DeletionTimestamp = work.CreationTimestamp, work.DeletionTimestamp
+	trimmed.Spec.DeleteOption = &workv1.DeleteOption{TTLSecondsAfterFinished: &ttl}
+	if complete := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionComplete); complete != nil {
+		trimmed.Status.Conditions = []metav1.Condition{{
+			Type: complete.Type, Status: complete.Status, LastTransitionTime: complete.LastTransitionTime,
+		}}
+	}
+	return trimmed, nil
+}
