@@ -117,8 +117,10 @@ func TestMessagesHaveABudgetToo(t *testing.T) {
 	r := celRule("Fine", "true")
 	r.MessageExpression = `object.text + object.text + object.text + object.text + object.text`
 	got := outcomes(rules.Compile([]workv1.ConditionRule{r}).Evaluate(t.Context(), heavy()))
-	want := []outcome{{"Fine", "True", workv1.ManifestReasonConditionRuleEvaluated,
-		"The rule's messageExpression failed: it costs more than 1000000 units, the limit; look at fewer items."}}
+	want := []outcome{{
+		"Fine", "True", workv1.ManifestReasonConditionRuleEvaluated,
+		"The rule's messageExpression failed: it costs more than 1000000 units, the limit; look at fewer items.",
+	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -240,8 +240,10 @@ func TestBrokenRulesSaySo(t *testing.T) {
 		},
 		"an error of Progressing": {
 			reason: "False would mean that the object has arrived", rules: []workv1.ConditionRule{celRule("Progressing", "object.x")},
-			want: []outcome{{"Progressing", "Unknown", workv1.ManifestReasonConditionRuleExpressionError,
-				"celExpressions[0]: the object has no field x; test with has() whether there is one."}},
+			want: []outcome{{
+				"Progressing", "Unknown", workv1.ManifestReasonConditionRuleExpressionError,
+				"celExpressions[0]: the object has no field x; test with has() whether there is one.",
+			}},
 		},
 	}
 	for name, c := range cases {
@@ -263,8 +265,10 @@ func TestACancelledContextEndsTheEvaluation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := rules.Compile([]workv1.ConditionRule{celRule("Fine", "true")}).Evaluate(ctx, object(t, activeJob))
-	want := []outcome{{"Fine", "Unknown", workv1.ManifestReasonConditionRuleInternalError,
-		"celExpressions[0]: the evaluation was interrupted: context canceled."}}
+	want := []outcome{{
+		"Fine", "Unknown", workv1.ManifestReasonConditionRuleInternalError,
+		"celExpressions[0]: the evaluation was interrupted: context canceled.",
+	}}
 	if diff := cmp.Diff(want, outcomes(got)); diff != "" {
 		t.Error(diff)
 	}
