@@ -106,13 +106,13 @@ func (s *site) undeny(work string) {
 	delete(s.denials, work)
 }
 
-// permissionsChanged makes the works come again whose executor lacked a
-// permission: someone may have given it.
+// permissionsChanged makes the works come again soon whose executor lacked a
+// permission: someone may have given it. Many changes at once are one.
 func (s *site) permissionsChanged() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for work := range s.denials {
 		s.denials[work] = 0
-		s.queue.Add(Request{Cluster: s.connection.Name, Work: work})
+		s.queue.AddAfter(Request{Cluster: s.connection.Name, Work: work}, deniedRetryMin)
 	}
 }

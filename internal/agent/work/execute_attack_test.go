@@ -5,6 +5,7 @@ package work
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 
@@ -111,6 +112,58 @@ func testExecutorScope(s *scene) {
 	}
 }
 
+func testExecutorRecord(s *scene) {
+	s.allowHere("", "configmaps", everyVerb...)
+	s.start(agentOptions{})
+	s.create(s.as(s.work("w", s.configMap("a", "1"))))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	record := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: s.has("a", "1").OwnerReferences[0].Name}}
+	if err := s.client.Delete(s.t.Context(), record); err != nil {
+		s.t.Fatal(err)
+	}
+	s.eventually("one record is there, and owns the object", func() error {
+		records := &workv1.AppliedManifestWorkList{}
+		if err := s.client.List(s.t.Context(), records); err != nil {
+			return err
+		}
+		var ours []string
+		for i := range records.Items {
+			if records.Items[i].Spec.AgentID == "agent-of-"+s.cluster && records.Items[i].DeletionTimestamp == nil {
+				ours = append(ours, string(records.Items[i].UID))
+			}
+		}
+		cm, _, err := s.value("a")
+		if err == nil && (len(ours) != 1 || len(cm.OwnerReferences) != 1 || string(cm.OwnerReferences[0].UID) != ours[0]) {
+			err = fmt.Errorf("records %v, owners %v", ours, cm.OwnerReferences)
+		}
+		return err
+	})
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+// testExecutorNobody: the hub lets names pass that no ServiceAccount has.
+func testExecutorNobody(s *scene) {
+	s.start(agentOptions{})
+	s.create(s.work("w", s.configMap("a", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.change("w", func(w *workv1.ManifestWork) {
+		w.Spec.Executor = s.executor("robot")
+		w.Spec.Executor.Subject.ServiceAccount.Namespace = "a.b"
+		setManifests(w, s.configMap("a", "2"), s.configMap("b", "1"))
+	})
+	work := s.condition("w", "Applied", metav1.ConditionFalse)
+	for i := range 2 {
+		s.contains(message(work, i, "Applied"), `False AppliedManifestFailed: The executor is not a ServiceAccount: subject.serviceAccount.namespace "a.b"`)
+	}
+	s.has("a", "1")
+	s.hasNot("b")
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
 func testExecutorSubresources(s *scene) {
 	s.allowEverywhere("-all", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	s.start(agentOptions{})
@@ -128,4 +181,21 @@ func testExecutorSubresources(s *scene) {
 	s.contains(message(work, len(manifests)-1, "Applied"), "in the name of who writes it")
 	s.delete("w")
 	s.gone("w")
+}
+
+// reviewCount counts the reviews of permissions.
+type reviewCount struct {
+	http.RoundTripper
+	count *atomic.Int64
+}
+
+func (r *reviewCount) RoundTrip(request *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(request.URL.Path, "/subjectaccessreviews") {
+		r.count.Add(1)
+	}
+	return r.RoundTripper.RoundTrip(request)
+}
+
+func counting(count *atomic.Int64) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper { return &reviewCount{RoundTripper: next, count: count} }
 }

@@ -6,9 +6,7 @@ package work
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +39,8 @@ func TestExecutors(t *testing.T) {
 		"an agent that may not impersonate says so":           testExecutorPowerless,
 		"nothing is asked when nothing is written":            testExecutorQuiet,
 		"kept decisions are forgotten when bindings change":   testExecutorKept,
+		"a deleted record of an executor is made again":       testExecutorRecord,
+		"an executor that cannot be is nobody":                testExecutorNobody,
 		"the scope of an object cannot be faked":              testExecutorScope,
 		"kinds that are parts of others are not for applying": testExecutorSubresources,
 	} {
@@ -224,15 +224,23 @@ func testExecutorEscalation(s *scene) {
 	if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: name}, binding); !apierrors.IsNotFound(err) {
 		s.t.Errorf("the binding is there: %v", err)
 	}
-	// Nor does it help to leave the object as it is once it is there.
-	s.change("w", func(w *workv1.ManifestWork) {
-		w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
-			ResourceIdentifier: workv1.ResourceIdentifier{Group: rbacv1.GroupName, Resource: "clusterrolebindings", Name: name},
-			UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
-		}}
-	})
-	work = s.condition("w", "Applied", metav1.ConditionFalse)
-	s.contains(message(work, 0, "Applied"), "not currently held")
+	for _, strategy := range []*workv1.UpdateStrategy{
+		{Type: workv1.UpdateStrategyTypeCreateOnly},
+		{Type: workv1.UpdateStrategyTypeServerSideApply},
+		{Type: workv1.UpdateStrategyTypeServerSideApply, ServerSideApply: &workv1.ServerSideApplyConfig{Force: true}},
+	} {
+		s.change("w", func(w *workv1.ManifestWork) {
+			w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+				ResourceIdentifier: workv1.ResourceIdentifier{Group: rbacv1.GroupName, Resource: "clusterrolebindings", Name: name},
+				UpdateStrategy:     strategy,
+			}}
+		})
+		work = s.condition("w", "Applied", metav1.ConditionFalse)
+		s.contains(message(work, 0, "Applied"), "not currently held")
+	}
+	if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: name}, binding); !apierrors.IsNotFound(err) {
+		s.t.Errorf("the binding is there: %v", err)
+	}
 	s.delete("w")
 	s.gone("w")
 }
@@ -379,21 +387,4 @@ func testExecutorPowerless(s *scene) {
 	s.start(agentOptions{spoke: user.Config()})
 	s.create(s.as(s.work("w", fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":%q},"rules":[]}`, s.ns()))))
 	s.says("w", 0, "Applied", "False AppliedManifestFailed", "may not impersonate", "aggregate-to-work=true", `resources ["serviceaccounts"]`)
-}
-
-// reviews counts the reviews of permissions.
-type reviewCount struct {
-	http.RoundTripper
-	count *atomic.Int64
-}
-
-func (r *reviewCount) RoundTrip(request *http.Request) (*http.Response, error) {
-	if strings.HasSuffix(request.URL.Path, "/subjectaccessreviews") {
-		r.count.Add(1)
-	}
-	return r.RoundTripper.RoundTrip(request)
-}
-
-func counting(count *atomic.Int64) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper { return &reviewCount{RoundTripper: next, count: count} }
 }

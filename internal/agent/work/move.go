@@ -141,7 +141,7 @@ func (p *pass) noteInKeeper(ctx context.Context) error {
 // settle ends what the keeper has of the objects that the record owns again,
 // removes what the work does not want, and in the end the keeper.
 func (p *pass) settle(ctx context.Context) error {
-	if p.keeper == nil || p.work.Spec.Executor != nil {
+	if p.keeper == nil {
 		return nil
 	}
 	planned := p.planned()

@@ -199,7 +199,9 @@ func (p *pass) applied() []workv1.AppliedManifestResourceMeta {
 	var list []workv1.AppliedManifestResourceMeta
 	have := map[apply.Object]struct{}{}
 	for _, it := range p.plan.items {
-		if it.past.Mark.UID == "" || it.strategy == apply.StrategyReadOnly {
+		// What was done for an object of a kind that is not known now, the
+		// inventory and the record know.
+		if !it.resolved || it.past.Mark.UID == "" || it.strategy == apply.StrategyReadOnly {
 			continue
 		}
 		have[it.object] = struct{}{}

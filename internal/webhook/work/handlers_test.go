@@ -76,6 +76,11 @@ func TestExecutorNeedsPermission(t *testing.T) {
 	}
 	plain := work(func(*workv1.ManifestWork) {})
 	executed := work(executor)
+	other := work(func(w *workv1.ManifestWork) { executor(w); w.Spec.Executor.Subject.ServiceAccount.Name = "other" })
+	colon := work(func(w *workv1.ManifestWork) {
+		executor(w)
+		w.Spec.Executor.Subject.ServiceAccount.Namespace, w.Spec.Executor.Subject.ServiceAccount.Name = "ns:sa", "x"
+	})
 	labelled := work(func(w *workv1.ManifestWork) { executor(w); w.Labels = map[string]string{"a": "b"} })
 	changed := work(func(w *workv1.ManifestWork) { executor(w); w.Spec.Workload.Manifests = manifests(configMap("a", "y")) })
 	wrongType := work(func(w *workv1.ManifestWork) { w.Spec.Executor = &workv1.ManifestWorkExecutor{} })
@@ -102,6 +107,22 @@ func TestExecutorNeedsPermission(t *testing.T) {
 		"changing the manifests does": {
 			reason: "else anybody could use the identity that somebody else was allowed to",
 			old:    executed, work: changed, wantAsked: []string{asServiceAccount},
+		},
+		"another executor needs its own": {
+			reason: "who may be one may not be all",
+			old:    executed, work: other, wantAsked: []string{strings.Replace(asServiceAccount, ":sa", ":other", 1)},
+		},
+		"so does the first one":                 {old: plain, work: executed, wantAsked: []string{asServiceAccount}},
+		"going without one needs no permission": {reason: "as in OCM, unless the gate is on", old: executed, work: plain},
+		"with the gate that does": {
+			reason: "else it would be a way to more rights",
+			old:    executed, work: plain, nilExecutor: true, denied: true, wantAsked: []string{asAgent}, wantKind: apierrors.IsForbidden,
+			want: `applying the manifests as "system:serviceaccount::klusterlet-work-sa" needs a permission`,
+		},
+		"the gate changes nothing for those that have one": {work: executed, nilExecutor: true, wantAsked: []string{asServiceAccount}},
+		"with the gate labels need no permission, either":  {old: plain, work: work(func(w *workv1.ManifestWork) { w.Labels = map[string]string{"a": "b"} }), nilExecutor: true, denied: true},
+		"a name that reads as another's is refused": {
+			work: colon, wantKind: apierrors.IsBadRequest, want: `namespace "ns:sa", name "x", which no ServiceAccount can have`,
 		},
 		"changing labels does not": {old: executed, work: labelled, denied: true},
 		"who may not is told so": {

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -136,6 +137,11 @@ func executorUser(executor *workv1.ManifestWorkExecutor) (string, error) {
 	}
 	if subject.ServiceAccount == nil || subject.ServiceAccount.Namespace == "" || subject.ServiceAccount.Name == "" {
 		return "", errors.New("spec.executor.subject.serviceAccount has to have the namespace and name of a ServiceAccount of the member")
+	}
+	// A colon would make it the name of another user, who may be allowed.
+	if len(validation.IsDNS1123Label(subject.ServiceAccount.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(subject.ServiceAccount.Name)) > 0 {
+		return "", fmt.Errorf("spec.executor.subject.serviceAccount is namespace %q, name %q, which no ServiceAccount can have",
+			subject.ServiceAccount.Namespace, subject.ServiceAccount.Name)
 	}
 	return serviceAccountPrefix + subject.ServiceAccount.Namespace + ":" + subject.ServiceAccount.Name, nil
 }

@@ -6,6 +6,7 @@ package executor
 import (
 	"container/list"
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -20,8 +21,11 @@ const (
 	keepYes = 2 * time.Minute
 	keepNo  = 10 * time.Second
 	// settleTime is for how long after a change of roles or bindings nothing is
-	// kept: an API server may decide by what it knew before.
+	// kept that it could be about: an API server may decide by what it knew before.
 	settleTime = 3 * time.Second
+	// settlingMax is how many namespaces may settle before those that have are
+	// forgotten.
+	settlingMax = 1024
 )
 
 // question is what a decision is about.
@@ -50,16 +54,18 @@ type keeper struct {
 	blind     map[string]struct{}
 	decisions map[question]*list.Element
 	recent    *list.List // of *decision, the one that was used last in front
-	// change counts the changes of permissions; settled is when the API servers
-	// know the last one.
-	change  int
-	settled time.Time
+	// change counts the changes of permissions.
+	change int
+	// settling is by when the API servers know the last change in a namespace;
+	// that without a name stands for all.
+	settling map[string]time.Time
 }
 
 func newKeeper(reviewer Reviewer, clock clock.PassiveClock, size int) *keeper {
 	k := &keeper{
 		reviewer: reviewer, clock: clock, size: size, changed: func() {},
 		blind: map[string]struct{}{}, decisions: map[question]*list.Element{}, recent: list.New(),
+		settling: map[string]time.Time{},
 	}
 	for _, resource := range permissions() {
 		k.blind[resource.Resource] = struct{}{}
@@ -105,7 +111,7 @@ func (k *keeper) keep(q question, may bool, change int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.clock.Now()
-	if len(k.blind) > 0 || change != k.change || now.Before(k.settled) {
+	if len(k.blind) > 0 || change != k.change || now.Before(k.settling[""]) || now.Before(k.settling[q.access.Namespace]) {
 		return
 	}
 	if element, ok := k.decisions[q]; ok {
@@ -131,7 +137,7 @@ func (k *keeper) drop(element *list.Element) {
 func (k *keeper) forget(namespace string) {
 	k.mu.Lock()
 	k.change++
-	k.settled = k.clock.Now().Add(settleTime)
+	k.settle(namespace)
 	for element := k.recent.Front(); element != nil; {
 		next := element.Next()
 		if d, _ := element.Value.(*decision); namespace == "" || d.question.access.Namespace == namespace {
@@ -143,6 +149,15 @@ func (k *keeper) forget(namespace string) {
 	k.changed()
 }
 
+// settle notes a change in a namespace, or in all.
+func (k *keeper) settle(namespace string) {
+	now := k.clock.Now()
+	if len(k.settling) >= settlingMax {
+		maps.DeleteFunc(k.settling, func(_ string, by time.Time) bool { return !now.Before(by) })
+	}
+	k.settling[namespace] = now.Add(settleTime)
+}
+
 // hear notes whether the changes of a resource are heard of.
 func (k *keeper) hear(resource string, heard bool) {
 	k.mu.Lock()
@@ -150,7 +165,7 @@ func (k *keeper) hear(resource string, heard bool) {
 	if heard {
 		if _, was := k.blind[resource]; was {
 			delete(k.blind, resource)
-			k.settled = k.clock.Now().Add(settleTime) // what was missed is on its way
+			k.settle("") // what was missed is on its way
 		}
 		return
 	}

@@ -117,9 +117,26 @@ func TestNothingIsKeptThatMayBeOld(t *testing.T) {
 	t.Run("right after a change", func(t *testing.T) {
 		l := &law{}
 		k, clock := seeing(l, 10)
-		k.forget("other") // an API server may not know of it yet, nor of an earlier one
+		k.forget("web") // an API server may not know of it yet
 		clock.SetTime(clock.Now().Add(settleTime - time.Millisecond))
 		if asked := twice(k, l); asked != 2 {
+			t.Errorf("asked %d times", asked)
+		}
+	})
+	t.Run("right after a change of the whole cluster", func(t *testing.T) {
+		l := &law{}
+		k, clock := seeing(l, 10)
+		k.forget("")
+		clock.SetTime(clock.Now().Add(settleTime - time.Millisecond))
+		if asked := twice(k, l); asked != 2 {
+			t.Errorf("asked %d times", asked)
+		}
+	})
+	t.Run("but what the change is not about is", func(t *testing.T) {
+		l := &law{}
+		k, _ := seeing(l, 10)
+		k.forget("other")
+		if asked := twice(k, l); asked != 1 {
 			t.Errorf("asked %d times", asked)
 		}
 	})
@@ -163,6 +180,17 @@ func TestThereIsAnEndToWhatIsKept(t *testing.T) {
 	}
 	if ask("a") || ask("d") || ask("c") || !ask("b") {
 		t.Error("the wrong one went")
+	}
+}
+
+func TestNamespacesThatHaveSettledAreForgotten(t *testing.T) {
+	k, clock := seeing(&law{}, 1)
+	for i := range 3 * settlingMax {
+		k.forget(fmt.Sprint("ns-", i))
+		clock.SetTime(clock.Now().Add(settleTime))
+	}
+	if len(k.settling) > settlingMax {
+		t.Errorf("%d are known", len(k.settling))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrSubject says that spec.executor does not name an identity.
-var ErrSubject = errors.New("spec.executor names nobody")
+var ErrSubject = errors.New("the executor is not a ServiceAccount")
 
 // Subject is a ServiceAccount of the member. It need not exist: permissions
 // are given to names.
