@@ -5,6 +5,9 @@
 ENVTEST_ASSETS := $(CURDIR)/bin/envtest
 INTEGRATION_TIMEOUT := 20m
 E2E_TIMEOUT := 40m
+FAULT_TIMEOUT := 30m
+# Arguments for the fault tests, such as -long or -run.
+FAULT_ARGS ?=
 
 .PHONY: test
 test: ## Runs all tests and tells how long each part took. Needs root on Debian for the e2e part.
@@ -24,3 +27,7 @@ test-integration: envtest-assets ## Tests against real API servers (envtest), wi
 .PHONY: test-e2e
 test-e2e: lab-build image ## Tests on real clusters with real pods. Needs root; installs Debian's packages.
 	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) ./test/e2e/...
+
+.PHONY: test-fault
+test-fault: build lab-build ## Breaks API servers, networks and agents while works change. Needs root. FAULT_ARGS=-long for long outages.
+	go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) ./test/fault $(if $(FAULT_ARGS),-args $(FAULT_ARGS))

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -34,6 +35,7 @@ func TestDeletions(t *testing.T) {
 		run     func(*scene)
 	}{
 		"a deletion does not wait for requests that hang":              {"del-hang", testDeletionInterrupts},
+		"a work that is made again at once is deleted again":           {"del-twice", testDeletedTwice},
 		"an object that someone else deleted holds nothing up":         {"del-else", testDeletedByOthers},
 		"a definition that goes before its objects takes them along":   {"del-crd", testDefinitionFirst},
 		"objects that outlive their definition are named":              {"del-crd-held", testDefinitionHeld},
@@ -48,6 +50,8 @@ func TestDeletions(t *testing.T) {
 		"a hub that comes back ends the grace period":                  {"hub-back", testHubBack},
 		"two agents do not fight for a record":                         {"claim", testClaim},
 		"the record of an agent that is gone is taken over":            {"claim-gone", testClaimGone},
+		"a clock that is two hours ahead changes nothing":              {"clock-ahead", clockOff(2 * time.Hour)},
+		"a clock that is two hours behind changes nothing":             {"clock-behind", clockOff(-2 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test.run(l.scene(t, test.cluster)) })
 	}
@@ -139,6 +143,40 @@ func testDeletionInterrupts(s *scene) {
 	if took := time.Since(start); took > patience/2 { // the request has patience, too
 		s.t.Errorf("the deletion took %s", took)
 	}
+	s.nothingLeft()
+}
+
+func testDeletedTwice(s *scene) {
+	begun := make(chan struct{}, 1)
+	s.start(agentOptions{part: Options{Workers: 1}, wrap: func(rt http.RoundTripper) http.RoundTripper {
+		return &hanging{RoundTripper: rt, object: "hangs", begun: begun}
+	}})
+	work := s.work("w", s.configMap("a", "1"))
+	work.Finalizers = []string{"example.com/stay"}
+	s.create(work)
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.delete("w")
+	s.hasNot("a")
+	s.eventually("the agent is done with the work", func() error {
+		work, err := s.get("w")
+		if err == nil && len(work.Finalizers) != 1 {
+			err = errors.New("it is not")
+		}
+		return err
+	})
+	// While the one worker is busy, the work is made again, so that nothing of the
+	// one before is forgotten.
+	s.create(s.work("h", s.configMap("hangs", "1")))
+	<-begun
+	s.change("w", func(w *workv1.ManifestWork) { w.Finalizers = nil })
+	s.gone("w")
+	s.create(s.work("w", s.configMap("a", "2")))
+	s.delete("h")
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.delete("w")
+	s.gone("w")
+	s.gone("h")
+	s.hasNot("a")
 	s.nothingLeft()
 }
 
@@ -526,5 +564,49 @@ func testClaimGone(s *scene) {
 	s.gone("w")
 	if err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(record), now); !apierrors.IsNotFound(err) {
 		s.t.Errorf("the record is still there: %v", err)
+	}
+}
+
+// shifted is a clock that is off.
+type shifted struct {
+	clock.RealClock
+	by time.Duration
+}
+
+func (c shifted) Now() time.Time                  { return time.Now().Add(c.by) }
+func (c shifted) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// clockOff is a story under a clock that is two hours off: nothing happens
+// earlier or later for that.
+func clockOff(by time.Duration) func(*scene) {
+	return func(s *scene) {
+		first := s.start(agentOptions{part: Options{Clock: shifted{by: by}}})
+		s.create(s.work("w", s.configMap("a", "1"), s.configMap("b", "1")))
+		s.create(s.work("v", s.configMap("c", "1")))
+		s.condition("w", "Applied", metav1.ConditionTrue)
+		s.condition("v", "Applied", metav1.ConditionTrue)
+		if err := s.client.Delete(s.t.Context(), s.has("a", "1")); err != nil {
+			s.t.Fatal(err)
+		}
+		s.has("a", "1")
+		s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("a", "2")) })
+		s.has("a", "2")
+		s.hasNot("b")
+		s.delete("w")
+		s.gone("w")
+		first.stop()
+		s.change("v", func(w *workv1.ManifestWork) { w.Finalizers = nil })
+		s.delete("v")
+		s.start(agentOptions{part: Options{Clock: shifted{by: by}, EvictionGracePeriod: 2 * time.Second}})
+		s.eventually("the grace period has begun", func() error {
+			records, err := s.records()
+			if err == nil && (len(records) != 1 || records[0].Status.EvictionStartTime == nil) {
+				err = fmt.Errorf("there are %+v", records)
+			}
+			return err
+		})
+		s.has("c", "1")
+		s.hasNot("c")
+		s.nothingLeft()
 	}
 }

@@ -177,6 +177,9 @@ func (p *pass) dropRecord(ctx context.Context) error {
 		return fmt.Errorf("removing the finalizer of appliedmanifestwork %q: %w", p.record.Name, err)
 	}
 	p.watch(nil)
+	p.mu.Lock()
+	delete(p.state.requested, apply.Object{}) // the next record is another one
+	p.mu.Unlock()
 	p.state.dropped = p.record.UID
 	p.state.record.Store(nil)
 	p.setLeaving(p.record.UID, false)

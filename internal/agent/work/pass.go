@@ -98,8 +98,6 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	case !slices.Contains(this.stored.Finalizers, workv1.FinalizerManifestWorkCleanup):
 		err = this.addFinalizer(ctx) // which starts the next pass
 	default:
-		this.state.interrupt.Store(&cancel)
-		defer this.state.interrupt.Store(nil)
 		phases := []phase{(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).settle, (*pass).report, (*pass).list}
 		for _, phase := range phases {
 			if err = phase(this, ctx); err != nil {

@@ -39,17 +39,7 @@ func (p *pass) apply(ctx context.Context) error {
 				return err
 			}
 		}
-		var group errgroup.Group
-		group.SetLimit(writesPerWork)
-		for _, it := range wave {
-			if p.state.deleting.Load() {
-				break
-			}
-			if it.refused == nil && it.resolved {
-				group.Go(func() error { p.write(ctx, it); return nil })
-			}
-		}
-		if err := group.Wait(); err != nil {
+		if err := p.writeAll(ctx, wave); err != nil {
 			return err
 		}
 		if p.state.deleting.Load() {
@@ -61,6 +51,27 @@ func (p *pass) apply(ctx context.Context) error {
 	}
 	p.retries()
 	return nil
+}
+
+// writeAll brings the items of a wave to the member. If the work is deleted
+// meanwhile, requests that are under way are cut off, as they may hang: what
+// they bring all the same is owned by the record, and found or collected.
+func (p *pass) writeAll(ctx context.Context, wave []*item) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.state.interrupt.Store(&cancel)
+	defer p.state.interrupt.Store(nil)
+	var group errgroup.Group
+	group.SetLimit(writesPerWork)
+	for _, it := range wave {
+		if p.state.deleting.Load() {
+			break
+		}
+		if it.refused == nil && it.resolved {
+			group.Go(func() error { p.write(ctx, it); return nil })
+		}
+	}
+	return group.Wait()
 }
 
 // write decides what to do for one item and does it.

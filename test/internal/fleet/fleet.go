@@ -51,6 +51,8 @@ type Options struct {
 	Dir string
 	// Members is how many members there are; the first is called "member".
 	Members int
+	// HubApart gives the hub a lab, and so an etcd, of its own.
+	HubApart bool
 	// Before is called with the bare clusters, before there is anything of ours.
 	Before func(context.Context, *Fleet) error
 }
@@ -77,11 +79,22 @@ func Up(ctx context.Context, options Options) (*Fleet, error) {
 	for i := range options.Members {
 		names = append(names, memberName(i))
 	}
-	clusters, err := f.clusters(ctx, names)
-	if err != nil {
-		return f, err
+	if options.HubApart {
+		hub, err := f.clusters(ctx, names[:1])
+		if err != nil {
+			return f, err
+		}
+		f.Hub = hub[0]
+		if f.Members, err = f.clusters(ctx, names[1:]); err != nil {
+			return f, err
+		}
+	} else {
+		clusters, err := f.clusters(ctx, names)
+		if err != nil {
+			return f, err
+		}
+		f.Hub, f.Members = clusters[0], clusters[1:]
 	}
-	f.Hub, f.Members = clusters[0], clusters[1:]
 	if options.Before != nil {
 		if err := options.Before(ctx, f); err != nil {
 			return f, err
@@ -116,7 +129,7 @@ func (f *Fleet) clusters(ctx context.Context, names []string) ([]*Cluster, error
 	for _, name := range names {
 		args = append(args, "--name", name)
 	}
-	if _, err := f.Lab(ctx, args...); err != nil {
+	if _, err := f.labOf(ctx, names[0], args...); err != nil {
 		return nil, err
 	}
 	var clusters []*Cluster
@@ -140,8 +153,20 @@ func memberName(i int) string {
 // Lab runs the lab's executable on the lab of this fleet, and returns what it
 // printed.
 func (f *Fleet) Lab(ctx context.Context, args ...string) (string, error) {
+	return f.runLab(ctx, f.Path("lab"), args...)
+}
+
+// labOf runs it on the lab that the cluster is in.
+func (f *Fleet) labOf(ctx context.Context, cluster string, args ...string) (string, error) {
+	if cluster == hubName && f.options.HubApart {
+		return f.runLab(ctx, f.Path(hubLab), args...)
+	}
+	return f.Lab(ctx, args...)
+}
+
+func (f *Fleet) runLab(ctx context.Context, dir string, args ...string) (string, error) {
 	executable := filepath.Join(f.options.Root, "test/lab/bin/lab")
-	cmd := exec.CommandContext(ctx, executable, append([]string{"--dir", f.Path("lab")}, args...)...)
+	cmd := exec.CommandContext(ctx, executable, append([]string{"--dir", dir}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -157,7 +182,7 @@ func (f *Fleet) Path(elements ...string) string {
 
 // connect makes clients, and a kubeconfig of its own for a cluster.
 func (f *Fleet) connect(ctx context.Context, name string) (*Cluster, error) {
-	text, err := f.Lab(ctx, "kubeconfig", name)
+	text, err := f.labOf(ctx, name, "kubeconfig", name)
 	if err != nil {
 		return nil, err
 	}
@@ -190,16 +215,16 @@ func defineSpokes(ctx context.Context, members []*Cluster) error {
 	return nil
 }
 
-// Host returns the address of this machine at which the clusters reach it:
-// the first of their network.
-func (f *Fleet) Host() (net.IP, error) {
-	server, err := url.Parse(f.Hub.Config.Host)
+// Host returns the address of this machine at which the cluster reaches it:
+// the first of the network.
+func (f *Fleet) Host(cluster *Cluster) (net.IP, error) {
+	server, err := url.Parse(cluster.Config.Host)
 	if err != nil {
-		return nil, fmt.Errorf("reading the address of the hub: %w", err)
+		return nil, fmt.Errorf("reading the address of %s: %w", cluster.Name, err)
 	}
 	address := net.ParseIP(server.Hostname()).To4()
 	if address == nil {
-		return nil, fmt.Errorf("the hub's address %q is no IPv4 address", server.Hostname())
+		return nil, fmt.Errorf("the address %q of %s is no IPv4 address", server.Hostname(), cluster.Name)
 	}
 	return net.IPv4(address[0], address[1], address[2], 1), nil
 }
@@ -255,6 +280,10 @@ func (f *Fleet) Down(ctx context.Context, good bool) error {
 		p.Stop()
 	}
 	_, err := f.Lab(ctx, "down")
+	if f.options.HubApart {
+		_, hubErr := f.runLab(ctx, f.Path(hubLab), "down")
+		err = errors.Join(err, hubErr)
+	}
 	if good {
 		err = errors.Join(err, os.RemoveAll(f.options.Dir))
 	}

@@ -84,7 +84,7 @@ func (f *Fleet) ensureNamespace(ctx context.Context, namespace *corev1.Namespace
 // servingCertificate makes the certificate of the webhook servers, which are
 // programs on this machine, and returns it with the address.
 func (f *Fleet) servingCertificate() (net.IP, []byte, error) {
-	host, err := f.Host()
+	host, err := f.Host(f.Hub)
 	if err != nil {
 		return nil, nil, err
 	}

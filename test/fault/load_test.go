@@ -1,0 +1,81 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build fault
+
+package fault
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+const (
+	// manyChanges are made to one work, in less than a minute.
+	manyChanges = 500
+	// manyWorks are deleted at once.
+	manyWorks = 1000
+	// clients is how many requests of the test are under way at a time.
+	clients = 16
+)
+
+func TestWorkChangesAllTheTime(t *testing.T) {
+	w := newWorld(t)
+	manifests := func(i int) []workv1.Manifest {
+		list := []workv1.Manifest{w.object("ConfigMap", fmt.Sprintf("comes-and-goes-%d", i%7), "1")}
+		for n := range 10 {
+			list = append(list, w.object("ConfigMap", fmt.Sprintf("all-change-%d", n), fmt.Sprint(i)))
+		}
+		return list
+	}
+	w.must(w.hub.Client.Create(t.Context(), w.work("w", manifests(0)...)))
+	w.settles()
+	hub, member := w.toHub.writes.Load(), w.toMember.writes.Load()
+	start := time.Now()
+	for i := range manyChanges {
+		w.must(retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.put(t.Context(), w.work("w", manifests(i+1)...)) }))
+	}
+	took := time.Since(start)
+	w.settles()
+	hub, member = w.toHub.writes.Load()-hub, w.toMember.writes.Load()-member
+	t.Logf("%d changes of 11 objects each in %s: %d writes to the hub, %d to the member", manyChanges, took.Round(time.Millisecond), hub, member)
+	if took > time.Minute {
+		t.Errorf("the changes took %s, so they were not fast enough to mean anything", took)
+	}
+	if hub > manyChanges || member > manyChanges*11/2 {
+		t.Errorf("%d writes to the hub and %d to the member: changes that are overtaken are not to be carried out", hub, member)
+	}
+	w.clear()
+}
+
+func TestThousandWorksAreDeletedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	all := func(do func(ctx context.Context, i int) error) {
+		group, ctx := errgroup.WithContext(t.Context())
+		group.SetLimit(clients)
+		for i := range manyWorks {
+			group.Go(func() error { return do(ctx, i) })
+		}
+		w.must(group.Wait())
+	}
+	all(func(ctx context.Context, i int) error {
+		return w.hub.Client.Create(ctx, w.work(fmt.Sprintf("many-%d", i), w.object("ConfigMap", fmt.Sprintf("many-%d", i), "1")))
+	})
+	w.eventually("all are applied", w.exact)
+	start := time.Now()
+	w.must(w.hub.Client.DeleteAllOf(t.Context(), &workv1.ManifestWork{}, client.InNamespace(w.agent.Cluster())))
+	w.pause(200 * time.Millisecond)
+	w.kill() // in the midst of it
+	w.start()
+	w.clear()
+	t.Logf("%d works were gone after %s", manyWorks, time.Since(start).Round(10*time.Millisecond))
+}

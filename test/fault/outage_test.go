@@ -1,0 +1,180 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build fault
+
+package fault
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// outage is how long something is away.
+func outage() time.Duration {
+	if *long {
+		return 3 * time.Minute
+	}
+	return 8 * time.Second
+}
+
+func TestAgentIsKilledAgainAndAgain(t *testing.T) {
+	w := newWorld(t)
+	w.during(func() {
+		for range 8 {
+			w.kill()
+			w.pause(time.Duration(rand.IntN(200)) * time.Millisecond) //nolint:gosec // no secret
+			w.start()
+			w.pause(time.Duration(200+rand.IntN(1000)) * time.Millisecond) //nolint:gosec // no secret
+		}
+	})
+	w.settles()
+	w.clear()
+}
+
+func TestAPIServersGoAway(t *testing.T) {
+	w := newWorld(t)
+	for name, cut := range map[string]func(){
+		"the member's": func() {
+			w.must(theFleet.Stop(t.Context(), w.member))
+			w.pause(outage())
+			w.must(theFleet.Restart(t.Context(), w.member))
+		},
+		"the hub's": func() {
+			w.must(theFleet.Stop(t.Context(), w.hub))
+			w.pause(outage())
+			w.must(theFleet.Restart(t.Context(), w.hub))
+		},
+		"both, and the agent": func() {
+			w.must(theFleet.Stop(t.Context(), w.hub))
+			w.must(theFleet.Stop(t.Context(), w.member))
+			w.kill()
+			w.must(theFleet.Restart(t.Context(), w.member))
+			w.start()
+			w.must(theFleet.Restart(t.Context(), w.hub))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.in(t)
+			w.during(cut)
+			w.settles()
+		})
+	}
+	w.clear()
+}
+
+func TestNetworkIsCut(t *testing.T) {
+	w := newWorld(t)
+	for name, proxies := range map[string][]*proxy{
+		"to the hub": {w.toHub}, "to the member": {w.toMember}, "to both": {w.toHub, w.toMember},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.in(t)
+			w.during(func() {
+				for _, p := range proxies {
+					p.cut()
+				}
+				w.pause(outage())
+				for _, p := range proxies {
+					p.mend()
+				}
+			})
+			w.settles()
+		})
+	}
+	w.clear()
+}
+
+func TestHubIsRestoredFromAnOlderSnapshot(t *testing.T) {
+	// Works that the hub has forgotten end after the grace period.
+	w := newWorld(t, "--appliedmanifestwork-eviction-grace-period=3s")
+	w.during(func() { w.must(theFleet.SaveHub(t.Context())) })
+	w.settles()
+	w.during(func() { w.pause(3 * time.Second) })
+	w.settles() // the hub knows what the snapshot does not
+	w.must(theFleet.RestoreHub(t.Context()))
+	w.settles()
+	w.during(func() {})
+	w.settles()
+	w.clear()
+}
+
+func TestAnswersAreErrors(t *testing.T) {
+	w := newWorld(t)
+	var given atomic.Int64
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request) bool{
+		"writes fail as if the disk were full": func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodGet || rand.IntN(3) == 0 { //nolint:gosec // no secret
+				return false
+			}
+			status(rw, http.StatusInsufficientStorage, "", "etcdserver: mvcc: database space exceeded")
+			return true
+		},
+		"half of all requests fail": func(rw http.ResponseWriter, _ *http.Request) bool {
+			switch rand.IntN(6) { //nolint:gosec // no secret
+			case 0:
+				status(rw, http.StatusInternalServerError, "InternalError", "etcdserver: request timed out")
+			case 1:
+				status(rw, http.StatusTooManyRequests, "TooManyRequests", "too many requests, please try again later")
+			case 2:
+				status(rw, http.StatusServiceUnavailable, "ServiceUnavailable", "apiserver is shutting down")
+			default:
+				return false
+			}
+			return true
+		},
+		"writes are done but their answers lost": func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodGet && rand.IntN(3) == 0 { //nolint:gosec // no secret
+				r.Header.Set(loseAnswer, "true")
+			}
+			return false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := w.in(t)
+			counting := func(rw http.ResponseWriter, r *http.Request) bool {
+				given.Add(1)
+				return answer(rw, r)
+			}
+			w.during(func() {
+				w.toHub.misbehave(counting)
+				w.toMember.misbehave(counting)
+				w.pause(outage())
+				w.toHub.misbehave(nil)
+				w.toMember.misbehave(nil)
+			})
+			w.settles()
+			t.Logf("%d requests met this", given.Swap(0))
+		})
+	}
+	w.clear()
+}
+
+func TestWatchesBreak(t *testing.T) {
+	w := newWorld(t)
+	gone := func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("watch") == "" || rand.IntN(2) == 0 { //nolint:gosec // no secret
+			return false
+		}
+		status(rw, http.StatusGone, "Expired", "too old resource version")
+		return true
+	}
+	w.during(func() {
+		for i := range 16 {
+			if i%4 == 0 {
+				w.toHub.misbehave(gone)
+				w.toMember.misbehave(gone)
+			}
+			w.toHub.dropWatches()
+			w.toMember.dropWatches()
+			w.pause(500 * time.Millisecond)
+			w.toHub.misbehave(nil)
+			w.toMember.misbehave(nil)
+		}
+	})
+	w.settles()
+	w.clear()
+}
