@@ -62,6 +62,9 @@ type Change struct {
 	Owners []*Owner
 	// Gone says that the object has been deleted, or lost its label.
 	Gone bool
+	// Minor says that nothing changed that the Mark covers: the status, for
+	// example, or what another owner wrote.
+	Minor bool
 }
 
 // Options of an Inventory.

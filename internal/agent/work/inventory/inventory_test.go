@@ -46,7 +46,11 @@ func newDesk(t *testing.T) *desk {
 		Go: func(func()) {}, // nothing is watched for real
 		Changed: func(c Change) {
 			for _, owner := range c.Owners {
-				d.changed = append(d.changed, fmt.Sprintf("%s %s gone=%t", owner.Name, c.Object.Name, c.Gone))
+				text := fmt.Sprintf("%s %s gone=%t", owner.Name, c.Object.Name, c.Gone)
+				if c.Minor {
+					text += " minor"
+				}
+				d.changed = append(d.changed, text)
 			}
 		},
 		TypeChanged: func(r schema.GroupResource, users []string) {
@@ -103,6 +107,40 @@ func TestOwnWritesAreNoChange(t *testing.T) {
 	d.expect(t)
 	d.add(t, seen("12", "w"))
 	d.expect(t, "w a gone=false")
+}
+
+func TestChangesThatTheMarkDoesNotCoverAreMinor(t *testing.T) {
+	withGeneration := func(resourceVersion string, generation int64, owners ...string) *metav1.PartialObjectMetadata {
+		m := seen(resourceVersion, owners...)
+		m.Generation = generation
+		return m
+	}
+	for reason, test := range map[string]struct {
+		first, then *metav1.PartialObjectMetadata
+		saw         bool // the first is known from our own write, not from the watch
+		want        []string
+	}{
+		"the status changed":          {first: withGeneration("11", 1, "w"), then: withGeneration("12", 1, "w"), want: []string{"w a gone=false minor"}},
+		"the spec changed":            {first: withGeneration("11", 1, "w"), then: withGeneration("12", 2, "w"), want: []string{"w a gone=false"}},
+		"the watch repeats our write": {first: withGeneration("11", 1, "w"), then: withGeneration("11", 1, "w"), saw: true},
+		"the watch repeats our write, which the other owner does not know": {
+			first: withGeneration("11", 1, "v", "w"), then: withGeneration("11", 1, "v", "w"), saw: true,
+			want: []string{"v a gone=false minor", "w a gone=false minor"},
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			d := newDesk(t)
+			d.replace(d.watch, nil, "10")
+			if test.saw {
+				d.Saw(object, test.first)
+			} else {
+				d.add(t, test.first)
+			}
+			d.changed = nil
+			d.add(t, test.then)
+			d.expect(t, test.want...)
+		})
+	}
 }
 
 func TestAnswersOlderThanTheWatchAreIgnored(t *testing.T) {

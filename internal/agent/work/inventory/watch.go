@@ -278,7 +278,7 @@ func (i *Inventory) replace(w *typeWatch, list []any, resourceVersion string) {
 		object := objectOf(w.resource, name{seen.Namespace, seen.Name})
 		listed[nameOf(object)] = struct{}{}
 		if old := w.records[nameOf(object)]; old == nil || newer(seen.ResourceVersion, old.ResourceVersion) {
-			changes = appendChange(changes, object, i.update(w, object, seen))
+			changes = appendChange(changes, i.update(w, object, seen))
 		}
 	}
 	for key, record := range w.records {
@@ -301,29 +301,33 @@ func (i *Inventory) replace(w *typeWatch, list []any, resourceVersion string) {
 }
 
 // update takes in the state of an object that the server told, and returns
-// the owners that have to know, none if nothing happened that matters.
-func (i *Inventory) update(w *typeWatch, object apply.Object, seen *metav1.PartialObjectMetadata) []*Owner {
+// what happened to it. Nobody has to know if that has no owners.
+func (i *Inventory) update(w *typeWatch, object apply.Object, seen *metav1.PartialObjectMetadata) Change {
 	before, after := i.insert(w, object, seen)
-	if before == nil {
-		return after.Owners
-	}
-	if before.Mark == after.Mark && before.Deleting == after.Deleting && slices.Equal(before.Finalizers, after.Finalizers) {
-		return nil
-	}
-	owners := slices.Clone(after.Owners)
-	for _, owner := range before.Owners {
-		if !slices.Contains(owners, owner) {
-			owners = append(owners, owner)
+	change := Change{Object: object, Owners: after.Owners}
+	switch {
+	case before == nil:
+	case before.Mark == after.Mark && before.Deleting == after.Deleting && slices.Equal(before.Finalizers, after.Finalizers):
+		change.Minor = true
+		if before.ResourceVersion == after.ResourceVersion && len(after.Owners) < 2 {
+			change.Owners = nil // the write of the only owner, which knows
+		}
+	default:
+		change.Owners = slices.Clone(after.Owners)
+		for _, owner := range before.Owners {
+			if !slices.Contains(change.Owners, owner) {
+				change.Owners = append(change.Owners, owner)
+			}
 		}
 	}
-	return owners
+	return change
 }
 
-func appendChange(changes []Change, object apply.Object, owners []*Owner) []Change {
-	if len(owners) == 0 {
+func appendChange(changes []Change, change Change) []Change {
+	if len(change.Owners) == 0 {
 		return changes
 	}
-	return append(changes, Change{Object: object, Owners: owners})
+	return append(changes, change)
 }
 
 // event takes in a watch event.
@@ -349,7 +353,7 @@ func (i *Inventory) event(w *typeWatch, item any, deleted bool) error {
 			changes = []Change{{Object: object, Owners: before.Owners, Gone: true}}
 		}
 	default:
-		changes = appendChange(nil, object, i.update(w, object, seen))
+		changes = appendChange(nil, i.update(w, object, seen))
 	}
 	i.mu.Unlock()
 	for _, change := range changes {
