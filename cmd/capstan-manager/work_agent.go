@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -34,27 +33,25 @@ type workAgentFlags struct {
 	election options.LeaderElection
 	server   options.Server
 
-	namespace          string
-	spokeKubeconfig    string
-	clusterName        string
-	hubKubeconfig      string
-	source             string
-	sourceConfig       string
-	agentID            string
-	hubQPS             float32
-	hubBurst           int
-	statusSyncInterval time.Duration
-	evictionGrace      time.Duration
-	gates              []string
-	verbosity          int
+	works workFlags
+
+	namespace       string
+	spokeKubeconfig string
+	clusterName     string
+	hubKubeconfig   string
+	sourceConfig    string
+	agentID         string
+	hubQPS          float32
+	hubBurst        int
+	gates           []string
+	verbosity       int
 }
 
 // newWorkAgentCommand returns the command that runs the work part of an agent
 // alone, with the hub credential that a registration agent gets.
 func newWorkAgentCommand() *cobra.Command {
 	flags := &workAgentFlags{
-		election: options.DefaultLeaderElection(), server: options.DefaultServer(), source: sourceKube,
-		statusSyncInterval: work.DefaultStatusSyncInterval, evictionGrace: work.DefaultEvictionGracePeriod,
+		election: options.DefaultLeaderElection(), server: options.DefaultServer(), works: defaultWorkFlags(),
 	}
 	cmd := &cobra.Command{
 		Use:   "work-agent",
@@ -77,29 +74,14 @@ func (f *workAgentFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.clusterName, "spoke-cluster-name", "",
 		"name of the cluster on the hub; what the file cluster-name beside the hub kubeconfig says if empty")
 	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig file of the hub; --workload-source-config if empty")
-	fs.StringVar(&f.source, "workload-source-driver", f.source, "way that works come from the hub; there is kube")
 	fs.StringVar(&f.sourceConfig, "workload-source-config", hubKubeconfigDefault, "kubeconfig file of the hub")
 	fs.StringVar(&f.agentID, "agent-id", "", "tells this agent from others of the same member; the UID of the Klusterlet")
 	fs.Float32Var(&f.hubQPS, "hub-kube-api-qps", 0, "requests per second to the hub; 0 is no limit")
 	fs.IntVar(&f.hubBurst, "hub-kube-api-burst", 0, "requests above the limit of --hub-kube-api-qps for a moment")
-	fs.DurationVar(&f.statusSyncInterval, "status-sync-interval", f.statusSyncInterval, "time between looks at objects that are not watched")
-	fs.DurationVar(&f.evictionGrace, "appliedmanifestwork-eviction-grace-period", f.evictionGrace,
-		"time that objects of a work stay after it vanished without a deletion; 100 years or more is for ever")
+	f.works.add(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
 		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.AgentWork)))
-	acceptWithoutEffect(fs, "cloudevents-client-id", "max-feedback-watch", "terminate-on-files")
-}
-
-// check returns an error for flags that cannot be followed.
-func (f *workAgentFlags) check() error {
-	if f.source != "" && f.source != sourceKube {
-		return fmt.Errorf("--workload-source-driver: %q is not supported; there is %q", f.source, sourceKube)
-	}
-	if f.statusSyncInterval <= 0 {
-		return fmt.Errorf("--status-sync-interval: %s is not more than 0", f.statusSyncInterval)
-	}
-	_, err := parseGatesOf(features.AgentWork, f.gates)
-	return err
+	acceptWithoutEffect(fs, "cloudevents-client-id", "terminate-on-files")
 }
 
 // clusters returns the configurations of the agent's own cluster and of the member.
@@ -118,7 +100,7 @@ func (f *workAgentFlags) clusters() (home, member *rest.Config, err error) {
 }
 
 func (f *workAgentFlags) run(ctx context.Context) error {
-	if err := f.check(); err != nil {
+	if _, err := f.works.options(logr.Discard(), f.gates); err != nil {
 		return err
 	}
 	debug.SetGCPercent(agentGCPercent)
@@ -150,14 +132,11 @@ func (f *workAgentFlags) run(ctx context.Context) error {
 
 // lead applies works until ctx ends.
 func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, logger logr.Logger) error {
-	gates, err := parseGatesOf(features.AgentWork, f.gates)
+	workOptions, err := f.works.options(logger, f.gates)
 	if err != nil {
 		return err
 	}
-	part, err := work.New(work.Options{
-		Logger: logger.WithName("work"), StatusSyncInterval: f.statusSyncInterval, EvictionGracePeriod: f.evictionGrace,
-		KeepExecutorDecisions: gates.Enabled(features.ExecutorValidatingCaches),
-	})
+	part, err := work.New(workOptions)
 	if err != nil {
 		return err
 	}

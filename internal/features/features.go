@@ -53,6 +53,7 @@ const (
 	MultipleHubs                 Gate = "MultipleHubs"
 	ExecutorValidatingCaches     Gate = "ExecutorValidatingCaches"
 	RawFeedbackJSONString        Gate = "RawFeedbackJsonString"
+	ReportHealth                 Gate = "ReportHealth"
 )
 
 // definition is what the table says of a gate of a component.
@@ -98,7 +99,7 @@ func definitions(component Component) map[Gate]definition {
 			NetworkPolicies:            {operatorOnly: true},
 		}
 	case AgentWork:
-		return map[Gate]definition{ExecutorValidatingCaches: {}, RawFeedbackJSONString: {}}
+		return map[Gate]definition{ExecutorValidatingCaches: {}, RawFeedbackJSONString: {}, ReportHealth: {}}
 	default:
 		return nil
 	}

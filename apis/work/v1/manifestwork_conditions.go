@@ -51,6 +51,9 @@ const (
 	// ManifestWorkReasonConditionRulesAggregated: the condition sums up conditions
 	// that condition rules made for single objects.
 	ManifestWorkReasonConditionRulesAggregated = "ConditionRulesAggregated"
+	// ManifestWorkReasonHealthAggregated: the condition sums up the health of
+	// single objects, for which there is no condition rule.
+	ManifestWorkReasonHealthAggregated = "HealthAggregated"
 )
 
 // Condition types of the entries of status.resourceStatus.manifests. Progressing,
@@ -119,4 +122,9 @@ const (
 	// ManifestReasonConditionRuleInternalError (Unknown): the agent could not
 	// evaluate the condition rule.
 	ManifestReasonConditionRuleInternalError = "ConditionRuleInternalError"
+
+	// ManifestReasonHealthUnknown (Progressing or Degraded Unknown): the object
+	// could not be read, so its health is not known. The reasons for other values
+	// of these conditions without a rule are those of the kind of the object.
+	ManifestReasonHealthUnknown = "HealthUnknown"
 )

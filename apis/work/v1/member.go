@@ -20,6 +20,11 @@ const (
 	AnnotationClaimedBy   = "work.open-cluster-management.io/claimed-by"
 	AnnotationClaimDenied = "work.open-cluster-management.io/claim-denied"
 
+	// AnnotationReportHealth with the value "true" on a ManifestWork makes the agent
+	// report the health of its objects in the conditions Progressing and Degraded,
+	// where no condition rule makes these.
+	AnnotationReportHealth = "work.open-cluster-management.io/report-health"
+
 	// KindAppliedManifestWork is the kind that owns the applied objects.
 	KindAppliedManifestWork = "AppliedManifestWork"
 )

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/interpret/feedback"
 )
 
 // Defaults of Options, and limits that have no option.
@@ -29,6 +30,8 @@ const (
 	DefaultEvictionGracePeriod = time.Hour
 	// DefaultListDelay is after how long a record lists what was applied.
 	DefaultListDelay = 10 * time.Second
+	// DefaultMaxFeedbackWatch is how many objects are watched that are only read.
+	DefaultMaxFeedbackWatch = 50
 	// EvictionNever is a grace period that means never.
 	EvictionNever = 100 * 365 * 24 * time.Hour
 
@@ -54,8 +57,9 @@ type Options struct {
 	Workers int
 	// WorkersPerCluster is how many of them are of one cluster. Defaults to Workers.
 	WorkersPerCluster int
-	// StatusSyncInterval is how often objects with updateStrategy ReadOnly are
-	// read. Defaults to DefaultStatusSyncInterval.
+	// StatusSyncInterval is how often objects are read of whose changes nothing
+	// tells: those with updateStrategy ReadOnly, and of types that may not be
+	// watched. Defaults to DefaultStatusSyncInterval.
 	StatusSyncInterval time.Duration
 	// ListDelay is after how long the status of an AppliedManifestWork lists what
 	// was applied. Defaults to DefaultListDelay.
@@ -68,6 +72,15 @@ type Options struct {
 	// roles or bindings change, instead of asking before each write (feature gate
 	// ExecutorValidatingCaches).
 	KeepExecutorDecisions bool
+	// Feedback is how fields are reported.
+	Feedback feedback.Options
+	// MaxFeedbackWatch is how many objects with updateStrategy ReadOnly are watched
+	// for feedbackScrapeType Watch, in each cluster. The others are read every
+	// StatusSyncInterval. Defaults to DefaultMaxFeedbackWatch; less than 0 is none.
+	MaxFeedbackWatch int
+	// Health reports the health of the objects of all works, not only of those
+	// that ask for it.
+	Health bool
 }
 
 // Request names something to look at: a ManifestWork of a cluster, or an
@@ -96,6 +109,7 @@ func New(options Options) (*Part, error) {
 	options.WorkersPerCluster = cmp.Or(options.WorkersPerCluster, options.Workers)
 	options.StatusSyncInterval = cmp.Or(options.StatusSyncInterval, DefaultStatusSyncInterval)
 	options.ListDelay = cmp.Or(options.ListDelay, DefaultListDelay)
+	options.MaxFeedbackWatch = cmp.Or(options.MaxFeedbackWatch, DefaultMaxFeedbackWatch)
 	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
 	p := &Part{options: options, sites: map[fleet.ClusterName]*site{}}
 	anyName := true

@@ -395,7 +395,7 @@ func testCreateOnly(s *scene) {
 	s.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "old"}, Data: map[string]string{"key": "theirs"}})
 	s.create(withStrategy(s.work("w", s.configMap("new", "1"), s.configMap("old", "1")), "*", workv1.UpdateStrategyTypeCreateOnly))
 	work := s.condition("w", "Applied", metav1.ConditionTrue)
-	s.contains(message(work, 0, "StatusFeedbackSynced"), "False", "does not support feedbackRules")
+	s.contains(message(work, 0, "StatusFeedbackSynced"), "False StatusFeedbackSyncFailed", "ConfigMap")
 	s.has("new", "1")
 	if cm := s.has("old", "theirs"); len(cm.OwnerReferences) != 1 {
 		s.t.Errorf("owners are %v", cm.OwnerReferences)

@@ -98,7 +98,7 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	case !slices.Contains(this.stored.Finalizers, workv1.FinalizerManifestWorkCleanup):
 		err = this.addFinalizer(ctx) // which starts the next pass
 	default:
-		phases := []phase{(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).settle, (*pass).report, (*pass).list}
+		phases := []phase{(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).settle, (*pass).observe, (*pass).report, (*pass).list}
 		for _, phase := range phases {
 			if err = phase(this, ctx); err != nil {
 				break
@@ -178,9 +178,12 @@ func (s *site) readRecord(ctx context.Context, st *state, name string) (record *
 
 // prepare reads the manifests and finds the resources of their kinds.
 func (p *pass) prepare(context.Context) error {
-	if p.state.plan == nil || p.state.plan.uid != p.work.UID || p.state.plan.generation != p.work.Generation {
+	health := p.reportsHealth()
+	if p.state.plan == nil || p.state.plan.uid != p.work.UID || p.state.plan.generation != p.work.Generation ||
+		p.state.plan.health != health {
 		p.state.plan = newPlan(p.work, p.state.plan)
 		p.undeny(p.name)
+		p.state.plan.health, p.state.plan.completes = health, mayComplete(p.work)
 	}
 	p.plan = p.state.plan
 	if p.plan.executor != nil {
@@ -213,7 +216,9 @@ func (p *pass) resolve(items []*item) {
 		it.resolve(resource, p.work.Spec.ManifestConfigs)
 		if it.refused != nil {
 			it.outcome.problem = refusal(it.refused)
+			continue
 		}
+		p.ask(it)
 	}
 }
 

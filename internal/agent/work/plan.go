@@ -29,6 +29,13 @@ type plan struct {
 	waves [][]*item
 	// executor is whose rights the work has, nil for those of the agent.
 	executor *executor.Subject
+	// health says that the health of all objects is reported.
+	health bool
+	// observers are what is asked by each of the manifestConfigs, as far as
+	// needed; the last one is for objects without a config.
+	observers []*observer
+	// completes says that a rule may make a condition Complete.
+	completes bool
 }
 
 // item is one manifest, and what was done about it.
@@ -46,9 +53,9 @@ type item struct {
 	apply    *workv1.ServerSideApplyConfig
 	ignored  *ignore.Fields // fields to leave alone, nil for none
 	// hash is of the manifest and of how it is applied.
-	hash     apply.Hash
-	feedback bool // feedback is asked for
-	rules    bool // conditions are asked for
+	hash apply.Hash
+	// observation is what is asked about the object, nil if nothing is.
+	observation *observation
 
 	past   apply.Past
 	at     time.Time // of the last write
@@ -164,8 +171,6 @@ func (it *item) resolve(resource apply.Resource, configs []workv1.ManifestConfig
 
 // configure takes over the options for the item.
 func (it *item) configure(config *workv1.ManifestConfigOption) {
-	it.feedback = len(config.FeedbackRules) > 0
-	it.rules = len(config.ConditionRules) > 0
 	if config.UpdateStrategy == nil {
 		return
 	}

@@ -41,6 +41,7 @@ type site struct {
 	kinds      *apply.Kinds
 	inventory  *inventory.Inventory
 	guard      *executor.Guard
+	lookout    *inventory.Lookout
 	queue      workqueue.TypedRateLimitingInterface[Request]
 
 	mu       sync.Mutex
@@ -87,6 +88,8 @@ type state struct {
 	record atomic.Pointer[workv1.AppliedManifestWork]
 	// written is the resourceVersion of the work after our last write.
 	written atomic.Pointer[string]
+	// observing is nil unless the work asks something about its objects.
+	observing atomic.Pointer[observing]
 	// deleting says that the work was deleted: what is under way may stop, and
 	// interrupt, if there is one, stops it.
 	deleting  atomic.Bool
@@ -133,6 +136,9 @@ func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site,
 	if err != nil {
 		return nil, fmt.Errorf("watching over the executors of cluster %q: %w", c.Name, err)
 	}
+	s.lookout = inventory.NewLookout(inventory.LookoutOptions{
+		Client: client, Go: c.Go, Max: options.MaxFeedbackWatch, Changed: s.sightChanged,
+	})
 	return s, nil
 }
 
@@ -177,6 +183,7 @@ func (s *site) state(work string) *state {
 func (s *site) forget(work string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lookout.Use(s.ctx, work, nil)
 	delete(s.states, work)
 	delete(s.kindless, work)
 	delete(s.denials, work)
@@ -233,6 +240,12 @@ func (s *site) request(record string) Request {
 func (s *site) objectChanged(change inventory.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if change.Minor {
+		for _, owner := range change.Owners {
+			s.observed(s.request(owner.Name), change.Object)
+		}
+		return
+	}
 	for _, owner := range change.Owners {
 		if _, leaving := s.leaving[owner.UID]; leaving && change.Gone && s.inventory.Owns(owner.UID) > 0 {
 			continue
@@ -247,6 +260,27 @@ func (s *site) objectChanged(change inventory.Change) {
 		for work := range s.kindless {
 			s.queue.Add(Request{Cluster: s.connection.Name, Work: work})
 		}
+	}
+}
+
+// sightChanged is called by the lookout, whose users are works.
+func (s *site) sightChanged(object apply.Object, works []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, work := range works {
+		s.observed(Request{Cluster: s.connection.Name, Work: work}, object)
+	}
+}
+
+// observed makes a work come again if it observes the object that changed, as
+// soon as its pace allows. Call it with the lock held.
+func (s *site) observed(request Request, object apply.Object) {
+	st := s.states[request.Work]
+	if st == nil {
+		return
+	}
+	if wait, observes := st.observing.Load().wait(object, s.options.Clock.Now()); observes {
+		s.queue.AddAfter(request, wait)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,11 +41,8 @@ func (p *pass) report(ctx context.Context) error {
 	generation := p.work.Generation
 	conditions.Set(&status.Conditions, generation, p.appliedCondition())
 	conditions.Set(&status.Conditions, generation, p.availableCondition())
-	if slices.ContainsFunc(p.plan.items, func(it *item) bool { return it.feedback }) {
-		conditions.Set(&status.Conditions, generation, feedbackCondition())
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, workv1.ManifestWorkConditionStatusFeedbackSynced)
-	}
+	p.setFeedbackCondition()
+	p.setRuleConditions()
 	return p.writeStatus(ctx)
 }
 
@@ -82,29 +78,46 @@ func (p *pass) writeStatus(ctx context.Context) error {
 	return nil
 }
 
-// manifestConditions returns the conditions of all manifests, which keep the
-// transition times that they had.
+// manifestConditions returns the entries of all manifests, whose conditions keep
+// the transition times that they had.
 func (p *pass) manifestConditions(before []workv1.ManifestCondition) []workv1.ManifestCondition {
 	type key struct{ group, kind, namespace, name string }
 	keyOf := func(m *workv1.ManifestResourceMeta) key { return key{m.Group, m.Kind, m.Namespace, m.Name} }
-	old := make(map[key][]metav1.Condition, len(before))
+	old := make(map[key]int, len(before))
 	for i := range before {
-		old[keyOf(&before[i].ResourceMeta)] = before[i].Conditions
+		old[keyOf(&before[i].ResourceMeta)] = i
 	}
-	list := make([]workv1.ManifestCondition, 0, len(p.plan.items))
-	for _, it := range p.plan.items {
-		m := workv1.ManifestCondition{ResourceMeta: it.meta()}
-		had := old[keyOf(&m.ResourceMeta)]
-		m.Conditions = conditions.Of(had, workv1.ManifestConditionApplied, workv1.ManifestConditionAvailable)
-		conditions.Set(&m.Conditions, p.work.Generation, it.appliedCondition())
-		conditions.Set(&m.Conditions, p.work.Generation, it.availableCondition())
-		if it.feedback {
-			m.Conditions = append(m.Conditions, conditions.Of(had, workv1.ManifestConditionStatusFeedbackSynced)...)
-			conditions.Set(&m.Conditions, p.work.Generation, feedbackCondition())
+	list := make([]workv1.ManifestCondition, len(p.plan.items))
+	for i, it := range p.plan.items {
+		list[i].ResourceMeta = it.meta()
+		e := entry{ManifestCondition: &list[i], generation: p.work.Generation}
+		if at, ok := old[keyOf(&list[i].ResourceMeta)]; ok {
+			e.had = before[at]
 		}
-		list = append(list, m)
+		p.fill(&e, it)
 	}
 	return list
+}
+
+// fill adds the conditions of an item to its entry.
+func (p *pass) fill(e *entry, it *item) {
+	applied := it.appliedCondition()
+	e.set(applied)
+	e.set(it.availableCondition())
+	if it.observation != nil {
+		e.observed(it.observation)
+	}
+	if it.resolved && it.refused == nil && (it.observation == nil || it.observation.feedback == nil) && p.plan.asksFeedback() {
+		e.set(metav1.Condition{
+			Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionTrue,
+			Reason: workv1.ManifestReasonNoStatusFeedbackSynced, Message: "No feedback rule is for this object.",
+		})
+	}
+	if applied.Status == metav1.ConditionTrue && holds(e.Conditions, workv1.ManifestConditionComplete, e.generation) {
+		applied.Message = "The object is complete, and is not applied again until the work changes."
+		e.set(applied)
+	}
+	e.takeOthers()
 }
 
 func (it *item) meta() workv1.ManifestResourceMeta {
@@ -134,8 +147,10 @@ func (it *item) appliedCondition() metav1.Condition {
 	if it.outcome.note != "" {
 		c.Message = it.outcome.note
 	}
-	if it.rules {
-		c.Message += " This version of the agent does not support conditionRules: their conditions are missing."
+	if it.observation != nil && it.observation.rules != nil {
+		for _, problem := range it.observation.rules.Problems() {
+			c.Message += " Not followed: " + problem + "."
+		}
 	}
 	return c
 }
@@ -157,15 +172,6 @@ func (it *item) availableCondition() metav1.Condition {
 		c.Message = "It is not known whether the object exists."
 	}
 	return c
-}
-
-// feedbackCondition says, on a manifest and on a work, that there is none.
-func feedbackCondition() metav1.Condition {
-	return metav1.Condition{
-		Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionFalse,
-		Reason:  workv1.ManifestReasonStatusFeedbackSyncFailed,
-		Message: "This version of the agent does not support feedbackRules: nothing is reported.",
-	}
 }
 
 func (p *pass) appliedCondition() metav1.Condition {

@@ -77,7 +77,11 @@ func (p *pass) writeAll(ctx context.Context, wave []*item) error {
 // write decides what to do for one item and does it.
 func (p *pass) write(ctx context.Context, it *item) {
 	live, record := p.live(it)
-	if err := p.inventory.State(it.resource.GroupResource()); err != nil && !errors.Is(err, inventory.ErrPending) {
+	if p.isComplete(it) && (live.Owned || !live.Known || !live.Exists) {
+		p.leave(ctx, it, live)
+		return
+	}
+	if p.unseen(it) {
 		it.outcome.note = "The agent may not list and watch " + it.resource.GroupResource().String() +
 			", so changes on the cluster are undone only every " + blindResync.String() + "."
 		it.outcome.again = blindResync
@@ -110,6 +114,12 @@ func (p *pass) write(ctx context.Context, it *item) {
 		it.outcome.note = "Something on the cluster keeps changing fields that this manifest sets; they are restored " +
 			"at growing intervals. The object's metadata.managedFields tell who it is."
 	}
+}
+
+// unseen tells whether the agent may not list and watch objects of this type.
+func (p *pass) unseen(it *item) bool {
+	err := p.inventory.State(it.resource.GroupResource())
+	return err != nil && !errors.Is(err, inventory.ErrPending)
 }
 
 // live returns what the inventory knows of the item's object.
@@ -154,6 +164,9 @@ func (p *pass) restore(ctx context.Context, it *item, record *inventory.Record) 
 // look finds out whether an object that is not to be written exists.
 func (p *pass) look(ctx context.Context, it *item) {
 	it.outcome.note = "The object is only read, as updateStrategy ReadOnly says."
+	if it.observation != nil {
+		return // it is read whole later
+	}
 	it.outcome.again = p.options.StatusSyncInterval
 	switch _, err := p.member.Get(ctx, it.resource.Version, it.object); {
 	case apierrors.IsNotFound(err):
