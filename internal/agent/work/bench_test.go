@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,9 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
+
+// fillPatience is how long all works of a benchmark may take.
+const fillPatience = 5 * time.Minute
 
 // BenchmarkMemory applies a thousand objects and reports how many bytes of
 // them stay in the heap.
@@ -52,18 +56,22 @@ func (s *scene) fill(works, manifests int) {
 	if err := group.Wait(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.eventually("all are applied", func() error {
+	missing := -1
+	for deadline := time.Now().Add(fillPatience); missing != 0 && time.Now().Before(deadline); <-time.After(100 * time.Millisecond) {
 		list := &workv1.ManifestWorkList{}
 		if err := s.client.List(s.t.Context(), list, client.InNamespace(s.cluster)); err != nil {
-			return err
+			s.t.Fatal(err)
 		}
+		missing = 0
 		for i := range list.Items {
 			if !isApplied(&list.Items[i]) {
-				return fmt.Errorf("%s is not", list.Items[i].Name)
+				missing++
 			}
 		}
-		return nil
-	})
+	}
+	if missing != 0 {
+		s.t.Fatalf("%d works are not applied after %s", missing, fillPatience)
+	}
 }
 
 // live returns how many bytes of the heap are in use.
