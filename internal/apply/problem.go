@@ -49,6 +49,8 @@ type Problem struct {
 	Managers []string
 	// NoKind says that the resource itself is not there.
 	NoKind bool
+	// NoNamespace says that the namespace of the object is not there, or going.
+	NoNamespace bool
 }
 
 // Explain returns what err, from doing what the verb says to the object, means.
@@ -65,7 +67,7 @@ func Explain(err error, verb string, object Object) Problem {
 	if errors.Is(err, ErrNoKind) {
 		return Problem{
 			Trouble: TroublePassing, NoKind: true,
-			Message: upperFirst(err.Error()) + "; install its definition on the cluster, or add it to this work.",
+			Message: upperFirst(err.Error()) + ": it waits for the definition; install that on the cluster, or add it to this work.",
 		}
 	}
 	var status apierrors.APIStatus
@@ -79,12 +81,25 @@ func explainStatus(status metav1.Status, err error, verb string, object Object) 
 	message := fmt.Sprintf("Cannot %s %s: %s", verb, object, status.Message)
 	switch {
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"): // corev1.NamespaceTerminatingCause
-		return Problem{Trouble: TroublePassing, Message: message}
+		return Problem{
+			Trouble: TroublePassing, NoNamespace: true,
+			Message: fmt.Sprintf("Namespace %q is being deleted: the object is made when it is there again.", object.Namespace),
+		}
+	case status.Code == http.StatusNotFound && status.Details != nil && status.Details.Kind == "namespaces" && object.Namespace != "":
+		return Problem{
+			Trouble: TroublePassing, NoNamespace: true,
+			Message: fmt.Sprintf("Namespace %q does not exist: add it to the work, or create it on the cluster.", object.Namespace),
+		}
+	case status.Code == http.StatusMethodNotAllowed: // what cannot be patched at all is not looked for
+		return Problem{
+			Trouble: TroublePassing, NoKind: true,
+			Message: fmt.Sprintf("The definition of %s is being deleted: the object is made when it is there again.", resourceOf(object)),
+		}
 	case status.Code == http.StatusForbidden && strings.Contains(status.Message, "\" cannot "):
 		return Problem{Trouble: TroubleForbidden, Message: forbidden(status, verb, object)}
 	case status.Code == http.StatusForbidden, status.Code == http.StatusUnprocessableEntity,
 		status.Code == http.StatusBadRequest, status.Code == http.StatusRequestEntityTooLarge,
-		status.Code == http.StatusMethodNotAllowed, status.Code == http.StatusUnsupportedMediaType:
+		status.Code == http.StatusUnsupportedMediaType:
 		return Problem{Trouble: TroubleInvalid, Message: message}
 	case status.Code == http.StatusConflict:
 		return explainConflict(status, message)

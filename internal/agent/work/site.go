@@ -40,6 +40,7 @@ type site struct {
 	member     *apply.Member
 	kinds      *apply.Kinds
 	inventory  *inventory.Inventory
+	arrivals   *arrivals
 	guard      *executor.Guard
 	lookout    *inventory.Lookout
 	queue      workqueue.TypedRateLimitingInterface[Request]
@@ -53,8 +54,6 @@ type site struct {
 	leaving map[types.UID]struct{}
 	// waiting are the works that want an object which they do not own yet.
 	waiting map[apply.Object]map[string]struct{}
-	// kindless are the works with a kind that the member does not know.
-	kindless map[string]struct{}
 	// denials are the works whose executor lacks a permission, and how often in
 	// a row it did.
 	denials map[string]int
@@ -66,6 +65,8 @@ type state struct {
 	plan *plan
 	// failures is how many passes in a row left something to try again soon.
 	failures int
+	// lackingSince is when the first of these passes was.
+	lackingSince time.Time
 	// leavingSince is when the deletion was first seen.
 	leavingSince time.Time
 	// requested is when objects were asked to go; the record is the one without a name.
@@ -116,16 +117,16 @@ func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site,
 	hash := sha256.Sum256([]byte(c.HubHost))
 	s := &site{
 		ctx: ctx, connection: c, options: options,
-		hubHash:  hex.EncodeToString(hash[:]),
-		hub:      hub,
-		member:   apply.NewMember(client, bodies, writesPerMember),
-		kinds:    apply.NewKinds(discoverer.ServerResourcesForGroupVersion, options.Clock),
-		states:   map[string]*state{},
-		leaving:  map[types.UID]struct{}{},
-		waiting:  map[apply.Object]map[string]struct{}{},
-		kindless: map[string]struct{}{},
-		denials:  map[string]int{},
+		hubHash: hex.EncodeToString(hash[:]),
+		hub:     hub,
+		member:  apply.NewMember(client, bodies, writesPerMember),
+		kinds:   apply.NewKinds(discoverer.ServerResourcesForGroupVersion, options.Clock),
+		states:  map[string]*state{},
+		leaving: map[types.UID]struct{}{},
+		waiting: map[apply.Object]map[string]struct{}{},
+		denials: map[string]int{},
 	}
+	s.arrivals = newArrivals(ctx, client, c.Go, func(work string) { s.queue.Add(Request{Cluster: c.Name, Work: work}) })
 	s.inventory = inventory.New(inventory.Options{
 		Client: client, Go: c.Go, Changed: s.objectChanged, TypeChanged: s.typeChanged,
 	})
@@ -185,7 +186,7 @@ func (s *site) forget(work string) {
 	defer s.mu.Unlock()
 	s.lookout.Use(s.ctx, work, nil)
 	delete(s.states, work)
-	delete(s.kindless, work)
+	s.arrivals.wait(work, lack{})
 	delete(s.denials, work)
 	for object, works := range s.waiting {
 		delete(works, work)
@@ -213,16 +214,6 @@ func (s *site) await(work string, object apply.Object) {
 		s.waiting[object] = map[string]struct{}{}
 	}
 	s.waiting[object][work] = struct{}{}
-}
-
-func (s *site) setKindless(work string, kindless bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if kindless {
-		s.kindless[work] = struct{}{}
-		return
-	}
-	delete(s.kindless, work)
 }
 
 // recordName returns the name of the AppliedManifestWork of a work.
@@ -257,9 +248,7 @@ func (s *site) objectChanged(change inventory.Change) {
 	}
 	delete(s.waiting, change.Object)
 	if change.Object.Resource == "customresourcedefinitions" {
-		for work := range s.kindless {
-			s.queue.Add(Request{Cluster: s.connection.Name, Work: work})
-		}
+		s.arrivals.came(change.Object.Resource, change.Object.Name)
 	}
 }
 

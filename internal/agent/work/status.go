@@ -24,16 +24,13 @@ import (
 )
 
 const (
-	// quietRetries is how many passes in a row may fail for a reason that may be
-	// over soon before the work says so: 50+100+200+400 ms.
-	quietRetries = 4
 	// namedObjectsMax is how many objects a message names.
 	namedObjectsMax = 10
 )
 
 // report writes what became of the manifests, with one request.
 func (p *pass) report(ctx context.Context) error {
-	if p.state.failures > 0 && p.state.failures <= quietRetries {
+	if p.lull() > 0 {
 		return nil
 	}
 	status := &p.work.Status

@@ -224,7 +224,7 @@ func (p *pass) findOut(ctx context.Context, it *item) {
 
 // retries decides when to come back for what did not succeed.
 func (p *pass) retries() {
-	passing, kindless := false, false
+	passing := false
 	for _, it := range p.plan.items {
 		p.comeBack(it.outcome.again)
 		if it.refused != nil {
@@ -233,7 +233,6 @@ func (p *pass) retries() {
 		if it.outcome.denied {
 			continue // in its own time
 		}
-		kindless = kindless || it.outcome.problem.NoKind
 		switch it.outcome.problem.Trouble {
 		case apply.TroubleNone:
 		case apply.TroublePassing, apply.TroubleRaced:
@@ -245,12 +244,17 @@ func (p *pass) retries() {
 			p.comeBack(refusedRetry)
 		}
 	}
-	p.setKindless(p.name, kindless)
+	what, _ := p.lacks()
+	p.arrivals.wait(p.name, what)
 	p.retryDenied()
 	if !passing {
-		p.state.failures = 0
+		p.state.failures, p.state.lackingSince = 0, time.Time{}
 		return
 	}
+	if p.state.lackingSince.IsZero() {
+		p.state.lackingSince = p.options.Clock.Now()
+	}
+	p.comeBack(p.lull())
 	p.comeBack(min(failureBackoffMin<<min(p.state.failures, 16), failureBackoffMax))
 	p.state.failures++
 }

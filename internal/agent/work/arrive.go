@@ -1,0 +1,172 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+const (
+	// quietTime is how long a work may lack something that may come soon before
+	// its status says so.
+	quietTime = time.Second
+	// quietTimeOwn is the same for what the work itself brings: a definition
+	// takes a while to be established.
+	quietTimeOwn = 10 * time.Second
+	// arrivalsRetry is how soon a watch for what works wait for starts again.
+	arrivalsRetry = 5 * time.Second
+)
+
+// arrivals makes works come again when definitions and namespaces come or go
+// that they wait for. It watches these only as long as a work waits. Where the
+// agent may not watch them, works come again by their retries.
+type arrivals struct {
+	ctx    context.Context // the connection's
+	client metadata.Interface
+	run    func(func())
+	again  func(work string)
+
+	mu       sync.Mutex
+	waiting  map[string]lack // by work
+	watching map[string]context.CancelFunc
+}
+
+// lack is what a work waits for: groups of definitions, and names of namespaces.
+type lack struct {
+	groups, namespaces map[string]struct{}
+}
+
+func newArrivals(ctx context.Context, client metadata.Interface, run func(func()), again func(work string)) *arrivals {
+	return &arrivals{ctx: ctx, client: client, run: run, again: again, waiting: map[string]lack{}, watching: map[string]context.CancelFunc{}}
+}
+
+// wait notes what a work waits for now, which may be nothing.
+func (a *arrivals) wait(work string, what lack) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waiting, work)
+	if len(what.groups) > 0 || len(what.namespaces) > 0 {
+		a.waiting[work] = what
+	}
+	groups, namespaces := false, false
+	for _, l := range a.waiting {
+		groups = groups || len(l.groups) > 0
+		namespaces = namespaces || len(l.namespaces) > 0
+	}
+	a.watch(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, groups)
+	a.watch(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, namespaces)
+}
+
+// watch starts or ends the watch of a resource.
+func (a *arrivals) watch(resource schema.GroupVersionResource, wanted bool) {
+	cancel, running := a.watching[resource.Resource]
+	switch {
+	case wanted && !running:
+		ctx, cancel := context.WithCancel(a.ctx)
+		a.watching[resource.Resource] = cancel
+		a.run(func() {
+			for a.follow(ctx, resource) {
+			}
+		})
+	case running && !wanted:
+		cancel()
+		delete(a.watching, resource.Resource)
+	}
+}
+
+// follow tells of events until the watch ends, waits a little, and tells
+// whether to go on.
+func (a *arrivals) follow(ctx context.Context, resource schema.GroupVersionResource) bool {
+	if events, err := a.client.Resource(resource).Watch(ctx, metav1.ListOptions{}); err == nil {
+		for event := range events.ResultChan() {
+			if object, err := meta.Accessor(event.Object); err == nil {
+				a.came(resource.Resource, object.GetName())
+			}
+		}
+	}
+	timer := time.NewTimer(arrivalsRetry)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// came makes the works come again that wait for a definition or a namespace.
+func (a *arrivals) came(resource, name string) {
+	_, group, _ := strings.Cut(name, ".")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for work, what := range a.waiting {
+		wanted := false
+		switch resource {
+		case "customresourcedefinitions":
+			_, wanted = what.groups[group]
+		case "namespaces":
+			_, wanted = what.namespaces[name]
+		}
+		if wanted {
+			a.again(work)
+		}
+	}
+}
+
+// lacks returns what the items of a pass wait for, and whether all of it is
+// brought by the work itself.
+func (p *pass) lacks() (what lack, own bool) {
+	what = lack{groups: map[string]struct{}{}, namespaces: map[string]struct{}{}}
+	own = true
+	for _, it := range p.plan.items {
+		problem := &it.outcome.problem
+		switch {
+		case it.refused != nil || problem.Trouble != apply.TroublePassing && problem.Trouble != apply.TroubleRaced:
+		case problem.NoKind:
+			what.groups[it.manifest.Kind.Group] = struct{}{}
+			own = own && p.plan.brings("CustomResourceDefinition", func(name string) bool {
+				return strings.HasSuffix(name, "."+it.manifest.Kind.Group)
+			})
+		case problem.NoNamespace:
+			what.namespaces[it.object.Namespace] = struct{}{}
+			own = own && p.plan.brings("Namespace", func(name string) bool { return name == it.object.Namespace })
+		default:
+			own = false
+		}
+	}
+	return what, own
+}
+
+// brings tells whether a manifest of the kind has such a name.
+func (p *plan) brings(kind string, named func(string) bool) bool {
+	for _, it := range p.items {
+		if it.refused == nil && it.manifest.Kind.Kind == kind && named(it.manifest.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// lull is how long the status may go on to say what it says although
+// something that may come soon is not there; zero if it may not.
+func (p *pass) lull() time.Duration {
+	if p.state.lackingSince.IsZero() {
+		return 0
+	}
+	limit := quietTime
+	if _, own := p.lacks(); own {
+		limit = quietTimeOwn
+	}
+	return max(0, limit-p.options.Clock.Since(p.state.lackingSince))
+}
