@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
 
 func TestKindsGoInOrder(t *testing.T) {
@@ -95,7 +97,10 @@ func FuzzManifestsAreReadWithoutPanic(f *testing.F) {
 		if _, err := Read(raw); err != nil && !errors.Is(err, ErrNotObject) {
 			t.Errorf("Read: %v", err)
 		}
-		body, err := Body(raw, Stamp{Label: "l", Owners: []metav1.OwnerReference{{Name: "o"}}})
+		body, err := Body(raw, Stamp{
+			Label: "l", Owners: []metav1.OwnerReference{{Name: "o"}}, Annotations: map[string]string{"a": "b"}, UID: "u",
+			Without: []ignore.Path{{"spec", "replicas"}, {"spec", "items", 0}, {"metadata", "labels", "a"}},
+		})
 		if err == nil && !json.Valid(body) {
 			t.Errorf("Body made %q", body)
 		}
@@ -115,6 +120,14 @@ func TestBodyHasTheStamp(t *testing.T) {
 			want: `{"apiVersion":"v1","data":{"big":9007199254740993},"kind":"ConfigMap","metadata":{"labels":{"mine":"1","ours":"true"},"name":"a","namespace":"n",` +
 				`"ownerReferences":[{"uid":"other"},{"apiVersion":"work/v1","kind":"AppliedManifestWork","name":"w","uid":"u"}]}}`,
 		},
+		"without fields, with annotations, of one object": {
+			stamp: Stamp{
+				Label: "ours", Namespace: "n", UID: "v", Annotations: map[string]string{"hash": "h"},
+				Without: []ignore.Path{{"data"}, {"metadata", "labels", "mine"}},
+			},
+			want: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"hash":"h"},"labels":{"ours":"true"},"name":"a","namespace":"n",` +
+				`"ownerReferences":[{"uid":"other"}],"uid":"v"}}`,
+		},
 		"only the stamp": {
 			stamp: Stamp{Label: "ours", Owners: []metav1.OwnerReference{owner}, MetadataOnly: true},
 			want: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"ours":"true"},"name":"a",` +
@@ -129,7 +142,7 @@ func TestBodyHasTheStamp(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{`{"metadata":{"labels":7}}`, `{"metadata":{"ownerReferences":{}}}`, `{}`} {
+	for _, bad := range []string{`{"metadata":{"labels":7}}`, `{"metadata":{"ownerReferences":{}}}`, `{"metadata":{"annotations":1}}`, `{}`} {
 		if _, err := Body([]byte(bad), Stamp{}); !errors.Is(err, ErrNotObject) {
 			t.Errorf("Body(%s): got error %v, want ErrNotObject", bad, err)
 		}
@@ -346,47 +359,17 @@ func TestKindsAreAskedForWhenNeeded(t *testing.T) {
 	}
 }
 
-func BenchmarkHash1KiB(b *testing.B) {
-	raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"k":"` + strings.Repeat("x", 1024) + `"}}`)
-	b.SetBytes(int64(len(raw)))
-	b.ReportAllocs()
-	for b.Loop() {
-		HashOf(raw)
+func TestManagersOfAnOwner(t *testing.T) {
+	entry := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
-}
-
-func BenchmarkReadAndBody1KiB(b *testing.B) {
-	raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"k":"` + strings.Repeat("x", 1024) + `"}}`)
-	stamp := Stamp{Label: "l", Namespace: "n", Owners: []metav1.OwnerReference{{APIVersion: "w/v1", Kind: "A", Name: "n", UID: "u"}}}
-	b.Run("Read", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := Read(raw); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("Body", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := Body(raw, stamp); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-func BenchmarkDecideAndMark(b *testing.B) {
-	object := &metav1.ObjectMeta{
-		UID: "0d8f7c9e-4b1a-4a52-9b8a-0c7a9a1f5d11", Generation: 3, Labels: map[string]string{"app": "web", "work": "true"},
-		OwnerReferences: []metav1.OwnerReference{{UID: "b3f2c1d0-4b1a-4a52-9b8a-0c7a9a1f5d11"}},
-	}
-	past := Past{Hash: HashOf(nil), Mark: MarkOf(object)}
-	b.ReportAllocs()
-	for b.Loop() {
-		live := Live{Known: true, Exists: true, Owned: true, Mark: MarkOf(object)}
-		if Decide(StrategyUpdate, past.Hash, past, live) != ActionSkip {
-			b.Fatal("not skipped")
-		}
+	owns := `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"ours\"}":{}}}}`
+	object := &metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+		entry("a", metav1.ManagedFieldsOperationApply, owns), entry("made", metav1.ManagedFieldsOperationUpdate, owns),
+		entry("other", metav1.ManagedFieldsOperationApply, strings.ReplaceAll(owns, "ours", "theirs")),
+		entry("a", metav1.ManagedFieldsOperationApply, owns), {Manager: "none", Operation: metav1.ManagedFieldsOperationApply},
+	}}
+	if diff := cmp.Diff([]string{"a"}, ManagersOf(object, "ours")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

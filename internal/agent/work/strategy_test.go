@@ -96,6 +96,7 @@ func TestRivalWorks(t *testing.T) {
 func TestStrategies(t *testing.T) {
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
+		"the name of a field manager begins with ours":                 testManagersName,
 		"works of two hubs do not fight":                               testTwoHubs,
 		"two works with one manager and the same values both apply":    testSameManager,
 		"a strategy that changes leaves nothing of the one before":     testChangedStrategy,
@@ -107,6 +108,15 @@ func TestStrategies(t *testing.T) {
 			cluster := strings.ReplaceAll("s "+name, " ", "-")
 			test(l.scene(t, strings.Trim(cluster[:min(len(cluster), 40)], "-")))
 		})
+	}
+}
+
+func testManagersName(s *scene) {
+	strategy := rivals()["named"]
+	strategy.ServerSideApply.FieldManager = "kubectl"
+	err := s.client.Create(s.t.Context(), withUpdate(s.work("w", s.configMap("a", "1")), strategy))
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "^work-agent") {
+		s.t.Errorf("got error %v, want that the pattern is ^work-agent", err)
 	}
 }
 

@@ -93,6 +93,22 @@ func Compile(rules []workv1.ConditionRule) *Set {
 // words for their user.
 func (s *Set) Problems() []string { return slices.Clone(s.problems) }
 
+// Warnings are the Problems, and what is known to be wrong with the other rules
+// before any object is looked at, in words for their user.
+func (s *Set) Warnings() []string {
+	warnings := s.Problems()
+	for i := range s.rules {
+		r := &s.rules[i]
+		if r.broken != nil {
+			warnings = append(warnings, fmt.Sprintf("condition %q: %s", r.condition, r.broken.Message))
+		}
+		if r.textError != "" {
+			warnings = append(warnings, fmt.Sprintf("condition %q: %s", r.condition, r.textError))
+		}
+	}
+	return warnings
+}
+
 // Empty tells whether there is nothing to evaluate.
 func (s *Set) Empty() bool { return s == nil || len(s.rules) == 0 }
 

@@ -33,7 +33,7 @@ type validator struct {
 
 // ValidateCreate implements admission.Validator.
 func (v *validator) ValidateCreate(ctx context.Context, work *workv1.ManifestWork) (admission.Warnings, error) {
-	return v.warn(work), v.validate(ctx, work, checkName(work.Name))
+	return v.validate(ctx, work, checkName(work.Name))
 }
 
 // ValidateUpdate implements admission.Validator. It looks at works whose spec
@@ -43,7 +43,7 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, work *workv1.Manife
 	if equality.Semantic.DeepEqual(old.Spec, work.Spec) {
 		return nil, nil
 	}
-	return v.warn(work), v.validate(ctx, work, nil)
+	return v.validate(ctx, work, nil)
 }
 
 // ValidateDelete implements admission.Validator.
@@ -67,18 +67,20 @@ func (v *validator) warn(work *workv1.ManifestWork) admission.Warnings {
 	return nil
 }
 
-func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, name error) error {
+func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, name error) (admission.Warnings, error) {
 	user, executor := executorUser(work.Spec.Executor)
-	if err := errors.Join(name, checkManifests(work.Spec.Workload.Manifests, v.sizeMax), executor); err != nil {
-		return apierrors.NewBadRequest(err.Error())
+	warnings, configs := checkConfigs(work.Spec.ManifestConfigs)
+	warnings = append(v.warn(work), warnings...)
+	if err := errors.Join(name, checkManifests(work.Spec.Workload.Manifests, v.sizeMax), configs, executor); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if user == "" && v.nilExecutor {
 		user = agentUser
 	}
 	if user == "" {
-		return nil
+		return warnings, nil
 	}
-	return v.mayExecuteAs(ctx, work, user)
+	return warnings, v.mayExecuteAs(ctx, work, user)
 }
 
 // mayExecuteAs asks whether the user of the request may have manifests applied

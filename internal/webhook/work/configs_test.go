@@ -1,0 +1,86 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+func TestConfigsAreCompiledAtAdmission(t *testing.T) {
+	ignoring := func(field workv1.IgnoreField) workv1.ManifestConfigOption {
+		return workv1.ManifestConfigOption{UpdateStrategy: &workv1.UpdateStrategy{
+			Type: workv1.UpdateStrategyTypeServerSideApply, ServerSideApply: &workv1.ServerSideApplyConfig{IgnoreFields: []workv1.IgnoreField{field}},
+		}}
+	}
+	reporting := func(path string) workv1.ManifestConfigOption {
+		return workv1.ManifestConfigOption{FeedbackRules: []workv1.FeedbackRule{{
+			Type: workv1.FeedbackTypeJSONPaths, JSONPaths: []workv1.JSONPath{{Name: "x", Path: path}},
+		}}}
+	}
+	rule := func(condition, message string, expressions ...string) workv1.ManifestConfigOption {
+		return workv1.ManifestConfigOption{ConditionRules: []workv1.ConditionRule{{
+			Condition: condition, Type: workv1.ConditionRuleTypeCEL, CELExpressions: expressions, MessageExpression: message,
+		}}}
+	}
+	unused := ignoring(workv1.IgnoreField{JSONPaths: []string{".["}})
+	unused.UpdateStrategy.Type = workv1.UpdateStrategyTypeUpdate
+	cases := map[string]struct {
+		reason  string
+		config  workv1.ManifestConfigOption
+		err     string
+		warning string
+	}{
+		"nothing is fine":          {},
+		"good expressions are":     {config: ignoring(workv1.IgnoreField{JSONPaths: []string{".spec.replicas"}, JSONPointers: []string{"/a"}, JQPathExpressions: []string{".a[]"}})},
+		"good rules are":           {config: rule("Progressing", "'it is ' + string(result)", "object.status.ready")},
+		"good feedback is":         {config: reporting(".status.phase")},
+		"a wrong JSONPath":         {config: ignoring(workv1.IgnoreField{JSONPaths: []string{".["}}), err: `spec.manifestConfigs[0]: updateStrategy.serverSideApply.ignoreFields[0].jsonPaths: ".[": it is not a JSONPath`},
+		"a wrong JSON pointer":     {config: ignoring(workv1.IgnoreField{JSONPointers: []string{"spec"}}), err: `jsonPointers: "spec": a JSON pointer begins with a slash`},
+		"a wrong jq expression":    {config: ignoring(workv1.IgnoreField{JQPathExpressions: []string{".a |"}}), err: `jqPathExpressions: ".a |": it is not a jq expression`},
+		"a jq loop":                {config: ignoring(workv1.IgnoreField{JQPathExpressions: []string{"def f: f; f"}}), err: "it must not define functions"},
+		"options without a use":    {config: unused, warning: "spec.manifestConfigs[0].updateStrategy.serverSideApply has no effect with type Update"},
+		"a wrong path of feedback": {reason: "the object is applied all the same", config: reporting(".["), warning: "spec.manifestConfigs[0].feedbackRules[0].jsonPaths[0] will report nothing: "},
+		"a wrong rule":             {reason: "the object is applied all the same", config: rule("Ready", "", "object.", "true"), warning: `spec.manifestConfigs[0].conditionRules: condition "Ready": `},
+		"a rule of no boolean":     {config: rule("Ready", "", "1 + 1"), warning: `condition "Ready": `},
+		"a rule without any":       {config: rule("Ready", ""), warning: `condition "Ready": The rule has type CEL and no celExpressions`},
+		"a wrong message":          {config: rule("Ready", "1 +", "true"), warning: `condition "Ready": The rule's messageExpression is not valid`},
+		"a condition of the agent": {config: rule("Applied", "", "true"), warning: `condition "Applied" is the agent's own`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := &validator{sizeMax: workv1.ManifestsSizeMax}
+			work := &workv1.ManifestWork{}
+			work.Name = "w"
+			work.Spec.Workload.Manifests = manifests(configMap("a", "x"))
+			work.Spec.ManifestConfigs = []workv1.ManifestConfigOption{tc.config}
+			warnings, err := v.ValidateCreate(t.Context(), work)
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("got error %v, want one with %q", err, tc.err)
+			}
+			got := strings.Join(warnings, "|")
+			if (got == "") != (tc.warning == "") || !strings.Contains(got, tc.warning) || strings.Contains(got, "\n") {
+				t.Errorf("got warnings %q, want one with %q. %s", got, tc.warning, tc.reason)
+			}
+		})
+	}
+}
+
+func TestWarningsAreLimited(t *testing.T) {
+	wrong := workv1.ManifestConfigOption{FeedbackRules: []workv1.FeedbackRule{{JSONPaths: make([]workv1.JSONPath, warningsMax+3)}}}
+	for i := range wrong.FeedbackRules[0].JSONPaths {
+		wrong.FeedbackRules[0].JSONPaths[i].Path = ".["
+	}
+	warnings, err := checkConfigs([]workv1.ManifestConfigOption{wrong})
+	if err != nil || len(warnings) != warningsMax+1 {
+		t.Fatalf("got %d warnings, %v", len(warnings), err)
+	}
+	if diff := cmp.Diff("3 more warnings", warnings[warningsMax]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
