@@ -24,6 +24,9 @@ import (
 )
 
 const (
+	// quietRetries is how many reads in a row of an object may fail for a reason
+	// that may be over soon before the work says so.
+	quietRetries = 4
 	// namedObjectsMax is how many objects a message names.
 	namedObjectsMax = 10
 )
