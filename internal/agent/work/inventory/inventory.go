@@ -250,3 +250,11 @@ func newer(a, b string) bool {
 type name struct{ namespace, name string }
 
 func nameOf(object apply.Object) name { return name{object.Namespace, object.Name} }
+
+// appendChange leaves out what nobody has to know.
+func appendChange(changes []Change, change Change) []Change {
+	if len(change.Owners) == 0 {
+		return changes
+	}
+	return append(changes, change)
+}

@@ -323,13 +323,6 @@ func (i *Inventory) update(w *typeWatch, object apply.Object, seen *metav1.Parti
 	return change
 }
 
-func appendChange(changes []Change, change Change) []Change {
-	if len(change.Owners) == 0 {
-		return changes
-	}
-	return append(changes, change)
-}
-
 // event takes in a watch event.
 func (i *Inventory) event(w *typeWatch, item any, deleted bool) error {
 	seen, ok := item.(*metav1.PartialObjectMetadata)
