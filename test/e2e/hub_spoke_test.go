@@ -41,6 +41,7 @@ func TestHubAndSpoke(t *testing.T) {
 		{"deliver a workload", s.deliver},
 		{"drift is mended", s.mendDrift},
 		{"bad manifests and works are told", s.badWorks},
+		{"the hub is told what runs, and an executor limits what may", s.reports},
 		{"permissions are as committed", s.permissionsAreAsCommitted},
 		{"attacks from a bootstrap identity are refused", s.attackAsBootstrap},
 		{"attacks from an agent are refused", s.attackAsAgent},
