@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,8 +23,9 @@ import (
 // proofs is the table of the fields of ManifestWork and the tests that prove them.
 const proofs = "../docs/reference/manifestwork-proof.md"
 
-// proof matches a test as the table names it: `folder.TestName`.
-var proof = regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)`")
+// proofForm matches a test as the table names it: `folder.TestName`, and in
+// italics the name of the case if it is one of several.
+const proofForm = "`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)`(?: \\*([^*]+)\\*)?"
 
 func TestEveryFieldOfManifestWorkHasATestThatProvesIt(t *testing.T) {
 	rows := proofRows(t)
@@ -33,7 +35,8 @@ func TestEveryFieldOfManifestWorkHasATestThatProvesIt(t *testing.T) {
 			t.Errorf("%s has no row for %s: name the test that proves what the field promises", proofs, field)
 		}
 	}
-	tests := map[string][]string{}
+	proof := regexp.MustCompile(proofForm)
+	tests := map[string]testFolder{}
 	for field, text := range rows {
 		if !slices.Contains(fields, field) {
 			t.Errorf("%s has a row for %s, which is not a field of ManifestWork", proofs, field)
@@ -43,12 +46,15 @@ func TestEveryFieldOfManifestWorkHasATestThatProvesIt(t *testing.T) {
 			t.Errorf("%s: the row of %s names no test as `folder.TestName`", proofs, field)
 		}
 		for _, match := range named {
-			folder, name := match[1], match[2]
+			folder, name, one := match[1], match[2], match[3]
 			if _, read := tests[folder]; !read {
 				tests[folder] = testsOf(t, filepath.Join("..", folder))
 			}
-			if !slices.Contains(tests[folder], name) {
+			if !slices.Contains(tests[folder].functions, name) {
 				t.Errorf("%s: the row of %s names %s, which is not a test in %s", proofs, field, name, folder)
+			}
+			if one != "" && !slices.Contains(tests[folder].texts, one) {
+				t.Errorf("%s: the row of %s names the case %q of %s, which is not in %s", proofs, field, one, name, folder)
 			}
 		}
 	}
@@ -109,24 +115,33 @@ func leaves(path string, schema apiextensionsv1.JSONSchemaProps) []string {
 	return paths
 }
 
-// testsOf returns the names of the tests in a folder.
-func testsOf(t *testing.T, folder string) []string {
+// testFolder is what the tests of a folder consist of: functions, and the
+// texts in them, of which some are names of cases.
+type testFolder struct{ functions, texts []string }
+
+func testsOf(t *testing.T, folder string) testFolder {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil || len(files) == 0 {
 		t.Errorf("there are no tests in %s: %v", folder, err)
 	}
-	var names []string
+	var found testFolder
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, declaration := range parsed.Decls {
-			if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil {
-				names = append(names, function.Name.Name)
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.FuncDecl:
+				found.functions = append(found.functions, n.Name.Name)
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); err == nil {
+					found.texts = append(found.texts, text)
+				}
 			}
-		}
+			return true
+		})
 	}
-	return names
+	return found
 }
