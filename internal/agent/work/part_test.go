@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -77,8 +78,11 @@ func testApplied(s *scene) {
 	}
 	s.contains(message(work, 0, "Applied"), "True AppliedManifestComplete")
 	s.contains(message(work, 1, "Available"), "True ResourceAvailable")
-	if m := work.Status.ResourceStatus.Manifests[1].ResourceMeta; m.Resource != "configmaps" || m.Ordinal != 1 || m.Name != "in" {
-		s.t.Errorf("resourceMeta of manifest 1 is %+v", m)
+	want := workv1.ManifestResourceMeta{
+		Ordinal: 1, Group: "", Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: s.cluster + "-new", Name: "in",
+	}
+	if diff := cmp.Diff(want, work.Status.ResourceStatus.Manifests[1].ResourceMeta); diff != "" {
+		s.t.Errorf("resourceMeta of manifest 1 (-want +got):\n%s", diff)
 	}
 	cm := s.has("a", "1")
 	if len(cm.OwnerReferences) != 1 || cm.OwnerReferences[0].Kind != "AppliedManifestWork" || cm.OwnerReferences[0].Controller != nil {
