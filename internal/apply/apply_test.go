@@ -367,7 +367,8 @@ func TestManagersOfAnOwner(t *testing.T) {
 	object := &metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
 		entry("a", metav1.ManagedFieldsOperationApply, owns), entry("made", metav1.ManagedFieldsOperationUpdate, owns),
 		entry("other", metav1.ManagedFieldsOperationApply, strings.ReplaceAll(owns, "ours", "theirs")),
-		entry("a", metav1.ManagedFieldsOperationApply, owns), {Manager: "none", Operation: metav1.ManagedFieldsOperationApply},
+		entry("a", metav1.ManagedFieldsOperationApply, owns),
+		{Manager: "none", Operation: metav1.ManagedFieldsOperationApply},
 	}}
 	if diff := cmp.Diff([]string{"a"}, ManagersOf(object, "ours")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

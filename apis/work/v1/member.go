@@ -15,9 +15,10 @@ const (
 	AnnotationResourceTypes = "work.open-cluster-management.io/resource-types"
 
 	// AnnotationClaimedBy on an AppliedManifestWork has the ID of an agent that
-	// wants to take it over from the one in spec.agentID, which denies that by
-	// AnnotationClaimDenied, with the same ID, if it is alive.
-	AnnotationClaimedBy   = "work.open-cluster-management.io/claimed-by"
+	// wants to take it over from the one in spec.agentID.
+	AnnotationClaimedBy = "work.open-cluster-management.io/claimed-by"
+	// AnnotationClaimDenied has the same ID if the agent in spec.agentID is alive
+	// and keeps it.
 	AnnotationClaimDenied = "work.open-cluster-management.io/claim-denied"
 
 	// AnnotationReportHealth with the value "true" on a ManifestWork makes the agent

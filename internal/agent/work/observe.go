@@ -73,11 +73,11 @@ func (p *pass) observe(ctx context.Context) error {
 	}
 	if len(items) == 0 {
 		if p.state.observing.Swap(nil) != nil {
-			p.lookout.Use(p.ctx, p.name, nil)
+			p.lookout.Use(p.ctx, p.name, nil) //nolint:contextcheck // the watches outlive the pass
 		}
 		return nil
 	}
-	p.lookout.Use(p.ctx, p.name, p.targets(items))
+	p.lookout.Use(p.ctx, p.name, p.targets(items)) //nolint:contextcheck // the watches outlive the pass
 	memory := p.state.observe(items)
 	stale, urgent := p.stale(items)
 	now := p.options.Clock.Now()
@@ -196,7 +196,7 @@ func (p *pass) stale(items []*item) (stale []*item, urgent bool) {
 			o.lost(presenceNo, apply.Problem{})
 		case known && sound && version == o.seen:
 			o.next = time.Time{}
-		case !(known && sound) && now.Before(o.next): // a failure, or nothing tells of changes
+		case (!known || !sound) && now.Before(o.next): // a failure, or nothing tells of changes
 		case known || p.unwatched(it):
 			stale = append(stale, it)
 			urgent = urgent || o.seen == "" || !known

@@ -72,7 +72,7 @@ func (p *pass) isComplete(it *item) bool {
 	if !p.plan.completes {
 		return false
 	}
-	if holds(p.stored.Status.Conditions, workv1.ManifestWorkConditionComplete, p.stored.Generation) {
+	if complete(p.stored.Status.Conditions, p.stored.Generation) {
 		return true
 	}
 	manifests := p.stored.Status.ResourceStatus.Manifests
@@ -80,12 +80,13 @@ func (p *pass) isComplete(it *item) bool {
 		return false
 	}
 	m := &manifests[it.ordinal]
-	return m.ResourceMeta == it.meta() && holds(m.Conditions, workv1.ManifestConditionComplete, p.stored.Generation)
+	return m.ResourceMeta == it.meta() && complete(m.Conditions, p.stored.Generation)
 }
 
-// holds tells whether a condition is True for the generation.
-func holds(list []metav1.Condition, conditionType string, generation int64) bool {
-	c := meta.FindStatusCondition(list, conditionType)
+// complete tells whether the condition Complete of a work or of one of its
+// manifests is True for the generation.
+func complete(list []metav1.Condition, generation int64) bool {
+	c := meta.FindStatusCondition(list, workv1.ManifestWorkConditionComplete)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation
 }
 

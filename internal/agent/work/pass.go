@@ -83,7 +83,7 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 		s.queue.Add(s.requestOf(this.record)) // which takes care of both
 	case this.stored == nil && this.record == nil && this.keeper == nil:
 		if !this.cached {
-			s.forget(this.name)
+			s.forget(this.name) //nolint:contextcheck // it ends watches of the connection
 		}
 	case this.stored == nil:
 		err = this.evict(ctx)
@@ -98,12 +98,7 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	case !slices.Contains(this.stored.Finalizers, workv1.FinalizerManifestWorkCleanup):
 		err = this.addFinalizer(ctx) // which starts the next pass
 	default:
-		phases := []phase{(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).settle, (*pass).observe, (*pass).report, (*pass).list}
-		for _, phase := range phases {
-			if err = phase(this, ctx); err != nil {
-				break
-			}
-		}
+		err = this.deliver(ctx)
 	}
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errDeleted):
@@ -115,6 +110,18 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: this.again}, nil
+}
+
+// deliver makes the work real, phase by phase.
+func (p *pass) deliver(ctx context.Context) error {
+	for _, phase := range []phase{
+		(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).settle, (*pass).observe, (*pass).report, (*pass).list,
+	} {
+		if err := phase(p, ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // open reads what a pass is about.

@@ -113,7 +113,7 @@ func (p *pass) fill(e *entry, it *item) {
 			Reason: workv1.ManifestReasonNoStatusFeedbackSynced, Message: "No feedback rule is for this object.",
 		})
 	}
-	if applied.Status == metav1.ConditionTrue && holds(e.Conditions, workv1.ManifestConditionComplete, e.generation) {
+	if applied.Status == metav1.ConditionTrue && complete(e.Conditions, e.generation) {
 		applied.Message = "The object is complete, and is not applied again until the work changes."
 		e.set(applied)
 	}

@@ -74,7 +74,7 @@ func (e *entry) observed(o *observation) {
 		e.keep(o)
 		return
 	}
-	if text != "" && holds(e.had.Conditions, workv1.ManifestConditionComplete, e.generation) {
+	if text != "" && complete(e.had.Conditions, e.generation) {
 		e.keep(o) // it has done what it is for; that it is gone does not change that
 		return
 	}

@@ -49,7 +49,7 @@ func (p *pass) apply(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	p.retries()
+	p.retries() //nolint:contextcheck // what it waits for is watched for longer than the pass
 	return nil
 }
 

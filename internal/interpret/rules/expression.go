@@ -74,11 +74,13 @@ func compileTo(env *cel.Env, text string, want *cel.Type) (cel.Program, *trouble
 // oneLine returns the first thing that the compiler says, without the drawing
 // of the place.
 func oneLine(issues *cel.Issues) string {
-	for _, e := range issues.Errors() {
-		if e.Location.Line() < 1 {
-			return strings.TrimSpace(e.Message)
-		}
-		return fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, strings.TrimSpace(e.Message))
+	all := issues.Errors()
+	if len(all) == 0 {
+		return issues.Err().Error()
 	}
-	return issues.Err().Error()
+	first := all[0]
+	if first.Location.Line() < 1 {
+		return strings.TrimSpace(first.Message)
+	}
+	return fmt.Sprintf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, strings.TrimSpace(first.Message))
 }
