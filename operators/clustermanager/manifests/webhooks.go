@@ -35,7 +35,7 @@ type hook struct {
 	// concerns is a CEL expression that is true for every request that a rule of
 	// the webhook looks at; empty is all. Finalizers, annotations and what agents
 	// report would otherwise cost two calls each. A rule that looks at something
-	// else has to be added here: TestWebhooksSeeWhatTheirRulesLookAt tells.
+	// else has to be added here: TestInstalledWebhooks tells.
 	concerns string
 }
 

@@ -1,0 +1,131 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// brokenWorks is how many works the page about them has.
+const brokenWorks = 12
+
+// TestBrokenWorksSayWhatIsWrong makes the works of the documentation one after
+// the other, and looks whether their conditions are what it says.
+func TestBrokenWorksSayWhatIsWrong(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "spec", "work", "broken-works.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newLab(t).scene(t, "broken")
+	s.start(agentOptions{spoke: s.memberUser(
+		rbacv1.PolicyRule{
+			APIGroups: []string{"", "apps", "rbac.authorization.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io", workv1.GroupName},
+			Resources: []string{"*"}, Verbs: []string{"*"},
+		})})
+	sections := strings.Split(string(page), "\n## ")[1:]
+	if len(sections) != brokenWorks {
+		t.Errorf("the page has %d works, want %d", len(sections), brokenWorks)
+	}
+	for _, section := range sections {
+		title, text, _ := strings.Cut(section, "\n")
+		t.Run(title, func(t *testing.T) {
+			s := &scene{lab: s.lab, t: t, cluster: s.cluster}
+			text := strings.NewReplacer("namespace: cluster1", "namespace: "+s.cluster, "namespace: shop}", "namespace: "+s.ns()+"}",
+				"namespace: shop,", "namespace: "+s.ns()+",", ":shop:", ":"+s.ns()+":", ` shop/`, " "+s.ns()+"/", `"shop"`, `"`+s.ns()+`"`).Replace(text)
+			s.tryBroken(text)
+		})
+	}
+}
+
+// memberUser returns how a user with these rights alone connects.
+func (s *scene) memberUser(rules ...rbacv1.PolicyRule) *rest.Config {
+	s.t.Helper()
+	name := s.cluster + "-agent"
+	s.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
+	s.create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
+	})
+	user, err := s.environment.AddUser(envtest.User{Name: name}, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return user.Config()
+}
+
+// tryBroken makes the objects of a section in their order, and waits until the
+// last one, a work, says what the section says.
+func (s *scene) tryBroken(section string) {
+	s.t.Helper()
+	name := ""
+	for _, block := range strings.Split(section, "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+		for {
+			object := &unstructured.Unstructured{}
+			if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				s.t.Fatal(err)
+			}
+			if object.GetKind() == "ManifestWork" {
+				if name != "" { // the one before was first
+					s.condition(name, workv1.ManifestWorkConditionApplied, metav1.ConditionTrue)
+				}
+				name = object.GetName()
+			}
+			s.create(object)
+		}
+	}
+	_, says, found := strings.Cut(section, "```text\n")
+	says, _, _ = strings.Cut(says, "\n```")
+	if !found {
+		s.t.Fatal("the section does not tell what the work says")
+	}
+	for line := range strings.SplitSeq(says, "\n") {
+		s.eventually(line, func() error {
+			work, err := s.get(name)
+			if err != nil {
+				return err
+			}
+			return conditionSays(work, line)
+		})
+	}
+}
+
+// conditionSays returns an error unless a line is true, such as
+// "work Applied False Reason: a part of the message".
+func conditionSays(work *workv1.ManifestWork, line string) error {
+	var list []metav1.Condition
+	rest, ofWork := strings.CutPrefix(line, "work ")
+	if ofWork {
+		list = work.Status.Conditions
+	} else if manifests := work.Status.ResourceStatus.Manifests; len(manifests) > 0 {
+		list = manifests[0].Conditions
+	}
+	head, part, _ := strings.Cut(rest, ": ")
+	for i := range list {
+		c := &list[i]
+		if head == fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason) && strings.Contains(c.Message, part) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no condition of %+v", list)
+}
