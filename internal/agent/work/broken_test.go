@@ -16,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -33,11 +31,11 @@ func TestBrokenWorksSayWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newLab(t).scene(t, "broken")
-	s.start(agentOptions{spoke: s.memberUser(
-		rbacv1.PolicyRule{
-			APIGroups: []string{"", "apps", "rbac.authorization.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io", workv1.GroupName},
-			Resources: []string{"*"}, Verbs: []string{"*"},
-		})})
+	user, _ := s.user(rbacv1.PolicyRule{
+		APIGroups: []string{"", "apps", "rbac.authorization.k8s.io", "authorization.k8s.io", "apiextensions.k8s.io", workv1.GroupName},
+		Resources: []string{"*"}, Verbs: []string{"*"},
+	})
+	s.start(agentOptions{spoke: user})
 	sections := strings.Split(string(page), "\n## ")[1:]
 	if len(sections) != brokenWorks {
 		t.Errorf("the page has %d works, want %d", len(sections), brokenWorks)
@@ -51,23 +49,6 @@ func TestBrokenWorksSayWhatIsWrong(t *testing.T) {
 			s.tryBroken(text)
 		})
 	}
-}
-
-// memberUser returns how a user with these rights alone connects.
-func (s *scene) memberUser(rules ...rbacv1.PolicyRule) *rest.Config {
-	s.t.Helper()
-	name := s.cluster + "-agent"
-	s.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
-	s.create(&rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
-	})
-	user, err := s.environment.AddUser(envtest.User{Name: name}, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return user.Config()
 }
 
 // tryBroken makes the objects of a section in their order, and waits until the

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -369,22 +368,12 @@ func testExecutorRemoval(s *scene) {
 }
 
 func testExecutorPowerless(s *scene) {
-	s.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.cluster}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"*"}},
-		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
-		{APIGroups: []string{workv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"}},
-	}})
-	s.create(&rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: s.cluster},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.cluster},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: s.cluster}},
-	})
-	user, err := s.environment.AddUser(envtest.User{Name: s.cluster}, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	user, _ := s.user(
+		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{workv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	s.allowHere(rbacv1.GroupName, "roles", everyVerb...)
-	s.start(agentOptions{spoke: user.Config()})
+	s.start(agentOptions{spoke: user})
 	s.create(s.as(s.work("w", fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":%q},"rules":[]}`, s.ns()))))
 	s.says("w", 0, "Applied", "False AppliedManifestFailed", "may not impersonate", "aggregate-to-work=true", `resources ["serviceaccounts"]`)
 }

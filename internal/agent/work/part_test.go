@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -288,23 +287,9 @@ func testForeignFinalizer(s *scene) {
 }
 
 func testForbidden(s *scene) {
-	s.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.cluster}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}},
-		{
-			APIGroups: []string{workv1.GroupName}, Resources: []string{"appliedmanifestworks", "appliedmanifestworks/status"},
-			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
-		},
-	}})
-	s.create(&rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: s.cluster},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.cluster},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: s.cluster}},
-	})
-	user, err := s.environment.AddUser(envtest.User{Name: s.cluster}, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.start(agentOptions{spoke: user.Config()})
+	user, _ := s.user(records,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
+	s.start(agentOptions{spoke: user})
 	s.create(s.work("w", s.configMap("a", "1"),
 		fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":%q},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, s.ns())))
 	work := s.condition("w", "Applied", metav1.ConditionFalse)
