@@ -64,12 +64,29 @@ func (h *hub) change(change func()) {
 	case !h.exists:
 		kind = "DELETED"
 	}
+	event := h.event(kind)
+	for watch := range h.watches {
+		watch <- event
+	}
+}
+
+func (h *hub) event(kind string) []byte {
 	event, err := json.Marshal(map[string]any{"type": kind, "object": h.object()})
 	if err != nil {
 		panic(err)
 	}
-	for watch := range h.watches {
-		watch <- event
+	return event
+}
+
+// missed returns what happened since the version that a watch begins with.
+func (h *hub) missed(version string) [][]byte {
+	switch {
+	case version == "" || version == fmt.Sprint(h.version):
+		return nil
+	case h.exists:
+		return [][]byte{h.event("MODIFIED")}
+	default:
+		return [][]byte{h.event("DELETED")}
 	}
 }
 
@@ -101,6 +118,9 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		h.write(w, map[string]any{"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWorkList", "items": []any{}})
 	case request.URL.Query().Get("watch") != "":
 		events := make(chan []byte, 10)
+		for _, event := range h.missed(request.URL.Query().Get("resourceVersion")) {
+			events <- event
+		}
 		h.watches[events] = struct{}{}
 		h.mu.Unlock()
 		h.watch(w, request, events)
