@@ -94,7 +94,7 @@ func newLock(clients kubernetes.Interface, o Options) (*Lock, error) {
 // Get returns what the Lease says. As long as the pod of another leader is
 // there and the leader renews its Lease, it does not return before ctx ends.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	var seen string
+	var seen, gone string // what the Lease said, and said when its leader was gone
 	var since time.Time
 	for {
 		record, raw, err := l.lease.Get(ctx)
@@ -106,21 +106,32 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		if !l.waits || l.held || !isPod || record.HolderIdentity == l.Identity() {
 			return record, raw, nil
 		}
+		if string(raw) == gone {
+			return l.vacant(record)
+		}
 		if string(raw) != seen {
 			seen, since = string(raw), l.clock.Now()
 		}
 		switch l.watch(ctx, leader, since) {
 		case leaderLives:
-			continue
+		case leaderGone:
+			// It may have given up the Lease since that was read, and then a write
+			// that is bound to what was read fails.
+			gone = string(raw)
 		case leaderUnknown:
 			return record, raw, nil
 		}
-		record.HolderIdentity = ""
-		if raw, err = json.Marshal(record); err != nil {
-			return nil, nil, fmt.Errorf("encoding the record of Lease %s: %w", l.Describe(), err)
-		}
-		return record, raw, nil
 	}
+}
+
+// vacant returns a record without the holder.
+func (l *Lock) vacant(record *resourcelock.LeaderElectionRecord) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record.HolderIdentity = ""
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding the record of Lease %s: %w", l.Describe(), err)
+	}
+	return record, raw, nil
 }
 
 // leader is what becomes known of the one who leads.
