@@ -235,8 +235,10 @@ func (l *lab) get(t *testing.T) *operatorv1.ClusterManager {
 func (l *lab) change(t *testing.T, change func(*operatorv1.ClusterManager)) {
 	t.Helper()
 	cm := l.get(t)
+	before := cm.DeepCopy()
 	change(cm)
-	if err := l.client.Update(t.Context(), cm); err != nil {
+	// A patch, as the operator may write at the same time.
+	if err := l.client.Patch(t.Context(), cm, client.MergeFrom(before)); err != nil {
 		t.Fatalf("changing the ClusterManager: %v", err)
 	}
 }
