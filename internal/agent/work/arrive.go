@@ -38,7 +38,8 @@ type arrivals struct {
 	again  func(work string)
 
 	mu       sync.Mutex
-	waiting  map[string]lack // by work
+	waiting  map[string]lack     // by work
+	arrived  map[string]struct{} // works for which something came since they waited last
 	watching map[string]context.CancelFunc
 }
 
@@ -48,13 +49,20 @@ type lack struct {
 }
 
 func newArrivals(ctx context.Context, client metadata.Interface, run func(func()), again func(work string)) *arrivals {
-	return &arrivals{ctx: ctx, client: client, run: run, again: again, waiting: map[string]lack{}, watching: map[string]context.CancelFunc{}}
+	return &arrivals{
+		ctx: ctx, client: client, run: run, again: again,
+		waiting: map[string]lack{}, arrived: map[string]struct{}{}, watching: map[string]context.CancelFunc{},
+	}
 }
 
-// wait notes what a work waits for now, which may be nothing.
-func (a *arrivals) wait(work string, what lack) {
+// wait notes what a work waits for now, which may be nothing. It tells whether
+// something came since it was called last: a definition is served a moment
+// after the last event about it, so that is a time to look often.
+func (a *arrivals) wait(work string, what lack) (arrived bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	_, arrived = a.arrived[work]
+	delete(a.arrived, work)
 	delete(a.waiting, work)
 	if len(what.groups) > 0 || len(what.namespaces) > 0 {
 		a.waiting[work] = what
@@ -66,6 +74,7 @@ func (a *arrivals) wait(work string, what lack) {
 	}
 	a.watch(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, groups)
 	a.watch(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, namespaces)
+	return arrived
 }
 
 // watch starts or ends the watch of a resource.
@@ -119,6 +128,7 @@ func (a *arrivals) came(resource, name string) {
 			_, wanted = what.namespaces[name]
 		}
 		if wanted {
+			a.arrived[work] = struct{}{}
 			a.again(work)
 		}
 	}

@@ -245,7 +245,9 @@ func (p *pass) retries() {
 		}
 	}
 	what, _ := p.lacks()
-	p.arrivals.wait(p.name, what)
+	if p.arrivals.wait(p.name, what) {
+		p.state.failures = 0
+	}
 	p.retryDenied()
 	if !passing {
 		p.state.failures, p.state.lackingSince = 0, time.Time{}
