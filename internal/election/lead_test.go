@@ -6,6 +6,9 @@ package election
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -257,4 +260,30 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 			t.Errorf("want the Lease held during the work (%t), given up after it (%q), and its error, got %v", held.Load(), s.holder(t), err)
 		}
 	})
+}
+
+// TestAWriteIsNotBrokenOff: who stops while it takes the Lease must know
+// whether it has it, or nobody gives it up.
+func TestAWriteIsNotBrokenOff(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cancel()
+		select {
+		case <-r.Context().Done(): // the client has gone
+		case <-time.After(100 * time.Millisecond):
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		if _, err := io.WriteString(w, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"lock"}}`); err != nil {
+			t.Log(err)
+		}
+	}))
+	defer server.Close()
+	lock, err := New(&rest.Config{Host: server.URL}, Options{Namespace: namespace, Name: leaseName, Times: times()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Create(ctx, resourcelock.LeaderElectionRecord{HolderIdentity: lock.Identity()}); err != nil || !lock.held {
+		t.Errorf("the Lease was made, want that it is held, got %t, %v", lock.held, err)
+	}
 }

@@ -23,6 +23,11 @@ import (
 // These are reads of one object; the writes of an election are not more for it.
 const lookPeriod = 2 * time.Second
 
+// writeGrace is how long a write may go on when its context has ended. Nobody
+// knows whether a write that is broken off takes effect: the Lease would be
+// held, for as long as it lasts, by a candidate that has gone.
+const writeGrace = 5 * time.Second
+
 // Options of a Lock.
 type Options struct {
 	// Namespace and Name are those of the Lease.
@@ -172,6 +177,8 @@ func (l *Lock) watch(ctx context.Context, leading Pod, since time.Time) leader {
 
 // Create creates the Lease.
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	ctx, cancel := l.outlast(ctx)
+	defer cancel()
 	if err := l.lease.Create(ctx, record); err != nil {
 		return err //nolint:wrapcheck // as for Get
 	}
@@ -185,11 +192,26 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	if record.HolderIdentity == "" && l.holder != l.Identity() {
 		return nil
 	}
+	ctx, cancel := l.outlast(ctx)
+	defer cancel()
 	if err := l.lease.Update(ctx, record); err != nil {
 		return err //nolint:wrapcheck // as for Get
 	}
 	l.wrote(record)
 	return nil
+}
+
+// outlast returns a context for a write, which ends a grace period after ctx.
+func (l *Lock) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-l.clock.After(writeGrace):
+			cancel()
+		case <-writing.Done():
+		}
+	})
+	return writing, func() { stop(); cancel() }
 }
 
 func (l *Lock) wrote(record resourcelock.LeaderElectionRecord) {

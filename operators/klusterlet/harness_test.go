@@ -4,11 +4,15 @@
 package klusterlet
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -40,6 +45,9 @@ const (
 	agentNamespace    = "open-cluster-management-agent"
 	operatorNamespace = "open-cluster-management"
 	operatorUser      = "operator"
+
+	// grantPatience is how long a test waits until the API server knows a role.
+	grantPatience = time.Minute
 )
 
 // harness is an operator on a member with a real API server, which is the hub,
@@ -123,15 +131,50 @@ func (h *harness) grantOperator() {
 	h.grant(operatorUser, rules)
 }
 
-// grant allows the user what the rules say, on the hub as on the member.
+// grant allows the user what the rules say, on the hub as on the member, until
+// the test ends.
 func (h *harness) grant(user string, rules []rbacv1.PolicyRule) {
 	h.t.Helper()
-	h.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules})
-	h.create(&rbacv1.ClusterRoleBinding{
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
+	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	h.create(role)
+	h.create(binding)
+	one := rules[slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) > 0 })]
+	h.waitAllowed(h.t.Context(), user, one, true)
+	h.t.Cleanup(func() {
+		ctx := context.Background()
+		if err := errors.Join(h.admin.Delete(ctx, binding), h.admin.Delete(ctx, role)); err != nil {
+			h.t.Error(err)
+		}
+		h.waitAllowed(ctx, user, one, false)
 	})
+}
+
+// waitAllowed waits until the API server allows the user what the rule says, or
+// does not: it learns of roles and bindings some time after they are written.
+func (h *harness) waitAllowed(ctx context.Context, user string, rule rbacv1.PolicyRule, want bool) {
+	h.t.Helper()
+	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
+	attributes := &authorizationv1.ResourceAttributes{
+		Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Verb: rule.Verbs[0],
+	}
+	if len(rule.ResourceNames) > 0 {
+		attributes.Name = rule.ResourceNames[0]
+	}
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, grantPatience, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: attributes},
+		}
+		err := h.admin.Create(ctx, review)
+		return review.Status.Allowed == want, err
+	})
+	if err != nil {
+		h.t.Errorf("waiting until %v is allowed to %q, or not (%t): %v", rule, user, want, err)
+	}
 }
 
 func (h *harness) create(object client.Object) {

@@ -68,6 +68,7 @@ type item struct {
 type outcome struct {
 	problem  apply.Problem
 	presence presence
+	met      apply.Mark    // of the object before the pass wrote it
 	denied   bool          // the executor lacks a permission
 	note     string        // added to the message of success
 	again    time.Duration // when to look again if nothing happens; zero is never

@@ -292,7 +292,7 @@ func (p *pass) release(
 			return err
 		}
 	}
-	p.inventory.Saw(object, seen)
+	p.inventory.Saw(object, seen, p.record.UID)
 	return nil
 }
 

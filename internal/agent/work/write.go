@@ -77,6 +77,7 @@ func (p *pass) writeAll(ctx context.Context, wave []*item) error {
 // write decides what to do for one item and does it.
 func (p *pass) write(ctx context.Context, it *item) {
 	live, record := p.live(it)
+	it.outcome.met = live.Mark
 	if p.isComplete(it) && (live.Owned || !live.Known || !live.Exists) {
 		p.leave(ctx, it, live)
 		return
@@ -183,7 +184,7 @@ func (p *pass) wrote(it *item, written *metav1.PartialObjectMetadata) {
 	it.past = apply.Past{Hash: it.hash, Mark: apply.MarkOf(written)}
 	it.at = p.options.Clock.Now()
 	it.outcome.presence = presenceYes
-	p.inventory.Saw(it.object, written)
+	p.inventory.Saw(it.object, written, p.record.UID)
 }
 
 // failed notes an error, and finds out whether the object exists all the same.
@@ -240,6 +241,9 @@ func (p *pass) retries() {
 		case apply.TroubleConflict:
 			p.await(p.name, it.object)
 			p.comeBack(refusedRetry)
+			if live, _ := p.live(it); live.Mark != it.outcome.met {
+				p.comeBack(conflictRetry) // it changed before we awaited that
+			}
 		default:
 			p.comeBack(refusedRetry)
 		}

@@ -154,23 +154,36 @@ func (i *Inventory) Owns(owner types.UID) int {
 	return 0
 }
 
-// Saw takes in an object as the server returned it, so that it need not be
-// waited for. What is older than what the watch has said is ignored.
-func (i *Inventory) Saw(object apply.Object, seen *metav1.PartialObjectMetadata) {
+// Saw takes in an object as the server returned it to a write of the owner by,
+// so that it need not be waited for. Changed is told of it for all but that
+// owner, as the watch will say nothing new. What is older than what the watch
+// has said is ignored.
+func (i *Inventory) Saw(object apply.Object, seen *metav1.PartialObjectMetadata, by types.UID) {
+	if change, news := i.saw(object, seen); news && !change.Minor {
+		change.Owners = slices.DeleteFunc(slices.Clone(change.Owners), func(o *Owner) bool { return o.UID == by })
+		i.options.Changed(change)
+	}
+}
+
+func (i *Inventory) saw(object apply.Object, seen *metav1.PartialObjectMetadata) (change Change, news bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	watch, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
 	if !ok || watch.state == stateBlind || !newer(seen.ResourceVersion, watch.seen) {
-		return
+		return Change{}, false
 	}
-	if old := watch.records[nameOf(object)]; old != nil && !newer(seen.ResourceVersion, old.ResourceVersion) {
-		return
+	old := watch.records[nameOf(object)]
+	if old != nil && !newer(seen.ResourceVersion, old.ResourceVersion) {
+		return Change{}, false
 	}
 	if seen.Labels[workv1.LabelManaged] == "" {
-		i.remove(watch, object)
-		return
+		before := i.remove(watch, object)
+		if before == nil {
+			return Change{}, false
+		}
+		return Change{Object: object, Owners: before.Owners, Gone: true}, true
 	}
-	i.insert(watch, object, seen)
+	return i.update(watch, object, seen), true
 }
 
 // insert replaces the record of an object and returns the old and the new one.

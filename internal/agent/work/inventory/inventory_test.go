@@ -99,7 +99,7 @@ func (d *desk) expect(t *testing.T, changed ...string) {
 func TestOwnWritesAreNoChange(t *testing.T) {
 	d := newDesk(t)
 	d.replace(d.watch, nil, "10")
-	d.Saw(object, seen("11", "w"))
+	d.Saw(object, seen("11", "w"), "w")
 	if record, known := d.Get(object); record == nil || !known {
 		t.Fatal("what was written is not there before the watch says so")
 	}
@@ -107,6 +107,27 @@ func TestOwnWritesAreNoChange(t *testing.T) {
 	d.expect(t)
 	d.add(t, seen("12", "w"))
 	d.expect(t, "w a gone=false")
+}
+
+func TestTheOtherOwnersAreToldOfAWriteAtOnce(t *testing.T) {
+	unlabelled := seen("13")
+	unlabelled.Labels = nil
+	for reason, test := range map[string]struct {
+		then *metav1.PartialObjectMetadata
+		want []string
+	}{
+		"a new value":          {seen("12", "v", "w"), []string{"v a gone=false"}},
+		"w lets go":            {seen("12", "v"), []string{"v a gone=false"}},
+		"nobody has it longer": {unlabelled, []string{"v a gone=true"}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			d := newDesk(t)
+			d.replace(d.watch, []any{seen("10", "v", "w")}, "10")
+			d.changed = nil
+			d.Saw(object, test.then, "w")
+			d.expect(t, test.want...)
+		})
+	}
 }
 
 func TestChangesThatTheMarkDoesNotCoverAreMinor(t *testing.T) {
@@ -132,7 +153,7 @@ func TestChangesThatTheMarkDoesNotCoverAreMinor(t *testing.T) {
 			d := newDesk(t)
 			d.replace(d.watch, nil, "10")
 			if test.saw {
-				d.Saw(object, test.first)
+				d.Saw(object, test.first, "w")
 			} else {
 				d.add(t, test.first)
 			}
@@ -148,7 +169,7 @@ func TestAnswersOlderThanTheWatchAreIgnored(t *testing.T) {
 	d.replace(d.watch, nil, "10")
 	d.add(t, seen("11", "w"))
 	d.remove(t, seen("12", "w"))
-	d.Saw(object, seen("11", "w"))
+	d.Saw(object, seen("11", "w"), "w")
 	if record, _ := d.Get(object); record != nil {
 		t.Error("an object that was deleted came back")
 	}
@@ -158,7 +179,7 @@ func TestAnswersOlderThanTheWatchAreIgnored(t *testing.T) {
 func TestAWatchBehindOurWriteDoesNotUndoIt(t *testing.T) {
 	d := newDesk(t)
 	d.replace(d.watch, []any{seen("10", "w")}, "10")
-	d.Saw(object, seen("13", "v", "w"))
+	d.Saw(object, seen("13", "v", "w"), "w")
 	d.changed = nil
 	d.add(t, seen("12", "w"))
 	if got := d.OwnedBy("v"); len(got) != 1 {
@@ -179,7 +200,7 @@ func TestAListDropsWhatItDoesNotHave(t *testing.T) {
 	if d.Owns("w") != 0 {
 		t.Error("w still owns something")
 	}
-	d.Saw(object, seen("30", "w"))
+	d.Saw(object, seen("30", "w"), "w")
 	d.replace(d.watch, nil, "25")
 	if record, _ := d.Get(object); record == nil {
 		t.Error("an older list dropped what was written after it")
@@ -228,7 +249,7 @@ func TestATypeThatMayNotBeSeenIsNotKnown(t *testing.T) {
 	if record, known := d.Get(object); record != nil || known {
 		t.Error("something is known")
 	}
-	d.Saw(object, seen("11", "w"))
+	d.Saw(object, seen("11", "w"), "w")
 	if d.Owns("w") != 0 {
 		t.Error("what cannot be followed is kept")
 	}
