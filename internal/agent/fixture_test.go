@@ -49,7 +49,7 @@ import (
 )
 
 // patience is how long a test waits for something before it fails.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // hub is an API server that is hub and member in one, without any controller:
 // the test does what administrators, the signer and the hub's controllers do.

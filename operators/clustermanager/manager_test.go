@@ -17,7 +17,7 @@ import (
 
 // eventLimit is how long something may take that a watch brings about, on a
 // busy machine.
-const eventLimit = 30 * time.Second
+const eventLimit = time.Minute
 
 // TestManagerFollowsWhatItWatches runs the operator as it runs on a cluster: with
 // its own cache, its own rights and its watches.

@@ -46,7 +46,8 @@ const (
 	operatorNamespace = "open-cluster-management"
 	operatorUser      = "operator"
 
-	// grantPatience is how long a test waits until the API server knows a role.
+	// grantPatience is how long a test waits until the API server knows a role or
+	// a definition.
 	grantPatience = time.Minute
 )
 

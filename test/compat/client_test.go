@@ -30,7 +30,7 @@ import (
 )
 
 // watchPatience is how long a test waits for an event that has to come.
-const watchPatience = 20 * time.Second
+const watchPatience = time.Minute
 
 // typedClient is what their clients for all kinds have in common.
 type typedClient[T client.Object] interface {
