@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -165,6 +166,9 @@ func (h *hub) bootstrap(user, role string) clientcmdapi.Config {
 			Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		})))
+		granted := &rbacv1.ClusterRole{}
+		must(h.t, h.client.Get(h.t.Context(), client.ObjectKey{Name: role}, granted))
+		env.WaitAllowed(h.t.Context(), h.t, h.config, authorizationv1.SubjectAccessReviewSpec{User: user}, "", granted.Rules[0], true)
 	}
 	cfg := who.Config()
 	return clientcmdapi.Config{
@@ -197,6 +201,9 @@ func (h *hub) home(namespace string) home {
 	must(h.t, h.client.Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
 	}))
+	review := authorizationv1.SubjectAccessReviewSpec{User: user}
+	env.WaitAllowed(ctx, h.t, h.config, review, "", cluster[0], true)
+	env.WaitAllowed(ctx, h.t, h.config, review, namespace, namespaced[0], true)
 	who, err := h.server.AddUser(envtest.User{Name: user}, rest.AnonymousClientConfig(h.config))
 	must(h.t, err)
 	cfg := who.Config()

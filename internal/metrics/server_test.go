@@ -34,7 +34,7 @@ func TestMetricsServerAsksARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowReader(t, clients)
+	allowReader(t, config, clients)
 	port := freePort(t)
 	server, err := metricsserver.NewServer(Options(port, nil), config, httpClient)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestMetricsServerAsksARealAPIServer(t *testing.T) {
 	}
 }
 
-func allowReader(t *testing.T, clients kubernetes.Interface) {
+func allowReader(t *testing.T, config *rest.Config, clients kubernetes.Interface) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "metrics"},
@@ -81,6 +81,7 @@ func allowReader(t *testing.T, clients kubernetes.Interface) {
 	if _, err := clients.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	env.WaitAllowed(t.Context(), t, config, env.ServiceAccount("default", "reader"), "", role.Rules[0], true)
 }
 
 // tokenOf makes a ServiceAccount in the namespace default and a token for it.

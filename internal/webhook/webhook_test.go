@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,13 +57,13 @@ func TestInstalledWebhooks(t *testing.T) {
 		return newClient(t, c)
 	}
 	// registrar may write all kinds, and has none of the special permissions.
-	allow(t, admin, "registrar", []rbacv1.PolicyRule{
+	allow(t, config, admin, "registrar", []rbacv1.PolicyRule{
 		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters", "managedclustersetbindings"}, Verbs: []string{"create", "update", "get", "delete"}},
 		{APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"}, Verbs: []string{"create", "update", "get"}},
 		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/join"}, ResourceNames: []string{"default"}, Verbs: []string{"create"}},
 	})
 	// acceptor may accept one cluster besides.
-	allow(t, admin, "acceptor", []rbacv1.PolicyRule{
+	allow(t, config, admin, "acceptor", []rbacv1.PolicyRule{
 		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, Verbs: []string{"update", "get"}},
 		{APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, ResourceNames: []string{"accepted"}, Verbs: []string{"update"}},
 	})
@@ -297,7 +298,7 @@ func newClient(t *testing.T, config *rest.Config) client.Client {
 }
 
 // allow gives the user the rights, for everything.
-func allow(t *testing.T, admin client.Client, user string, rules []rbacv1.PolicyRule) {
+func allow(t *testing.T, restConfig *rest.Config, admin client.Client, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -310,6 +311,7 @@ func allow(t *testing.T, admin client.Client, user string, rules []rbacv1.Policy
 			t.Fatal(err)
 		}
 	}
+	env.WaitAllowed(t.Context(), t, restConfig, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
 }
 
 // installed returns the configurations as the operator installs them.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,6 +119,7 @@ func asOperator(t *testing.T, admin client.Client, restConfig *rest.Config) *res
 			t.Fatal(err)
 		}
 	}
+	env.WaitAllowed(t.Context(), t, restConfig, authorizationv1.SubjectAccessReviewSpec{User: user}, "", cluster[0], true)
 	impersonating := rest.CopyConfig(restConfig)
 	impersonating.Impersonate = rest.ImpersonationConfig{UserName: user}
 	return impersonating

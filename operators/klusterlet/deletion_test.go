@@ -162,7 +162,7 @@ func (h *harness) appliedWork(name, agent string) string {
 	work := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{workv1.FinalizerAppliedManifestWorkCleanup}}}
 	work.Spec.AgentID, work.Spec.HubHash, work.Spec.ManifestWorkName = agent, "hash", name
 	// The definition is established by the API server itself, in its own time.
-	deadline := time.Now().Add(grantPatience)
+	deadline := time.Now().Add(establishPatience)
 	for {
 		err := h.admin.Create(h.t.Context(), work)
 		if err == nil || apierrors.IsAlreadyExists(err) {

@@ -6,8 +6,6 @@ package klusterlet
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -46,9 +43,8 @@ const (
 	operatorNamespace = "open-cluster-management"
 	operatorUser      = "operator"
 
-	// grantPatience is how long a test waits until the API server knows a role or
-	// a definition.
-	grantPatience = time.Minute
+	// establishPatience is how long a test waits until the API server serves a kind.
+	establishPatience = time.Minute
 )
 
 // harness is an operator on a member with a real API server, which is the hub,
@@ -144,38 +140,15 @@ func (h *harness) grant(user string, rules []rbacv1.PolicyRule) {
 	}
 	h.create(role)
 	h.create(binding)
-	one := rules[slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) > 0 })]
-	h.waitAllowed(h.t.Context(), user, one, true)
+	who := authorizationv1.SubjectAccessReviewSpec{User: user}
+	env.WaitAllowed(h.t.Context(), h.t, h.config, who, "", rules[0], true)
 	h.t.Cleanup(func() {
 		ctx := context.Background()
 		if err := errors.Join(h.admin.Delete(ctx, binding), h.admin.Delete(ctx, role)); err != nil {
 			h.t.Error(err)
 		}
-		h.waitAllowed(ctx, user, one, false)
+		env.WaitAllowed(ctx, h.t, h.config, who, "", rules[0], false)
 	})
-}
-
-// waitAllowed waits until the API server allows the user what the rule says, or
-// does not: it learns of roles and bindings some time after they are written.
-func (h *harness) waitAllowed(ctx context.Context, user string, rule rbacv1.PolicyRule, want bool) {
-	h.t.Helper()
-	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
-	attributes := &authorizationv1.ResourceAttributes{
-		Group: rule.APIGroups[0], Resource: resource, Subresource: subresource, Verb: rule.Verbs[0],
-	}
-	if len(rule.ResourceNames) > 0 {
-		attributes.Name = rule.ResourceNames[0]
-	}
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, grantPatience, true, func(ctx context.Context) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: attributes},
-		}
-		err := h.admin.Create(ctx, review)
-		return review.Status.Allowed == want, err
-	})
-	if err != nil {
-		h.t.Errorf("waiting until %v is allowed to %q, or not (%t): %v", rule, user, want, err)
-	}
 }
 
 func (h *harness) create(object client.Object) {

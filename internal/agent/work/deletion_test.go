@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // TestDeletions runs agents against one API server that is hub and member.
@@ -263,6 +264,7 @@ func (s *scene) user(rules ...rbacv1.PolicyRule) (*rest.Config, *rbacv1.ClusterR
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.cluster},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: s.cluster}},
 	})
+	env.WaitAllowed(s.t.Context(), s.t, s.config, authorizationv1.SubjectAccessReviewSpec{User: s.cluster}, "", rules[0], true)
 	user, err := s.environment.AddUser(envtest.User{Name: s.cluster}, nil)
 	if err != nil {
 		s.t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // TestExecutors runs agents for works with executors, whose rights are those
@@ -69,15 +70,14 @@ func (s *scene) executor(name string) *workv1.ManifestWorkExecutor {
 // resource's name, and waits until it has it.
 func (s *scene) allowHere(group, resource string, verbs ...string) {
 	s.t.Helper()
-	s.create(&rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: resource},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}},
-	})
+	rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+	s.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: resource}, Rules: []rbacv1.PolicyRule{rule}})
 	s.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: resource},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: resource},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.ns(), Name: "robot"}},
 	})
+	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccount(s.ns(), "robot"), s.ns(), rule, true)
 }
 
 // allowEverywhere gives the executor a right in the whole member.
@@ -89,6 +89,7 @@ func (s *scene) allowEverywhere(name string, rules ...rbacv1.PolicyRule) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.cluster + name},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.ns(), Name: "robot"}},
 	})
+	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccount(s.ns(), "robot"), s.ns(), rules[0], true)
 }
 
 func (s *scene) revoke(resource string) {
@@ -187,15 +188,14 @@ func testExecutorPartly(s *scene) {
 }
 
 func testExecutorNamed(s *scene) {
-	s.create(&rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "named"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"a"}, Verbs: everyVerb}},
-	})
+	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"a"}, Verbs: everyVerb}
+	s.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "named"}, Rules: []rbacv1.PolicyRule{rule}})
 	s.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: "named"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "named"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:serviceaccounts:" + s.ns()}},
 	})
+	env.WaitAllowed(s.t.Context(), s.t, s.config, env.ServiceAccount(s.ns(), "robot"), s.ns(), rule, true)
 	s.start(agentOptions{})
 	s.create(s.as(s.work("w", s.configMap("a", "1"), s.configMap("b", "1"))))
 	work := s.condition("w", "Applied", metav1.ConditionFalse)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -73,6 +74,7 @@ func (h *hub) componentConfig(t testing.TB) *rest.Config {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		},
 	)
+	env.WaitAllowed(t.Context(), t, h.config, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
 	return as(h.config, user)
 }
 
