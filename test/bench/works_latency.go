@@ -60,7 +60,7 @@ func (b *workBench) change(ctx context.Context) error {
 			return err
 		}
 		defer onMember.close()
-		var there, back, plain []float64
+		var asked, there, back, plain []float64
 		for i := range changes {
 			work := works[i%len(works)]
 			value := fmt.Sprintf("change %d", i)
@@ -80,6 +80,7 @@ func (b *workBench) change(ctx context.Context) error {
 			if err := b.Hub.Client.Patch(ctx, work, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 				return err
 			}
+			asked = append(asked, milliseconds(time.Since(started)))
 			member, hub := <-atMember, <-atHub
 			if member.err != nil || hub.err != nil {
 				return fmt.Errorf("change %d: at the member: %w; on the hub: %w", i, member.err, hub.err)
@@ -92,6 +93,7 @@ func (b *workBench) change(ctx context.Context) error {
 			}
 			plain = append(plain, milliseconds(one))
 		}
+		b.figure(changeRequestFigure).add(median(asked), median(plain))
 		b.figure(changeFigure).add(median(there), median(plain))
 		b.figure(changeWorstFigure).add(percentile(there, 99), percentile(plain, 99))
 		b.figure(changeStatusFigure).add(median(back), median(plain))
