@@ -45,6 +45,7 @@ func HubCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		"cluster.open-cluster-management.io_managedclusters",
 		"cluster.open-cluster-management.io_managedclustersetbindings",
 		"cluster.open-cluster-management.io_managedclustersets",
+		"fleet.capstan.io_clusterconnections",
 		"work.open-cluster-management.io_manifestworks",
 	)
 }

@@ -22,7 +22,7 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 		"hub": {
 			reason: "the operator installs the kinds that hub components serve",
 			load:   HubCRDs,
-			want:   []string{"ManagedCluster", "ManagedClusterSetBinding", "ManagedClusterSet", "ManifestWork"},
+			want:   []string{"ManagedCluster", "ManagedClusterSetBinding", "ManagedClusterSet", "ClusterConnection", "ManifestWork"},
 		},
 		"spoke": {
 			reason: "the operator installs the kinds that agents read and write on the member",

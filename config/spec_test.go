@@ -24,6 +24,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -90,7 +91,7 @@ func TestSpecPagesExplainEveryConditionAndReason(t *testing.T) {
 			t.Errorf("docs/spec: the page of %s does not explain `%s` (%s in %s)", kind, constant.value, constant.name, constant.file)
 		}
 	}
-	for _, kind := range []string{"clustermanager", "klusterlet", "managedcluster", "managedclusterset", "managedclustersetbinding", "manifestwork"} {
+	for _, kind := range []string{"clustermanager", "klusterlet", "managedcluster", "managedclusterset", "managedclustersetbinding", "clusterconnection", "manifestwork"} {
 		if found[kind] == 0 {
 			t.Errorf("no condition constants of %s were found, so its page is not compared", kind)
 		}
@@ -105,6 +106,7 @@ func TestExamplesInSpecPagesAreObjectsOfTheirKind(t *testing.T) {
 		"ManagedClusterSet":        func() any { return &clusterv1beta2.ManagedClusterSet{} },
 		"ManagedClusterSetBinding": func() any { return &clusterv1beta2.ManagedClusterSetBinding{} },
 		"ClusterClaim":             func() any { return &clusterv1alpha1.ClusterClaim{} },
+		"ClusterConnection":        func() any { return &fleetv1alpha1.ClusterConnection{} },
 		"ManifestWork":             func() any { return &workv1.ManifestWork{} },
 		"AppliedManifestWork":      func() any { return &workv1.AppliedManifestWork{} },
 	}

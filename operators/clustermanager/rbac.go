@@ -13,7 +13,7 @@ package clustermanager
 
 // The definitions of the hub.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=create;get;list;watch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=managedclusters.cluster.open-cluster-management.io;managedclustersets.cluster.open-cluster-management.io;managedclustersetbindings.cluster.open-cluster-management.io;manifestworks.work.open-cluster-management.io,verbs=update;patch;delete
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=managedclusters.cluster.open-cluster-management.io;managedclustersets.cluster.open-cluster-management.io;managedclustersetbindings.cluster.open-cluster-management.io;clusterconnections.fleet.capstan.io;manifestworks.work.open-cluster-management.io,verbs=update;patch;delete
 
 // What is installed.
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=create;get;list;watch

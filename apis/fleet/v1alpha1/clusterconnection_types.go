@@ -1,0 +1,239 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterConnection tells how the hub and a member reach each other, and what
+// the agent saw there. It has the name of its ManagedCluster, which tells
+// whether the hub accepts the member at all.
+//
+// A Pull cluster dials the hub by an agent of its own. A Push cluster is driven
+// by the push agent, which runs on the hub and dials the cluster: that takes an
+// apiEndpoint here, and a Secret with a token in the namespace of the cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=clcon
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.syncMode`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.kubernetesVersion`
+// +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.apiEndpoint`,priority=1
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`,priority=1
+// +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.spec.region`,priority=1
+// +kubebuilder:printcolumn:name="Zones",type=string,JSONPath=`.spec.zones`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name is that of the ManagedCluster, so it has to be a DNS label of at most 63 characters"
+type ClusterConnection struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is how to reach the cluster.
+	Spec ClusterConnectionSpec `json:"spec"`
+
+	// status is what the agent saw.
+	// +optional
+	Status ClusterConnectionStatus `json:"status,omitempty"`
+}
+
+// SyncMode tells who dials whom.
+type SyncMode string
+
+const (
+	// SyncModePull is for a cluster whose own agent dials the hub.
+	SyncModePull SyncMode = "Pull"
+	// SyncModePush is for a cluster that the push agent dials from the hub.
+	SyncModePush SyncMode = "Push"
+)
+
+// ClusterConnectionSpec is how to reach a cluster, and where it is.
+//
+// +kubebuilder:validation:XValidation:rule="self.syncMode != 'Push' || has(self.apiEndpoint)",message="apiEndpoint is required with syncMode Push: the push agent dials it"
+// +kubebuilder:validation:XValidation:rule="!has(self.proxyHeader) || has(self.proxyURL) && !self.proxyURL.startsWith('socks5://')",message="proxyHeader needs a proxyURL that begins with http:// or https://"
+type ClusterConnectionSpec struct {
+	// syncMode tells who dials whom: with Pull an agent in the cluster dials the
+	// hub, with Push the push agent on the hub dials the cluster. Works, status and
+	// availability are the same in both.
+	// +kubebuilder:default=Pull
+	// +kubebuilder:validation:Enum=Pull;Push
+	SyncMode SyncMode `json:"syncMode,omitempty"`
+
+	// apiEndpoint is the URL of the cluster's API server as seen from the hub, such
+	// as https://member.example.com:6443. It must not lead to loopback or
+	// link-local addresses, or to Services of the hub, unless the push agent is
+	// told to allow that.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != ''",message="has to be a URL such as https://member.example.com:6443"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@') && !self.contains('?') && !self.contains('#')",message="must not have credentials, a query or a fragment"
+	APIEndpoint string `json:"apiEndpoint,omitempty"`
+
+	// secretRef names the Secret in the namespace of the cluster with the
+	// credential: the bearer token under key token, and under key caBundle the PEM
+	// encoded certificates that verify the API server's; without caBundle those of
+	// the system count. A change takes effect within seconds. The push agent renews
+	// a token of a ServiceAccount that may request its own tokens.
+	// Default: cluster-connection, the one name that the push agent may read
+	// everywhere; for another one it has to be granted get, list, watch and update.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+
+	// impersonatorSecretRef names the Secret in the namespace of the cluster with
+	// the token, under key token, that requests of users are sent on with: it may
+	// impersonate them.
+	// +optional
+	ImpersonatorSecretRef *SecretReference `json:"impersonatorSecretRef,omitempty"`
+
+	// insecureSkipTLSVerification does without a check of the API server's
+	// certificate. Whoever is in between gets the token then: for tests only.
+	// +optional
+	InsecureSkipTLSVerification bool `json:"insecureSkipTLSVerification,omitempty"`
+
+	// proxyURL is the proxy by which the hub reaches the cluster: http://, https://
+	// or socks5://, without credentials. Default: no proxy.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https', 'socks5'] && url(self).getHostname() != ''",message="has to be a URL that begins with http://, https:// or socks5://"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="must not have credentials: they belong in proxyHeader"
+	ProxyURL string `json:"proxyURL,omitempty"`
+
+	// proxyHeader are headers that an http or https proxy gets with CONNECT. Commas
+	// separate several values of one header.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	ProxyHeader map[string]string `json:"proxyHeader,omitempty"`
+
+	// provider is who runs the cluster, such as a cloud.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Provider string `json:"provider,omitempty"`
+
+	// region is where the cluster is.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Region string `json:"region,omitempty"`
+
+	// zones are where in the region the cluster has nodes.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=253
+	Zones []string `json:"zones,omitempty"`
+}
+
+// SecretReference names a Secret in the namespace of the cluster on the hub.
+type SecretReference struct {
+	// name is the name of the Secret.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name"`
+}
+
+// ClusterConnectionStatus is what the agent saw of a cluster. The agent of a
+// Push cluster writes it.
+type ClusterConnectionStatus struct {
+	// conditions tell whether the cluster is reached and its credential works; see
+	// docs/spec/fleet/clusterconnection.md.
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// id identifies the cluster: the UID of its namespace kube-system. No two
+	// connections have the same; the second one is refused.
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// kubernetesVersion is the version of the API server, such as v1.36.3.
+	// +optional
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
+	// apiEnablements are the resources that the cluster serves, in the order of
+	// groupVersion; at most 500 groups and versions.
+	// +optional
+	// +listType=map
+	// +listMapKey=groupVersion
+	// +kubebuilder:validation:MaxItems=500
+	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
+
+	// nodeSummary counts the nodes.
+	// +optional
+	NodeSummary *NodeSummary `json:"nodeSummary,omitempty"`
+
+	// resourceSummary is what the nodes have.
+	// +optional
+	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
+}
+
+// APIEnablement is a group and version that a cluster serves.
+type APIEnablement struct {
+	// groupVersion is the group and version, such as apps/v1.
+	// +required
+	// +kubebuilder:validation:Required
+	GroupVersion string `json:"groupVersion"`
+
+	// resources of the group and version, in the order of names, without
+	// subresources.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Resources []APIResource `json:"resources,omitempty"`
+}
+
+// APIResource is a resource that a cluster serves.
+type APIResource struct {
+	// name is the plural name, such as deployments.
+	// +required
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// kind is the kind of its objects, such as Deployment.
+	// +required
+	// +kubebuilder:validation:Required
+	Kind string `json:"kind"`
+}
+
+// NodeSummary counts the nodes of a cluster.
+type NodeSummary struct {
+	// totalNum is the number of all nodes.
+	TotalNum int32 `json:"totalNum"`
+
+	// readyNum is the number of those that are ready.
+	ReadyNum int32 `json:"readyNum"`
+}
+
+// ResourceSummary is what the nodes of a cluster have.
+type ResourceSummary struct {
+	// capacity is the sum of the capacities of all nodes.
+	// +optional
+	Capacity ResourceList `json:"capacity,omitempty"`
+
+	// allocatable is the sum of what pods may use of the nodes, without those that
+	// are cordoned.
+	// +optional
+	Allocatable ResourceList `json:"allocatable,omitempty"`
+}
+
+// ResourceList is an amount for each of some resources, such as cpu.
+type ResourceList map[string]resource.Quantity
+
+// ClusterConnectionList is a list of ClusterConnections.
+//
+// +kubebuilder:object:root=true
+type ClusterConnectionList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the ClusterConnections.
+	Items []ClusterConnection `json:"items"`
+}
