@@ -130,6 +130,33 @@ func TestManagerLinksNoAPIServer(t *testing.T) {
 	}
 }
 
+// TestCommandLineLinksNoController keeps capstan, which every user downloads
+// and starts many times, from growing into a second manager: it has clients
+// and printers, but neither controllers nor caches, and no server.
+func TestCommandLineLinksNoController(t *testing.T) {
+	found := false
+	for _, p := range packages(t) {
+		if p.ImportPath != module+"cmd/capstan" {
+			continue
+		}
+		found = true
+		for _, dep := range p.Deps {
+			for _, heavy := range []string{
+				"k8s.io/apiserver/", "k8s.io/kubectl/", "sigs.k8s.io/controller-runtime/pkg/manager", 
+				"sigs.k8s.io/controller-runtime/pkg/cache/internal",
+				module + "internal/hub/", module + "internal/agent", module + "internal/webhook/",
+			} {
+				if strings.HasPrefix(dep, heavy) {
+					t.Errorf("capstan links %s: it asks hubs and runs no part of one. Find who imports it with 'go mod why %s'", dep, dep)
+				}
+			}
+		}
+	}
+	if !found {
+		t.Error("there is no cmd/capstan")
+	}
+}
+
 func TestPackagesAreNamedAfterWhatTheyOwn(t *testing.T) {
 	for _, p := range packages(t) {
 		for segment := range strings.SplitSeq(strings.TrimPrefix(p.ImportPath, module), "/") {

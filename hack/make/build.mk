@@ -1,8 +1,17 @@
 ##@ Build
 
 .PHONY: build
-build: ## Compiles the executable into bin/.
+build: ## Compiles the executables into bin/: capstan-manager, and the command line capstan.
 	go build -ldflags '$(GO_LDFLAGS)' -o bin/ ./cmd/...
+
+PREFIX ?= /usr/local
+
+# kubectl finds its plugins, and how to complete their arguments, by these names.
+.PHONY: install-cli
+install-cli: build ## Installs capstan, also as kubectl's plugin, into PREFIX/bin (/usr/local).
+	install -D -m 0755 bin/capstan $(DESTDIR)$(PREFIX)/bin/capstan
+	ln -sf capstan $(DESTDIR)$(PREFIX)/bin/kubectl-capstan
+	ln -sf capstan $(DESTDIR)$(PREFIX)/bin/kubectl_complete-capstan
 
 # Names under which OCM's charts and tools start the programs in their images.
 IMAGE_LINKS := registration-operator registration work

@@ -17,7 +17,7 @@ RBAC_klusterlet := operators/klusterlet/... internal/render/... $(sort $(RBAC_re
 RBAC_COMPONENTS := cluster-manager klusterlet registration-controller registration-webhook work-webhook work-controller registration-agent work-agent
 
 .PHONY: generate
-generate: generate-deepcopy generate-crd generate-rbac generate-spec ## Writes deep copies, CRDs, roles and the tables of docs/spec from the code.
+generate: generate-deepcopy generate-crd generate-rbac generate-spec generate-cli ## Writes deep copies, CRDs, roles, the tables of docs/spec and docs/reference/cli.md from the code.
 
 .PHONY: generate-deepcopy
 generate-deepcopy:
@@ -40,3 +40,7 @@ $(addprefix generate-rbac-,$(RBAC_COMPONENTS)): generate-rbac-%:
 .PHONY: generate-spec
 generate-spec: generate-crd generate-rbac
 	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestSpecPagesHaveTheFieldsOfTheTypes ./config
+
+.PHONY: generate-cli
+generate-cli:
+	CAPSTAN_UPDATE_CLI=1 go test -short -count=1 -run TestTheReferenceIsThatOfTheCommands ./internal/cli

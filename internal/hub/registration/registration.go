@@ -30,7 +30,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/registration/csr/approval"
-	"github.com/capstan-io/capstan/internal/hub/registration/csr/policy"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 	clocksync "github.com/capstan-io/capstan/internal/hub/registration/managedcluster/clock"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lease"

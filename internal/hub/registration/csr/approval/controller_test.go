@@ -25,7 +25,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/hub/registration/csr/approval"
-	"github.com/capstan-io/capstan/internal/hub/registration/csr/policy"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/hub/registration/csr/policy"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 )
 
 const (

@@ -1,0 +1,158 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli is the command line of Capstan: capstan, which is also the
+// plugin "kubectl capstan". The commands are in the packages below it.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/describe"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/get"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/version"
+)
+
+const (
+	// plugin is the name under which kubectl finds capstan as a plugin.
+	plugin = "kubectl-capstan"
+	// pluginCompletion is the name under which kubectl asks a plugin how to
+	// complete its arguments.
+	pluginCompletion = "kubectl_complete-capstan"
+)
+
+// Call is one call of capstan.
+type Call struct {
+	// As is the path that capstan was called by, as in os.Args[0].
+	As string
+	// Args are the arguments without that.
+	Args []string
+	// Streams are what the call reads and writes.
+	Streams genericiooptions.IOStreams
+	// Clock tells how old things are.
+	Clock clock.PassiveClock
+}
+
+// Run does what the call asks for, tells about errors and returns the exit
+// code. It ends early when the context does.
+func Run(ctx context.Context, call Call) int {
+	session := hub.NewSession(call.Streams, call.Clock)
+	root := newRoot(call.As, session) //nolint:contextcheck // what completes arguments takes the context of its command
+	args := call.Args
+	if filepath.Base(call.As) == pluginCompletion {
+		args = append([]string{cobra.ShellCompRequestCmd}, args...)
+	}
+	root.SetArgs(args)
+	root.SetIn(call.Streams.In)
+	root.SetOut(call.Streams.Out)
+	root.SetErr(call.Streams.ErrOut)
+	err := root.ExecuteContext(ctx)
+	if ctx.Err() != nil && err != nil {
+		fmt.Fprintln(call.Streams.ErrOut, "interrupted: what is done so far stays; the same command goes on from there")
+		return exit.Interrupted
+	}
+	if err = session.Explain(err); err != nil {
+		fmt.Fprint(call.Streams.ErrOut, exit.Text(err))
+	}
+	return exit.Code(err)
+}
+
+// newRoot returns the command for the name that capstan was called by.
+func newRoot(calledAs string, session *hub.Session) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "capstan",
+		Short: "Manage many Kubernetes clusters from one hub",
+		Long: "capstan manages the clusters of a Capstan hub: it lets them in, shows how they and what was delivered to them are, " +
+			"and marks them.\n\nIt asks the hub only, by the kubeconfig that kubectl uses, too.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	switch filepath.Base(calledAs) {
+	case plugin, pluginCompletion:
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl capstan"}
+	}
+	session.AddFlags(root.PersistentFlags())
+	root.SetGlobalNormalizationFunc(hub.Aliases)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &exit.Error{Err: err, Code: exit.Usage, Next: fmt.Sprintf("See %q.", cmd.CommandPath()+" --help")}
+	})
+	root.AddGroup(
+		&cobra.Group{ID: groupLook, Title: "Look at the fleet:"},
+		&cobra.Group{ID: groupOther, Title: "Other commands:"},
+	)
+	root.SetHelpCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(groupOther)
+	add(root, groupLook, get.New(session), describe.New(session))
+	add(root, groupOther, version.New(session))
+	complete.Flags(root, session)
+	forEach(root, usage)
+	return root
+}
+
+// The groups of commands in the help.
+const (
+	groupLook  = "look"
+	groupOther = "other"
+)
+
+func add(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, cmd := range commands {
+		cmd.GroupID = group
+		root.AddCommand(cmd)
+	}
+}
+
+func forEach(cmd *cobra.Command, do func(*cobra.Command)) {
+	do(cmd)
+	for _, child := range cmd.Commands() {
+		forEach(child, do)
+	}
+}
+
+// usage makes mistakes in the arguments of a command errors of usage, and lets
+// a command that only has others below it say so.
+func usage(cmd *cobra.Command) {
+	if cmd.Run == nil && cmd.RunE == nil {
+		cmd.Args, cmd.RunE, cmd.DisableFlagsInUseLine = noSuchCommand, help, true
+		return
+	}
+	check := cmd.Args
+	if check == nil {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if known := (*exit.Error)(nil); err != nil && !errors.As(err, &known) {
+			return &exit.Error{Err: err, Code: exit.Usage, Next: fmt.Sprintf("Usage: %s\nSee %q.", cmd.UseLine(), cmd.CommandPath()+" --help")}
+		}
+		return err
+	}
+}
+
+// help is what a command does that only has others below it.
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	next := fmt.Sprintf("See %q.", cmd.CommandPath()+" --help")
+	if cmd.SuggestionsMinimumDistance == 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		next = fmt.Sprintf("Did you mean %s? %s", strings.Join(near, " or "), next)
+	}
+	return &exit.Error{Err: fmt.Errorf("there is no command %q", cmd.CommandPath()+" "+args[0]), Code: exit.Usage, Next: next}
+}

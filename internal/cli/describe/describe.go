@@ -1,0 +1,121 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package describe tells all that the hub knows about a cluster.
+package describe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+)
+
+// eventsMax is the number of events that are fetched, and shown, at most.
+const eventsMax = 50
+
+// New returns the command "describe".
+func New(session *hub.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "describe",
+		Short: "Tell all that the hub knows about a cluster",
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:     "cluster NAME...",
+		Aliases: []string{"clusters", "managedcluster", "managedclusters", "mcl"},
+		Short:   "Tell all that the hub knows about a cluster",
+		Long: "Tells all that the hub knows about a cluster: how it is and what to do about that, its heartbeat, conditions, taints, " +
+			"resources, claims, works, certificate requests that wait for approval, and events.",
+		Example: `  capstan describe cluster member1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("the name of the cluster is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: complete.Clusters(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), session, args) },
+	})
+	return cmd
+}
+
+func run(ctx context.Context, session *hub.Session, names []string) error {
+	c, err := session.Connect()
+	if err != nil {
+		return err
+	}
+	var missing []error
+	for i, name := range names {
+		v, err := gather(ctx, c, name)
+		if apierrors.IsNotFound(err) && hub.Served(err) {
+			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are."))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprint(session.Out, "\n\n")
+		}
+		if err := v.print(session.Out, session.Clock); err != nil {
+			return fmt.Errorf("print cluster %q: %w", name, err)
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// view is what is told about a cluster.
+type view struct {
+	cluster  *clusterv1.ManagedCluster
+	lease    *coordinationv1.Lease
+	works    []workv1.ManifestWork
+	requests []certificatesv1.CertificateSigningRequest
+	events   []corev1.Event
+	// unread names what could not be read, with the reason. It is told instead.
+	unread map[string]error
+}
+
+// gather reads what there is to tell. Only the cluster itself has to be
+// readable; a user who may not read the rest is told so in its place.
+func gather(ctx context.Context, c client.Client, name string) (*view, error) {
+	v := &view{cluster: &clusterv1.ManagedCluster{}, unread: map[string]error{}}
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, v.cluster); err != nil {
+		return nil, err
+	}
+	lease := &coordinationv1.Lease{}
+	switch err := c.Get(ctx, client.ObjectKey{Namespace: name, Name: clusterv1.LeaseName}, lease); {
+	case err == nil:
+		v.lease = lease
+	case !apierrors.IsNotFound(err):
+		v.unread[sectionHeartbeat] = err
+	}
+	works := &workv1.ManifestWorkList{}
+	if err := c.List(ctx, works, client.InNamespace(name)); err != nil {
+		v.unread[sectionWorks] = err
+	}
+	v.works = works.Items
+	requests := &certificatesv1.CertificateSigningRequestList{}
+	if err := c.List(ctx, requests, client.MatchingLabels{clusterv1.LabelClusterName: name}); err != nil {
+		v.unread[sectionRequests] = err
+	}
+	v.requests = requests.Items
+	events := &corev1.EventList{}
+	about := client.MatchingFields{"involvedObject.kind": "ManagedCluster", "involvedObject.name": name}
+	if err := c.List(ctx, events, about, client.Limit(eventsMax)); err != nil {
+		v.unread[sectionEvents] = err
+	}
+	v.events = events.Items
+	return v, nil
+}

@@ -1,0 +1,278 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package describe
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/cli/facts"
+	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/requests"
+)
+
+// The sections that may not be readable for the user.
+const (
+	sectionHeartbeat = "Last Heartbeat"
+	sectionWorks     = "Works"
+	sectionRequests  = "Certificate Requests"
+	sectionEvents    = "Events"
+)
+
+// labelWidth is the number of characters that the labels of a description
+// take, so that their values stand below each other.
+const labelWidth = 22
+
+// page is a description on its way to the user.
+type page struct {
+	strings.Builder
+	clock clock.PassiveClock
+	// table has the rows of the section that is being printed.
+	table [][]string
+}
+
+func (v *view) print(to io.Writer, c clock.PassiveClock) error {
+	p := &page{clock: c}
+	v.printSummary(p)
+	v.printConditions(p)
+	v.printTaints(p)
+	v.printResources(p)
+	v.printClaims(p)
+	v.printWorks(p)
+	v.printRequests(p)
+	v.printEvents(p)
+	p.flush()
+	_, err := io.WriteString(to, p.String())
+	return err
+}
+
+// line ends the table before it and prints a label with its value.
+func (p *page) line(label, value string) {
+	p.flush()
+	if label != "" {
+		label += ":"
+	}
+	fmt.Fprintf(p, "%-*s%s\n", labelWidth, label, orNone(value))
+}
+
+// row adds a row to the table of a section.
+func (p *page) row(cells ...string) { p.table = append(p.table, cells) }
+
+// flush prints the table, each column as wide as it needs to be.
+func (p *page) flush() {
+	var widths []int
+	for _, cells := range p.table {
+		for i, cell := range cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, cells := range p.table {
+		var line strings.Builder
+		for i, cell := range cells {
+			fmt.Fprintf(&line, "  %-*s", widths[i], cell)
+		}
+		fmt.Fprintln(p, strings.TrimRight(line.String(), " "))
+	}
+	p.table = nil
+}
+
+func (p *page) ago(t time.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(p.clock.Since(t))
+}
+
+// pairs prints a map, a line for each pair.
+func (p *page) pairs(label string, pairs map[string]string) {
+	if len(pairs) == 0 {
+		p.line(label, "")
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		p.line(label, key+"="+pairs[key])
+		label = ""
+	}
+}
+
+// section prints the heading of a section, and tells whether it has anything.
+func (v *view) section(p *page, label string, entries int) bool {
+	switch err := v.unread[label]; {
+	case err != nil:
+		p.line(label, fmt.Sprintf("<cannot be read: %v>", err))
+		return false
+	case entries == 0:
+		p.line(label, "")
+		return false
+	}
+	p.flush()
+	fmt.Fprintf(p, "%s:\n", label)
+	return true
+}
+
+func (v *view) printSummary(p *page) {
+	f, state := facts.Of(v.cluster), health.Cluster(v.cluster)
+	p.line("Name", v.cluster.Name)
+	p.pairs("Labels", v.cluster.Labels)
+	p.pairs("Annotations", v.cluster.Annotations)
+	p.line("Created", p.ago(v.cluster.CreationTimestamp.Time)+" ago")
+	p.line("Ready", string(state.Ready))
+	if state.Ready != metav1.ConditionTrue {
+		p.line("  Because", state.Reason+": "+state.Message)
+	}
+	p.line("Accepted", fmt.Sprint(v.cluster.Spec.HubAcceptsClient))
+	p.line("Mode", f.Mode)
+	p.line("Kubernetes", f.Version)
+	p.line("Provider", f.Provider)
+	p.line("Region", f.Region)
+	p.line("Zones", f.Zones)
+	p.line("Endpoint", f.Endpoint)
+	p.line(sectionHeartbeat, v.heartbeat(p))
+}
+
+func (v *view) heartbeat(p *page) string {
+	every := fmt.Sprintf("expected every %ds", v.cluster.Spec.LeaseDurationSeconds)
+	switch err := v.unread[sectionHeartbeat]; {
+	case err != nil:
+		return fmt.Sprintf("<cannot be read: %v>", err)
+	case v.lease == nil || v.lease.Spec.RenewTime == nil:
+		return ""
+	}
+	return fmt.Sprintf("%s ago, %s", p.ago(v.lease.Spec.RenewTime.Time), every)
+}
+
+func (v *view) printConditions(p *page) {
+	if !v.section(p, "Conditions", len(v.cluster.Status.Conditions)) {
+		return
+	}
+	p.row("Type", "Status", "Since", "Reason", "Message")
+	p.row("----", "------", "-----", "------", "-------")
+	for _, c := range health.Sorted(v.cluster.Status.Conditions) {
+		p.row(c.Type, string(c.Status), p.ago(c.LastTransitionTime.Time), c.Reason, oneLine(c.Message))
+	}
+}
+
+func (v *view) printTaints(p *page) {
+	if !v.section(p, "Taints", len(v.cluster.Spec.Taints)) {
+		return
+	}
+	for _, t := range v.cluster.Spec.Taints {
+		text, added := t.Key+":"+string(t.Effect), ""
+		if t.Value != "" {
+			text = t.Key + "=" + t.Value + ":" + string(t.Effect)
+		}
+		if !t.TimeAdded.IsZero() {
+			added = "added " + p.ago(t.TimeAdded.Time) + " ago"
+		}
+		p.row(text, added)
+	}
+}
+
+func (v *view) printResources(p *page) {
+	if !v.section(p, "Resources", len(v.cluster.Status.Capacity)) {
+		return
+	}
+	p.row("Resource", "Capacity", "Allocatable")
+	p.row("--------", "--------", "-----------")
+	for _, name := range slices.Sorted(maps.Keys(v.cluster.Status.Capacity)) {
+		capacity, allocatable := v.cluster.Status.Capacity[name], "<none>"
+		if amount, ok := v.cluster.Status.Allocatable[name]; ok {
+			allocatable = amount.String()
+		}
+		p.row(string(name), capacity.String(), allocatable)
+	}
+}
+
+func (v *view) printClaims(p *page) {
+	if !v.section(p, "Claims", len(v.cluster.Status.ClusterClaims)) {
+		return
+	}
+	for _, claim := range v.cluster.Status.ClusterClaims {
+		p.row(claim.Name+":", oneLine(claim.Value))
+	}
+}
+
+func (v *view) printWorks(p *page) {
+	if !v.section(p, sectionWorks, len(v.works)) {
+		return
+	}
+	works := slices.Clone(v.works)
+	p.row("Name", "Objects", "Ready", "Age", "Because")
+	p.row("----", "-------", "-----", "---", "-------")
+	for i := range works {
+		state, because := health.Work(&works[i]), ""
+		if state.Ready != metav1.ConditionTrue {
+			because = state.Reason + ": " + oneLine(state.Message)
+		}
+		p.row(works[i].Name, fmt.Sprint(len(works[i].Spec.Workload.Manifests)), string(state.Ready), p.ago(works[i].CreationTimestamp.Time), because)
+	}
+}
+
+func (v *view) printRequests(p *page) {
+	pending := slices.DeleteFunc(slices.Clone(v.requests), func(r certificatesv1.CertificateSigningRequest) bool {
+		return !requests.Pending(&r)
+	})
+	if !v.section(p, sectionRequests, len(pending)) {
+		return
+	}
+	p.row("Name", "Age", "Requested By")
+	p.row("----", "---", "------------")
+	for i := range pending {
+		p.row(pending[i].Name, p.ago(pending[i].CreationTimestamp.Time), pending[i].Spec.Username)
+	}
+}
+
+func (v *view) printEvents(p *page) {
+	if !v.section(p, sectionEvents, len(v.events)) {
+		return
+	}
+	last := func(e corev1.Event) time.Time {
+		return latest(e.LastTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time)
+	}
+	events := slices.Clone(v.events)
+	slices.SortStableFunc(events, func(a, b corev1.Event) int {
+		return cmp.Or(last(a).Compare(last(b)), cmp.Compare(a.Name, b.Name))
+	})
+	p.row("Type", "Reason", "Age", "From", "Message")
+	p.row("----", "------", "---", "----", "-------")
+	for _, e := range events {
+		p.row(e.Type, e.Reason, p.ago(last(e)), cmp.Or(e.ReportingController, e.Source.Component), oneLine(e.Message))
+	}
+}
+
+// latest returns the first of the times that is set: the more an event tells of
+// its own time, the better.
+func latest(times ...time.Time) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// oneLine keeps a text from breaking the table that it stands in.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func orNone(value string) string {
+	if value == "" {
+		return "<none>"
+	}
+	return value
+}

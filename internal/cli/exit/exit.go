@@ -1,0 +1,86 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package exit has the exit codes of capstan, and errors that tell the next
+// step besides what went wrong.
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// The exit codes. They are stable: scripts rely on them.
+const (
+	// OK means that everything that was asked for is done.
+	OK = 0
+	// Failed means that something that was asked for was not done.
+	Failed = 1
+	// Usage means that the command line makes no sense; nothing was done.
+	Usage = 2
+	// NoHub means that the hub could not be asked: there is no kubeconfig, the hub
+	// does not answer, refuses the credentials, or is no hub of Capstan.
+	NoHub = 3
+	// TimedOut means that everything was done, but what it was waited for did not
+	// happen in time.
+	TimedOut = 4
+	// Interrupted means that the user stopped the command (Ctrl-C).
+	Interrupted = 130
+)
+
+// Error is an error with the next step that the user can take.
+type Error struct {
+	// Err is what went wrong.
+	Err error
+	// Next is what to do about it: a sentence, which may have several lines.
+	Next string
+	// Code is the exit code; 0 means Failed.
+	Code int
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns what went wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
+// UsageError returns an error in the command line.
+func UsageError(format string, args ...any) error {
+	return &Error{Err: fmt.Errorf(format, args...), Code: Usage}
+}
+
+// Next adds the next step to an error. Of several next steps the first, which
+// is nearest to the cause, counts.
+func Next(err error, format string, args ...any) error {
+	var known *Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &Error{Err: err, Next: fmt.Sprintf(format, args...)}
+}
+
+// Code returns the exit code for the error that a command returned.
+func Code(err error) int {
+	var known *Error
+	switch {
+	case err == nil:
+		return OK
+	case errors.As(err, &known) && known.Code != 0:
+		return known.Code
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	default:
+		return Failed
+	}
+}
+
+// Text returns what to tell the user about an error: what went wrong, and on
+// the lines below it the next step.
+func Text(err error) string {
+	text := "error: " + err.Error()
+	var known *Error
+	if errors.As(err, &known) && known.Next != "" {
+		text += "\n" + known.Next
+	}
+	return text + "\n"
+}

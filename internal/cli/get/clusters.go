@@ -1,0 +1,77 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package get
+
+import (
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/facts"
+	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+)
+
+func newClusters(session *hub.Session) *cobra.Command {
+	l := &listing{session: session, kind: clusterv1.GroupVersion.WithKind("ManagedCluster"), resource: "clusters"}
+	l.table = l.clusterTable
+	cmd := &cobra.Command{
+		Use:     "clusters [NAME...]",
+		Aliases: []string{"cluster", "managedclusters", "managedcluster", "mcl"},
+		Short:   "List clusters, or those named",
+		Long: "Lists the clusters of the hub: their Kubernetes version, how the hub and they are connected (MODE), and whether " +
+			"they are ready. -o wide adds where they are, and why they are not ready.",
+		Example: `  # All clusters
+  capstan get clusters
+
+  # With their zones, region, provider and endpoint, and why one is not ready
+  capstan get clusters -o wide
+
+  # Those with a label, as names that other commands take
+  capstan get clusters -l env=prod -o name
+
+  # One of them, as the hub has it
+  capstan get clusters member1 -o yaml`,
+		ValidArgsFunction: complete.Clusters(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), "", args) },
+	}
+	l.addFlags(cmd)
+	return cmd
+}
+
+func (l *listing) clusterTable(objects []unstructured.Unstructured) (*metav1.Table, error) {
+	const wide = 1
+	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name"},
+		{Name: "Version", Type: "string"},
+		{Name: "Mode", Type: "string"},
+		{Name: "Ready", Type: "string"},
+		{Name: "Age", Type: "string"},
+		{Name: "Zones", Type: "string", Priority: wide},
+		{Name: "Region", Type: "string", Priority: wide},
+		{Name: "Provider", Type: "string", Priority: wide},
+		{Name: "Endpoint", Type: "string", Priority: wide},
+		{Name: "Reason", Type: "string", Priority: wide},
+	}}
+	for _, object := range objects {
+		cluster, err := decode[clusterv1.ManagedCluster](object)
+		if err != nil {
+			return nil, err
+		}
+		f, state := facts.Of(cluster), health.Cluster(cluster)
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
+			cluster.Name, orNone(f.Version), f.Mode, string(state.Ready), l.age(cluster.CreationTimestamp),
+			orNone(f.Zones), orNone(f.Region), orNone(f.Provider), orNone(f.Endpoint), orNone(state.Reason),
+		}})
+	}
+	return table, nil
+}
+
+// age is how long ago something was, as kubectl says it.
+func (l *listing) age(since metav1.Time) string {
+	return duration.HumanDuration(l.session.Clock.Since(since.Time))
+}

@@ -1,0 +1,208 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package get lists the clusters of a hub and the works in them.
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+)
+
+// pageSize is the number of objects that one request for a list asks for.
+const pageSize = 500
+
+// New returns the command "get".
+func New(session *hub.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get",
+		Short: "List clusters or works",
+	}
+	cmd.AddCommand(newClusters(session), newWorks(session))
+	return cmd
+}
+
+// listing is what the lists have in common.
+type listing struct {
+	session   *hub.Session
+	selector  string
+	noHeaders bool
+	printing  *genericclioptions.PrintFlags
+	output    string
+
+	// kind is the kind of the objects, resource how messages call them.
+	kind     schema.GroupVersionKind
+	resource string
+	// table makes the table of the objects.
+	table func([]unstructured.Unstructured) (*metav1.Table, error)
+}
+
+func (l *listing) addFlags(cmd *cobra.Command) {
+	l.printing = genericclioptions.NewPrintFlags("")
+	l.printing.OutputFormat = &l.output
+	l.printing.JSONYamlPrintFlags.AddFlags(cmd)
+	l.printing.NamePrintFlags.AddFlags(cmd)
+	l.printing.TemplatePrinterFlags.AddFlags(cmd)
+	formats := append([]string{"wide"}, l.printing.AllowedFormats()...)
+	cmd.Flags().StringVarP(&l.output, "output", "o", "", "Output format. One of: ("+strings.Join(formats, ", ")+")")
+	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Labels that the objects have to have, such as env=prod,tier!=test")
+	cmd.Flags().BoolVar(&l.noHeaders, "no-headers", false, "Leave out the line of headings of a table")
+	// The flag is there and has no other function: there is no error to expect.
+	_ = cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return formats, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// run prints the objects of these names, or all if there is none.
+func (l *listing) run(ctx context.Context, namespace string, names []string) error {
+	selector, err := labels.Parse(l.selector)
+	if err != nil {
+		return exit.UsageError("--selector: %w", err)
+	}
+	if len(names) > 0 && l.selector != "" {
+		return exit.UsageError("names and --selector cannot be given together")
+	}
+	printer, err := l.printer()
+	if err != nil {
+		return err
+	}
+	c, err := l.session.Connect()
+	if err != nil {
+		return err
+	}
+	objects, missing, err := l.fetch(ctx, c, names, &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: pageSize})
+	if err != nil {
+		return err
+	}
+	if err := l.print(printer, objects, len(names) == 1); err != nil {
+		return fmt.Errorf("print %s: %w", l.resource, err)
+	}
+	if len(objects) == 0 && len(names) == 0 && l.isTable() {
+		l.sayNone(namespace)
+	}
+	return errors.Join(missing...)
+}
+
+// sayNone says that there is nothing, where a table would be.
+func (l *listing) sayNone(namespace string) {
+	if namespace != "" {
+		fmt.Fprintf(l.session.ErrOut, "No %s found of cluster %s.\n", l.resource, namespace)
+		return
+	}
+	fmt.Fprintf(l.session.ErrOut, "No %s found.\n", l.resource)
+}
+
+func (l *listing) isTable() bool { return l.output == "" || l.output == "wide" }
+
+func (l *listing) printer() (printers.ResourcePrinter, error) {
+	if l.isTable() {
+		return printers.NewTablePrinter(printers.PrintOptions{NoHeaders: l.noHeaders, Wide: l.output == "wide"}), nil
+	}
+	printer, err := l.printing.ToPrinter()
+	if err != nil {
+		return nil, exit.UsageError("--output: %w", err)
+	}
+	return printer, nil
+}
+
+// fetch returns the objects in the order of their namespaces and names, or in
+// that of the names given, and an error for each name that does not exist.
+func (l *listing) fetch(
+	ctx context.Context, c client.Client, names []string, options *client.ListOptions,
+) (objects []unstructured.Unstructured, missing []error, err error) {
+	for _, name := range names {
+		object := unstructured.Unstructured{}
+		object.SetGroupVersionKind(l.kind)
+		err := c.Get(ctx, client.ObjectKey{Namespace: options.Namespace, Name: name}, &object)
+		if apierrors.IsNotFound(err) && hub.Served(err) {
+			missing = append(missing, l.missing(options.Namespace, name))
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		objects = append(objects, object)
+	}
+	if len(names) > 0 {
+		return objects, missing, nil
+	}
+	for {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(l.kind.GroupVersion().WithKind(l.kind.Kind + "List"))
+		if err := c.List(ctx, page, options); err != nil {
+			return nil, nil, err
+		}
+		objects = append(objects, page.Items...)
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			break
+		}
+	}
+	slices.SortStableFunc(objects, func(a, b unstructured.Unstructured) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	return objects, nil, nil
+}
+
+func (l *listing) missing(namespace, name string) error {
+	one := strings.TrimSuffix(l.resource, "s")
+	if namespace != "" {
+		return exit.Next(fmt.Errorf("there is no %s %q of cluster %q", one, name, namespace), "\"capstan get %s -n %s\" lists those that there are.", l.resource, namespace)
+	}
+	return exit.Next(fmt.Errorf("there is no %s %q", one, name), "\"capstan get %s\" lists those that there are.", l.resource)
+}
+
+// print prints a table of the objects, or the objects themselves: one alone if
+// it was asked for by its name, else a list.
+func (l *listing) print(printer printers.ResourcePrinter, objects []unstructured.Unstructured, alone bool) error {
+	if l.isTable() {
+		table, err := l.table(objects)
+		if err != nil {
+			return err
+		}
+		return printer.PrintObj(table, l.session.Out)
+	}
+	if alone {
+		if len(objects) == 0 {
+			return nil
+		}
+		return printer.PrintObj(&objects[0], l.session.Out)
+	}
+	list := &unstructured.UnstructuredList{Items: objects, Object: map[string]any{
+		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+	}}
+	return printer.PrintObj(list, l.session.Out)
+}
+
+// decode fills a typed object from what the API server sent.
+func decode[T any](object unstructured.Unstructured) (*T, error) {
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+		return nil, fmt.Errorf("decode %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return into, nil
+}
+
+// orNone is what a cell without a value has.
+func orNone(value string) string {
+	if value == "" {
+		return "<none>"
+	}
+	return value
+}

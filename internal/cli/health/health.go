@@ -1,0 +1,185 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health says in one word whether a cluster, a work or an object of a
+// work is as it should be, and in one sentence why not.
+//
+// It decides only: it has no client and no clock.
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// Reasons that stand in no condition.
+const (
+	// WaitingForAcceptance: nobody has accepted the cluster on the hub yet.
+	WaitingForAcceptance = "WaitingForAcceptance"
+	// Denied: the cluster was accepted and is not any more.
+	Denied = clusterv1.ManagedClusterReasonHubClusterAdminDenied
+	// AcceptancePending: somebody accepted the cluster, and the hub has not acted on it yet.
+	AcceptancePending = "AcceptancePending"
+	// WaitingForAgent: no agent has joined as this cluster yet.
+	WaitingForAgent = "WaitingForAgent"
+	// NoReport: the agent has not said yet how the cluster is.
+	NoReport = "NoReport"
+	// Deleting: somebody deleted it, and it waits for something.
+	Deleting = "Deleting"
+	// NotSeen: the agent has not looked at the work yet.
+	NotSeen = "NotSeen"
+	// OutOfDate: the agent has not looked at the latest change of the work yet.
+	OutOfDate = "OutOfDate"
+)
+
+// State says how something is.
+type State struct {
+	// Ready is True, False or Unknown.
+	Ready metav1.ConditionStatus
+	// Reason and Message say why it is not True. Both are empty if it is.
+	Reason, Message string
+}
+
+var ready = State{Ready: metav1.ConditionTrue}
+
+// Cluster says how a cluster is: it is ready if the hub has accepted it, its
+// agent has joined and says that its API server is well.
+func Cluster(cluster *clusterv1.ManagedCluster) State {
+	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(cluster.Status.Conditions, kind) }
+	accepted, available := find(clusterv1.ManagedClusterConditionHubAccepted), find(clusterv1.ManagedClusterConditionAvailable)
+	switch {
+	case !cluster.DeletionTimestamp.IsZero():
+		return deleting(find(clusterv1.ManagedClusterConditionDeleting))
+	case !cluster.Spec.HubAcceptsClient && accepted != nil && accepted.Reason == clusterv1.ManagedClusterReasonHubClusterAdminDenied:
+		return State{metav1.ConditionFalse, Denied, fmt.Sprintf("an administrator of the hub denied it; \"capstan accept %s\" lets it in again", cluster.Name)}
+	case !cluster.Spec.HubAcceptsClient:
+		return State{metav1.ConditionFalse, WaitingForAcceptance, fmt.Sprintf("\"capstan accept %s\" lets it in", cluster.Name)}
+	case accepted == nil:
+		return State{metav1.ConditionUnknown, AcceptancePending, "the hub's registration controller has not acted on the acceptance yet"}
+	case accepted.Status != metav1.ConditionTrue:
+		return of(accepted)
+	case !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined):
+		return State{metav1.ConditionFalse, WaitingForAgent, "no agent has joined as this cluster yet"}
+	case available == nil:
+		return State{metav1.ConditionUnknown, NoReport, "its agent has not said yet how it is"}
+	case available.Status != metav1.ConditionTrue:
+		return of(available)
+	}
+	return ready
+}
+
+// Work says how a work is: it is ready if its agent has seen the latest change,
+// all of its objects are applied and exist, and none is known to be on its way
+// or broken.
+func Work(work *workv1.ManifestWork) State {
+	conditions := work.Status.Conditions
+	if !work.DeletionTimestamp.IsZero() {
+		return deleting(meta.FindStatusCondition(conditions, workv1.ManifestWorkConditionDeleting))
+	}
+	applied := meta.FindStatusCondition(conditions, workv1.ManifestWorkConditionApplied)
+	switch {
+	case applied == nil:
+		return State{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not looked at it yet"}
+	case applied.ObservedGeneration < work.Generation:
+		return State{metav1.ConditionUnknown, OutOfDate, "the agent of the cluster has not looked at the latest change yet"}
+	}
+	return parts(conditions)
+}
+
+// Object says how one object of a work is.
+func Object(conditions []metav1.Condition) State {
+	if len(conditions) == 0 {
+		return State{metav1.ConditionUnknown, NotSeen, "the agent of the cluster has not looked at it yet"}
+	}
+	return parts(conditions)
+}
+
+// parts is for the conditions that works and their objects have alike.
+func parts(conditions []metav1.Condition) State {
+	for _, kind := range []string{workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
+			return of(c)
+		}
+	}
+	for _, kind := range []string{workv1.ManifestWorkConditionDegraded, workv1.ManifestWorkConditionProgressing} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+			return State{metav1.ConditionFalse, c.Reason, c.Message}
+		}
+	}
+	return ready
+}
+
+func of(condition *metav1.Condition) State {
+	return State{Ready: condition.Status, Reason: condition.Reason, Message: condition.Message}
+}
+
+func deleting(condition *metav1.Condition) State {
+	state := State{metav1.ConditionFalse, Deleting, "it is being deleted"}
+	if condition != nil && condition.Message != "" {
+		state.Message = condition.Message
+	}
+	return state
+}
+
+// kind is what is known about a condition type: its place in lists, and the
+// status that is fine.
+type kind struct {
+	place int
+	fine  metav1.ConditionStatus
+}
+
+// wellKnown has the condition types of ManagedCluster, ManifestWork and their
+// objects, in the order in which things happen.
+func wellKnown() map[string]kind {
+	types := []string{
+		clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable,
+		clusterv1.ManagedClusterConditionClockSynced, clusterv1.ManagedClusterConditionClusterCertificateRotated,
+		workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkConditionStatusFeedbackSynced,
+		workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded, workv1.ManifestWorkConditionComplete,
+		workv1.ManifestWorkConditionDeleting,
+	}
+	kinds := map[string]kind{}
+	for i, t := range types {
+		kinds[t] = kind{place: i, fine: metav1.ConditionTrue}
+	}
+	for _, t := range []string{workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded} {
+		kinds[t] = kind{place: kinds[t].place, fine: metav1.ConditionFalse}
+	}
+	// Neither status is fine or not: what is complete, and why something is
+	// deleted, is for the user to judge.
+	kinds[workv1.ManifestWorkConditionComplete] = kind{place: kinds[workv1.ManifestWorkConditionComplete].place}
+	kinds[workv1.ManifestWorkConditionDeleting] = kind{place: kinds[workv1.ManifestWorkConditionDeleting].place}
+	return kinds
+}
+
+// Sorted returns the conditions in the order in which things happen; those of
+// types that are not known come last, by name.
+func Sorted(conditions []metav1.Condition) []metav1.Condition {
+	known := wellKnown()
+	place := func(c metav1.Condition) int {
+		if k, ok := known[c.Type]; ok {
+			return k.place
+		}
+		return len(known)
+	}
+	sorted := slices.Clone(conditions)
+	slices.SortStableFunc(sorted, func(a, b metav1.Condition) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.Type, b.Type))
+	})
+	return sorted
+}
+
+// Fine tells whether the condition has the status that it should have. Of types
+// that are not known, and of those whose status is for the user to judge, it
+// returns false.
+func Fine(condition metav1.Condition) bool {
+	k, ok := wellKnown()[condition.Type]
+	return ok && k.fine == condition.Status
+}

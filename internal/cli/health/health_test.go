@@ -1,0 +1,163 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/health"
+)
+
+func condition(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "message of " + reason, ObservedGeneration: 2}
+}
+
+func TestCluster(t *testing.T) {
+	accepted := condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
+	joined := condition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue, "ManagedClusterJoined")
+	available := condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue, "ManagedClusterAvailable")
+	cases := map[string]struct {
+		reason     string
+		accepts    bool
+		deleted    bool
+		conditions []metav1.Condition
+		want       metav1.ConditionStatus
+		because    string
+	}{
+		"accepted, joined and available": {
+			reason: "all is well", accepts: true, conditions: []metav1.Condition{accepted, joined, available}, want: metav1.ConditionTrue,
+		},
+		"new": {reason: "nobody has let it in", want: metav1.ConditionFalse, because: health.WaitingForAcceptance},
+		"denied, though its agent still says that it is well": {
+			reason:     "the hub's word counts",
+			conditions: []metav1.Condition{condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, health.Denied), joined, available},
+			want:       metav1.ConditionFalse, because: health.Denied,
+		},
+		"accepted a moment ago": {reason: "the hub's controller has not acted", accepts: true, want: metav1.ConditionUnknown, because: health.AcceptancePending},
+		"accepted, but its namespace belongs to something else": {
+			reason: "the hub says what is in the way", accepts: true,
+			conditions: []metav1.Condition{condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)},
+			want:       metav1.ConditionFalse, because: clusterv1.ManagedClusterReasonNamespaceUnusable,
+		},
+		"accepted before its agent came": {
+			reason: "an administrator may accept in advance", accepts: true, conditions: []metav1.Condition{accepted},
+			want: metav1.ConditionFalse, because: health.WaitingForAgent,
+		},
+		"joined, and nothing said yet": {
+			reason: "the first report takes a moment", accepts: true, conditions: []metav1.Condition{accepted, joined},
+			want: metav1.ConditionUnknown, because: health.NoReport,
+		},
+		"not heard of": {
+			reason: "neither well nor broken", accepts: true,
+			conditions: []metav1.Condition{accepted, joined, condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped")},
+			want:       metav1.ConditionUnknown, because: "ManagedClusterLeaseUpdateStopped",
+		},
+		"being deleted": {
+			reason: "however well it is", accepts: true, deleted: true, conditions: []metav1.Condition{accepted, joined, available},
+			want: metav1.ConditionFalse, because: health.Deleting,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: c.accepts}}
+			cluster.Status.Conditions = c.conditions
+			if c.deleted {
+				cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			}
+			check(t, c.reason, health.Cluster(cluster), c.want, c.because)
+		})
+	}
+}
+
+func TestWork(t *testing.T) {
+	applied := condition(workv1.ManifestWorkConditionApplied, metav1.ConditionTrue, "AppliedManifestWorkComplete")
+	available := condition(workv1.ManifestWorkConditionAvailable, metav1.ConditionTrue, "ResourcesAvailable")
+	old := applied
+	old.ObservedGeneration = 1
+	cases := map[string]struct {
+		reason     string
+		deleted    bool
+		conditions []metav1.Condition
+		want       metav1.ConditionStatus
+		because    string
+	}{
+		"applied and available": {reason: "all is well", conditions: []metav1.Condition{applied, available}, want: metav1.ConditionTrue},
+		"new":                   {reason: "no agent has looked at it", want: metav1.ConditionUnknown, because: health.NotSeen},
+		"changed a moment ago": {
+			reason: "what stands there is about the work before the change", conditions: []metav1.Condition{old, available},
+			want: metav1.ConditionUnknown, because: health.OutOfDate,
+		},
+		"an object is not applied": {
+			reason:     "that comes before what follows from it",
+			conditions: []metav1.Condition{condition("Available", metav1.ConditionFalse, "ResourcesNotAvailable"), condition("Applied", metav1.ConditionFalse, "AppliedManifestWorkFailed")},
+			want:       metav1.ConditionFalse, because: "AppliedManifestWorkFailed",
+		},
+		"an object is broken": {
+			reason: "health counts where it is known", conditions: []metav1.Condition{applied, available, condition("Degraded", metav1.ConditionTrue, "CrashLoopBackOff")},
+			want: metav1.ConditionFalse, because: "CrashLoopBackOff",
+		},
+		"an object is on its way": {
+			reason: "it is not there yet", conditions: []metav1.Condition{applied, available, condition("Progressing", metav1.ConditionTrue, "RollingOut")},
+			want: metav1.ConditionFalse, because: "RollingOut",
+		},
+		"health is not known": {
+			reason:     "that it cannot be told does not make it broken",
+			conditions: []metav1.Condition{applied, available, condition("Degraded", metav1.ConditionUnknown, "HealthUnknown"), condition("Mine", metav1.ConditionFalse, "Mine")},
+			want:       metav1.ConditionTrue,
+		},
+		"being deleted": {reason: "however well it is", deleted: true, conditions: []metav1.Condition{applied, available}, want: metav1.ConditionFalse, because: health.Deleting},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			work.Status.Conditions = c.conditions
+			if c.deleted {
+				work.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			}
+			check(t, c.reason, health.Work(work), c.want, c.because)
+		})
+	}
+}
+
+func check(t *testing.T, reason string, got health.State, want metav1.ConditionStatus, because string) {
+	t.Helper()
+	if got.Ready != want || got.Reason != because {
+		t.Errorf("%s: got %+v, want %s because %q", reason, got, want, because)
+	}
+	if (got.Message == "") != (want == metav1.ConditionTrue) {
+		t.Errorf("%s: the message %q should be there if and only if it is not ready", reason, got.Message)
+	}
+}
+
+func TestConditionsAreInTheOrderInWhichThingsHappen(t *testing.T) {
+	var got []string
+	for _, c := range health.Sorted([]metav1.Condition{{Type: "Zebra"}, {Type: "Degraded"}, {Type: "Ape"}, {Type: "Available"}, {Type: "Applied"}}) {
+		got = append(got, c.Type)
+	}
+	if diff := cmp.Diff([]string{"Applied", "Available", "Degraded", "Ape", "Zebra"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestFineKnowsWhichStatusIsGood(t *testing.T) {
+	for condition, want := range map[metav1.Condition]bool{
+		{Type: "Applied", Status: metav1.ConditionTrue}:      true,
+		{Type: "Applied", Status: metav1.ConditionFalse}:     false,
+		{Type: "Degraded", Status: metav1.ConditionFalse}:    true,
+		{Type: "Degraded", Status: metav1.ConditionTrue}:     false,
+		{Type: "Progressing", Status: metav1.ConditionFalse}: true,
+		{Type: "Complete", Status: metav1.ConditionTrue}:     false,
+		{Type: "Mine", Status: metav1.ConditionTrue}:         false,
+	} {
+		if got := health.Fine(condition); got != want {
+			t.Errorf("%s=%s: got %t, want %t", condition.Type, condition.Status, got, want)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"errors"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	err := errors.Join(
+		certificatesv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), corev1.AddToScheme(scheme),
+		clusterv1.AddToScheme(scheme), workv1.AddToScheme(scheme),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("register API types: %w", err)
+	}
+	return scheme, nil
+}
+
+// newMapper knows the resources that the commands use. It needs no discovery,
+// which would cost several requests before the first one that matters.
+func newMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	add := func(version schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+		for _, kind := range kinds {
+			mapper.Add(version.WithKind(kind), scope)
+		}
+	}
+	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
+	add(coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Event", "Secret", "ConfigMap")
+	add(apiextensionsv1.SchemeGroupVersion, meta.RESTScopeRoot, "CustomResourceDefinition")
+	add(clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
+	add(workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
+	return mapper
+}

@@ -1,0 +1,155 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/cli"
+	"github.com/capstan-io/capstan/internal/version"
+)
+
+// updateVariable makes the tests write what they would compare with.
+const updateVariable = "CAPSTAN_UPDATE_CLI"
+
+// age is how old everything is that a session loads.
+const age = 72 * time.Hour
+
+// TestSessions plays the sessions in testdata: what a user types and what
+// capstan answers, on one hub.
+//
+// A line that begins with "$ " is a command, and the lines below it, up to the
+// next command, are what it prints on both of its outputs, as a terminal would
+// show them; an exit code other than 0 stands at the end in brackets. A line
+// that begins with "> " tells what happens on the hub meanwhile, "# " is a
+// comment, and an empty line stands before it.
+func TestSessions(t *testing.T) {
+	w := newWorld(t)
+	sessions, err := filepath.Glob("testdata/*.session")
+	if err != nil || len(sessions) == 0 {
+		t.Fatalf("no sessions in testdata: %v", err)
+	}
+	for _, file := range sessions {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".session"), func(t *testing.T) {
+			defer w.clear(t)
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := w.play(t, string(want))
+			if os.Getenv(updateVariable) != "" {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s is not what capstan does (-session +capstan); %s=1 writes it anew:\n%s", file, updateVariable, diff)
+			}
+		})
+	}
+}
+
+// play plays a session and returns it with the answers that there were.
+func (w *world) play(t *testing.T, session string) string {
+	t.Helper()
+	var played strings.Builder
+	answers := false
+	for line := range strings.Lines(session) {
+		text := strings.TrimSpace(line)
+		command, isCommand := strings.CutPrefix(text, "$ ")
+		directive, isDirective := strings.CutPrefix(text, "> ")
+		switch {
+		case isCommand:
+			played.WriteString(line)
+			played.WriteString(w.run(t, command))
+			answers = true
+		case isDirective:
+			w.happen(t, directive)
+			played.WriteString(line)
+		case strings.HasPrefix(text, "# ") && answers:
+			played.WriteString("\n" + line)
+			answers = false
+		case !answers:
+			played.WriteString(line)
+		}
+	}
+	return played.String()
+}
+
+// happen does what a directive says.
+func (w *world) happen(t *testing.T, directive string) {
+	t.Helper()
+	words := strings.Fields(directive)
+	switch {
+	case len(words) == 2 && words[0] == "load":
+		w.load(t, words[1])
+	case len(words) >= 4 && words[0] == "request": // request NAME CLUSTER/AGENT USER [ORGANIZATION...]
+		cluster, agent, _ := strings.Cut(words[2], "/")
+		w.request(t, words[1], cluster, agent, words[3], words[4:]...)
+	case len(words) == 2 && words[0] == "heartbeat":
+		w.heartbeat(t, words[1])
+	case len(words) == 2 && words[0] == "joins":
+		t.Cleanup(w.joins(t, words[1]))
+	default:
+		t.Fatalf("there is no directive %q", directive)
+	}
+}
+
+// run runs one command as a user would, and returns what a terminal shows.
+func (w *world) run(t *testing.T, command string) string {
+	t.Helper()
+	words := fields(command)
+	var out bytes.Buffer
+	t.Setenv("KUBECONFIG", w.kubeconfig)
+	code := cli.Run(t.Context(), cli.Call{
+		As: words[0], Args: words[1:],
+		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out},
+		Clock:   testingclock.NewFakePassiveClock(time.Now().Add(age)),
+	})
+	if code != 0 {
+		fmt.Fprintf(&out, "[exit %d]\n", code)
+	}
+	return w.steady(out.String())
+}
+
+// steady takes out of an answer what is another one each time.
+func (w *world) steady(answer string) string {
+	answer = strings.ReplaceAll(answer, w.config.Host, "https://hub.example.com:6443")
+	answer = strings.ReplaceAll(answer, filepath.Dir(w.kubeconfig), "/home/me")
+	answer = strings.ReplaceAll(answer, version.Get(), "1.2.3")
+	for pattern, with := range map[string]string{
+		`(?m)^(Kubernetes Version: v).*$`:                         "${1}1.36.3",
+		`(?m)(uid: |"uid": ")[0-9a-f-]{36}`:                       "${1}00000000-0000-0000-0000-000000000000",
+		`(resourceVersion: "|"resourceVersion": ")[0-9]+`:         "${1}1",
+		`((?:Timestamp|TransitionTime)"?: "?)[0-9]{4}-[-0-9T:]+Z`: "${1}2026-01-01T00:00:00Z",
+	} {
+		answer = regexp.MustCompile(pattern).ReplaceAllString(answer, with)
+	}
+	return answer
+}
+
+// fields splits a command into words, as a shell does; quotes are single.
+func fields(command string) []string {
+	var words []string
+	for i, part := range strings.Split(command, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		words = append(words, strings.Fields(part)...)
+	}
+	return words
+}

@@ -1,0 +1,145 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version tells the versions of capstan and of the hub.
+package version
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/version"
+)
+
+// hubPatience is how long the hub may take to tell its version. The version of
+// capstan itself is known without it, so nobody should wait long.
+const hubPatience = 5 * time.Second
+
+// versions is what the command prints.
+type versions struct {
+	Client     string `json:"client"`
+	Hub        string `json:"hub,omitempty"`
+	Kubernetes string `json:"kubernetes,omitempty"`
+}
+
+// New returns the command "version".
+func New(session *hub.Session) *cobra.Command {
+	var clientOnly bool
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of capstan and of the hub",
+		Long: "Prints the version of capstan and, if the hub can be reached, those of Capstan and Kubernetes on the hub. That the hub " +
+			"cannot be reached is said on standard error and is no failure.",
+		Example: `  # Both
+  capstan version
+
+  # For a script
+  capstan version --client -o json`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "json" && output != "yaml" {
+				return exit.UsageError("--output: there is no format %q; there are json and yaml", output)
+			}
+			v := versions{Client: version.Get()}
+			if !clientOnly {
+				if err := v.ask(cmd.Context(), session); err != nil {
+					err = session.Explain(err)
+					defer func() { fmt.Fprintf(session.ErrOut, "The version of the hub is not known: %v\n", err) }()
+				}
+			}
+			return v.print(session, output)
+		},
+	}
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "Do not ask the hub")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "Output format. One of: (json, yaml)")
+	return cmd
+}
+
+// ask asks the hub. What it learned before an error is kept.
+func (v *versions) ask(ctx context.Context, session *hub.Session) error {
+	ctx, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	config, err := session.Config()
+	if err != nil {
+		return err
+	}
+	if v.Kubernetes, err = kubernetes(ctx, config); err != nil {
+		return err
+	}
+	c, err := session.Connect()
+	if err != nil {
+		return err
+	}
+	// The operator notes on the definitions which release wrote them. Only their
+	// metadata is fetched: a definition has tens of kilobytes.
+	definition := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
+	err = c.Get(ctx, client.ObjectKey{Name: "managedclusters." + clusterv1.GroupName}, definition)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s is no hub of Capstan", session.Where())
+	}
+	if err != nil {
+		return err
+	}
+	if v.Hub = definition.Annotations[operatorv1.AnnotationCRDVersion]; v.Hub == "" {
+		return fmt.Errorf("%s is a hub, but not installed by Capstan's operator", session.Where())
+	}
+	return nil
+}
+
+func kubernetes(ctx context.Context, config *rest.Config) (string, error) {
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("prepare the connection: %w", err)
+	}
+	answer, err := c.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return "", err
+	}
+	var info apimachineryversion.Info
+	if err := json.Unmarshal(answer, &info); err != nil {
+		return "", fmt.Errorf("decode the version that the API server told: %w", err)
+	}
+	return info.GitVersion, nil
+}
+
+func (v *versions) print(session *hub.Session, output string) error {
+	var text []byte
+	var err error
+	switch output {
+	case "json":
+		text, err = json.MarshalIndent(v, "", "    ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = sigsyaml.Marshal(v)
+	default:
+		text = fmt.Appendf(text, "Client Version: %s\n", v.Client)
+		if v.Hub != "" {
+			text = fmt.Appendf(text, "Hub Version: %s\n", v.Hub)
+		}
+		if v.Kubernetes != "" {
+			text = fmt.Appendf(text, "Kubernetes Version: %s\n", v.Kubernetes)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("print versions: %w", err)
+	}
+	_, err = session.Out.Write(text)
+	return err
+}

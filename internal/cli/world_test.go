@@ -1,0 +1,251 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+// patience is how long something may take that happens by itself. It is long,
+// for machines that are busy.
+const patience = 2 * time.Minute
+
+// world is a hub without controllers: an API server with the definitions of a
+// hub, on which a test plays the controllers and the agents.
+type world struct {
+	client     client.Client
+	config     *rest.Config
+	scheme     *runtime.Scheme
+	kubeconfig string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	definitions, err := config.HubCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range definitions {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, operatorv1.AnnotationCRDVersion, "1.2.3")
+	}
+	w := &world{scheme: runtime.NewScheme()}
+	environment, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	w.config = restConfig
+	err = errors.Join(corev1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
+		clusterv1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.client, err = client.New(restConfig, client.Options{Scheme: w.scheme}); err != nil {
+		t.Fatal(err)
+	}
+	w.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(w.kubeconfig, environment.KubeConfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// load creates the objects of a file of testdata, with their status. Whatever
+// happened in it happened when the test began.
+func (w *world) load(t *testing.T, file string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content))
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if len(object.Object) > 0 {
+			w.create(t, object)
+		}
+	}
+}
+
+func (w *world) create(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	if namespace := object.GetNamespace(); namespace != "" {
+		err := w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	status, hasStatus := object.Object["status"].(map[string]any)
+	if err := w.client.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if !hasStatus {
+		return
+	}
+	stamp(status, time.Now())
+	object.Object["status"] = status
+	if err := w.client.Status().Update(t.Context(), object); err != nil {
+		t.Fatalf("status of %s: %v", object.GetName(), err)
+	}
+}
+
+// stamp gives all conditions in a status the time.
+func stamp(value any, now time.Time) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, child := range value {
+			conditions, ok := child.([]any)
+			for _, condition := range conditions {
+				if c, isMap := condition.(map[string]any); ok && key == "conditions" && isMap {
+					c["lastTransitionTime"] = now.UTC().Format(time.RFC3339)
+				}
+			}
+			stamp(child, now)
+		}
+	case []any:
+		for _, child := range value {
+			stamp(child, now)
+		}
+	}
+}
+
+// request creates a certificate request of an agent of the cluster, in the
+// name of a user of the hub.
+func (w *world) request(t *testing.T, name, cluster, agent, user string, organizations ...string) {
+	t.Helper()
+	if len(organizations) == 0 {
+		organizations = []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: clusterv1.AgentUser(cluster, agent), Organization: organizations},
+	}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := rest.CopyConfig(w.config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	requester, err := client.New(as, client.Options{Scheme: w.scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	label, _, _ := strings.Cut(name, "-")
+	err = requester.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.LabelClusterName: label}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// heartbeat makes the Lease that an agent of the cluster renews.
+func (w *world) heartbeat(t *testing.T, cluster string) {
+	t.Helper()
+	now := metav1.NowMicro()
+	err := w.client.Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: clusterv1.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{RenewTime: &now},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// joins plays the hub and the agent of a cluster: once the cluster is accepted,
+// it joins. The function that it returns waits until that has happened.
+func (w *world) joins(t *testing.T, name string) (done func()) {
+	t.Helper()
+	result := make(chan error, 1)
+	go func() { result <- w.join(t.Context(), name) }()
+	return func() {
+		if err := <-result; err != nil {
+			t.Errorf("letting %s join: %v", name, err)
+		}
+	}
+}
+
+func (w *world) join(ctx context.Context, name string) error {
+	cluster := &clusterv1.ManagedCluster{}
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err := w.client.Get(ctx, client.ObjectKey{Name: name}, cluster)
+		return err == nil && cluster.Spec.HubAcceptsClient, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for its acceptance: %w", err)
+	}
+	before := cluster.DeepCopy()
+	for _, kind := range []string{
+		clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable,
+	} {
+		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
+	}
+	return w.client.Status().Patch(ctx, cluster, client.MergeFrom(before))
+}
+
+// clear removes what a session has made.
+func (w *world) clear(t *testing.T) {
+	t.Helper()
+	err := errors.Join(
+		w.client.DeleteAllOf(t.Context(), &clusterv1.ManagedCluster{}),
+		w.client.DeleteAllOf(t.Context(), &certificatesv1.CertificateSigningRequest{}),
+		w.client.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace("default")),
+	)
+	works, leases := &workv1.ManifestWorkList{}, &coordinationv1.LeaseList{}
+	err = errors.Join(err, w.client.List(t.Context(), works), w.client.List(t.Context(), leases))
+	for i := range works.Items {
+		err = errors.Join(err, w.client.Delete(t.Context(), &works.Items[i]))
+	}
+	for i := range leases.Items {
+		if leases.Items[i].Name == clusterv1.LeaseName {
+			err = errors.Join(err, w.client.Delete(t.Context(), &leases.Items[i]))
+		}
+	}
+	if err != nil {
+		t.Fatalf("clearing up: %v", err)
+	}
+}
