@@ -47,6 +47,7 @@ package clustermanager
 // Removing a hub whose clusters are silent.
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters;managedclustersets;managedclustersetbindings,verbs=list;patch
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=list;patch
+// +kubebuilder:rbac:groups=fleet.capstan.io,resources=clusterconnections,verbs=list;patch
 
 // Held to be granted to bootstrap identities.
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=create;get;list;watch
