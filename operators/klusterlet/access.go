@@ -11,5 +11,8 @@ import (
 
 // access makes the ServiceAccounts of the agents and gives them their roles.
 func (c *Controller) access(ctx context.Context, p *pass) error {
-	return c.apply(ctx, p, manifests.Access(p.klusterlet, c.Rules, p.options.PullSecret)...)
+	if err := p.apply(ctx, c.home, manifests.HomeAccess(p.klusterlet, c.Rules, p.options.PullSecret)...); err != nil {
+		return err
+	}
+	return p.apply(ctx, p.member, manifests.Access(p.klusterlet, c.Rules, p.options.PullSecret)...)
 }

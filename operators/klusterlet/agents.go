@@ -39,10 +39,10 @@ func (c *Controller) agents(ctx context.Context, p *pass) error {
 	p.options.WorkReplicas = workReplicas(p.hub, replicas)
 	p.options.RegistrationGates = p.registrationGates
 	p.options.WorkGates = p.workGates
-	if err := c.apply(ctx, p, manifests.Agents(p.klusterlet, p.options)...); err != nil {
+	if err := p.apply(ctx, c.home, manifests.Agents(p.klusterlet, p.options)...); err != nil {
 		return err
 	}
-	_, err = c.applier.Prune(ctx, render.Scope{
+	_, err = c.home.applier.Prune(ctx, render.Scope{
 		Kinds:     []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},
 		Labels:    manifests.Marks(p.klusterlet),
 		Namespace: manifests.AgentNamespace(p.klusterlet),

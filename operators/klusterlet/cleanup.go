@@ -36,49 +36,75 @@ const (
 	podsGonePoll = time.Second
 )
 
-// errWaiting ends a walk through the cleanup that has to go on later.
-var errWaiting = errors.New("waiting")
+// waitError ends a walk through the cleanup that has to go on later.
+type waitError struct {
+	after time.Duration
+	// why is for the status; it is left as it is if this is empty.
+	why string
+}
+
+func (e waitError) Error() string { return "waiting: " + e.why }
+
+// onMember leaves a phase of the cleanup out if nothing is to be removed from the
+// cluster that the agents work on.
+func onMember(phase func(context.Context, *pass) error) func(context.Context, *pass) error {
+	return func(ctx context.Context, p *pass) error {
+		if p.member == nil {
+			return nil
+		}
+		return phase(ctx, p)
+	}
+}
 
 // finalize removes what was installed for the Klusterlet, without any contact
 // to its hub. The ManagedCluster on the hub is the hub's administrator's.
 func (c *Controller) finalize(ctx context.Context, p *pass) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(p.klusterlet, operatorv1.FinalizerKlusterletCleanup) {
+	if released(p.klusterlet) {
 		return ctrl.Result{}, nil
 	}
 	for _, phase := range c.cleanup {
 		err := phase.run(ctx, p)
-		if errors.Is(err, errWaiting) {
-			return ctrl.Result{RequeueAfter: podsGonePoll}, nil
+		var wait waitError
+		if errors.As(err, &wait) {
+			if wait.why != "" {
+				p.failed(phase.reason, wait.why)
+			}
+			return ctrl.Result{RequeueAfter: wait.after}, nil
 		}
 		if err != nil {
-			p.set(metav1.Condition{
-				Type: operatorv1.KlusterletConditionApplied, Status: metav1.ConditionFalse,
-				Reason: phase.reason, Message: fmt.Sprintf("removing the %s failed: %v", phase.name, err),
-			})
+			p.failed(phase.reason, fmt.Sprintf("removing the %s failed: %v", phase.name, err))
 			return ctrl.Result{}, err
 		}
 	}
-	before := p.klusterlet.DeepCopy()
-	controllerutil.RemoveFinalizer(p.klusterlet, operatorv1.FinalizerKlusterletCleanup)
-	err := c.Client.Patch(ctx, p.klusterlet, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		controllerutil.AddFinalizer(p.klusterlet, operatorv1.FinalizerKlusterletCleanup)
-		return ctrl.Result{}, fmt.Errorf("removing the finalizer: %w", err)
+	err := c.changeMeta(ctx, p, func(k *operatorv1.Klusterlet) bool {
+		return controllerutil.RemoveFinalizer(k, operatorv1.FinalizerKlusterletCleanup)
+	})
+	if apierrors.IsNotFound(err) {
+		controllerutil.RemoveFinalizer(p.klusterlet, operatorv1.FinalizerKlusterletCleanup)
+		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, err
 }
 
-// gone tells whether the Klusterlet has no finalizer of ours any more, so its
+// failed sets the condition Applied of a removal that does not go on.
+func (p *pass) failed(reason, message string) {
+	p.set(metav1.Condition{
+		Type: operatorv1.KlusterletConditionApplied, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+	})
+}
+
+// released tells whether the Klusterlet has no finalizer of ours any more, so its
 // status must not be written.
-func gone(klusterlet *operatorv1.Klusterlet) bool {
+func released(klusterlet *operatorv1.Klusterlet) bool {
 	return !klusterlet.DeletionTimestamp.IsZero() &&
-		!controllerutil.ContainsFinalizer(klusterlet, operatorv1.FinalizerKlusterletCleanup)
+		!controllerutil.ContainsFinalizer(klusterlet, operatorv1.FinalizerKlusterletCleanup) &&
+		!controllerutil.ContainsFinalizer(klusterlet, operatorv1.FinalizerKlusterletHostedCleanup)
 }
 
 // removeAgents deletes the Deployments and waits for their pods to end.
 func (c *Controller) removeAgents(ctx context.Context, p *pass) error {
 	marks := manifests.Marks(p.klusterlet)
-	_, err := c.applier.Prune(ctx, render.Scope{
+	_, err := c.home.applier.Prune(ctx, render.Scope{
 		Kinds:  []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},
 		Labels: marks,
 	}, nil)
@@ -93,7 +119,7 @@ func (c *Controller) removeAgents(ctx context.Context, p *pass) error {
 		return fmt.Errorf("listing the pods of the agents: %w", err)
 	}
 	if len(pods.Items) > 0 {
-		return errWaiting
+		return waitError{after: podsGonePoll}
 	}
 	return nil
 }
@@ -103,7 +129,7 @@ func (c *Controller) removeAgents(ctx context.Context, p *pass) error {
 // removes the objects that they own. Those of other agents stay.
 func (c *Controller) removeAppliedWorks(ctx context.Context, p *pass) error {
 	works := &workv1.AppliedManifestWorkList{}
-	err := c.Live.List(ctx, works)
+	err := p.member.live.List(ctx, works)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil // the kind was never installed
 	}
@@ -113,17 +139,17 @@ func (c *Controller) removeAppliedWorks(ctx context.Context, p *pass) error {
 	var errs []error
 	for i := range works.Items {
 		if work := &works.Items[i]; work.Spec.AgentID == string(p.klusterlet.UID) {
-			errs = append(errs, c.removeAppliedWork(ctx, work))
+			errs = append(errs, p.member.removeAppliedWork(ctx, work))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (c *Controller) removeAppliedWork(ctx context.Context, work *workv1.AppliedManifestWork) error {
+func (m *site) removeAppliedWork(ctx context.Context, work *workv1.AppliedManifestWork) error {
 	// Deleted before the finalizer is off: an operator that stops in between
 	// must not leave a work without a finalizer that is not being deleted.
 	if work.DeletionTimestamp.IsZero() {
-		err := c.Client.Delete(ctx, work, client.Preconditions{UID: &work.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := m.client.Delete(ctx, work, client.Preconditions{UID: &work.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting AppliedManifestWork %q: %w", work.Name, err)
 		}
@@ -132,16 +158,31 @@ func (c *Controller) removeAppliedWork(ctx context.Context, work *workv1.Applied
 	if !controllerutil.RemoveFinalizer(work, workv1.FinalizerAppliedManifestWorkCleanup) {
 		return nil
 	}
-	err := c.Client.Patch(ctx, work, client.MergeFrom(before))
+	err := m.client.Patch(ctx, work, client.MergeFrom(before))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of AppliedManifestWork %q: %w", work.Name, err)
 	}
 	return nil
 }
 
-// removeAccess deletes the roles and what else has the marks of the Klusterlet.
+// removeAccess deletes the roles and accounts with the marks of the Klusterlet
+// where its agents work.
 func (c *Controller) removeAccess(ctx context.Context, p *pass) error {
-	_, err := c.applier.Prune(ctx, render.Scope{
+	_, err := p.member.applier.Prune(ctx, render.Scope{
+		Kinds: []schema.GroupVersionKind{
+			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+			rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+			corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
+		},
+		Labels: manifests.Marks(p.klusterlet),
+	}, nil)
+	return err
+}
+
+// removeHomeAccess deletes whatever has the marks of the Klusterlet where its
+// agents run.
+func (c *Controller) removeHomeAccess(ctx context.Context, p *pass) error {
+	_, err := c.home.applier.Prune(ctx, render.Scope{
 		Kinds: []schema.GroupVersionKind{
 			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
 			rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
@@ -155,37 +196,78 @@ func (c *Controller) removeAccess(ctx context.Context, p *pass) error {
 	return err
 }
 
-// removeNamespaces deletes the namespaces of the agents, with the credentials
-// in them, unless another Klusterlet has its agents there.
+// removeNamespaces deletes the namespaces on the member of the agents or their
+// accounts, with what is in them, unless another Klusterlet has its own there.
 func (c *Controller) removeNamespaces(ctx context.Context, p *pass) error {
-	others, err := c.others(ctx, p.klusterlet)
+	remove, err := p.member.oldNamespaces(ctx, p.klusterlet)
 	if err != nil {
 		return err
 	}
-	used := map[string]bool{c.Settings.Namespace: true}
-	for i := range others {
-		used[manifests.AgentNamespace(&others[i])] = true
-	}
-	remove, err := c.oldNamespaces(ctx, p.klusterlet)
+	current, err := p.member.ownNamespace(ctx, manifests.MemberNamespace(p.klusterlet))
 	if err != nil {
 		return err
 	}
-	current := &corev1.Namespace{}
-	err = c.Client.Get(ctx, types.NamespacedName{Name: manifests.AgentNamespace(p.klusterlet)}, current)
+	return c.deleteUnused(ctx, p, p.member, append(remove, current...))
+}
+
+// removeHomeNamespace deletes that of hosted agents on the management cluster.
+func (c *Controller) removeHomeNamespace(ctx context.Context, p *pass) error {
+	namespace, err := c.home.ownNamespace(ctx, p.klusterlet.Name)
+	if err != nil || len(namespace) == 0 || namespace[0].Labels[operatorv1.LabelKlusterlet] != p.klusterlet.Name {
+		return err
+	}
+	return c.deleteUnused(ctx, p, c.home, namespace)
+}
+
+// ownNamespace returns the namespace if it is marked as made by us.
+func (m *site) ownNamespace(ctx context.Context, name string) ([]corev1.Namespace, error) {
+	namespace := corev1.Namespace{}
+	err := m.client.Get(ctx, types.NamespacedName{Name: name}, &namespace)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the namespace of the agents: %w", err)
+		return nil, fmt.Errorf("reading the namespace %q of agents: %w", name, err)
 	}
-	// A namespace that is not marked as ours was not made by us.
-	if err == nil && current.Labels[operatorv1.LabelKlusterlet] != "" {
-		remove = append(remove, *current)
+	if err != nil || namespace.Labels[operatorv1.LabelKlusterlet] == "" {
+		return nil, nil
+	}
+	return []corev1.Namespace{namespace}, nil
+}
+
+// deleteUnused deletes the namespaces that no other Klusterlet needs.
+func (c *Controller) deleteUnused(ctx context.Context, p *pass, where *site, namespaces []corev1.Namespace) error {
+	used, err := c.usedByOthers(ctx, p, where)
+	if err != nil {
+		return err
 	}
 	var errs []error
-	for i := range remove {
-		if !used[remove[i].Name] && remove[i].DeletionTimestamp.IsZero() {
-			errs = append(errs, c.deleteNamespace(ctx, &remove[i]))
+	for i := range namespaces {
+		if !used[namespaces[i].Name] && namespaces[i].DeletionTimestamp.IsZero() {
+			errs = append(errs, where.deleteNamespace(ctx, &namespaces[i]))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// usedByOthers returns the namespaces on the site of other Klusterlets' agents,
+// or of their accounts, whatever cluster their operator runs on.
+func (c *Controller) usedByOthers(ctx context.Context, p *pass, where *site) (map[string]bool, error) {
+	used := map[string]bool{c.Settings.Namespace: true}
+	accounts := &corev1.ServiceAccountList{}
+	if err := where.live.List(ctx, accounts, client.HasLabels{operatorv1.LabelCreatedByKlusterlet}); err != nil {
+		return nil, fmt.Errorf("listing the accounts of agents: %w", err)
+	}
+	for i := range accounts.Items {
+		if accounts.Items[i].Labels[operatorv1.LabelCreatedByKlusterlet] != p.klusterlet.Name {
+			used[accounts.Items[i].Namespace] = true
+		}
+	}
+	if where != c.home {
+		return used, nil
+	}
+	others, err := c.others(ctx, p.klusterlet)
+	for i := range others {
+		used[manifests.AgentNamespace(&others[i])] = true
+	}
+	return used, err
 }
 
 // others returns the Klusterlets that stay.

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,7 +18,6 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -72,28 +70,31 @@ type Deps struct {
 type Controller struct {
 	Deps
 
-	applier *render.Applier
-	// secretApplier sees what is there through the caches of single secrets.
-	secretApplier *render.Applier
-	phases        []phase
-	cleanup       []phase
-	// told is what OLM was told last. One pass runs at a time.
-	told metav1.ConditionStatus
+	// home is the cluster that the operator and the agents run on.
+	home    *site
+	members *members
+	prober  hubprobe.Prober
+	phases  []phase
+	cleanup []phase
+	olm     olmState
 }
 
 // New returns a Controller.
 func New(deps Deps) *Controller {
 	c := &Controller{
-		Deps:          deps,
-		applier:       render.NewApplier(deps.Client, deps.Client, FieldOwner),
-		secretApplier: render.NewApplier(deps.Client, deps.Secrets, FieldOwner),
+		Deps:    deps,
+		home:    newSite(deps.Client, deps.Live, deps.Secrets),
+		members: newMembers(deps.Client.Scheme()),
 	}
 	c.phases = []phase{
 		{"validation", operatorv1.KlusterletReasonApplyFailed, c.validate},
+		{"home", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.homeNamespaces},
+		{"connection", operatorv1.KlusterletReasonManagedClusterResourceApplyFailed, c.connect},
 		{"namespaces", operatorv1.KlusterletReasonManagedClusterResourceApplyFailed, c.namespaces},
 		{"definitions", operatorv1.KlusterletReasonCRDApplyFailed, c.definitions},
 		{"secrets", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.secrets},
 		{"access", operatorv1.KlusterletReasonManagedClusterResourceApplyFailed, c.access},
+		{"kubeconfigs", operatorv1.KlusterletReasonManagedClusterResourceApplyFailed, c.kubeconfigs},
 		{"network", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.network},
 		{"agents", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.agents},
 		{"observation", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.observe},
@@ -102,10 +103,14 @@ func New(deps Deps) *Controller {
 	// The agents go first, so that nobody brings back what is removed after them.
 	c.cleanup = []phase{
 		{"agents", operatorv1.KlusterletReasonApplyFailed, c.removeAgents},
-		{"works", operatorv1.KlusterletReasonApplyFailed, c.removeAppliedWorks},
-		{"access", operatorv1.KlusterletReasonApplyFailed, c.removeAccess},
-		{"namespaces", operatorv1.KlusterletReasonApplyFailed, c.removeNamespaces},
-		{"shared", operatorv1.KlusterletReasonApplyFailed, c.removeShared},
+		{"connection", operatorv1.KlusterletReasonApplyFailed, c.reachForRemoval},
+		{"works", operatorv1.KlusterletReasonApplyFailed, onMember(c.removeAppliedWorks)},
+		{"access", operatorv1.KlusterletReasonApplyFailed, onMember(c.removeAccess)},
+		{"namespaces", operatorv1.KlusterletReasonApplyFailed, onMember(c.removeNamespaces)},
+		{"shared", operatorv1.KlusterletReasonApplyFailed, onMember(c.removeShared)},
+		{"managed cluster", operatorv1.KlusterletReasonApplyFailed, c.releaseMember},
+		{"access to the management cluster", operatorv1.KlusterletReasonApplyFailed, c.removeHomeAccess},
+		{"namespace of hosted agents", operatorv1.KlusterletReasonApplyFailed, c.removeHomeNamespace},
 	}
 	return c
 }
@@ -117,34 +122,39 @@ func (c *Controller) Reconcile(ctx context.Context, klusterlet *operatorv1.Klust
 	if stop, err := paused(klusterlet); err != nil || stop {
 		return ctrl.Result{}, errors.Join(err, c.pause(ctx, klusterlet))
 	}
-	before := klusterlet.DeepCopy()
+	p := &pass{klusterlet: klusterlet, before: klusterlet.DeepCopy()}
 	defer func() {
 		err = errors.Join(err, c.tellOLM(ctx, klusterlet))
-		if gone(klusterlet) {
+		if released(klusterlet) {
 			return
 		}
-		failure := conditions.PatchStatus(ctx, c.Client, before, klusterlet)
+		failure := conditions.PatchStatus(ctx, c.Client, p.before, klusterlet)
 		if err == nil && apierrors.IsConflict(failure) {
 			result, failure = ctrl.Result{RequeueAfter: conflictDelay}, nil
 		}
 		err = errors.Join(err, failure)
 	}()
-	p := &pass{klusterlet: klusterlet}
 	if !klusterlet.DeletionTimestamp.IsZero() {
 		return c.finalize(ctx, p)
 	}
 	// Before the first effect, so that whatever is installed is also removed.
-	if controllerutil.AddFinalizer(klusterlet, operatorv1.FinalizerKlusterletCleanup) {
-		if err := c.Client.Patch(ctx, klusterlet, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err)
-		}
-		before = klusterlet.DeepCopy()
+	err = c.changeMeta(ctx, p, func(k *operatorv1.Klusterlet) bool {
+		return controllerutil.AddFinalizer(k, operatorv1.FinalizerKlusterletCleanup)
+	})
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	resume(klusterlet)
 	if err := c.run(ctx, p); err != nil {
-		c.announceFailure(before, klusterlet)
+		c.announceFailure(p.before, klusterlet)
+		if errors.Is(err, errUnprepared) {
+			return ctrl.Result{RequeueAfter: memberRetry}, nil
+		}
 		return ctrl.Result{}, err
 	}
-	c.announceJoin(before, klusterlet)
+	c.announceJoin(p.before, klusterlet)
+	if manifests.Hosted(klusterlet) {
+		return ctrl.Result{RequeueAfter: memberResync}, nil
+	}
 	return ctrl.Result{}, nil // whatever matters is watched
 }

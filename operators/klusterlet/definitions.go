@@ -42,7 +42,7 @@ func (c *Controller) definitions(ctx context.Context, p *pass) error {
 	for _, crd := range crds {
 		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(definitionKind())
-		if err := c.Client.Get(ctx, types.NamespacedName{Name: crd.Name}, live); client.IgnoreNotFound(err) != nil {
+		if err := p.member.client.Get(ctx, types.NamespacedName{Name: crd.Name}, live); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading CustomResourceDefinition %q: %w", crd.Name, err)
 		}
 		desired, err := c.stamped(crd)
@@ -62,7 +62,7 @@ func (c *Controller) definitions(ctx context.Context, p *pass) error {
 			continue
 		}
 		apply := client.ApplyConfigurationFromUnstructured(desired)
-		if err := c.Client.Apply(ctx, apply, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
+		if err := p.member.client.Apply(ctx, apply, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 			return fmt.Errorf("applying CustomResourceDefinition %q: %w", crd.Name, err)
 		}
 	}
@@ -118,7 +118,7 @@ func newer(live, ours string) bool {
 
 // releaseDefinitions takes our version off the definitions, so that whoever
 // installs agents next may write their own.
-func (c *Controller) releaseDefinitions(ctx context.Context) error {
+func (m *site) releaseDefinitions(ctx context.Context) error {
 	crds, err := config.SpokeCRDs()
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *Controller) releaseDefinitions(ctx context.Context) error {
 	for _, crd := range crds {
 		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(definitionKind())
-		err := c.Client.Get(ctx, types.NamespacedName{Name: crd.Name}, live)
+		err := m.client.Get(ctx, types.NamespacedName{Name: crd.Name}, live)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading CustomResourceDefinition %q: %w", crd.Name, err)
 		}
@@ -136,7 +136,7 @@ func (c *Controller) releaseDefinitions(ctx context.Context) error {
 		before := live.DeepCopy()
 		delete(live.Annotations, operatorv1.AnnotationCRDVersion)
 		delete(live.Annotations, render.HashAnnotation)
-		if err := c.Client.Patch(ctx, live, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		if err := m.client.Patch(ctx, live, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("releasing CustomResourceDefinition %q: %w", crd.Name, err)
 		}
 	}

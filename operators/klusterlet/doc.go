@@ -6,6 +6,8 @@
 // again.
 //
 // Controller reconciles Klusterlets; what it does stands in its phases, one
-// file each. It needs nothing from the hub: whether the hub lets the agents in
+// file each. Hosted agents are installed by the same phases, which then have two
+// sites: the management cluster, where the operator and the agents run, and the
+// managed cluster, where the agents work. It needs nothing from the hub: whether the hub lets the agents in
 // is found out by package hubprobe, whose results it reads.
 package klusterlet

@@ -15,7 +15,12 @@ import (
 const (
 	actionJoin    = "Join"
 	actionInstall = "Install"
+	actionRemove  = "Remove"
 )
+
+// reasonLeftBehind is the reason of the event that something is left on a managed
+// cluster that cannot be reached.
+const reasonLeftBehind = "ManagedResourcesLeftBehind"
 
 // noteBytesMax is how long the API lets the text of an event be.
 const noteBytesMax = 1000

@@ -21,8 +21,11 @@ type handshake struct {
 	nameProblem string
 	// unsupported is why this release cannot install the agents; empty if it can.
 	unsupported string
-	bootstrap   hubprobe.Outcome
-	hub         hubprobe.Outcome
+	// member is why nothing can be installed on the managed cluster of hosted
+	// agents; its verdict is Unchecked if it can.
+	member    hubprobe.Outcome
+	bootstrap hubprobe.Outcome
+	hub       hubprobe.Outcome
 	// report is the step that the agent says it is at; its reason is empty if
 	// there is none.
 	report joinReport
@@ -56,6 +59,8 @@ func step(h handshake) (reason, message string) {
 		return operatorv1.JoinReasonUnsupportedMode, h.unsupported
 	case h.hub.Verdict == hubprobe.Functional:
 		return operatorv1.JoinReasonJoined, fmt.Sprintf("the cluster has joined as %q: %s", h.clusterName, h.hub.Message)
+	case h.member.Verdict != hubprobe.Unchecked:
+		return memberReason(h.member.Verdict), h.member.Message
 	case h.nameProblem != "":
 		return operatorv1.JoinReasonClusterNameInvalid, h.nameProblem
 	case h.hub.Verdict == hubprobe.Unchecked:
@@ -78,6 +83,24 @@ func step(h handshake) (reason, message string) {
 	}
 	return operatorv1.JoinReasonAgentStarting, "the agent runs and has not reported yet what it waits for; " +
 		fmt.Sprintf("see its log: kubectl -n %s logs -l %s=%s --tail=20", h.namespace, operatorv1.LabelCreatedByKlusterlet, h.klusterlet)
+}
+
+// memberReason is for hosted agents, which need a way to their member first.
+func memberReason(verdict hubprobe.Verdict) string {
+	switch verdict {
+	case hubprobe.SecretMissing, hubprobe.KubeconfigMissing:
+		return operatorv1.JoinReasonManagedKubeconfigMissing
+	case hubprobe.Unreachable:
+		return operatorv1.JoinReasonManagedClusterUnreachable
+	case hubprobe.Untrusted:
+		return operatorv1.JoinReasonManagedClusterUntrusted
+	case hubprobe.Unauthorized:
+		return operatorv1.JoinReasonManagedClusterUnauthorized
+	case hubprobe.Forbidden:
+		return operatorv1.JoinReasonManagedClusterForbidden
+	default:
+		return operatorv1.JoinReasonManagedKubeconfigMalformed
+	}
 }
 
 // afterCertificate is for a member that has a certificate already, which the

@@ -184,22 +184,20 @@ func testGates(t *testing.T, h *harness) {
 }
 
 func testUnsupported(t *testing.T, h *harness) {
-	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeHosted })
+	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) {
+		k.Spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{
+			RegistrationDriver: operatorv1.RegistrationDriver{AuthType: operatorv1.AuthTypeGRPC},
+		}
+	})
 	h.refuse("klusterlet")
-	h.expect("klusterlet", operatorv1.KlusterletConditionReadyToApply, metav1.ConditionFalse, operatorv1.KlusterletReasonPrepareFailed)
 	h.expect("klusterlet", operatorv1.KlusterletConditionApplied, metav1.ConditionFalse, operatorv1.KlusterletReasonApplyFailed)
 	got := h.expect("klusterlet", operatorv1.KlusterletJoined, metav1.ConditionFalse, operatorv1.JoinReasonUnsupportedMode)
-	if !strings.Contains(got.Message, "Hosted") {
-		t.Errorf("the message %q does not name the mode", got.Message)
+	if !strings.Contains(got.Message, "grpc") {
+		t.Errorf("the message %q does not name the driver", got.Message)
 	}
-	h.update("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeDefault })
+	h.update("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.RegistrationConfiguration = nil })
 	h.reconcile("klusterlet")
 	h.expect("klusterlet", operatorv1.KlusterletConditionApplied, metav1.ConditionTrue, operatorv1.KlusterletReasonApplied)
-	for _, condition := range h.get("klusterlet").Status.Conditions {
-		if condition.Type == operatorv1.KlusterletConditionReadyToApply {
-			t.Error("the condition ReadyToApply stays")
-		}
-	}
 }
 
 func TestNamesThatCannotBeNamespacesAreRefused(t *testing.T) {

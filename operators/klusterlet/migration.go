@@ -20,7 +20,7 @@ import (
 // migrate removes the namespaces that the agents had before spec.namespace
 // changed, once the agents in the new one run and the hub lets them in.
 func (c *Controller) migrate(ctx context.Context, p *pass) error {
-	old, err := c.oldNamespaces(ctx, p.klusterlet)
+	old, err := p.member.oldNamespaces(ctx, p.klusterlet)
 	if err != nil || len(old) == 0 {
 		return err
 	}
@@ -33,12 +33,12 @@ func (c *Controller) migrate(ctx context.Context, p *pass) error {
 		return err
 	}
 	if !works(registration) || !works(work) || p.handshake.hub.Verdict != hubprobe.Functional {
-		p.note(fmt.Sprintf("namespace %q is removed once the agents in namespace %q work", old[0].Name, manifests.AgentNamespace(p.klusterlet)))
+		p.note(fmt.Sprintf("namespace %q is removed once the agents in namespace %q work", old[0].Name, manifests.MemberNamespace(p.klusterlet)))
 		return nil
 	}
 	var errs []error
 	for i := range old {
-		errs = append(errs, c.deleteNamespace(ctx, &old[i]))
+		errs = append(errs, p.member.deleteNamespace(ctx, &old[i]))
 	}
 	return errors.Join(errs...)
 }
@@ -53,24 +53,26 @@ func (p *pass) note(text string) {
 	}
 }
 
-// oldNamespaces returns the namespaces that were made for the Klusterlet's
-// agents and are not theirs any more, except those that are being removed.
-func (c *Controller) oldNamespaces(ctx context.Context, klusterlet *operatorv1.Klusterlet) ([]corev1.Namespace, error) {
+// oldNamespaces returns the namespaces on the site that were made for the
+// Klusterlet's agents and are not theirs any more, except those that are being
+// removed. A cluster may be the managed and the management cluster at once.
+func (m *site) oldNamespaces(ctx context.Context, klusterlet *operatorv1.Klusterlet) ([]corev1.Namespace, error) {
 	list := &corev1.NamespaceList{}
-	if err := c.Client.List(ctx, list, client.MatchingLabels{operatorv1.LabelKlusterlet: klusterlet.Name}); err != nil {
+	if err := m.client.List(ctx, list, client.MatchingLabels{operatorv1.LabelKlusterlet: klusterlet.Name}); err != nil {
 		return nil, fmt.Errorf("listing the namespaces of the agents: %w", err)
 	}
 	var old []corev1.Namespace
 	for _, namespace := range list.Items {
-		if namespace.Name != manifests.AgentNamespace(klusterlet) && namespace.DeletionTimestamp.IsZero() {
+		current := namespace.Name == manifests.AgentNamespace(klusterlet) || namespace.Name == manifests.MemberNamespace(klusterlet)
+		if !current && namespace.DeletionTimestamp.IsZero() {
 			old = append(old, namespace)
 		}
 	}
 	return old, nil
 }
 
-func (c *Controller) deleteNamespace(ctx context.Context, namespace *corev1.Namespace) error {
-	err := c.Client.Delete(ctx, namespace, client.Preconditions{UID: &namespace.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+func (m *site) deleteNamespace(ctx context.Context, namespace *corev1.Namespace) error {
+	err := m.client.Delete(ctx, namespace, client.Preconditions{UID: &namespace.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting namespace %q: %w", namespace.Name, err)
 	}

@@ -17,9 +17,9 @@ import (
 // network makes the network policies, or removes them where the gate is off.
 func (c *Controller) network(ctx context.Context, p *pass) error {
 	if p.registrationGates.Enabled(features.NetworkPolicies) {
-		return c.apply(ctx, p, manifests.NetworkPolicies(p.klusterlet, p.options.HubPorts)...)
+		return p.apply(ctx, c.home, manifests.NetworkPolicies(p.klusterlet, p.options.HubPorts)...)
 	}
-	_, err := c.applier.Prune(ctx, render.Scope{
+	_, err := c.home.applier.Prune(ctx, render.Scope{
 		Kinds:  []schema.GroupVersionKind{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")},
 		Labels: manifests.Marks(p.klusterlet),
 	}, nil)

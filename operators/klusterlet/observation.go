@@ -32,8 +32,14 @@ func (c *Controller) observe(ctx context.Context, p *pass) error {
 		Reason:  operatorv1.KlusterletReasonApplied,
 		Message: strings.Join(append([]string{"everything is installed"}, p.notes...), "\n"),
 	})
-	// Left over from a mode that this release does not support.
-	meta.RemoveStatusCondition(&p.klusterlet.Status.Conditions, operatorv1.KlusterletConditionReadyToApply)
+	if !manifests.Hosted(p.klusterlet) {
+		meta.RemoveStatusCondition(&p.klusterlet.Status.Conditions, operatorv1.KlusterletConditionReadyToApply)
+	}
+	return c.look(ctx, p)
+}
+
+// look writes into the status how the agents are.
+func (c *Controller) look(ctx context.Context, p *pass) error {
 	registration, err := c.workload(ctx, p.klusterlet, manifests.RegistrationDeployment(p.klusterlet))
 	if err != nil {
 		return err

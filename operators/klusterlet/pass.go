@@ -23,7 +23,13 @@ import (
 // those that come later. The Klusterlet in it is changed in memory only.
 type pass struct {
 	klusterlet *operatorv1.Klusterlet
-	options    manifests.Options
+	// before is the Klusterlet as the API server has it.
+	before  *operatorv1.Klusterlet
+	options manifests.Options
+	// member is the cluster that the agents work on; nil until it is known that it
+	// can be reached. With hosted agents, memberCredential leads there.
+	member           *site
+	memberCredential hubprobe.Credential
 
 	registrationGates, workGates features.Set
 	// bootstrap and hub are the agents' credentials.
@@ -66,9 +72,9 @@ func (c *Controller) run(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// apply applies the objects and remembers them for the status.
-func (c *Controller) apply(ctx context.Context, p *pass, objects ...render.Object) error {
-	records, err := c.applier.Apply(ctx, objects...)
+// apply applies the objects on the site and remembers them for the status.
+func (p *pass) apply(ctx context.Context, where *site, objects ...render.Object) error {
+	records, err := where.applier.Apply(ctx, objects...)
 	p.applied = append(p.applied, records...)
 	return err
 }

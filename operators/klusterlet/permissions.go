@@ -27,7 +27,7 @@ package klusterlet
 // by name.
 //
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=bootstrap-hub-kubeconfig;hub-kubeconfig-secret;hub-kubeconfig-pending;open-cluster-management-image-pull-credentials,verbs=get;list;watch;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=bootstrap-hub-kubeconfig;hub-kubeconfig-secret;hub-kubeconfig-pending;external-managed-kubeconfig;external-managed-kubeconfig-registration;external-managed-kubeconfig-work;external-managed-kubeconfig-agent;open-cluster-management-image-pull-credentials,verbs=get;list;watch;update;patch;delete
 
 // The agents' report of the handshake.
 //

@@ -24,6 +24,11 @@ func (c *Controller) secrets(ctx context.Context, p *pass) error {
 	if err := c.copyPullSecret(ctx, p); err != nil {
 		return err
 	}
+	return c.credentials(ctx, p)
+}
+
+// credentials looks what is in the agents' secrets for the hub.
+func (c *Controller) credentials(ctx context.Context, p *pass) error {
 	namespace := manifests.AgentNamespace(p.klusterlet)
 	alias := hubprobe.AliasOf(p.klusterlet)
 	for _, secret := range []struct {
@@ -57,7 +62,7 @@ func (c *Controller) ownSecret(ctx context.Context, p *pass, key types.Namespace
 	if err != nil || secret != nil {
 		return secret, err
 	}
-	old, err := c.oldNamespaces(ctx, p.klusterlet)
+	old, err := c.home.oldNamespaces(ctx, p.klusterlet)
 	if err != nil {
 		return nil, err
 	}
@@ -90,20 +95,18 @@ func (c *Controller) copyPullSecret(ctx context.Context, p *pass) error {
 		return err
 	}
 	p.options.PullSecret = source.Name
-	targets := map[string]bool{manifests.AgentNamespace(p.klusterlet): true}
+	if err := c.copySecret(ctx, c.home, source, manifests.AgentNamespace(p.klusterlet)); err != nil {
+		return err
+	}
 	addons := &corev1.NamespaceList{}
-	if err := c.Client.List(ctx, addons, client.MatchingLabels{operatorv1.LabelAddOnNamespace: "true"}); err != nil {
+	if err := p.member.client.List(ctx, addons, client.MatchingLabels{operatorv1.LabelAddOnNamespace: "true"}); err != nil {
 		return fmt.Errorf("listing the namespaces of add-ons: %w", err)
 	}
 	for i := range addons.Items {
-		targets[addons.Items[i].Name] = addons.Items[i].DeletionTimestamp.IsZero()
-	}
-	delete(targets, source.Namespace)
-	for namespace, wanted := range targets {
-		if !wanted {
+		if !addons.Items[i].DeletionTimestamp.IsZero() {
 			continue
 		}
-		if err := c.copySecret(ctx, source, namespace); err != nil {
+		if err := c.copySecret(ctx, p.member, source, addons.Items[i].Name); err != nil {
 			return err
 		}
 	}
@@ -112,8 +115,11 @@ func (c *Controller) copyPullSecret(ctx context.Context, p *pass) error {
 
 // copySecret applies a copy of the secret if the one that is there differs. It
 // is no related resource: which namespaces have one changes with the add-ons.
-func (c *Controller) copySecret(ctx context.Context, source *corev1.Secret, namespace string) error {
+func (c *Controller) copySecret(ctx context.Context, to *site, source *corev1.Secret, namespace string) error {
+	if to == c.home && namespace == source.Namespace {
+		return nil
+	}
 	meta := render.Meta{Name: source.Name, Namespace: namespace}
-	_, err := c.secretApplier.Apply(ctx, render.SecretCopy(meta, source))
+	_, err := to.secretApplier.Apply(ctx, render.SecretCopy(meta, source))
 	return err
 }

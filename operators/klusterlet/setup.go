@@ -48,7 +48,8 @@ func Setup(mgr ctrl.Manager, settings Settings, upgrade UpgradeSignal) error {
 	if err != nil {
 		return err
 	}
-	names := []string{operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret}
+	names := []string{operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret, operatorv1.ExternalManagedKubeConfigSecret}
+	names = append(names, memberSecretNames()...)
 	if settings.PullSecret != "" {
 		names = append(names, settings.PullSecret)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,11 +22,11 @@ import (
 // removeShared removes what all Klusterlets have in common, together with the
 // last of them. The definitions stay: deleting one deletes the users' objects.
 func (c *Controller) removeShared(ctx context.Context, p *pass) error {
-	others, err := c.others(ctx, p.klusterlet)
-	if err != nil || len(others) > 0 {
+	alone, err := p.member.alone(ctx, p.klusterlet.Name)
+	if err != nil || !alone {
 		return err
 	}
-	errs := []error{c.removePullSecrets(ctx), c.releaseDefinitions(ctx)}
+	errs := []error{c.removePullSecrets(ctx, p), p.member.releaseDefinitions(ctx)}
 	for _, target := range []struct {
 		kind schema.GroupVersionKind
 		name string
@@ -37,30 +38,49 @@ func (c *Controller) removeShared(ctx context.Context, p *pass) error {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(target.kind)
 		object.Name = target.name
-		if err := c.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+		if err := p.member.client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("deleting %s %q: %w", target.kind.Kind, target.name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// alone tells whether no other Klusterlet has installed its agents' roles on the
+// site: one of the site itself, or one whose hosted agents work there.
+func (m *site) alone(ctx context.Context, klusterlet string) (bool, error) {
+	roles := &metav1.PartialObjectMetadataList{}
+	roles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
+	if err := m.live.List(ctx, roles, client.HasLabels{operatorv1.LabelCreatedByKlusterlet}); err != nil {
+		return false, fmt.Errorf("listing the roles of agents: %w", err)
+	}
+	for i := range roles.Items {
+		name := roles.Items[i].Labels[operatorv1.LabelCreatedByKlusterlet]
+		// A hosted agent's role to answer who reads its metrics says nothing of the
+		// member: it is where the agent runs.
+		if name != "" && name != klusterlet && !strings.HasPrefix(roles.Items[i].Name, manifests.ManagementRolePrefix) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // removePullSecrets deletes the copies of the pull secret in the namespaces of
 // add-ons, which stay if their users made them.
-func (c *Controller) removePullSecrets(ctx context.Context) error {
+func (c *Controller) removePullSecrets(ctx context.Context, p *pass) error {
 	if c.Settings.PullSecret == "" {
 		return nil
 	}
 	addons := &corev1.NamespaceList{}
-	if err := c.Client.List(ctx, addons, client.MatchingLabels{operatorv1.LabelAddOnNamespace: "true"}); err != nil {
+	if err := p.member.client.List(ctx, addons, client.MatchingLabels{operatorv1.LabelAddOnNamespace: "true"}); err != nil {
 		return fmt.Errorf("listing the namespaces of add-ons: %w", err)
 	}
 	var errs []error
 	for i := range addons.Items {
-		if addons.Items[i].Name == c.Settings.Namespace {
+		if p.member == c.home && addons.Items[i].Name == c.Settings.Namespace {
 			continue // the source of the copies
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addons.Items[i].Name, Name: c.Settings.PullSecret}}
-		if err := c.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		if err := p.member.client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("deleting secret %q: %w", client.ObjectKeyFromObject(secret), err))
 		}
 	}

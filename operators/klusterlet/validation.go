@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -27,10 +28,10 @@ func (c *Controller) validate(_ context.Context, p *pass) error {
 		p.notes = append(p.notes, fmt.Sprintf("spec.registrationConfiguration.clusterAnnotations %q are not set: keys must begin with %q",
 			refused, manifests.ClusterAnnotationPrefix))
 	}
-	p.handshake.unsupported = unsupported(p.klusterlet)
+	p.handshake.unsupported = unsupported(p.klusterlet, c.Settings.Namespace)
 	p.handshake.nameProblem = nameProblem(p.klusterlet.Spec.ClusterName)
 	problem := p.handshake.unsupported
-	if problem != "" && hosted(p.klusterlet) {
+	if problem != "" && manifests.Hosted(p.klusterlet) {
 		p.set(metav1.Condition{
 			Type: operatorv1.KlusterletConditionReadyToApply, Status: metav1.ConditionFalse,
 			Reason: operatorv1.KlusterletReasonPrepareFailed, Message: problem,
@@ -79,16 +80,13 @@ func (p *pass) checkGates() {
 	p.set(condition)
 }
 
-func hosted(klusterlet *operatorv1.Klusterlet) bool {
-	mode := klusterlet.Spec.DeployOption.Mode
-	return mode == operatorv1.InstallModeHosted || mode == operatorv1.InstallModeSingletonHosted
-}
-
 // unsupported says what of the spec this release cannot do; empty if nothing.
-func unsupported(klusterlet *operatorv1.Klusterlet) string {
-	if hosted(klusterlet) {
-		return fmt.Sprintf("spec.deployOption.mode %q is not supported by this release; use %q or %q on the member itself",
-			klusterlet.Spec.DeployOption.Mode, operatorv1.InstallModeDefault, operatorv1.InstallModeSingleton)
+func unsupported(klusterlet *operatorv1.Klusterlet, operatorNamespace string) string {
+	if problem := modeProblem(klusterlet); problem != "" {
+		return problem
+	}
+	if problem := hostedNameProblem(klusterlet, operatorNamespace); problem != "" {
+		return problem
 	}
 	c := klusterlet.Spec.RegistrationConfiguration
 	switch {
@@ -103,6 +101,41 @@ func unsupported(klusterlet *operatorv1.Klusterlet) string {
 	default:
 		return ""
 	}
+}
+
+// modeProblem says why the agents cannot change to the mode; empty if they can.
+// What was installed on one cluster would be left there when the agents work on
+// another.
+func modeProblem(klusterlet *operatorv1.Klusterlet) string {
+	hosted := manifests.Hosted(klusterlet)
+	was := controllerutil.ContainsFinalizer(klusterlet, operatorv1.FinalizerKlusterletHostedCleanup)
+	for _, related := range klusterlet.Status.RelatedResources {
+		if hosted && related.Resource == "deployments" && related.Namespace != manifests.AgentNamespace(klusterlet) {
+			return fmt.Sprintf("spec.deployOption.mode cannot become %q while agents run on their member in namespace %q; delete the Klusterlet and make a new one",
+				klusterlet.Spec.DeployOption.Mode, related.Namespace)
+		}
+	}
+	if !hosted && was {
+		return fmt.Sprintf("spec.deployOption.mode cannot become %q while agents are hosted; delete the Klusterlet and make a new one",
+			klusterlet.Spec.DeployOption.Mode)
+	}
+	return ""
+}
+
+// hostedNameProblem says why hosted agents cannot have the namespace that is
+// called as their Klusterlet, and goes away with it; empty if they can.
+func hostedNameProblem(klusterlet *operatorv1.Klusterlet, operatorNamespace string) string {
+	if !manifests.Hosted(klusterlet) {
+		return ""
+	}
+	name := klusterlet.Name
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Sprintf("hosted agents need a namespace called as their Klusterlet, which %q cannot be: %s", name, strings.Join(problems, "; "))
+	}
+	if name == operatorNamespace || name == metav1.NamespaceDefault || strings.HasPrefix(name, "kube-") {
+		return fmt.Sprintf("hosted agents need a namespace called as their Klusterlet and of their own, which %q is not; give the Klusterlet another name", name)
+	}
+	return ""
 }
 
 // nameProblem says why the cluster cannot have the name; empty if it can, or

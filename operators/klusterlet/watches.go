@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -25,6 +26,10 @@ import (
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
+// workers is how many Klusterlets are worked on at the same time, so that a
+// managed cluster that does not answer holds up its own Klusterlet only.
+const workers = 4
+
 // SetupWithManager adds the controller to the manager. It sees by watch
 // whatever it acts on; the further sources are those of secrets and of what
 // the hub answers.
@@ -33,6 +38,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, sources ...source.Source
 	ours := handler.EnqueueRequestsFromMapFunc(c.owners)
 	b := ctrl.NewControllerManagedBy(mgr).Named("klusterlet").
 		For(&operatorv1.Klusterlet{}, builder.WithPredicates(changed)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespace)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespaced)).
 		WatchesMetadata(&apiextensionsv1.CustomResourceDefinition{}, handler.EnqueueRequestsFromMapFunc(c.all),

@@ -46,6 +46,23 @@ const (
 	// JoinReasonHubCredentialInvalid: the secret hub-kubeconfig-secret cannot be
 	// used, or the hub does not know its certificate any more.
 	JoinReasonHubCredentialInvalid = "HubCredentialInvalid"
+	// JoinReasonManagedKubeconfigMissing: in mode Hosted, there is no secret
+	// external-managed-kubeconfig, or no kubeconfig in it.
+	JoinReasonManagedKubeconfigMissing = "ManagedKubeconfigMissing"
+	// JoinReasonManagedKubeconfigMalformed: its kubeconfig cannot be used.
+	JoinReasonManagedKubeconfigMalformed = "ManagedKubeconfigMalformed"
+	// JoinReasonManagedClusterUnreachable: no answer from the managed cluster's
+	// address.
+	JoinReasonManagedClusterUnreachable = "ManagedClusterUnreachable"
+	// JoinReasonManagedClusterUntrusted: the managed cluster's certificate is not
+	// signed by the CA in the kubeconfig, is for another name, or has expired.
+	JoinReasonManagedClusterUntrusted = "ManagedClusterUntrusted"
+	// JoinReasonManagedClusterUnauthorized: the managed cluster does not know the
+	// credential.
+	JoinReasonManagedClusterUnauthorized = "ManagedClusterUnauthorized"
+	// JoinReasonManagedClusterForbidden: the managed cluster does not allow what
+	// installing the agents' accounts and roles needs.
+	JoinReasonManagedClusterForbidden = "ManagedClusterForbidden"
 	// JoinReasonUnsupportedMode: this release cannot install the mode.
 	JoinReasonUnsupportedMode = "UnsupportedMode"
 

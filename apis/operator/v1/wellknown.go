@@ -91,9 +91,19 @@ const (
 	// ExternalManagedKubeConfigSecret has, in mode Hosted, the kubeconfig of the
 	// member.
 	ExternalManagedKubeConfigSecret = "external-managed-kubeconfig"
+	// ExternalManagedKubeConfigRegistrationSecret, ...WorkSecret and ...AgentSecret
+	// have, in the modes Hosted, Hosted and SingletonHosted, the kubeconfig of the
+	// member for the agent of the name. The operator makes them and renews their
+	// tokens.
+	ExternalManagedKubeConfigRegistrationSecret = "external-managed-kubeconfig-registration"
+	ExternalManagedKubeConfigWorkSecret         = "external-managed-kubeconfig-work"
+	ExternalManagedKubeConfigAgentSecret        = "external-managed-kubeconfig-agent"
 
 	// KubeConfigKey is the key of a kubeconfig in these secrets.
 	KubeConfigKey = "kubeconfig"
+	// TokenKey is the key of the token that the kubeconfig of the member names as
+	// a file.
+	TokenKey = "token"
 	// TLSCertKey is the key of the client certificate in HubKubeConfigSecret.
 	TLSCertKey = "tls.crt"
 	// TLSKeyKey is the key of the private key in HubKubeConfigSecret.

@@ -16,20 +16,39 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// classify tells what the error of a request to the hub means for someone who
+// server is an API server as messages call it.
+type server struct {
+	// role is what the server is for us: "hub" or "managed cluster".
+	role string
+	host string
+	// unknownName is what helps where its name is not known.
+	unknownName string
+}
+
+func theHub(host string) server {
+	return server{role: "hub", host: host, unknownName: "see spec.hubApiServerHostAlias of the Klusterlet"}
+}
+
+func theMember(host string) server {
+	return server{role: "managed cluster", host: host, unknownName: "the kubeconfig needs an address that leads there from here"}
+}
+
+func (s server) String() string { return "the " + s.role + " " + s.host }
+
+// classify tells what the error of a request to a server means for someone who
 // has to mend it. The message has no port or time in it that changes from one
 // attempt to the next.
-func classify(host string, err error) Outcome {
+func classify(s server, err error) Outcome {
 	switch {
 	case apierrors.IsUnauthorized(err), isTLSRejection(err):
-		return Outcome{Unauthorized, fmt.Sprintf("the hub %s does not know the credential; it has expired, was revoked, or is of another hub", host)}
+		return Outcome{Unauthorized, fmt.Sprintf("%s does not know the credential; it has expired, was revoked, or is of another cluster", s)}
 	case apierrors.IsForbidden(err):
-		return Outcome{Forbidden, fmt.Sprintf("the hub %s does not allow the credential to ask what it may do: %v", host, err)}
+		return Outcome{Forbidden, fmt.Sprintf("%s does not allow the credential to ask what it may do: %v", s, err)}
 	}
 	if why := distrust(err); why != "" {
-		return Outcome{Untrusted, fmt.Sprintf("the certificate of the hub %s is not trusted: %s", host, why)}
+		return Outcome{Untrusted, fmt.Sprintf("the certificate of %s is not trusted: %s", s, why)}
 	}
-	return Outcome{Unreachable, fmt.Sprintf("the hub %s cannot be reached: %s", host, unreachable(err))}
+	return Outcome{Unreachable, fmt.Sprintf("%s cannot be reached: %s", s, s.unreachable(err))}
 }
 
 // isTLSRejection tells whether the server refused the client certificate
@@ -74,7 +93,7 @@ func distrust(err error) string {
 	}
 }
 
-func unreachable(err error) string {
+func (s server) unreachable(err error) string {
 	var (
 		dns     *net.DNSError
 		record  tls.RecordHeaderError
@@ -83,7 +102,7 @@ func unreachable(err error) string {
 	)
 	switch {
 	case errors.As(err, &dns):
-		return fmt.Sprintf("the name %q is not known here (DNS); see spec.hubApiServerHostAlias of the Klusterlet", dns.Name)
+		return fmt.Sprintf("the name %q is not known here (DNS); %s", dns.Name, s.unknownName)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused; nothing listens on this port"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

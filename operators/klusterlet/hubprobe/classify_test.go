@@ -38,7 +38,7 @@ func TestErrorsOfTheHubAreToldApart(t *testing.T) {
 		"NotAnAPI":    {"another server answers", apierrors.NewNotFound(schema.GroupResource{Resource: "x"}, "y"), Unreachable, "not as a Kubernetes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := classify("https://hub", test.err)
+			got := classify(theHub("https://hub"), test.err)
 			if got.Verdict != test.want || !strings.Contains(got.Message, test.message) {
 				t.Errorf("%s: got %q (%s), want %q with %q", test.reason, got.Verdict, got.Message, test.want, test.message)
 			}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"sync"
@@ -138,9 +139,7 @@ func (c *Controller) gather(ctx context.Context, klusterlet *operatorv1.Klusterl
 		}
 		if secret != nil {
 			fmt.Fprintf(sum, "%s/", secret.UID)
-			for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
-				fmt.Fprintf(sum, "%q=%q/", key, secret.Data[key])
-			}
+			hashData(sum, secret.Data)
 		}
 		return Inspect(secret, namespace+"/"+name, alias), nil
 	}
@@ -158,6 +157,13 @@ func (c *Controller) gather(ctx context.Context, klusterlet *operatorv1.Klusterl
 	}
 	fmt.Fprintf(sum, "%q", step)
 	return inputs{bootstrap: bootstrap, hub: Named(hub, klusterlet), hash: hex.EncodeToString(sum.Sum(nil)[:hashBytes])}, nil
+}
+
+// hashData adds what a secret has to a hash.
+func hashData(sum hash.Hash, data map[string][]byte) {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(sum, "%q=%q/", key, data[key])
+	}
 }
 
 // step returns the step that the agent says it is at.

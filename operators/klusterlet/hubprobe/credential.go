@@ -5,6 +5,8 @@ package hubprobe
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/url"
@@ -31,6 +33,12 @@ type Credential struct {
 	Problem Outcome
 	// Config is nil if there is a problem.
 	Config *rest.Config
+	// Cluster is what the kubeconfig says of the server, all that it names by file
+	// included. It is nil if there is a problem.
+	Cluster *clientcmdapi.Cluster
+	// Fingerprint tells this credential from another one. It is empty if there is a
+	// problem.
+	Fingerprint string
 	// ClusterName is the name that the secret says the cluster joined under.
 	ClusterName string
 }
@@ -77,7 +85,7 @@ func Inspect(secret *corev1.Secret, name string, alias *Alias) Credential {
 		credential.Problem = Outcome{KubeconfigMissing, fmt.Sprintf("secret %q has no key %q", name, kubeconfigKey)}
 		return credential
 	}
-	config, err := restConfig(kubeconfig, secret.Data)
+	config, cluster, err := restConfig(kubeconfig, secret.Data)
 	if err != nil {
 		credential.Problem = Outcome{KubeconfigMalformed, fmt.Sprintf("the kubeconfig in secret %q cannot be used: %v", name, err)}
 		return credential
@@ -85,45 +93,48 @@ func Inspect(secret *corev1.Secret, name string, alias *Alias) Credential {
 	if alias != nil {
 		config.Dial = alias.dial
 	}
-	credential.Config = config
+	credential.Config, credential.Cluster = config, cluster
+	sum := sha256.New()
+	hashData(sum, secret.Data)
+	credential.Fingerprint = hex.EncodeToString(sum.Sum(nil)[:hashBytes])
 	return credential
 }
 
-// restConfig returns the configuration of the current context. Whoever may
+// restConfig returns the configuration of the current context and its cluster. Whoever may
 // write the secret must not make the operator run a program or send a file of
 // its own pod to a server of their choice: files are looked up among the keys
 // of the secret only, and plugins are refused.
-func restConfig(kubeconfig []byte, files map[string][]byte) (*rest.Config, error) {
+func restConfig(kubeconfig []byte, files map[string][]byte) (*rest.Config, *clientcmdapi.Cluster, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("it is not a kubeconfig: %w", err)
+		return nil, nil, fmt.Errorf("it is not a kubeconfig: %w", err)
 	}
 	current, ok := config.Contexts[config.CurrentContext]
 	if !ok || current == nil {
-		return nil, fmt.Errorf("it has no context %q, which is its current-context", config.CurrentContext)
+		return nil, nil, fmt.Errorf("it has no context %q, which is its current-context", config.CurrentContext)
 	}
 	cluster, ok := config.Clusters[current.Cluster]
 	if !ok || cluster == nil {
-		return nil, fmt.Errorf("it has no cluster %q, which its context %q names", current.Cluster, config.CurrentContext)
+		return nil, nil, fmt.Errorf("it has no cluster %q, which its context %q names", current.Cluster, config.CurrentContext)
 	}
 	user, ok := config.AuthInfos[current.AuthInfo]
 	if !ok || user == nil {
-		return nil, fmt.Errorf("it has no user %q, which its context %q names", current.AuthInfo, config.CurrentContext)
+		return nil, nil, fmt.Errorf("it has no user %q, which its context %q names", current.AuthInfo, config.CurrentContext)
 	}
 	if u, err := url.Parse(cluster.Server); err != nil || u.Host == "" || u.Scheme != "https" {
-		return nil, fmt.Errorf("server %q of its cluster %q is not a URL like https://hub.example.com:6443", cluster.Server, current.Cluster)
+		return nil, nil, fmt.Errorf("server %q of its cluster %q is not a URL like https://hub.example.com:6443", cluster.Server, current.Cluster)
 	}
 	if user.Exec != nil || user.AuthProvider != nil {
-		return nil, fmt.Errorf("its user %q logs in with a plugin; agents need a token or a client certificate", current.AuthInfo)
+		return nil, nil, fmt.Errorf("its user %q logs in with a plugin; agents need a token or a client certificate", current.AuthInfo)
 	}
 	if err := inline(cluster, user, files); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	client, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("its current context is not complete: %w", err)
+		return nil, nil, fmt.Errorf("its current context is not complete: %w", err)
 	}
-	return client, nil
+	return client, cluster, nil
 }
 
 // inline replaces the names of files by what the secret has under these keys.

@@ -24,15 +24,15 @@ const (
 	missingShownMax = 5
 )
 
-// Asker is the part of the hub's API that is asked.
+// Asker is the part of the API that is asked.
 type Asker interface {
 	authorizationclient.SelfSubjectRulesReviewsGetter
 	authorizationclient.SelfSubjectAccessReviewsGetter
 }
 
-// Prober asks hubs what a credential may do there.
+// Prober asks API servers what a credential may do there.
 type Prober struct {
-	// Connect returns the hub's API for a configuration. Defaults to client-go's.
+	// Connect returns the API for a configuration. Defaults to client-go's.
 	Connect func(*rest.Config) (Asker, error)
 }
 
@@ -41,7 +41,7 @@ func (p Prober) Bootstrap(ctx context.Context, credential Credential) Outcome {
 	if credential.Config == nil {
 		return credential.Problem
 	}
-	return p.ask(ctx, credential.Config, metav1.NamespaceDefault, bootstrapPermissions())
+	return p.ask(ctx, theHub(credential.Host()), credential.Config, metav1.NamespaceDefault, bootstrapPermissions())
 }
 
 // Hub checks the credential of the agent of the cluster.
@@ -49,14 +49,23 @@ func (p Prober) Hub(ctx context.Context, credential Credential, cluster string) 
 	if credential.Config == nil {
 		return credential.Problem
 	}
-	return p.ask(ctx, credential.Config, cluster, hubPermissions(cluster))
+	return p.ask(ctx, theHub(credential.Host()), credential.Config, cluster, hubPermissions(cluster))
+}
+
+// Member checks the credential by which the operator installs what agents need
+// on a managed cluster, with their accounts in the namespace there.
+func (p Prober) Member(ctx context.Context, credential Credential, namespace string) Outcome {
+	if credential.Config == nil {
+		return credential.Problem
+	}
+	return p.ask(ctx, theMember(credential.Host()), credential.Config, namespace, memberPermissions(namespace))
 }
 
 // ask asks for all permissions at once, by the rules that hold for the
 // credential: one request instead of twenty, which counts on a hub with
 // thousands of members. A server may not know all rules, so it is asked again
 // for each permission that they do not give.
-func (p Prober) ask(ctx context.Context, config *rest.Config, namespace string, wanted []permission) Outcome {
+func (p Prober) ask(ctx context.Context, who server, config *rest.Config, namespace string, wanted []permission) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	hub, err := p.connect(config)
@@ -67,7 +76,7 @@ func (p Prober) ask(ctx context.Context, config *rest.Config, namespace string, 
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return classify(config.Host, err)
+		return classify(who, err)
 	}
 	var missing []string
 	for _, want := range wanted {
@@ -77,7 +86,7 @@ func (p Prober) ask(ctx context.Context, config *rest.Config, namespace string, 
 		allowed := false
 		if review.Status.Incomplete {
 			if allowed, err = askFor(ctx, hub, want); err != nil {
-				return classify(config.Host, err)
+				return classify(who, err)
 			}
 		}
 		if !allowed {
@@ -85,9 +94,9 @@ func (p Prober) ask(ctx context.Context, config *rest.Config, namespace string, 
 		}
 	}
 	if len(missing) > 0 {
-		return Outcome{Forbidden, fmt.Sprintf("the hub %s does not allow: %s", config.Host, shorten(missing))}
+		return Outcome{Forbidden, fmt.Sprintf("%s does not allow: %s", who, shorten(missing))}
 	}
-	return Outcome{Functional, fmt.Sprintf("the hub %s allows all that is needed", config.Host)}
+	return Outcome{Functional, fmt.Sprintf("%s allows all that is needed", who)}
 }
 
 func (p Prober) connect(config *rest.Config) (Asker, error) {

@@ -10,7 +10,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// permission is something that an agent does on the hub.
+// permission is something that an agent does on the hub, or the operator on a
+// managed cluster.
 type permission = authorizationv1.ResourceAttributes
 
 // bootstrapPermissions are what a credential to join with must allow. OCM's
@@ -46,6 +47,24 @@ func hubPermissions(cluster string) []permission {
 		each(permission{Group: "events.k8s.io", Resource: "events", Namespace: cluster}, "create", "patch", "update"),
 		each(work, "get", "list", "watch", "update"),
 		each(workStatus, "patch", "update"),
+	)
+}
+
+// memberPermissions are what the operator needs on a managed cluster to install
+// what the agents need there, as far as it can be asked for: that it holds what
+// its roles give shows only when it writes them.
+func memberPermissions(namespace string) []permission {
+	account := permission{Resource: "serviceaccounts", Namespace: namespace}
+	token := account
+	token.Subresource = "token"
+	return slices.Concat(
+		each(permission{Resource: "namespaces"}, "create", "get", "list", "patch", "delete"),
+		each(account, "create", "get", "list", "patch", "delete"),
+		each(token, "create"),
+		each(permission{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, "create", "get", "list", "patch", "delete"),
+		each(permission{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}, "create", "get", "list", "patch", "delete"),
+		each(permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "get"),
+		each(permission{Group: "work.open-cluster-management.io", Resource: "appliedmanifestworks"}, "list", "patch", "delete"),
 	)
 }
 

@@ -4,6 +4,8 @@
 package manifests
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -25,36 +27,98 @@ type Rules struct {
 	Registration, Work AgentRules
 }
 
-// Access returns the ServiceAccounts of the agents and what they may do. The
-// accounts come first, as the tokens of pods need them.
+// Access returns the ServiceAccounts of the agents on the member and what they
+// may do there. The accounts come first, as the tokens of pods need them.
 func Access(klusterlet *operatorv1.Klusterlet, rules Rules, pullSecret string) []render.Object {
+	if Hosted(klusterlet) {
+		pullSecret = "" // nothing is pulled where no pods run
+	}
+	accounts := accountsIn(klusterlet, MemberNamespace(klusterlet))
+	objects := accounts.objects(klusterlet, pullSecret)
+	for _, agent := range accounts.agents(rules) {
+		cluster := render.Meta{Name: rolePrefix + klusterlet.Name + agent.suffix, Labels: Marks(klusterlet)}
+		objects = append(objects,
+			render.ClusterRole(cluster, agent.rules.Cluster),
+			render.ClusterRoleBinding(cluster, cluster.Name, agent.subject))
+		if !Hosted(klusterlet) {
+			objects = append(objects, homeRole(klusterlet, agent)...)
+		}
+	}
+	return append(objects, executionAccess(klusterlet, accounts.work)...)
+}
+
+// HomeAccess returns the ServiceAccounts that hosted agents run as on the
+// management cluster, and what they may do there: nothing but what has to do
+// with themselves. It is nothing if they are not hosted, as Access has it all.
+func HomeAccess(klusterlet *operatorv1.Klusterlet, rules Rules, pullSecret string) []render.Object {
+	if !Hosted(klusterlet) {
+		return nil
+	}
+	accounts := accountsIn(klusterlet, AgentNamespace(klusterlet))
+	objects := accounts.objects(klusterlet, pullSecret)
+	for _, agent := range accounts.agents(rules) {
+		cluster := render.Meta{Name: ManagementRolePrefix + klusterlet.Name + agent.suffix, Labels: Marks(klusterlet)}
+		objects = append(objects,
+			render.ClusterRole(cluster, reviewRules()),
+			render.ClusterRoleBinding(cluster, cluster.Name, agent.subject))
+		objects = append(objects, homeRole(klusterlet, agent)...)
+	}
+	return objects
+}
+
+// reviewRules let an agent ask who reads its metrics, and whether they may.
+func reviewRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+	}
+}
+
+// accounts are the identities of the agents on one cluster. A singleton has one
+// for both.
+type accounts struct {
+	registration, work rbacv1.Subject
+}
+
+func accountsIn(klusterlet *operatorv1.Klusterlet, namespace string) accounts {
+	work := render.Account(namespace, WorkAccount(klusterlet))
+	if Singleton(klusterlet) {
+		return accounts{registration: work, work: work}
+	}
+	return accounts{registration: render.Account(namespace, RegistrationAccount(klusterlet)), work: work}
+}
+
+func (a accounts) objects(klusterlet *operatorv1.Klusterlet, pullSecret string) []render.Object {
 	var pullSecrets []string
 	if pullSecret != "" {
 		pullSecrets = []string{pullSecret}
 	}
-	work := render.Account(AgentNamespace(klusterlet), WorkAccount(klusterlet))
-	registration := work
 	var objects []render.Object
-	if !Singleton(klusterlet) {
-		registration = render.Account(AgentNamespace(klusterlet), RegistrationAccount(klusterlet))
-		objects = append(objects, render.ServiceAccount(agentMeta(klusterlet, registration.Name), pullSecrets...))
+	for _, account := range slices.Compact([]rbacv1.Subject{a.registration, a.work}) {
+		meta := render.Meta{Name: account.Name, Namespace: account.Namespace, Labels: Marks(klusterlet)}
+		objects = append(objects, render.ServiceAccount(meta, pullSecrets...))
 	}
-	objects = append(objects, render.ServiceAccount(agentMeta(klusterlet, work.Name), pullSecrets...))
-	objects = append(objects, agentAccess(klusterlet, "-registration:agent", rules.Registration, registration)...)
-	objects = append(objects, agentAccess(klusterlet, "-work:agent", rules.Work, work)...)
-	return append(objects, executionAccess(klusterlet, work)...)
+	return objects
 }
 
-// agentAccess gives an agent what its own code needs.
-func agentAccess(klusterlet *operatorv1.Klusterlet, suffix string, rules AgentRules, subject rbacv1.Subject) []render.Object {
-	cluster := render.Meta{Name: rolePrefix + klusterlet.Name + suffix, Labels: Marks(klusterlet)}
-	home := agentMeta(klusterlet, managementRolePrefix+klusterlet.Name+suffix)
-	return []render.Object{
-		render.ClusterRole(cluster, rules.Cluster),
-		render.ClusterRoleBinding(cluster, cluster.Name, subject),
-		render.Role(home, rules.Home),
-		render.RoleBinding(home, home.Name, subject),
+// agentAccess is what the code of one agent needs, and the identity that gets it.
+type agentAccess struct {
+	suffix  string
+	rules   AgentRules
+	subject rbacv1.Subject
+}
+
+func (a accounts) agents(rules Rules) []agentAccess {
+	return []agentAccess{
+		{"-registration:agent", rules.Registration, a.registration},
+		{"-work:agent", rules.Work, a.work},
 	}
+}
+
+// homeRole gives an agent what it needs where it runs.
+func homeRole(klusterlet *operatorv1.Klusterlet, agent agentAccess) []render.Object {
+	home := agentMeta(klusterlet, ManagementRolePrefix+klusterlet.Name+agent.suffix)
+	return []render.Object{render.Role(home, agent.rules.Home), render.RoleBinding(home, home.Name, agent.subject)}
 }
 
 // executionAccess gives the work agent what the works that it applies need:

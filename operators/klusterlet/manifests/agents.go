@@ -17,9 +17,19 @@ const (
 	bootstrapDir = "/spoke/bootstrap"
 	hubDir       = "/spoke/hub-kubeconfig"
 
+	memberDir = "/spoke/config"
+
 	bootstrapKubeconfig = bootstrapDir + "/kubeconfig"
 	hubKubeconfig       = hubDir + "/kubeconfig"
+	memberKubeconfig    = memberDir + "/kubeconfig"
+	// MemberToken is the file that the kubeconfig of the member has to name for
+	// its token, which is renewed without a new kubeconfig.
+	MemberToken = memberDir + "/token"
 )
+
+// memberHashAnnotation on pods has the hash of the kubeconfig of the member that
+// they were started with.
+const memberHashAnnotation = "capstan.io/member-kubeconfig-hash"
 
 // healthPort is the port of /healthz and /readyz, the agents' default.
 const healthPort = 8000
@@ -41,9 +51,12 @@ type Options struct {
 	ClusterName string
 	// Gates of the agents.
 	RegistrationGates, WorkGates features.Set
-	// HubPorts are the TCP ports of the hub's API server, for the network
-	// policies, besides 443 and 6443.
+	// HubPorts are the TCP ports of the hub's API server, and of the member's if
+	// the agents are hosted, for the network policies, besides 443 and 6443.
 	HubPorts []int32
+	// MemberKubeconfigs has for each secret with a kubeconfig of the member a hash
+	// of it: agents that are hosted read theirs once, so they start anew with it.
+	MemberKubeconfigs map[string]string
 }
 
 // Marks are the labels of everything that we install for a Klusterlet.
@@ -74,6 +87,9 @@ func registrationAgent(klusterlet *operatorv1.Klusterlet, o Options) render.Work
 	w.ServiceAccount = RegistrationAccount(klusterlet)
 	w.Image = imageOr(klusterlet.Spec.RegistrationImagePullSpec, o.Image)
 	w.Args = registrationArgs(klusterlet, o)
+	if Hosted(klusterlet) {
+		w = hostedAgent(w, RegistrationMemberSecret(klusterlet), o)
+	}
 	w.Volumes = append(w.Volumes,
 		render.SecretVolume("bootstrap-secret", operatorv1.BootstrapHubKubeConfigSecret, true),
 		// The agent writes the hub's kubeconfig here itself as soon as it has one,
@@ -93,6 +109,9 @@ func workAgent(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
 	w.Image = imageOr(klusterlet.Spec.WorkImagePullSpec, o.Image)
 	w.Args = workArgs(klusterlet, o)
 	w.Replicas = o.WorkReplicas
+	if Hosted(klusterlet) {
+		w = hostedAgent(w, WorkMemberSecret(klusterlet), o)
+	}
 	w.Volumes = append(w.Volumes, render.SecretVolume("hub-kubeconfig-secret", operatorv1.HubKubeConfigSecret, true))
 	w.Mounts = append(w.Mounts, render.Mount("hub-kubeconfig-secret", hubDir, true))
 	return w
@@ -105,6 +124,14 @@ func singleton(klusterlet *operatorv1.Klusterlet, o Options) render.Workload {
 	w.ServiceAccount = WorkAccount(klusterlet)
 	w.Image = imageOr(klusterlet.Spec.ImagePullSpec, o.Image)
 	w.Args = singletonArgs(klusterlet, o)
+	return w
+}
+
+// hostedAgent lets an agent work on its member with the kubeconfig in a secret.
+func hostedAgent(w render.Workload, secret string, o Options) render.Workload {
+	w.Volumes = append(w.Volumes, render.SecretVolume("member-kubeconfig", secret, false))
+	w.Mounts = append(w.Mounts, render.Mount("member-kubeconfig", memberDir, true))
+	w.PodAnnotations[memberHashAnnotation] = o.MemberKubeconfigs[secret]
 	return w
 }
 

@@ -41,6 +41,7 @@ func workArgs(klusterlet *operatorv1.Klusterlet, o Options) []string {
 	if o.ClusterName != "" {
 		args = append(args, "--spoke-cluster-name="+o.ClusterName)
 	}
+	args = append(args, memberArgs(klusterlet)...)
 	args = append(args, sourceArgs(klusterlet)...)
 	args = append(args, gateArgs(o.WorkGates)...)
 	args = append(args, applyArgs(klusterlet, o.Replicas)...)
@@ -79,7 +80,16 @@ func identityArgs(klusterlet *operatorv1.Klusterlet) []string {
 	if name := klusterlet.Spec.ClusterName; name != "" {
 		args = append(args, "--spoke-cluster-name="+name)
 	}
+	args = append(args, memberArgs(klusterlet)...)
 	return append(args, "--bootstrap-kubeconfig="+bootstrapKubeconfig)
+}
+
+// memberArgs are where the member is if the agents do not run on it.
+func memberArgs(klusterlet *operatorv1.Klusterlet) []string {
+	if !Hosted(klusterlet) {
+		return nil
+	}
+	return []string{"--spoke-kubeconfig=" + memberKubeconfig}
 }
 
 // joinArgs are what the agent tells the hub of its cluster.

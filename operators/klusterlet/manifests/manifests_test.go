@@ -61,12 +61,26 @@ func TestRenderedManifestsAreAsInTheGoldenFiles(t *testing.T) {
 			spec:    allOptions(operatorv1.InstallModeSingleton),
 			options: allSettings(),
 		},
+		"hosted": {
+			reason: "the agents run in a namespace called as the Klusterlet and work as accounts of the member",
+			spec:   operatorv1.KlusterletSpec{DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallModeHosted}},
+			options: Options{Image: "capstan:1", Replicas: 1, MemberKubeconfigs: map[string]string{
+				operatorv1.ExternalManagedKubeConfigRegistrationSecret: "hash-of-one", operatorv1.ExternalManagedKubeConfigWorkSecret: "hash-of-two",
+			}},
+		},
+		"singleton-hosted-all-options": {
+			reason:  "each option shows in the one hosted agent",
+			spec:    allOptions(operatorv1.InstallModeSingletonHosted),
+			options: allSettings(),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			klusterlet := &operatorv1.Klusterlet{
 				ObjectMeta: metav1.ObjectMeta{Name: "klusterlet", UID: "6ed26bb6-61b5-45f4-a44d-1ea1a7d4bd6c"}, Spec: test.spec,
 			}
 			var objects []render.Object
+			objects = append(objects, HomeNamespaces(klusterlet)...)
+			objects = append(objects, HomeAccess(klusterlet, rules, test.options.PullSecret)...)
 			objects = append(objects, Namespaces(klusterlet)...)
 			objects = append(objects, Access(klusterlet, rules, test.options.PullSecret)...)
 			objects = append(objects, NetworkPolicies(klusterlet, test.options.HubPorts)...)

@@ -28,12 +28,24 @@ const (
 	// AdminRole is Kubernetes' own.
 	AdminRole = "admin"
 
-	rolePrefix           = "open-cluster-management:"
-	managementRolePrefix = "open-cluster-management:management:"
+	// ManagementRolePrefix is how roles begin that an agent has where it runs.
+	ManagementRolePrefix = "open-cluster-management:management:"
+
+	rolePrefix = "open-cluster-management:"
 )
 
-// AgentNamespace returns the namespace of the agents.
+// AgentNamespace returns the namespace of the agents and their secrets. Hosted
+// agents have one on the management cluster that is called as their Klusterlet.
 func AgentNamespace(klusterlet *operatorv1.Klusterlet) string {
+	if Hosted(klusterlet) {
+		return klusterlet.Name
+	}
+	return MemberNamespace(klusterlet)
+}
+
+// MemberNamespace returns the namespace on the member of the accounts that
+// agents work there as. Agents that are not hosted run in it.
+func MemberNamespace(klusterlet *operatorv1.Klusterlet) string {
 	if klusterlet.Spec.Namespace == "" {
 		return operatorv1.DefaultAgentNamespace
 	}
@@ -42,7 +54,15 @@ func AgentNamespace(klusterlet *operatorv1.Klusterlet) string {
 
 // Singleton tells whether one agent does everything.
 func Singleton(klusterlet *operatorv1.Klusterlet) bool {
-	return klusterlet.Spec.DeployOption.Mode == operatorv1.InstallModeSingleton
+	mode := klusterlet.Spec.DeployOption.Mode
+	return mode == operatorv1.InstallModeSingleton || mode == operatorv1.InstallModeSingletonHosted
+}
+
+// Hosted tells whether the agents run on another cluster than their member, the
+// management cluster, which the operator runs on.
+func Hosted(klusterlet *operatorv1.Klusterlet) bool {
+	mode := klusterlet.Spec.DeployOption.Mode
+	return mode == operatorv1.InstallModeHosted || mode == operatorv1.InstallModeSingletonHosted
 }
 
 // RegistrationDeployment returns the name of the Deployment whose agent joins:
@@ -71,4 +91,34 @@ func RegistrationAccount(klusterlet *operatorv1.Klusterlet) string {
 // WorkAccount is the ServiceAccount of the work agent and of a singleton.
 func WorkAccount(klusterlet *operatorv1.Klusterlet) string {
 	return klusterlet.Name + "-work-sa"
+}
+
+// RegistrationMemberSecret and WorkMemberSecret are the secrets with which the
+// hosted agents work on their member.
+func RegistrationMemberSecret(klusterlet *operatorv1.Klusterlet) string {
+	if Singleton(klusterlet) {
+		return operatorv1.ExternalManagedKubeConfigAgentSecret
+	}
+	return operatorv1.ExternalManagedKubeConfigRegistrationSecret
+}
+
+// WorkMemberSecret is that of the work agent; a singleton has one only.
+func WorkMemberSecret(klusterlet *operatorv1.Klusterlet) string {
+	if Singleton(klusterlet) {
+		return operatorv1.ExternalManagedKubeConfigAgentSecret
+	}
+	return operatorv1.ExternalManagedKubeConfigWorkSecret
+}
+
+// MemberSecrets has for each secret of a hosted agent the ServiceAccount on the
+// member that its token is of.
+func MemberSecrets(klusterlet *operatorv1.Klusterlet) map[string]string {
+	return map[string]string{
+		WorkMemberSecret(klusterlet):         WorkAccount(klusterlet),
+		RegistrationMemberSecret(klusterlet): registrationAccountOf(klusterlet),
+	}
+}
+
+func registrationAccountOf(klusterlet *operatorv1.Klusterlet) string {
+	return accountsIn(klusterlet, MemberNamespace(klusterlet)).registration.Name
 }

@@ -8,21 +8,37 @@ import (
 	"github.com/capstan-io/capstan/internal/render"
 )
 
-// Namespaces returns the namespace of the agents and that of the add-ons. The
-// latter belongs to all Klusterlets together and is marked with the last that
-// was reconciled only where it is new, so it is applied without their marks.
-func Namespaces(klusterlet *operatorv1.Klusterlet) []render.Object {
-	// OpenShift schedules the pods of such a namespace onto the cores for its platform.
-	annotations := map[string]string{operatorv1.AnnotationWorkloadAllowed: "management"}
-	agents := render.Meta{
-		Name:        AgentNamespace(klusterlet),
-		Labels:      map[string]string{operatorv1.LabelKlusterlet: klusterlet.Name, operatorv1.LabelCreatedByKlusterlet: klusterlet.Name},
-		Annotations: annotations,
+// HomeNamespaces returns the namespace of hosted agents on the management
+// cluster; nothing if they are not hosted.
+func HomeNamespaces(klusterlet *operatorv1.Klusterlet) []render.Object {
+	if !Hosted(klusterlet) {
+		return nil
 	}
+	return []render.Object{render.Namespace(namespaceMeta(klusterlet, AgentNamespace(klusterlet)))}
+}
+
+// Namespaces returns the namespaces on the member: that of the agents, or of
+// their accounts if they are hosted, and that of the add-ons. The latter belongs
+// to all Klusterlets together, so it is applied without their marks.
+func Namespaces(klusterlet *operatorv1.Klusterlet) []render.Object {
 	addons := render.Meta{
 		Name:        operatorv1.DefaultAddOnNamespace,
 		Labels:      map[string]string{operatorv1.LabelAddOnNamespace: "true"},
-		Annotations: annotations,
+		Annotations: namespaceAnnotations(),
 	}
-	return []render.Object{render.Namespace(agents), render.Namespace(addons)}
+	return []render.Object{render.Namespace(namespaceMeta(klusterlet, MemberNamespace(klusterlet))), render.Namespace(addons)}
+}
+
+func namespaceMeta(klusterlet *operatorv1.Klusterlet, name string) render.Meta {
+	return render.Meta{
+		Name:        name,
+		Labels:      map[string]string{operatorv1.LabelKlusterlet: klusterlet.Name, operatorv1.LabelCreatedByKlusterlet: klusterlet.Name},
+		Annotations: namespaceAnnotations(),
+	}
+}
+
+// namespaceAnnotations let OpenShift schedule the pods of a namespace onto the
+// cores for its platform.
+func namespaceAnnotations() map[string]string {
+	return map[string]string{operatorv1.AnnotationWorkloadAllowed: "management"}
 }
