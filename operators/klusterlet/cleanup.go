@@ -226,7 +226,7 @@ func (m *site) ownNamespace(ctx context.Context, name string) ([]corev1.Namespac
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading the namespace %q of agents: %w", name, err)
 	}
-	if err != nil || namespace.Labels[operatorv1.LabelKlusterlet] == "" {
+	if namespace.Labels[operatorv1.LabelKlusterlet] == "" { // or there is none
 		return nil, nil
 	}
 	return []corev1.Namespace{namespace}, nil

@@ -13,7 +13,6 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
-	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
 // memberGoneAfter is how long the removal of hosted agents waits for a managed
@@ -21,12 +20,10 @@ import (
 const memberGoneAfter = 5 * time.Minute
 
 // reachForRemoval finds the cluster that the agents work on, to remove what is
-// installed there. There is none in the pass if nothing is, or if it is given up.
+// installed there. There is none in the pass if it is given up.
 func (c *Controller) reachForRemoval(ctx context.Context, p *pass) error {
 	if !controllerutil.ContainsFinalizer(p.klusterlet, operatorv1.FinalizerKlusterletHostedCleanup) {
-		if !manifests.Hosted(p.klusterlet) {
-			p.member = c.home
-		}
+		p.member = c.home // nothing is installed on another cluster
 		return nil
 	}
 	outcome, err := c.reach(ctx, p)

@@ -101,10 +101,20 @@ func TestJoinedNamesTheStepThatWaits(t *testing.T) {
 			in:     handshake{nameProblem: "bad name"},
 			want:   operatorv1.JoinReasonClusterNameInvalid, message: "bad name",
 		},
-		"Hosted": {
-			reason: "a mode that this release cannot install is told as such",
-			in:     handshake{unsupported: "mode Hosted"},
-			want:   operatorv1.JoinReasonUnsupportedMode, message: "mode Hosted",
+		"Unsupported": {
+			reason: "what this release cannot install is told as such",
+			in:     handshake{unsupported: "driver grpc"},
+			want:   operatorv1.JoinReasonUnsupportedMode, message: "driver grpc",
+		},
+		"NoManagedCluster": {
+			reason: "hosted agents need a way to their member before anything else",
+			in:     handshake{member: outcome(hubprobe.Unreachable), bootstrap: outcome(hubprobe.SecretMissing), podProblem: "no pod"},
+			want:   operatorv1.JoinReasonManagedClusterUnreachable, message: "seen Unreachable",
+		},
+		"JoinedWithoutManagedCluster": {
+			reason: "agents that have joined go on with their own tokens when the administrator's has expired",
+			in:     handshake{clusterName: "c1", member: outcome(hubprobe.Unauthorized), hub: outcome(hubprobe.Functional)},
+			want:   operatorv1.JoinReasonJoined, status: metav1.ConditionTrue, message: "c1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

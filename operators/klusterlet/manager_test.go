@@ -9,8 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -51,7 +53,36 @@ func TestTheOperatorReactsByWatchWithItsOwnRoleOnly(t *testing.T) {
 		return h.exists(&corev1.ServiceAccount{}, agentNamespace, "klusterlet-work-sa")
 	})
 	h.delete("klusterlet")
-	h.eventually("the Klusterlet goes", func() bool { return !h.exists(&operatorv1.Klusterlet{}, "", "klusterlet") })
+	h.eventually("the Klusterlet goes", func() bool {
+		return apierrors.IsNotFound(h.admin.Get(t.Context(), types.NamespacedName{Name: "klusterlet"}, &operatorv1.Klusterlet{}))
+	})
+}
+
+func TestTheOperatorHostsAgentsByWatchWithItsOwnRoleOnly(t *testing.T) {
+	h := startHosted(t)
+	h.startManager()
+	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeSingletonHosted })
+	h.eventually("it is told what is missing", func() bool {
+		return h.reason(operatorv1.KlusterletJoined) == operatorv1.JoinReasonManagedKubeconfigMissing
+	})
+	h.managed("klusterlet")
+	h.eventually("the agents are installed", func() bool {
+		return meta.IsStatusConditionTrue(h.get("klusterlet").Status.Conditions, operatorv1.KlusterletConditionApplied)
+	})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "klusterlet", Name: operatorv1.ExternalManagedKubeConfigAgentSecret}}
+	if err := h.admin.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually("a deleted credential of an agent comes back", func() bool {
+		return h.exists(&corev1.Secret{}, "klusterlet", operatorv1.ExternalManagedKubeConfigAgentSecret)
+	})
+	h.delete("klusterlet")
+	h.eventually("the Klusterlet goes", func() bool {
+		return apierrors.IsNotFound(h.admin.Get(t.Context(), types.NamespacedName{Name: "klusterlet"}, &operatorv1.Klusterlet{}))
+	})
+	if left := h.member.marked(map[string]string{operatorv1.LabelCreatedByKlusterlet: "klusterlet"}); len(left) > 0 {
+		t.Errorf("left over on the managed cluster: %v", left)
+	}
 }
 
 // startManager runs the operator as it is in its pod, until the test ends.
