@@ -264,6 +264,7 @@ func testMintedKubeconfigs(t *testing.T, h *hostedHarness) {
 			t.Errorf("the binding %q of the work agent is missing", binding)
 		}
 	}
+	h.reviewUntil(h.client(config), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}}, true)
 	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "made-by-a-work"}}
 	if err := h.client(config).Create(t.Context(), created); err != nil {
 		t.Errorf("the work agent cannot create what a work has: %v", err)
@@ -310,7 +311,7 @@ func (h *hostedHarness) reviewAccount(user, namespace string, single rbacv1.Poli
 
 func (h *hostedHarness) poll(single rbacv1.PolicyRule, want bool, ask func() (bool, error)) {
 	h.t.Helper()
-	deadline := time.Now().Add(grantPatience)
+	deadline := time.Now().Add(establishPatience)
 	for {
 		allowed, err := ask()
 		if err != nil {
