@@ -21,6 +21,8 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/get"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/mark"
+	"github.com/capstan-io/capstan/internal/cli/membership"
 	"github.com/capstan-io/capstan/internal/cli/version"
 )
 
@@ -89,11 +91,15 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	})
 	root.AddGroup(
 		&cobra.Group{ID: groupLook, Title: "Look at the fleet:"},
+		&cobra.Group{ID: groupJoin, Title: "Let clusters in:"},
+		&cobra.Group{ID: groupMark, Title: "Mark clusters:"},
 		&cobra.Group{ID: groupOther, Title: "Other commands:"},
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.New(session), describe.New(session))
+	add(root, groupJoin, membership.NewAccept(session), membership.NewDeny(session))
+	add(root, groupMark, mark.NewCordon(session), mark.NewUncordon(session), mark.NewTaint(session), mark.NewLabel(session))
 	add(root, groupOther, version.New(session))
 	complete.Flags(root, session)
 	forEach(root, usage)
@@ -103,6 +109,8 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 // The groups of commands in the help.
 const (
 	groupLook  = "look"
+	groupJoin  = "join"
+	groupMark  = "mark"
 	groupOther = "other"
 )
 

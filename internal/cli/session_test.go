@@ -127,7 +127,7 @@ func (w *world) run(t *testing.T, command string) string {
 
 // steady takes out of an answer what is another one each time.
 func (w *world) steady(answer string) string {
-	answer = strings.ReplaceAll(answer, w.config.Host, "https://hub.example.com:6443")
+	answer = regexp.MustCompile(`https://127\.0\.0\.1:\d+/?`).ReplaceAllString(answer, "https://hub.example.com:6443")
 	answer = strings.ReplaceAll(answer, filepath.Dir(w.kubeconfig), "/home/me")
 	answer = strings.ReplaceAll(answer, version.Get(), "1.2.3")
 	for pattern, with := range map[string]string{

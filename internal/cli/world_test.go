@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
@@ -68,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	environment, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
 	w.config = restConfig
 	err = errors.Join(corev1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
-		clusterv1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme))
+		clusterv1.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,6 +233,7 @@ func (w *world) clear(t *testing.T) {
 	t.Helper()
 	err := errors.Join(
 		w.client.DeleteAllOf(t.Context(), &clusterv1.ManagedCluster{}),
+		w.client.DeleteAllOf(t.Context(), &fleetv1alpha1.ClusterConnection{}),
 		w.client.DeleteAllOf(t.Context(), &certificatesv1.CertificateSigningRequest{}),
 		w.client.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace("default")),
 	)

@@ -16,6 +16,11 @@ const (
 	AnnotationDetachDeadline = "cluster.open-cluster-management.io/detach-deadline"
 )
 
+// TaintUnschedulable is the key of the taint, with effect NoSelectIfNew, of a
+// member that an administrator has cordoned: it keeps what it has and gets
+// nothing new.
+const TaintUnschedulable = "fleet.capstan.io/unschedulable"
+
 // Further reasons of HubAcceptedManagedCluster.
 const (
 	// ManagedClusterReasonNamespaceUnusable (False): the namespace with the name

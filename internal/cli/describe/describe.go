@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -78,11 +79,12 @@ func run(ctx context.Context, session *hub.Session, names []string) error {
 
 // view is what is told about a cluster.
 type view struct {
-	cluster  *clusterv1.ManagedCluster
-	lease    *coordinationv1.Lease
-	works    []workv1.ManifestWork
-	requests []certificatesv1.CertificateSigningRequest
-	events   []corev1.Event
+	cluster    *clusterv1.ManagedCluster
+	connection *fleetv1alpha1.ClusterConnection
+	lease      *coordinationv1.Lease
+	works      []workv1.ManifestWork
+	requests   []certificatesv1.CertificateSigningRequest
+	events     []corev1.Event
 	// unread names what could not be read, with the reason. It is told instead.
 	unread map[string]error
 }
@@ -93,6 +95,13 @@ func gather(ctx context.Context, c client.Client, name string) (*view, error) {
 	v := &view{cluster: &clusterv1.ManagedCluster{}, unread: map[string]error{}}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, v.cluster); err != nil {
 		return nil, err
+	}
+	connection := &fleetv1alpha1.ClusterConnection{}
+	switch err := c.Get(ctx, client.ObjectKey{Name: name}, connection); {
+	case err == nil:
+		v.connection = connection
+	case !apierrors.IsNotFound(err):
+		v.unread[sectionConnection] = err
 	}
 	lease := &coordinationv1.Lease{}
 	switch err := c.Get(ctx, client.ObjectKey{Namespace: name, Name: clusterv1.LeaseName}, lease); {

@@ -26,10 +26,11 @@ import (
 
 // The sections that may not be readable for the user.
 const (
-	sectionHeartbeat = "Last Heartbeat"
-	sectionWorks     = "Works"
-	sectionRequests  = "Certificate Requests"
-	sectionEvents    = "Events"
+	sectionConnection = "Connection"
+	sectionHeartbeat  = "Last Heartbeat"
+	sectionWorks      = "Works"
+	sectionRequests   = "Certificate Requests"
+	sectionEvents     = "Events"
 )
 
 // labelWidth is the number of characters that the labels of a description
@@ -48,6 +49,7 @@ func (v *view) print(to io.Writer, c clock.PassiveClock) error {
 	p := &page{clock: c}
 	v.printSummary(p)
 	v.printConditions(p)
+	v.printConnection(p)
 	v.printTaints(p)
 	v.printResources(p)
 	v.printClaims(p)
@@ -127,7 +129,7 @@ func (v *view) section(p *page, label string, entries int) bool {
 }
 
 func (v *view) printSummary(p *page) {
-	f, state := facts.Of(v.cluster), health.Cluster(v.cluster)
+	f, state := facts.Of(v.cluster, v.connection), health.Cluster(v.cluster)
 	p.line("Name", v.cluster.Name)
 	p.pairs("Labels", v.cluster.Labels)
 	p.pairs("Annotations", v.cluster.Annotations)
@@ -158,12 +160,30 @@ func (v *view) heartbeat(p *page) string {
 }
 
 func (v *view) printConditions(p *page) {
-	if !v.section(p, "Conditions", len(v.cluster.Status.Conditions)) {
+	if v.section(p, "Conditions", len(v.cluster.Status.Conditions)) {
+		p.conditions(v.cluster.Status.Conditions)
+	}
+}
+
+// printConnection prints how hub and cluster reach each other, if that is said
+// anywhere.
+func (v *view) printConnection(p *page) {
+	if v.connection == nil && v.unread[sectionConnection] == nil {
 		return
 	}
+	entries := 0
+	if v.connection != nil {
+		entries = len(v.connection.Status.Conditions)
+	}
+	if v.section(p, sectionConnection, entries) {
+		p.conditions(v.connection.Status.Conditions)
+	}
+}
+
+func (p *page) conditions(conditions []metav1.Condition) {
 	p.row("Type", "Status", "Since", "Reason", "Message")
 	p.row("----", "------", "-----", "------", "-------")
-	for _, c := range health.Sorted(v.cluster.Status.Conditions) {
+	for _, c := range health.Sorted(conditions) {
 		p.row(c.Type, string(c.Status), p.ago(c.LastTransitionTime.Time), c.Reason, oneLine(c.Message))
 	}
 }

@@ -59,12 +59,28 @@ func Next(err error, format string, args ...any) error {
 	return &Error{Err: err, Next: fmt.Sprintf(format, args...)}
 }
 
-// Code returns the exit code for the error that a command returned.
+// Code returns the exit code for the error that a command returned. Of several
+// errors with different codes it is Failed.
 func Code(err error) int {
-	var known *Error
+	codes := map[int]bool{}
+	for _, e := range split(err) {
+		codes[code(e)] = true
+	}
 	switch {
 	case err == nil:
 		return OK
+	case len(codes) > 1:
+		return Failed
+	}
+	for c := range codes {
+		return c
+	}
+	return Failed
+}
+
+func code(err error) int {
+	var known *Error
+	switch {
 	case errors.As(err, &known) && known.Code != 0:
 		return known.Code
 	case errors.Is(err, context.Canceled):
@@ -75,12 +91,28 @@ func Code(err error) int {
 }
 
 // Text returns what to tell the user about an error: what went wrong, and on
-// the lines below it the next step.
+// the lines below it the next step; one after the other if there are several.
 func Text(err error) string {
-	text := "error: " + err.Error()
-	var known *Error
-	if errors.As(err, &known) && known.Next != "" {
-		text += "\n" + known.Next
+	text := ""
+	for _, e := range split(err) {
+		text += "error: " + e.Error() + "\n"
+		var known *Error
+		if errors.As(e, &known) && known.Next != "" {
+			text += known.Next + "\n"
+		}
 	}
-	return text + "\n"
+	return text
+}
+
+// split returns the errors that errors.Join has put together.
+func split(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // errors.Join is not wrapped
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, split(e)...)
+	}
+	return all
 }

@@ -12,6 +12,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
 // Claims and labels that tell where a cluster is.
@@ -21,9 +22,6 @@ const (
 	labelRegion = "topology.kubernetes.io/region"
 	labelZone   = "topology.kubernetes.io/zone"
 )
-
-// ModePull is the mode of a cluster whose agent runs on it and calls the hub.
-const ModePull = "Pull"
 
 // Facts is what is known about a cluster. What is not known is empty.
 type Facts struct {
@@ -38,8 +36,13 @@ type Facts struct {
 	Endpoint string
 }
 
-// Of returns what is known about the cluster.
-func Of(cluster *clusterv1.ManagedCluster) Facts {
+// Of returns what is known about the cluster. What its ClusterConnection says,
+// if it has one, comes before what it tells of itself. A cluster without a
+// ClusterConnection is one that calls the hub.
+func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Facts {
+	if connection == nil {
+		connection = &fleetv1alpha1.ClusterConnection{}
+	}
 	claims := map[string]string{}
 	for _, claim := range cluster.Status.ClusterClaims {
 		claims[claim.Name] = claim.Value
@@ -49,11 +52,11 @@ func Of(cluster *clusterv1.ManagedCluster) Facts {
 		endpoints = append(endpoints, config.URL)
 	}
 	return Facts{
-		Version:  cmp.Or(cluster.Status.Version.Kubernetes, claims[clusterv1alpha1.ClaimKubeVersion]),
-		Mode:     ModePull,
-		Zones:    cmp.Or(claims[claimZone], cluster.Labels[labelZone]),
-		Region:   cmp.Or(claims[claimRegion], cluster.Labels[labelRegion]),
-		Provider: claims[clusterv1alpha1.ClaimPlatform],
-		Endpoint: strings.Join(endpoints, ","),
+		Version:  cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion]),
+		Mode:     string(cmp.Or(connection.Spec.SyncMode, fleetv1alpha1.SyncModePull)),
+		Zones:    cmp.Or(strings.Join(connection.Spec.Zones, ","), claims[claimZone], cluster.Labels[labelZone]),
+		Region:   cmp.Or(connection.Spec.Region, claims[claimRegion], cluster.Labels[labelRegion]),
+		Provider: cmp.Or(connection.Spec.Provider, claims[clusterv1alpha1.ClaimPlatform]),
+		Endpoint: cmp.Or(connection.Spec.APIEndpoint, strings.Join(endpoints, ",")),
 	}
 }

@@ -4,10 +4,13 @@
 package get
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/cli/complete"
@@ -43,7 +46,7 @@ func newClusters(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-func (l *listing) clusterTable(objects []unstructured.Unstructured) (*metav1.Table, error) {
+func (l *listing) clusterTable(ctx context.Context, c client.Client, objects []unstructured.Unstructured) (*metav1.Table, error) {
 	const wide = 1
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name"},
@@ -57,12 +60,16 @@ func (l *listing) clusterTable(objects []unstructured.Unstructured) (*metav1.Tab
 		{Name: "Endpoint", Type: "string", Priority: wide},
 		{Name: "Reason", Type: "string", Priority: wide},
 	}}
+	connections, err := hub.Connections(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	for _, object := range objects {
 		cluster, err := decode[clusterv1.ManagedCluster](object)
 		if err != nil {
 			return nil, err
 		}
-		f, state := facts.Of(cluster), health.Cluster(cluster)
+		f, state := facts.Of(cluster, connections[cluster.Name]), health.Cluster(cluster)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			cluster.Name, orNone(f.Version), f.Mode, string(state.Ready), l.age(cluster.CreationTimestamp),
 			orNone(f.Zones), orNone(f.Region), orNone(f.Provider), orNone(f.Endpoint), orNone(state.Reason),

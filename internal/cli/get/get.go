@@ -51,7 +51,7 @@ type listing struct {
 	kind     schema.GroupVersionKind
 	resource string
 	// table makes the table of the objects.
-	table func([]unstructured.Unstructured) (*metav1.Table, error)
+	table func(context.Context, client.Client, []unstructured.Unstructured) (*metav1.Table, error)
 }
 
 func (l *listing) addFlags(cmd *cobra.Command) {
@@ -91,7 +91,16 @@ func (l *listing) run(ctx context.Context, namespace string, names []string) err
 	if err != nil {
 		return err
 	}
-	if err := l.print(printer, objects, len(names) == 1); err != nil {
+	if l.isTable() {
+		table, err := l.table(ctx, c, objects)
+		if err != nil {
+			return err
+		}
+		err = printer.PrintObj(table, l.session.Out)
+		if err != nil {
+			return fmt.Errorf("print %s: %w", l.resource, err)
+		}
+	} else if err := l.print(printer, objects, len(names) == 1); err != nil {
 		return fmt.Errorf("print %s: %w", l.resource, err)
 	}
 	if len(objects) == 0 && len(names) == 0 && l.isTable() {
@@ -168,16 +177,9 @@ func (l *listing) missing(namespace, name string) error {
 	return exit.Next(fmt.Errorf("there is no %s %q", one, name), "\"capstan get %s\" lists those that there are.", l.resource)
 }
 
-// print prints a table of the objects, or the objects themselves: one alone if
-// it was asked for by its name, else a list.
+// print prints the objects themselves: one alone if it was asked for by its
+// name, else a list.
 func (l *listing) print(printer printers.ResourcePrinter, objects []unstructured.Unstructured, alone bool) error {
-	if l.isTable() {
-		table, err := l.table(objects)
-		if err != nil {
-			return err
-		}
-		return printer.PrintObj(table, l.session.Out)
-	}
 	if alone {
 		if len(objects) == 0 {
 			return nil

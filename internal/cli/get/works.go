@@ -4,12 +4,14 @@
 package get
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/complete"
@@ -47,7 +49,7 @@ func newWorks(session *hub.Session) *cobra.Command {
 			if namespace == "" && len(args) > 0 {
 				return exit.UsageError("a work is named within its cluster: add -n CLUSTER")
 			}
-			l.table = func(objects []unstructured.Unstructured) (*metav1.Table, error) {
+			l.table = func(_ context.Context, _ client.Client, objects []unstructured.Unstructured) (*metav1.Table, error) {
 				return l.workTable(objects, namespace == "")
 			}
 			return l.run(cmd.Context(), namespace, args)

@@ -57,7 +57,7 @@ func Cluster(cluster *clusterv1.ManagedCluster) State {
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
 		return deleting(find(clusterv1.ManagedClusterConditionDeleting))
-	case !cluster.Spec.HubAcceptsClient && accepted != nil && accepted.Reason == clusterv1.ManagedClusterReasonHubClusterAdminDenied:
+	case !cluster.Spec.HubAcceptsClient && accepted != nil && (accepted.Status == metav1.ConditionTrue || accepted.Reason == Denied):
 		return State{metav1.ConditionFalse, Denied, fmt.Sprintf("an administrator of the hub denied it; \"capstan accept %s\" lets it in again", cluster.Name)}
 	case !cluster.Spec.HubAcceptsClient:
 		return State{metav1.ConditionFalse, WaitingForAcceptance, fmt.Sprintf("\"capstan accept %s\" lets it in", cluster.Name)}

@@ -40,6 +40,10 @@ func TestCluster(t *testing.T) {
 			conditions: []metav1.Condition{condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, health.Denied), joined, available},
 			want:       metav1.ConditionFalse, because: health.Denied,
 		},
+		"denied a moment ago": {
+			reason: "the hub's controller has not acted, and the cluster is out nevertheless", conditions: []metav1.Condition{accepted, joined, available},
+			want: metav1.ConditionFalse, because: health.Denied,
+		},
 		"accepted a moment ago": {reason: "the hub's controller has not acted", accepts: true, want: metav1.ConditionUnknown, because: health.AcceptancePending},
 		"accepted, but its namespace belongs to something else": {
 			reason: "the hub says what is in the way", accepts: true,

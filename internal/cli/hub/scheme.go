@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
@@ -25,7 +26,7 @@ func newScheme() (*runtime.Scheme, error) {
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	err := errors.Join(
 		certificatesv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), corev1.AddToScheme(scheme),
-		clusterv1.AddToScheme(scheme), workv1.AddToScheme(scheme),
+		clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), workv1.AddToScheme(scheme),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
@@ -47,6 +48,7 @@ func newMapper() meta.RESTMapper {
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Event", "Secret", "ConfigMap")
 	add(apiextensionsv1.SchemeGroupVersion, meta.RESTScopeRoot, "CustomResourceDefinition")
 	add(clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
+	add(fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
 	add(workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
 	return mapper
 }

@@ -8,10 +8,98 @@
 package requests
 
 import (
+	"cmp"
+	"slices"
+
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 )
+
+// labelAddOn is on the requests of add-ons, whose certificates have nothing to
+// do with the acceptance of a cluster.
+const labelAddOn = "open-cluster-management.io/addon-name"
+
+// Ready is a request that may be approved.
+type Ready struct {
+	Request *certificatesv1.CertificateSigningRequest
+	// Agent is the name of the agent that it is for.
+	Agent string
+}
+
+// Refused is a request that must not be approved.
+type Refused struct {
+	Request *certificatesv1.CertificateSigningRequest
+	// Why is a sentence for the administrator.
+	Why string
+}
+
+// Sorted are the requests of one cluster that matter for its acceptance. All are
+// in the order of their age, the oldest first.
+type Sorted struct {
+	// Ready wait for an administrator, and are in order.
+	Ready []Ready
+	// Refused wait, too, but ask for something else than the certificate of one
+	// agent of this cluster, or are not from who they say.
+	Refused []Refused
+	// Renewals wait for the hub, which approves them by itself.
+	Renewals []*certificatesv1.CertificateSigningRequest
+	// Approved have been approved before.
+	Approved []*certificatesv1.CertificateSigningRequest
+}
+
+// Sort sorts the requests that carry the label of the cluster.
+func Sort(cluster string, all []certificatesv1.CertificateSigningRequest) Sorted {
+	var sorted Sorted
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b certificatesv1.CertificateSigningRequest) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range all {
+		request := &all[i]
+		switch {
+		case request.Labels[clusterv1.LabelClusterName] != cluster:
+		case has(request, certificatesv1.CertificateApproved):
+			sorted.Approved = append(sorted.Approved, request)
+		case Pending(request):
+			sorted.pending(cluster, request)
+		}
+	}
+	return sorted
+}
+
+func (s *Sorted) pending(cluster string, request *certificatesv1.CertificateSigningRequest) {
+	// The administrator is about to accept the cluster, so it is judged as if
+	// that had happened.
+	decision := policy.Decide(policy.Request{
+		SignerName: request.Spec.SignerName, Usages: request.Spec.Usages,
+		Username: request.Spec.Username, Groups: request.Spec.Groups, PEM: request.Spec.Request,
+		ClusterLabel: cluster, AddOnLabel: request.Labels[labelAddOn],
+	}, policy.Cluster{Exists: true, Accepted: true}, policy.Automatic{})
+	switch decision.Verdict {
+	case policy.Leave:
+		s.Ready = append(s.Ready, Ready{Request: request, Agent: decision.Agent})
+	case policy.Approve:
+		s.Renewals = append(s.Renewals, request)
+	case policy.Refuse, policy.Wait:
+		s.Refused = append(s.Refused, Refused{Request: request, Why: decision.Message})
+	case policy.Ignore:
+	}
+}
+
+// Ours tells whether the request is one of an agent for its certificate on the
+// hub, and not one of an add-on or for another signer.
+func Ours(request *certificatesv1.CertificateSigningRequest) bool {
+	return request.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && request.Labels[labelAddOn] == ""
+}
 
 // Pending tells whether nobody has decided about the request yet.
 func Pending(request *certificatesv1.CertificateSigningRequest) bool {
-	return len(request.Status.Conditions) == 0
+	return !has(request, certificatesv1.CertificateApproved) && !has(request, certificatesv1.CertificateDenied) &&
+		!has(request, certificatesv1.CertificateFailed)
+}
+
+func has(request *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
+	return slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
 }
