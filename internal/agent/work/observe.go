@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
@@ -256,19 +257,28 @@ func (p *pass) read(ctx context.Context, it *item) {
 		}
 		o.next = now.Add(again)
 	default:
-		o.presence, o.problem, o.failures = presenceYes, apply.Problem{}, 0
-		o.seen = object.GetResourceVersion()
-		o.values, o.unread = nil, nil
-		if o.feedback != nil {
-			o.values, o.unread = o.feedback.Values(object, p.options.Feedback)
-		}
-		if o.rules != nil {
-			o.conditions = o.rules.Evaluate(ctx, object)
-		}
-		if o.observer.health {
-			o.health = health.Of(object)
-		}
+		o.take(ctx, object, p.options.Feedback)
 	}
+}
+
+// take notes what an object says, unless the context ends: then the object has
+// not been seen, and is read again.
+func (o *observation) take(ctx context.Context, object *unstructured.Unstructured, options feedback.Options) {
+	found := observation{observer: o.observer, presence: presenceYes, seen: object.GetResourceVersion(), next: o.next}
+	if o.feedback != nil {
+		found.values, found.unread = o.feedback.Values(object, options)
+	}
+	if o.rules != nil {
+		found.conditions = o.rules.Evaluate(ctx, object)
+	}
+	if o.observer.health {
+		found.health = health.Of(object)
+	}
+	if ctx.Err() != nil {
+		o.next = time.Time{}
+		return
+	}
+	*o = found
 }
 
 // mayRead returns why the executor of the work may not read the item's object:

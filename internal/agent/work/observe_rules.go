@@ -4,6 +4,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -75,12 +76,12 @@ func (p *pass) isComplete(it *item) bool {
 	if complete(p.stored.Status.Conditions, p.stored.Generation) {
 		return true
 	}
+	// Those that there is no room for are left out, so an ordinal is no index.
 	manifests := p.stored.Status.ResourceStatus.Manifests
-	if it.ordinal >= len(manifests) {
-		return false
-	}
-	m := &manifests[it.ordinal]
-	return m.ResourceMeta == it.meta() && complete(m.Conditions, p.stored.Generation)
+	at, found := slices.BinarySearchFunc(manifests, it.ordinal, func(m workv1.ManifestCondition, ordinal int) int {
+		return cmp.Compare(int(m.ResourceMeta.Ordinal), ordinal)
+	})
+	return found && manifests[at].ResourceMeta == it.meta() && complete(manifests[at].Conditions, p.stored.Generation)
 }
 
 // complete tells whether the condition Complete of a work or of one of its

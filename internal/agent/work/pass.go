@@ -53,6 +53,8 @@ type pass struct {
 	// that are not.
 	leftovers []leftover
 	gone      map[apply.Object]bool
+	// crowded are items that are not applied as the record cannot list them.
+	crowded map[*item]struct{}
 	// held says that the keeper has objects that are not the record's yet.
 	held bool
 	// trouble is an error that a deletion met.

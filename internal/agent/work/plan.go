@@ -36,6 +36,8 @@ type plan struct {
 	observers []*observer
 	// completes says that a rule may make a condition Complete.
 	completes bool
+	// cramped is not nil if the hub refused the status.
+	cramped *cramped
 }
 
 // item is one manifest, and what was done about it.

@@ -138,11 +138,16 @@ func (p *pass) adopt(ctx context.Context) error {
 func (p *pass) list(ctx context.Context) error {
 	after := p.record.DeepCopy()
 	after.Status.EvictionStartTime = nil
-	after.Status.AppliedResources = p.applied()
+	after.Status.AppliedResources = p.roster().list
 	if p.listLater(after) {
 		return nil
 	}
 	if err := conditions.PatchStatus(ctx, p.connection.Spoke.GetClient(), p.record, after); err != nil {
+		if shorter := p.listRoom() / 2; tooLarge(err) && shorter >= listBytesLeast {
+			p.state.listRoom = shorter
+			p.comeBack(conflictRetry) // and says first what the list will lack
+			return nil
+		}
 		return fmt.Errorf("listing the objects of manifestwork %q: %w", p.name, err)
 	}
 	if after.ResourceVersion != p.record.ResourceVersion {

@@ -79,6 +79,9 @@ type state struct {
 	// listAt is when the record's list of objects is to be written, if it is not
 	// up to date.
 	listAt time.Time
+	// listRoom is how many bytes that list may have if the member takes less than
+	// it should; 0 if that is not so.
+	listRoom int
 	// finished and dropped are a work and a record whose finalizer we removed;
 	// caches may still have them.
 	finished, dropped types.UID

@@ -36,6 +36,18 @@ func (p *pass) report(ctx context.Context) error {
 	if p.lull() > 0 {
 		return nil
 	}
+	for {
+		p.compose()
+		err := p.writeStatus(ctx)
+		if err == nil || !p.cramp(err) {
+			return err
+		}
+		p.work.Status = *p.stored.Status.DeepCopy()
+	}
+}
+
+// compose makes the status, within its budget.
+func (p *pass) compose() {
 	status := &p.work.Status
 	status.ResourceStatus.Manifests = p.manifestConditions(status.ResourceStatus.Manifests)
 	generation := p.work.Generation
@@ -43,7 +55,7 @@ func (p *pass) report(ctx context.Context) error {
 	conditions.Set(&status.Conditions, generation, p.availableCondition())
 	p.setFeedbackCondition()
 	p.setRuleConditions()
-	return p.writeStatus(ctx)
+	p.fit()
 }
 
 // writeStatus writes the status of the work if it changed. The patch does
@@ -87,14 +99,19 @@ func (p *pass) manifestConditions(before []workv1.ManifestCondition) []workv1.Ma
 	for i := range before {
 		old[keyOf(&before[i].ResourceMeta)] = i
 	}
-	list := make([]workv1.ManifestCondition, len(p.plan.items))
+	entries := make([]entry, len(p.plan.items))
 	for i, it := range p.plan.items {
-		list[i].ResourceMeta = it.meta()
-		e := entry{ManifestCondition: &list[i], generation: p.work.Generation}
-		if at, ok := old[keyOf(&list[i].ResourceMeta)]; ok {
-			e.had = before[at]
+		e := &entries[i]
+		e.generation, e.ResourceMeta = p.work.Generation, it.meta()
+		if at, ok := old[keyOf(&e.ResourceMeta)]; ok {
+			e.had = &before[at]
 		}
-		p.fill(&e, it)
+		p.fill(e, it)
+	}
+	p.limitFeedback(entries)
+	list := make([]workv1.ManifestCondition, len(entries))
+	for i := range entries {
+		list[i] = entries[i].ManifestCondition
 	}
 	return list
 }
@@ -189,6 +206,12 @@ func (p *pass) appliedCondition() metav1.Condition {
 	}
 	if len(p.leftovers) > 0 && (stuck || p.slowPrune()) {
 		c.Message += " Objects that are not in the work any more are still there: " + describe(p.leftovers)
+	}
+	if note, failed := p.listNote(); note != "" {
+		c.Message += " " + note
+		if failed {
+			c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonAppliedManifestWorkFailed
+		}
 	}
 	return c
 }

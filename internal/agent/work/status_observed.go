@@ -20,9 +20,17 @@ import (
 
 // entry is an entry of the status about one object, as it becomes and as it was.
 type entry struct {
-	*workv1.ManifestCondition
-	had        workv1.ManifestCondition
+	workv1.ManifestCondition
+	had        *workv1.ManifestCondition // nil if there was none
 	generation int64
+}
+
+// before returns the conditions that the entry had.
+func (e *entry) before() []metav1.Condition {
+	if e.had == nil {
+		return nil
+	}
+	return e.had.Conditions
 }
 
 func (e *entry) kind() schema.GroupKind {
@@ -39,15 +47,16 @@ func (e *entry) set(condition metav1.Condition) {
 // take leaves a condition as it was, if there was one.
 func (e *entry) take(conditionType string) {
 	if meta.FindStatusCondition(e.Conditions, conditionType) == nil {
-		e.Conditions = append(e.Conditions, conditions.Of(e.had.Conditions, conditionType)...)
+		e.Conditions = append(e.Conditions, conditions.Of(e.before(), conditionType)...)
 	}
 }
 
 // takeOthers leaves those conditions as they were that this agent has nothing
 // to do with.
 func (e *entry) takeOthers() {
-	for i := range e.had.Conditions {
-		c := &e.had.Conditions[i]
+	before := e.before()
+	for i := range before {
+		c := &before[i]
 		switch c.Type {
 		case workv1.ManifestConditionApplied, workv1.ManifestConditionAvailable, workv1.ManifestConditionStatusFeedbackSynced,
 			workv1.ManifestConditionProgressing, workv1.ManifestConditionDegraded, workv1.ManifestConditionComplete:
@@ -74,7 +83,7 @@ func (e *entry) observed(o *observation) {
 		e.keep(o)
 		return
 	}
-	if text != "" && complete(e.had.Conditions, e.generation) {
+	if text != "" && complete(e.before(), e.generation) {
 		e.keep(o) // it has done what it is for; that it is gone does not change that
 		return
 	}
@@ -89,7 +98,7 @@ func (e *entry) observed(o *observation) {
 
 // keep leaves what was observed as it was.
 func (e *entry) keep(o *observation) {
-	if o.feedback != nil {
+	if o.feedback != nil && e.had != nil {
 		e.StatusFeedback = e.had.StatusFeedback
 		e.take(workv1.ManifestConditionStatusFeedbackSynced)
 	}

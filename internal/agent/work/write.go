@@ -39,6 +39,7 @@ func (p *pass) apply(ctx context.Context) error {
 				return err
 			}
 		}
+		p.hold()
 		if err := p.writeAll(ctx, wave); err != nil {
 			return err
 		}
@@ -76,6 +77,10 @@ func (p *pass) writeAll(ctx context.Context, wave []*item) error {
 
 // write decides what to do for one item and does it.
 func (p *pass) write(ctx context.Context, it *item) {
+	if _, ok := p.crowded[it]; ok {
+		it.outcome.problem = p.crowding(it)
+		return
+	}
 	live, record := p.live(it)
 	it.outcome.met = live.Mark
 	if p.isComplete(it) && (live.Owned || !live.Known || !live.Exists) {
