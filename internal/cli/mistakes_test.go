@@ -97,8 +97,8 @@ func TestAMistakeIsExplainedWithTheNextStep(t *testing.T) {
 	}
 	commands := map[string][]string{
 		"get clusters": {"get", "clusters"}, "get one cluster": {"get", "clusters", "member1"}, "get works": {"get", "works", "-A"},
-		"describe": {"describe", "cluster", "member1"},
-		"accept":   {"accept", "member1"}, "deny": {"deny", "member1", "member2"}, "cordon": {"cordon", "member1", "member2"},
+		"describe": {"describe", "cluster", "member1"}, "tree": {"tree"},
+		"accept": {"accept", "member1"}, "deny": {"deny", "member1", "member2"}, "cordon": {"cordon", "member1", "member2"},
 		"taint": {"taint", "member1", "a=b:NoSelect"}, "label": {"label", "clusters", "--all", "a=b"},
 	}
 	for name, c := range cases {

@@ -106,7 +106,7 @@ func Text(err error) string {
 
 // split returns the errors that errors.Join has put together.
 func split(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // errors.Join is not wrapped
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

@@ -1,0 +1,153 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tree shows the hub, its clusters, what is delivered to them, and how
+// all of that is.
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+)
+
+// pageSize is the number of objects that one request for a list asks for. A work
+// may have half a megabyte.
+const pageSize = 100
+
+// New returns the command "tree".
+func New(session *hub.Session) *cobra.Command {
+	var problems bool
+	cmd := &cobra.Command{
+		Use:   "tree [CLUSTER...]",
+		Short: "Show clusters, their works and objects as a tree",
+		Long: "Shows the hub with its clusters, the works that are delivered to them and the objects of these, whether each is ready, its " +
+			"conditions, and why it is not ready. A condition without a status is as it should be. All that comes from the hub: it is what " +
+			"the agents have reported.",
+		Example: `  # Everything
+  capstan tree
+
+  # One cluster
+  capstan tree member1
+
+  # Only what is not ready
+  capstan tree --unready`,
+		ValidArgsFunction: complete.Clusters(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), session, args, problems) },
+	}
+	cmd.Flags().BoolVar(&problems, "unready", false, "Show only what is not ready")
+	return cmd
+}
+
+func run(ctx context.Context, session *hub.Session, names []string, problems bool) error {
+	c, err := session.Connect()
+	if err != nil {
+		return err
+	}
+	clusters, works, missing, err := fetch(ctx, c, names)
+	if err != nil {
+		return err
+	}
+	nodes := build(clusters, works)
+	title := fmt.Sprintf("hub %s (%s)", session.Server(), counts(nodes))
+	if problems {
+		nodes = unready(nodes)
+	}
+	lines := rows(nodes, "", func(t time.Time) string { return duration.HumanDuration(session.Clock.Since(t)) })
+	if err := write(session.Out, title, lines); err != nil {
+		return fmt.Errorf("print the tree: %w", err)
+	}
+	return errors.Join(missing...)
+}
+
+// fetch returns the clusters of these names, or all, with their works, and an
+// error for each name that does not exist.
+func fetch(ctx context.Context, c client.Client, names []string) (
+	clusters []clusterv1.ManagedCluster, works []workv1.ManifestWork, missing []error, err error,
+) {
+	if len(names) == 0 {
+		list := &clusterv1.ManagedClusterList{}
+		if err := c.List(ctx, list); err != nil {
+			return nil, nil, nil, err
+		}
+		works, err = worksIn(ctx, c, "")
+		return list.Items, works, nil, err
+	}
+	for _, name := range names {
+		cluster := clusterv1.ManagedCluster{}
+		err := c.Get(ctx, client.ObjectKey{Name: name}, &cluster)
+		if apierrors.IsNotFound(err) && hub.Served(err) {
+			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are."))
+			continue
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		of, err := worksIn(ctx, c, name)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		clusters, works = append(clusters, cluster), append(works, of...)
+	}
+	return clusters, works, missing, nil
+}
+
+func worksIn(ctx context.Context, c client.Client, namespace string) ([]workv1.ManifestWork, error) {
+	var works []workv1.ManifestWork
+	page := &workv1.ManifestWorkList{}
+	for {
+		err := c.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(page.Continue))
+		if err != nil {
+			return nil, err
+		}
+		works = append(works, page.Items...)
+		if page.Continue == "" {
+			return works, nil
+		}
+		page = &workv1.ManifestWorkList{ListMeta: page.ListMeta}
+	}
+}
+
+// write prints the lines with each column as wide as it needs to be. The
+// printer of tables counts bytes, of which a branch has three.
+func write(to io.Writer, title string, lines []row) error {
+	table := [][]string{{"NAME", "READY", "AGE", "CONDITIONS", "WHY"}}
+	for _, l := range lines {
+		table = append(table, []string{l.name, l.ready, l.age, l.conditions, l.why})
+	}
+	var widths [5]int
+	for _, cells := range table {
+		for i, cell := range cells {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var text strings.Builder
+	fmt.Fprintln(&text, title)
+	if len(lines) == 0 {
+		table = nil
+	}
+	for _, cells := range table {
+		line := ""
+		for i, cell := range cells {
+			line += fmt.Sprintf("%-*s", widths[i]+3, cell)
+		}
+		fmt.Fprintln(&text, strings.TrimRight(line, " "))
+	}
+	_, err := io.WriteString(to, text.String())
+	return err
+}
