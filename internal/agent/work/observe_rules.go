@@ -38,7 +38,7 @@ func (p *pass) ask(it *item) {
 	if p.plan.observers[at] == nil {
 		o := &observer{health: p.plan.health}
 		if at < len(configs) {
-			o.configure(&configs[at])
+			o.configure(&configs[at], p.rules)
 		}
 		p.plan.observers[at] = o
 	}
@@ -48,13 +48,13 @@ func (p *pass) ask(it *item) {
 }
 
 // configure takes over what a config asks.
-func (o *observer) configure(config *workv1.ManifestConfigOption) {
+func (o *observer) configure(config *workv1.ManifestConfigOption, cache *rules.Cache) {
 	o.watch = config.FeedbackScrapeType == workv1.FeedbackScrapeTypeWatch
 	if len(config.FeedbackRules) > 0 {
 		o.feedback = feedback.Compile(config.FeedbackRules)
 	}
 	if len(config.ConditionRules) > 0 {
-		o.rules = rules.Compile(config.ConditionRules)
+		o.rules = cache.Compile(config.ConditionRules)
 	}
 }
 

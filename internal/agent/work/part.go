@@ -18,6 +18,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/interpret/feedback"
+	"github.com/capstan-io/capstan/internal/interpret/rules"
 )
 
 // Defaults of Options, and limits that have no option.
@@ -98,6 +99,8 @@ type Part struct {
 
 	mu    sync.Mutex
 	sites map[fleet.ClusterName]*site
+	// rules are shared between works that have the same, of whatever cluster.
+	rules rules.Cache
 }
 
 // New returns the part.
@@ -151,7 +154,7 @@ func (p *Part) NeedLeaderElection() bool { return true }
 
 // Engage is part of fleet.Part.
 func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	s, err := newSite(ctx, c, &p.options)
+	s, err := newSite(ctx, c, &p.options, &p.rules)
 	if err != nil {
 		return err
 	}

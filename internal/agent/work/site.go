@@ -28,6 +28,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/interpret/rules"
 )
 
 // site is what the part has for one connection: nothing in it outlives that.
@@ -43,6 +44,7 @@ type site struct {
 	arrivals   *arrivals
 	guard      *executor.Guard
 	lookout    *inventory.Lookout
+	rules      *rules.Cache
 	queue      workqueue.TypedRateLimitingInterface[Request]
 
 	mu       sync.Mutex
@@ -100,7 +102,7 @@ type state struct {
 	interrupt atomic.Pointer[context.CancelFunc]
 }
 
-func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site, error) {
+func newSite(ctx context.Context, c *fleet.Connection, options *Options, cache *rules.Cache) (*site, error) {
 	client, err := metadata.NewForConfigAndClient(c.Spoke.GetConfig(), c.Spoke.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a metadata client for cluster %q: %w", c.Name, err)
@@ -125,6 +127,7 @@ func newSite(ctx context.Context, c *fleet.Connection, options *Options) (*site,
 		member:  apply.NewMember(client, bodies, writesPerMember),
 		kinds:   apply.NewKinds(discoverer.ServerResourcesForGroupVersion, options.Clock),
 		states:  map[string]*state{},
+		rules:   cache,
 		leaving: map[types.UID]struct{}{},
 		waiting: map[apply.Object]map[string]struct{}{},
 		denials: map[string]int{},

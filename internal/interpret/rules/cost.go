@@ -92,6 +92,8 @@ func breadth(value ref.Val) uint64 {
 		if size, ok := v.Size().(types.Int); ok {
 			return uint64(max(0, size)) * bytesPerCost
 		}
+	case interface{ length() int }:
+		return uint64(max(0, v.length()))
 	}
 	return 0
 }

@@ -5,6 +5,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -48,7 +49,7 @@ func newEnvironments() (*pair, error) {
 		cel.Function("hasConditions",
 			cel.Overload("status_has_conditions", []*cel.Type{cel.DynType}, cel.BoolType, cel.UnaryBinding(hasConditions))),
 		cel.Variable("object", cel.DynType),
-	}, listFunctions()...)
+	}, slices.Concat(listFunctions(), quantities(), addresses(), urls(), formats())...)
 	base, err := cel.NewCustomEnv(options...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing CEL for condition rules: %w", err)

@@ -20,6 +20,8 @@ func FuzzExpressions(f *testing.F) {
 		`"a".matches("(a+)+$")`, "object.?a[?0].orValue(1) == 1", "[1, 2, 3].all(x, x in object.a)", `object.a.replace("", "xx") != ""`,
 		`"%s".format([object]) == ""`, `object.a.lastIndexOf("é", 3) > -1`, "true ? object : 1", `{"a": object}["a"] == object`,
 		`timestamp(object.a).getHours("UTC") == 1`, "object.a[-1]", `b"a" + bytes(object.a) == b""`,
+		"quantity(object.a).add(1).isLessThan(quantity('1e3'))", "cidr(object.a).containsIP(ip(object.a))", "url(object.a).getQuery()['a'] == []",
+		"format.named(object.a).value().validate(object.a).hasValue()", "string(ip(object.a)) == string(cidr('::/0'))", "isQuantity(object.a) || isURL(object.a)",
 	}
 	for _, s := range seeds {
 		f.Add(s, `{"a": [1, "é", {"b": true}], "status": {"active": 1, "conditions": [{}]}}`)

@@ -22,6 +22,8 @@ import (
 )
 
 const (
+	// RulesMax is how many rules there are for one object.
+	RulesMax = 64
 	// ExpressionBytesMax is the length of one CEL expression in bytes.
 	ExpressionBytesMax = 10 << 10
 	// SetBytesMax is the length in bytes of all CEL expressions for one object
@@ -73,6 +75,10 @@ type rule struct {
 func Compile(rules []workv1.ConditionRule) *Set {
 	set := &Set{}
 	left := SetBytesMax
+	if len(rules) > RulesMax {
+		set.problems = append(set.problems, fmt.Sprintf("there are %d condition rules, and the first %d count", len(rules), RulesMax))
+		rules = rules[:RulesMax]
+	}
 	for i := range rules {
 		r := &rules[i]
 		name := nameOf(r)
