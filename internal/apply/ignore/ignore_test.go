@@ -122,6 +122,7 @@ func TestWrongExpressionsSayWhatIsWrong(t *testing.T) {
 		"half a JSONPath":           {field: jsonPaths(".spec.containers[?(@.name=="), want: "it is not a JSONPath"},
 		"text in a JSONPath":        {field: jsonPaths(`.a "b"`), want: "Text does not name a field"},
 		"two JSONPaths":             {field: jsonPaths("{.a}{.b}"), want: "it is not"},
+		"a filter of its own":       {field: jsonPaths(`.a[?(@.b=="c")][?(@.b<>"c")]`), want: `a filter cannot have "<>"`},
 		"the whole object":          {field: jsonPaths("$"), want: "it selects the whole object"},
 		"a pointer without a slash": {field: pointers("spec/replicas"), want: "begins with a slash"},
 		"a pointer with a tilde":    {field: pointers("/a~2"), want: "a ~ is written as ~0"},

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
+
+	paths "github.com/capstan-io/capstan/internal/jsonpath"
 )
 
 // jsonPath is a JSONPath as kubectl takes it.
@@ -61,7 +63,13 @@ func unquoteNames(text string) string {
 func checkNodes(nodes []jsonpath.Node) error {
 	for _, node := range nodes {
 		switch n := node.(type) {
-		case *jsonpath.FieldNode, *jsonpath.ArrayNode, *jsonpath.WildcardNode, *jsonpath.RecursiveNode, *jsonpath.FilterNode:
+		case *jsonpath.FieldNode, *jsonpath.ArrayNode, *jsonpath.WildcardNode, *jsonpath.RecursiveNode:
+		case *jsonpath.FilterNode:
+			switch n.Operator {
+			case "exists", "==", "!=", "<", "<=", ">", ">=":
+			default:
+				return fmt.Errorf("a filter cannot have %q", n.Operator)
+			}
 		case *jsonpath.UnionNode:
 			for _, branch := range n.Nodes {
 				if err := checkNodes(branch.Nodes); err != nil {
@@ -189,24 +197,13 @@ func elements(n *jsonpath.ArrayNode, p place) []place {
 	if !ok || len(items) == 0 {
 		return nil
 	}
-	start, end, step := 0, len(items), 1
-	if n.Params[0].Known {
-		start = n.Params[0].Value
-	}
-	if n.Params[1].Known {
-		end = n.Params[1].Value
-	}
+	start, end := paths.Bounds(n, len(items))
+	step := 1
 	if n.Params[2].Known {
 		step = n.Params[2].Value
 	}
-	if start < 0 {
-		start += len(items)
-	}
-	if end < 0 || end == 0 && n.Params[1].Derived { // [-1] is [-1:0]
-		end += len(items)
-	}
 	var found []place
-	for i := start; i >= 0 && i < min(end, len(items)) && step > 0; i += step {
+	for i := start; i >= 0 && i < end && step > 0; i += step {
 		found = append(found, p.at(i, items[i]))
 	}
 	return found
@@ -225,26 +222,8 @@ func (w *walker) matches(filter *jsonpath.FilterNode, item any) (bool, error) {
 	if err != nil || len(right) == 0 {
 		return false, err
 	}
-	order, ordered := compare(left[0], right[0])
-	if !ordered {
-		return filter.Operator == "!=", nil
-	}
-	switch filter.Operator {
-	case "==":
-		return order == 0, nil
-	case "!=":
-		return order != 0, nil
-	case "<":
-		return order < 0, nil
-	case ">":
-		return order > 0, nil
-	case "<=":
-		return order <= 0, nil
-	case ">=":
-		return order >= 0, nil
-	default:
-		return false, fmt.Errorf("a filter cannot have %q", filter.Operator)
-	}
+	holds, _ := paths.Holds(left[0], filter.Operator, right[0])
+	return holds, nil
 }
 
 // operand returns the values of one side of a comparison: a constant, or what
@@ -274,40 +253,4 @@ func (w *walker) operand(nodes []jsonpath.Node, item any) ([]any, error) {
 		values = append(values, p.value)
 	}
 	return values, nil
-}
-
-// compare orders two strings, numbers or booleans.
-func compare(a, b any) (order int, ordered bool) {
-	if s, ok := a.(string); ok {
-		t, ok := b.(string)
-		return strings.Compare(s, t), ok
-	}
-	if x, ok := a.(bool); ok {
-		y, ok := b.(bool)
-		if x == y {
-			return 0, ok
-		}
-		return 1, ok
-	}
-	x, xOK := number(a)
-	y, yOK := number(b)
-	switch {
-	case !xOK || !yOK:
-		return 0, false
-	case x < y:
-		return -1, true
-	case x > y:
-		return 1, true
-	}
-	return 0, true
-}
-
-func number(value any) (float64, bool) {
-	switch n := value.(type) {
-	case int64:
-		return float64(n), true
-	case float64:
-		return n, true
-	}
-	return 0, false
 }

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/capstan-io/capstan/internal/jsonpath"
 )
 
 // Disown returns the managed fields of an object without those at the paths of
@@ -184,7 +186,7 @@ func matchesItem(element fieldpath.PathElement, item any) bool {
 }
 
 func same(a, b any) bool {
-	if order, ordered := compare(a, b); ordered {
+	if order, ordered := jsonpath.Compare(a, b); ordered {
 		return order == 0
 	}
 	x, errX := json.Marshal(a)

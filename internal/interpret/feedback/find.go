@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
+
+	paths "github.com/capstan-io/capstan/internal/jsonpath"
 )
 
 // find returns the values at the path. It takes from steps what it needs.
@@ -131,7 +133,7 @@ func (w walk) array(values []any, node *jsonpath.ArrayNode) ([]any, error) {
 		case !ok:
 			return nil, fmt.Errorf("there is %s where a list was expected", typeName(value))
 		}
-		first, end := bounds(node, len(list))
+		first, end := paths.Bounds(node, len(list))
 		if err := w.step(max(0, end-first) / stride); err != nil {
 			return nil, err
 		}
@@ -143,27 +145,6 @@ func (w walk) array(values []any, node *jsonpath.ArrayNode) ([]any, error) {
 		}
 	}
 	return found, nil
-}
-
-// bounds returns the indices that an index asks for, cut to those that the list
-// has. A single index that the list does not have gives an empty range.
-func bounds(node *jsonpath.ArrayNode, length int) (first, end int) {
-	end = length
-	if node.Params[0].Known {
-		if first = node.Params[0].Value; first < 0 {
-			first += length
-		}
-	}
-	if node.Params[1].Known {
-		end = node.Params[1].Value
-		if end < 0 || end == 0 && node.Params[1].Derived {
-			end += length
-		}
-	}
-	if single := node.Params[1].Derived; single && (first < 0 || first >= length) {
-		return 0, 0
-	}
-	return min(max(first, 0), length), min(max(end, 0), length)
 }
 
 func (w walk) wildcard(values []any) ([]any, error) {

@@ -7,11 +7,7 @@
 // however odd, makes a reader fail.
 package fields
 
-import "math"
-
-// integersMax is the greatest whole number up to which each has its own
-// float64.
-const integersMax = 1 << 53
+import "github.com/capstan-io/capstan/internal/jsonpath"
 
 // Get returns the value at a path, nil if there is none.
 func Get(object map[string]any, path ...string) any {
@@ -66,21 +62,5 @@ func IntOr(otherwise int64, object map[string]any, path ...string) int64 {
 	return otherwise
 }
 
-// Whole returns a value as a whole number, and whether it is one. It takes
-// what decoders and tests make of numbers; a float64 counts if it has no
-// fraction and is exact.
-func Whole(value any) (int64, bool) {
-	switch number := value.(type) {
-	case int64:
-		return number, true
-	case int:
-		return int64(number), true
-	case int32:
-		return int64(number), true
-	case float64:
-		if number == math.Trunc(number) && math.Abs(number) <= integersMax {
-			return int64(number), true
-		}
-	}
-	return 0, false
-}
+// Whole returns a value as a whole number, and whether it is one.
+func Whole(value any) (int64, bool) { return jsonpath.Whole(value) }
