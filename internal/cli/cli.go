@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/mark"
 	"github.com/capstan-io/capstan/internal/cli/membership"
+	"github.com/capstan-io/capstan/internal/cli/token"
 	"github.com/capstan-io/capstan/internal/cli/tree"
 	"github.com/capstan-io/capstan/internal/cli/version"
 )
@@ -99,7 +100,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.New(session), describe.New(session), tree.New(session))
-	add(root, groupJoin, membership.NewAccept(session), membership.NewDeny(session))
+	add(root, groupJoin, membership.NewAccept(session), membership.NewDeny(session), token.New(session))
 	add(root, groupMark, mark.NewCordon(session), mark.NewUncordon(session), mark.NewTaint(session), mark.NewLabel(session))
 	add(root, groupOther, version.New(session))
 	complete.Flags(root, session)

@@ -17,17 +17,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	testingclock "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-// TestAMistakeIsExplainedWithTheNextStep asks a cluster that is no hub, in all
+// testMistakes asks a cluster that is no hub, in all
 // the ways in which a kubeconfig can be wrong.
-func TestAMistakeIsExplainedWithTheNextStep(t *testing.T) {
-	_, plain := env.Start(t, func(*envtest.Environment) {})
+func (w *world) testMistakes(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*clientcmdapi.Config)
@@ -103,7 +100,7 @@ func TestAMistakeIsExplainedWithTheNextStep(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			config := kubeconfigOf(plain)
+			config := kubeconfigOf(w.config)
 			if c.change != nil {
 				c.change(config)
 			}
@@ -164,9 +161,7 @@ func closedPort(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func TestCommandsAreCompleted(t *testing.T) {
-	w := newWorld(t)
-	t.Setenv("KUBECONFIG", w.kubeconfig)
+func (w *world) testCompletion(t *testing.T) {
 	w.load(t, "fleet.yaml")
 	cases := map[string]struct {
 		reason string

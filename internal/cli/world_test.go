@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -56,19 +57,34 @@ type world struct {
 	kubeconfig string
 }
 
+// TestCapstan runs all tests that need an API server on one: first while it is
+// some cluster, and then as a hub.
+func TestCapstan(t *testing.T) {
+	w := newWorld(t)
+	t.Run("a mistake is explained with the next step", w.testMistakes)
+	w.becomeHub(t)
+	t.Run("sessions", w.testSessions)
+	for name, test := range map[string]func(*testing.T){
+		"commands are completed": w.testCompletion,
+		"the kubeconfig of a token is that of somebody who may ask to join": w.testTokenKubeconfig,
+		"a wait that is interrupted says so":                                w.testInterruption,
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer w.clear(t)
+			t.Setenv("KUBECONFIG", w.kubeconfig)
+			test(t)
+		})
+	}
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	definitions, err := config.HubCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range definitions {
-		metav1.SetMetaDataAnnotation(&d.ObjectMeta, operatorv1.AnnotationCRDVersion, "1.2.3")
-	}
 	w := &world{scheme: runtime.NewScheme()}
-	environment, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	environment, restConfig := env.Start(t, func(e *envtest.Environment) {
+		e.ControlPlane.GetAPIServer().Configure().Set("enable-bootstrap-token-auth", "true")
+	})
 	w.config = restConfig
-	err = errors.Join(corev1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
+	err := errors.Join(corev1.AddToScheme(w.scheme), authenticationv1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
 		clusterv1.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme))
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +97,21 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// becomeHub installs what makes a cluster a hub.
+func (w *world) becomeHub(t *testing.T) {
+	t.Helper()
+	definitions, err := config.HubCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range definitions {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, operatorv1.AnnotationCRDVersion, "1.2.3")
+	}
+	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience, PollInterval: 100 * time.Millisecond}); err != nil {
+		t.Fatalf("installing the definitions of a hub: %v", err)
+	}
 }
 
 // load creates the objects of a file of testdata, with their status. Whatever
@@ -235,6 +266,7 @@ func (w *world) clear(t *testing.T) {
 		w.client.DeleteAllOf(t.Context(), &clusterv1.ManagedCluster{}),
 		w.client.DeleteAllOf(t.Context(), &fleetv1alpha1.ClusterConnection{}),
 		w.client.DeleteAllOf(t.Context(), &certificatesv1.CertificateSigningRequest{}),
+		w.client.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("kube-system")),
 		w.client.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace("default")),
 	)
 	works, leases := &workv1.ManifestWorkList{}, &coordinationv1.LeaseList{}
@@ -249,5 +281,18 @@ func (w *world) clear(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatalf("clearing up: %v", err)
+	}
+}
+
+// eventually waits until the function has no error.
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = try()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("after %s: %v", patience, last)
 	}
 }

@@ -77,6 +77,23 @@ func Works(session *hub.Session, namespace func() string) Func {
 	}
 }
 
+// Names completes arguments that are names which the function finds.
+func Names(session *hub.Session, find func(context.Context, client.Client) ([]string, error)) Func {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+		defer cancel()
+		c, err := session.Connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, err := find(ctx, c)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return without(names, args), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // ask lists what is there. A shell that completes a line has no place for
 // errors, so there are no names then.
 func ask(cmd *cobra.Command, session *hub.Session, list client.ObjectList, options ...client.ListOption) bool {

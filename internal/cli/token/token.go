@@ -1,0 +1,204 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package token makes, lists and deletes the bootstrap tokens by which clusters
+// ask to join.
+package token
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/cluster-bootstrap/token/api"
+	"k8s.io/cluster-bootstrap/token/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/dryrun"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+)
+
+// New returns the command "token".
+func New(session *hub.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and delete the tokens by which clusters ask to join",
+	}
+	cmd.AddCommand(newCreate(session), newList(session), newDelete(session))
+	return cmd
+}
+
+func newList(session *hub.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List bootstrap tokens",
+		Long: "Lists the bootstrap tokens of the hub with their secret parts: who may read them may use them. They are Secrets in " +
+			"namespace kube-system, and some may be for other purposes than joining; EXTRA-GROUPS tells.",
+		Example:           `  capstan token list`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := session.Connect()
+			if err != nil {
+				return err
+			}
+			secrets, err := fetch(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			if len(secrets) == 0 {
+				fmt.Fprintln(session.ErrOut, "No tokens found.")
+				return nil
+			}
+			if err := printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table(secrets, session.Clock.Now()), session.Out); err != nil {
+				return fmt.Errorf("print tokens: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+// fetch returns the Secrets of bootstrap tokens in the order of their names.
+func fetch(ctx context.Context, c client.Client) ([]corev1.Secret, error) {
+	list := &corev1.SecretList{}
+	err := c.List(ctx, list, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(api.SecretTypeBootstrapToken)})
+	if err != nil {
+		return nil, fmt.Errorf("list bootstrap tokens: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
+
+// table is the table of the tokens.
+func table(secrets []corev1.Secret, now time.Time) *metav1.Table {
+	t := &metav1.Table{}
+	for _, name := range []string{"Token", "TTL", "Expires", "Usages", "Description", "Extra-Groups"} {
+		t.ColumnDefinitions = append(t.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	for i := range secrets {
+		data := func(key string) string { return string(secrets[i].Data[key]) }
+		ttl, expires := validity(data(api.BootstrapTokenExpirationKey), now)
+		var usages []string
+		for _, usage := range slices.Sorted(slices.Values(api.KnownTokenUsages)) {
+			if data(api.BootstrapTokenUsagePrefix+usage) == "true" {
+				usages = append(usages, usage)
+			}
+		}
+		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
+			util.TokenFromIDAndSecret(data(api.BootstrapTokenIDKey), data(api.BootstrapTokenSecretKey)), ttl, expires,
+			orNone(strings.Join(usages, ",")), orNone(data(api.BootstrapTokenDescriptionKey)), orNone(data(api.BootstrapTokenExtraGroupsKey)),
+		}})
+	}
+	return t
+}
+
+// validity says how long a token is valid, and until when.
+func validity(expiration string, now time.Time) (ttl, expires string) {
+	if expiration == "" {
+		return "<forever>", "<never>"
+	}
+	until, err := time.Parse(time.RFC3339, expiration)
+	switch {
+	case err != nil:
+		return "<invalid>", expiration
+	case !until.After(now):
+		return "<expired>", expiration
+	default:
+		return duration.HumanDuration(until.Sub(now)), expiration
+	}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "<none>"
+	}
+	return text
+}
+
+func newDelete(session *hub.Session) *cobra.Command {
+	mode := &dryrun.Mode{}
+	cmd := &cobra.Command{
+		Use:   "delete TOKEN...",
+		Short: "Delete bootstrap tokens",
+		Long: "Deletes bootstrap tokens, given whole or by the part before the dot. Clusters that have joined with them stay; nobody " +
+			"can ask to join with them any more.",
+		Example: `  capstan token delete abcdef`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("the token is missing")
+			}
+			for _, arg := range args {
+				if _, err := id(arg); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		ValidArgsFunction: complete.Names(session, func(ctx context.Context, c client.Client) ([]string, error) {
+			secrets, err := fetch(ctx, c)
+			var ids []string
+			for i := range secrets {
+				ids = append(ids, string(secrets[i].Data[api.BootstrapTokenIDKey]))
+			}
+			return ids, err
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := mode.Check(); err != nil {
+				return err
+			}
+			c, err := session.Connect()
+			if err != nil {
+				return err
+			}
+			var failed []error
+			for _, arg := range args {
+				failed = append(failed, session.Explain(remove(cmd.Context(), session, mode, mode.Client(c), arg)))
+			}
+			return errors.Join(failed...)
+		},
+	}
+	mode.AddFlag(cmd)
+	return cmd
+}
+
+// id returns the part of a token that is no secret.
+func id(token string) (string, error) {
+	id, _, whole := strings.Cut(token, ".")
+	if !util.IsValidBootstrapTokenID(id) || whole && !util.IsValidBootstrapToken(token) {
+		return "", fmt.Errorf("%q is not a token: one looks like abcdef.0123456789abcdef, and its name like abcdef", token)
+	}
+	return id, nil
+}
+
+func remove(ctx context.Context, session *hub.Session, mode *dryrun.Mode, c client.Client, token string) error {
+	id, err := id(token)
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: util.BootstrapTokenSecretName(id)}}
+	if mode.Skips() {
+		err = c.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	} else {
+		err = c.Delete(ctx, secret)
+	}
+	if apierrors.IsNotFound(err) {
+		return exit.Next(fmt.Errorf("there is no bootstrap token %q", id), "\"capstan token list\" lists those that there are.")
+	}
+	if err != nil {
+		return fmt.Errorf("delete bootstrap token %q: %w", id, err)
+	}
+	fmt.Fprintf(session.Out, "bootstrap token %q deleted%s\n", id, mode.Suffix())
+	return nil
+}
