@@ -4,6 +4,7 @@
 # MANAGED_CLUSTER_NAME   the name of the member on the hub
 # KLUSTERLET_NAME        the name of the Klusterlet
 # KLUSTERLET_MODE        Singleton or Default
+# HOSTED                 not empty if the agents run on the cluster, and their member is another
 # IMAGE_NAME             the image of the agents
 # shellcheck source-path=SCRIPTDIR
 set -euo pipefail
@@ -17,7 +18,12 @@ apply() {
     fail "KLUSTERLET_MODE=$KLUSTERLET_MODE: want Singleton (one agent) or Default (one agent for registration and one for work)"
   [[ $MANAGED_CLUSTER_NAME =~ ^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$ ]] ||
     fail "MANAGED_CLUSTER_NAME=$MANAGED_CLUSTER_NAME: the hub makes a namespace of this name, so it has to have at most 63 lower case letters, digits and hyphens"
-  say "letting the cluster join as $MANAGED_CLUSTER_NAME (Klusterlet $KLUSTERLET_NAME, mode $KLUSTERLET_MODE)"
+  local mode=$KLUSTERLET_MODE namespace=$AGENT_NAMESPACE
+  if [[ -n ${HOSTED:-} ]]; then
+    [[ $mode == Singleton ]] && mode=SingletonHosted || mode=Hosted
+    namespace=$KLUSTERLET_NAME
+  fi
+  say "letting the cluster join as $MANAGED_CLUSTER_NAME (Klusterlet $KLUSTERLET_NAME, mode $mode)"
   build deploy/spoke/instance <<EOF | k apply --server-side --force-conflicts --field-manager=capstan-deploy -f -
 patches:
 - target:
@@ -26,14 +32,14 @@ patches:
     allowNameChange: true
   patch: |
     - {op: replace, path: /metadata/name, value: "$KLUSTERLET_NAME"}
-    - {op: replace, path: /spec/deployOption/mode, value: "$KLUSTERLET_MODE"}
+    - {op: replace, path: /spec/deployOption/mode, value: "$mode"}
     - {op: replace, path: /spec/clusterName, value: "$MANAGED_CLUSTER_NAME"}
     - {op: replace, path: /spec/registrationImagePullSpec, value: "$IMAGE_NAME"}
     - {op: replace, path: /spec/workImagePullSpec, value: "$IMAGE_NAME"}
     - {op: replace, path: /spec/imagePullSpec, value: "$IMAGE_NAME"}
 EOF
   wait_condition "klusterlet/$KLUSTERLET_NAME" Applied
-  k -n "$AGENT_NAMESPACE" get deployments
+  k -n "$namespace" get deployments
   cat <<EOF
 
 The agent asks the hub to join now. On the hub, agree to it:

@@ -16,6 +16,9 @@ MANAGED_CLUSTER_NAME ?= cluster1
 KLUSTERLET_NAME ?= klusterlet
 # Singleton (one agent) or Default (one agent for registration, one for work).
 KLUSTERLET_MODE ?= Singleton
+# The kubeconfig of the member whose agents deploy-spoke-hosted lets run on the
+# cluster of SPOKE_CONTEXT.
+EXTERNAL_MANAGED_KUBECONFIG ?= ./.external-managed-kubeconfig
 # Seconds that a step may take until it fails.
 WAIT_SECONDS ?= 180
 
@@ -24,7 +27,8 @@ export KUBECONFIG
 endif
 DEPLOY_ENV = KUBECTL='$(KUBECTL)' KUSTOMIZE='$(KUSTOMIZE)' IMAGE_NAME='$(IMAGE_NAME)' WAIT_SECONDS='$(WAIT_SECONDS)' \
   HUB_KUBECONFIG='$(abspath $(HUB_KUBECONFIG))' BOOTSTRAP_TOKEN_TTL='$(BOOTSTRAP_TOKEN_TTL)' \
-  MANAGED_CLUSTER_NAME='$(MANAGED_CLUSTER_NAME)' KLUSTERLET_NAME='$(KLUSTERLET_NAME)' KLUSTERLET_MODE='$(KLUSTERLET_MODE)'
+  MANAGED_CLUSTER_NAME='$(MANAGED_CLUSTER_NAME)' KLUSTERLET_NAME='$(KLUSTERLET_NAME)' KLUSTERLET_MODE='$(KLUSTERLET_MODE)' \
+  EXTERNAL_MANAGED_KUBECONFIG='$(abspath $(EXTERNAL_MANAGED_KUBECONFIG))'
 ON_HUB = $(DEPLOY_ENV) CONTEXT='$(HUB_CONTEXT)' hack/deploy
 ON_SPOKE = $(DEPLOY_ENV) CONTEXT='$(SPOKE_CONTEXT)' hack/deploy
 
@@ -46,6 +50,13 @@ deploy-spoke: ## Lets the cluster of SPOKE_CONTEXT join the hub of HUB_KUBECONFI
 	@$(MAKE) --no-print-directory deploy-spoke-operator
 	@$(MAKE) --no-print-directory bootstrap-secret
 	@$(MAKE) --no-print-directory apply-spoke-cr
+
+.PHONY: deploy-spoke-hosted
+deploy-spoke-hosted: ## Lets the cluster of EXTERNAL_MANAGED_KUBECONFIG join as MANAGED_CLUSTER_NAME; its agents run on that of SPOKE_CONTEXT.
+	@$(MAKE) --no-print-directory deploy-spoke-operator
+	@$(MAKE) --no-print-directory bootstrap-secret-hosted
+	@$(MAKE) --no-print-directory external-managed-secret
+	@$(MAKE) --no-print-directory apply-spoke-cr-hosted
 
 .PHONY: deploy-hub-operator
 deploy-hub-operator: ## Installs the operator cluster-manager.
@@ -75,6 +86,18 @@ bootstrap-secret: ## Puts HUB_KUBECONFIG onto the member.
 apply-spoke-cr: ## Creates the Klusterlet and tells how to accept the member.
 	@$(ON_SPOKE)/spoke-cr.sh apply
 
+.PHONY: bootstrap-secret-hosted
+bootstrap-secret-hosted: ## Puts HUB_KUBECONFIG onto the management cluster.
+	@$(ON_SPOKE)/hosted-secret.sh spoke bootstrap-hub-kubeconfig HUB_KUBECONFIG
+
+.PHONY: external-managed-secret
+external-managed-secret: ## Puts EXTERNAL_MANAGED_KUBECONFIG onto the management cluster.
+	@$(ON_SPOKE)/hosted-secret.sh spoke external-managed-kubeconfig EXTERNAL_MANAGED_KUBECONFIG
+
+.PHONY: apply-spoke-cr-hosted
+apply-spoke-cr-hosted: ## Creates the Klusterlet with hosted agents and tells how to accept the member.
+	@HOSTED=yes $(ON_SPOKE)/spoke-cr.sh apply
+
 .PHONY: clean-hub
 clean-hub: ## Removes the hub: its members, its components, its operator.
 	@$(MAKE) --no-print-directory clean-hub-cr
@@ -82,6 +105,11 @@ clean-hub: ## Removes the hub: its members, its components, its operator.
 
 .PHONY: clean-spoke
 clean-spoke: ## Removes the member: its agents and its operator.
+	@$(MAKE) --no-print-directory clean-spoke-cr
+	@$(MAKE) --no-print-directory clean-spoke-operator
+
+.PHONY: clean-spoke-hosted
+clean-spoke-hosted: ## Removes what deploy-spoke-hosted has made, on both clusters.
 	@$(MAKE) --no-print-directory clean-spoke-cr
 	@$(MAKE) --no-print-directory clean-spoke-operator
 

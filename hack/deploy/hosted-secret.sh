@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Puts a kubeconfig into a secret on the management cluster, in the namespace of
+# what is hosted there, which it makes if need be.
+#   hosted-secret.sh spoke|hub SECRET VARIABLE
+# VARIABLE   names the variable that has the file
+# shellcheck source-path=SCRIPTDIR
+set -euo pipefail
+source "$(dirname "$0")/cluster.sh"
+case ${1:-} in
+  spoke) context=SPOKE_CONTEXT namespace=${KLUSTERLET_NAME:?} ;;
+  hub) context=HUB_CONTEXT namespace=${HOSTED_CLUSTER_MANAGER_NAME:?} ;;
+  *) fail "usage: hosted-secret.sh spoke|hub SECRET VARIABLE" ;;
+esac
+secret=${2:?} variable=${3:?} file=${!3:-}
+require_cluster "management cluster" "$context"
+[[ -f $file ]] || fail "there is no file $variable=$file: say where the kubeconfig for the secret $secret is"
+
+umask 077
+mkdir -p bin/deploy
+work=$(mktemp -d bin/deploy/XXXXXX)
+trap 'rm -rf "$work"' EXIT
+# With the files that it names, which the management cluster does not have.
+"$KUBECTL" --kubeconfig "$file" config view --raw --minify --flatten >"$work/kubeconfig" ||
+  fail "$variable=$file is not a kubeconfig with a current context"
+server=$("$KUBECTL" --kubeconfig "$work/kubeconfig" config view -o 'jsonpath={.clusters[0].cluster.server}')
+
+say "putting $file (cluster $server) into the secret $namespace/$secret"
+k create namespace "$namespace" --dry-run=client -o yaml | k apply --server-side --field-manager=capstan-deploy -f -
+k -n "$namespace" create secret generic "$secret" --from-file=kubeconfig="$work/kubeconfig" --dry-run=client -o yaml |
+  k apply --server-side --force-conflicts --field-manager=capstan-deploy -f -

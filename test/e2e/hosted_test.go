@@ -1,0 +1,143 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// hostedName is the name of the Klusterlet with hosted agents, and of their
+// namespace.
+const hostedName = "hosted1"
+
+// TestHosted lets a member join whose agents run on a third cluster, in both
+// hosted modes, and removes all of it again.
+func TestHosted(t *testing.T) {
+	hub, management, member := inLab(hubName), inLab(allInOneName), inLab(memberName)
+	diagnose(t, hub, management, member)
+	s := &story{hub: hub, member: member, clusterName: memberName, hubKubeconfig: filepath.Join(t.TempDir(), "hub-kubeconfig")}
+	h := &hostedStory{story: s, management: management, memberKubeconfig: filepath.Join(t.TempDir(), "member-kubeconfig")}
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"deploy the hub", s.deployHub},
+		{"deploy the agents in mode Hosted", h.deploy},
+		{"approve and accept by kubectl", h.approveAndAccept},
+		{"deliver a workload", s.deliver},
+		{"drift is mended", s.mendDrift},
+		{"switch to mode SingletonHosted", h.switchToSingleton},
+		{"agents take over a new token without a restart", h.newToken},
+		{"detach: delete the ManagedCluster", s.deleteManagedCluster},
+		{"remove the agents from both clusters", h.remove},
+		{"remove the hub", h.removeHub},
+	} {
+		if !t.Run(step.name, step.run) {
+			t.Fatalf("the story ends at %q", step.name)
+		}
+	}
+}
+
+// hostedStory is one whose agents run on the management cluster.
+type hostedStory struct {
+	*story
+	management       cluster
+	memberKubeconfig string
+}
+
+func (h *hostedStory) hostedVariables(mode string) map[string]string {
+	variables := h.variables(mode)
+	maps.Copy(variables, map[string]string{
+		"SPOKE_CONTEXT": h.management.name, "KLUSTERLET_NAME": hostedName, "EXTERNAL_MANAGED_KUBECONFIG": h.memberKubeconfig,
+	})
+	return variables
+}
+
+func (h *hostedStory) deploy(t *testing.T) {
+	kubeconfig, err := theLab.run(t.Context(), "kubeconfig", memberName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.memberKubeconfig, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	makeTarget(t, "deploy-spoke-hosted", h.hostedVariables("Default"))
+	h.management.waitCondition(t, "ReadyToApply", "True KlusterletPrepared", "klusterlet/"+hostedName)
+}
+
+func (h *hostedStory) approveAndAccept(t *testing.T) {
+	h.approve(t)
+	h.accept(t, true)
+	h.good(t)
+}
+
+// good waits until the member is Available and all that runs for it works.
+func (h *hostedStory) good(t *testing.T) {
+	t.Helper()
+	h.isAvailable(t)
+	for condition, want := range map[string]string{
+		"Applied": "True KlusterletApplied", "Available": "True KlusterletAvailable",
+		"RegistrationDesiredDegraded": "False DeploymentsFunctional", "WorkDesiredDegraded": "False DeploymentsFunctional",
+		"HubConnectionDegraded": "False HubConnectionFunctional", "Joined": "True Joined",
+	} {
+		h.management.waitCondition(t, condition, want, "klusterlet/"+hostedName)
+	}
+}
+
+func (h *hostedStory) switchToSingleton(t *testing.T) {
+	makeTarget(t, "apply-spoke-cr-hosted", h.hostedVariables("Singleton"))
+	h.management.waitGone(t, "-n", hostedName, "deployment/"+hostedName+"-work-agent")
+	h.management.waitGone(t, "-n", hostedName, "secret/external-managed-kubeconfig-work")
+	h.good(t)
+	h.greet(t, "third")
+}
+
+func (h *hostedStory) greet(t *testing.T, text string) {
+	t.Helper()
+	h.hub.apply(t, fmt.Sprintf(workload, h.clusterName, text))
+	h.memberHas(t, "greeting", text)
+}
+
+// newToken makes the agents' account on the member anew, so that their token is
+// of no use any more.
+func (h *hostedStory) newToken(t *testing.T) {
+	token := func() string {
+		return h.management.jsonpath(t, "{.data.token}", "-n", hostedName, "secret/external-managed-kubeconfig-agent")
+	}
+	pods := func() string {
+		return h.management.jsonpath(t, "{.items[*].metadata.uid} {.items[*].status.containerStatuses[*].restartCount}", "-n", hostedName, "pods")
+	}
+	before, running := token(), pods()
+	h.member.kubectl(t, "-n", agentNamespace, "delete", "serviceaccount", hostedName+"-work-sa")
+	// The operator looks at the member every few minutes; this makes it look now.
+	h.management.kubectl(t, "annotate", "klusterlet/"+hostedName, "capstan.io/look=now")
+	eventually(t, func() error {
+		if token() == before {
+			return fmt.Errorf("the agents have no new token")
+		}
+		return nil
+	})
+	h.greet(t, "fourth")
+	if now := pods(); now != running {
+		t.Errorf("the agents were restarted for a new token: pods and restarts were %q, now %q", running, now)
+	}
+}
+
+func (h *hostedStory) remove(t *testing.T) {
+	makeTarget(t, "clean-spoke-hosted", h.hostedVariables("Singleton"))
+	h.management.waitGone(t, "namespace", hostedName)
+	h.nothingIsLeft(t, h.management)
+	h.nothingIsLeft(t, h.member)
+}
+
+func (h *hostedStory) removeHub(t *testing.T) {
+	makeTarget(t, "clean-hub", h.variables("Default"))
+	h.nothingIsLeft(t, h.hub)
+}
