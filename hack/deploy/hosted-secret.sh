@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # Puts a kubeconfig into a secret on the management cluster, in the namespace of
 # what is hosted there, which it makes if need be.
-#   hosted-secret.sh spoke|hub SECRET VARIABLE
-# VARIABLE   names the variable that has the file
+#   hosted-secret.sh SECRET VARIABLE
+# VARIABLE          names the variable that has the file
+# KLUSTERLET_NAME   the name of the Klusterlet, and of the namespace
 # shellcheck source-path=SCRIPTDIR
 set -euo pipefail
 source "$(dirname "$0")/cluster.sh"
-case ${1:-} in
-  spoke) context=SPOKE_CONTEXT namespace=${KLUSTERLET_NAME:?} ;;
-  hub) context=HUB_CONTEXT namespace=${HOSTED_CLUSTER_MANAGER_NAME:?} ;;
-  *) fail "usage: hosted-secret.sh spoke|hub SECRET VARIABLE" ;;
-esac
-secret=${2:?} variable=${3:?} file=${!3:-}
-require_cluster "management cluster" "$context"
+secret=${1:?usage: hosted-secret.sh SECRET VARIABLE} variable=${2:?} file=${!2:-} namespace=${KLUSTERLET_NAME:?}
+require_cluster "management cluster" SPOKE_CONTEXT
 [[ -f $file ]] || fail "there is no file $variable=$file: say where the kubeconfig for the secret $secret is"
 
 umask 077

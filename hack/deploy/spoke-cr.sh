@@ -20,7 +20,7 @@ apply() {
     fail "MANAGED_CLUSTER_NAME=$MANAGED_CLUSTER_NAME: the hub makes a namespace of this name, so it has to have at most 63 lower case letters, digits and hyphens"
   local mode=$KLUSTERLET_MODE namespace=$AGENT_NAMESPACE
   if [[ -n ${HOSTED:-} ]]; then
-    [[ $mode == Singleton ]] && mode=SingletonHosted || mode=Hosted
+    if [[ $mode == Singleton ]]; then mode=SingletonHosted; else mode=Hosted; fi
     namespace=$KLUSTERLET_NAME
   fi
   say "letting the cluster join as $MANAGED_CLUSTER_NAME (Klusterlet $KLUSTERLET_NAME, mode $mode)"

@@ -88,11 +88,11 @@ apply-spoke-cr: ## Creates the Klusterlet and tells how to accept the member.
 
 .PHONY: bootstrap-secret-hosted
 bootstrap-secret-hosted: ## Puts HUB_KUBECONFIG onto the management cluster.
-	@$(ON_SPOKE)/hosted-secret.sh spoke bootstrap-hub-kubeconfig HUB_KUBECONFIG
+	@$(ON_SPOKE)/hosted-secret.sh bootstrap-hub-kubeconfig HUB_KUBECONFIG
 
 .PHONY: external-managed-secret
 external-managed-secret: ## Puts EXTERNAL_MANAGED_KUBECONFIG onto the management cluster.
-	@$(ON_SPOKE)/hosted-secret.sh spoke external-managed-kubeconfig EXTERNAL_MANAGED_KUBECONFIG
+	@$(ON_SPOKE)/hosted-secret.sh external-managed-kubeconfig EXTERNAL_MANAGED_KUBECONFIG
 
 .PHONY: apply-spoke-cr-hosted
 apply-spoke-cr-hosted: ## Creates the Klusterlet with hosted agents and tells how to accept the member.

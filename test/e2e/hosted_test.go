@@ -6,10 +6,12 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -121,6 +123,19 @@ func (h *hostedStory) newToken(t *testing.T) {
 	eventually(t, func() error {
 		if token() == before {
 			return fmt.Errorf("the agents have no new token")
+		}
+		return nil
+	})
+	decoded, err := base64.StdEncoding.DecodeString(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := h.member.kubectl(t, "config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
+	// The member remembers for some seconds that it knew the token.
+	eventually(t, func() error {
+		_, err := h.member.as(os.DevNull).try(t.Context(), "", "--server", server, "--insecure-skip-tls-verify", "--token", string(decoded), "get", "namespaces")
+		if err == nil || !strings.Contains(err.Error(), "provide credentials") && !strings.Contains(err.Error(), "Unauthorized") {
+			return fmt.Errorf("the member does not refuse the token of the account that is gone: %v", err)
 		}
 		return nil
 	})
