@@ -19,7 +19,8 @@ import (
 
 // tokenLifetime is how long a token of a hosted agent is asked to be valid; the
 // managed cluster may make it shorter. It is renewed when half of its life is
-// over, so agents go on for half a week without an operator.
+// over, so agents go on for half a week without an operator, and do not miss a
+// renewal that the kubelet brings to their file minutes later.
 const tokenLifetime = 7 * 24 * time.Hour
 
 // tokenClaims are what a token of a ServiceAccount says of itself. It is the
