@@ -25,7 +25,7 @@ type Damper struct {
 
 // Corrected returns the damper after a correction.
 func (d Damper) Corrected(now time.Time) Damper {
-	if now.Sub(d.last) > dampQuiet+d.pause() {
+	if d.Quiet(now) {
 		d.count = 0
 	}
 	return Damper{count: d.count + 1, last: now}
@@ -34,6 +34,12 @@ func (d Damper) Corrected(now time.Time) Damper {
 // Wait returns how long the next correction has to wait.
 func (d Damper) Wait(now time.Time) time.Duration {
 	return max(0, d.last.Add(d.pause()).Sub(now))
+}
+
+// Quiet tells whether the object was not corrected for so long that a new
+// damper would do as well.
+func (d Damper) Quiet(now time.Time) bool {
+	return d.count == 0 || now.Sub(d.last) > dampQuiet+d.pause()
 }
 
 // Damped tells whether corrections have to wait.

@@ -24,9 +24,13 @@ import (
 // HubCluster returns the hub as the agent of one member may see it: its own
 // ManagedCluster and its own namespace. Leases are read from the server;
 // anything else is cached when it is first asked for. What is read of
-// ManifestWorks is not a copy: do not change it.
+// ManifestWorks is packed, see package packed, and not a copy: do not change it.
 func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 	scheme, err := HubScheme()
+	if err != nil {
+		return nil, err
+	}
+	compactor, err := newCompactor()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +43,7 @@ func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", member)},
-				&workv1.ManifestWork{}:      {Transform: newCompactor().work, UnsafeDisableDeepCopy: &shared},
+				&workv1.ManifestWork{}:      {Transform: compactor.work, UnsafeDisableDeepCopy: &shared},
 			},
 		}
 		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}}}
@@ -52,9 +56,14 @@ func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 
 // MemberCluster returns the member. Secrets, ConfigMaps and Namespaces are read
 // from the server; anything else is cached when it is first asked for. What is
-// read of AppliedManifestWorks is not a copy: do not change it.
+// read of AppliedManifestWorks is packed, see package packed, and not a copy: do
+// not change it.
 func MemberCluster(config *rest.Config) (cluster.Cluster, error) {
 	scheme, err := MemberScheme()
+	if err != nil {
+		return nil, err
+	}
+	compactor, err := newCompactor()
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +75,7 @@ func MemberCluster(config *rest.Config) (cluster.Cluster, error) {
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}:                {Transform: keepResourcesOfNode},
-				&workv1.AppliedManifestWork{}: {Transform: newCompactor().record, UnsafeDisableDeepCopy: &shared},
+				&workv1.AppliedManifestWork{}: {Transform: compactor.record, UnsafeDisableDeepCopy: &shared},
 			},
 		}
 		o.Client.Cache = &client.CacheOptions{

@@ -4,6 +4,8 @@
 package connect
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/packed"
 )
 
 const (
@@ -18,17 +21,29 @@ const (
 	// long they are at most.
 	textsMax     = 1024
 	textBytesMax = 256
+	// mapsMax and mapBytesMax are the same of labels and annotations.
+	mapsMax     = 64
+	mapBytesMax = 1024
 )
 
-// compactor makes cached objects small. Decoding makes a copy of each text and
-// reserves more room in lists than they need; with a thousand works nearly all
-// of their texts are the same few.
+// compactor makes cached objects small: their content is packed, and what all
+// of them have, such as a finalizer, is there once. Decoding makes a copy of it
+// for each.
 type compactor struct {
+	packer *packed.Packer
+
 	mu    sync.Mutex
 	texts map[string]string
+	maps  map[string]map[string]string // labels and annotations, by what is in them
 }
 
-func newCompactor() *compactor { return &compactor{texts: map[string]string{}} }
+func newCompactor() (*compactor, error) {
+	packer, err := packed.New()
+	if err != nil {
+		return nil, fmt.Errorf("making what packs cached objects: %w", err)
+	}
+	return &compactor{packer: packer, texts: map[string]string{}, maps: map[string]map[string]string{}}, nil
+}
 
 // work makes a ManifestWork small. It is a transform of a cache.
 func (c *compactor) work(obj any) (any, error) {
@@ -36,18 +51,10 @@ func (c *compactor) work(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.meta(&work.ObjectMeta)
-	work.Spec.Workload.Manifests = slices.Clone(work.Spec.Workload.Manifests)
-	work.Status.Conditions = c.conditions(work.Status.Conditions)
-	manifests := slices.Clone(work.Status.ResourceStatus.Manifests)
-	for i := range manifests {
-		m := &manifests[i]
-		c.share(&m.ResourceMeta.Group, &m.ResourceMeta.Version, &m.ResourceMeta.Kind, &m.ResourceMeta.Resource, &m.ResourceMeta.Namespace)
-		m.Conditions = c.conditions(m.Conditions)
+	if err := c.packer.Work(work); err != nil {
+		return nil, fmt.Errorf("making a cached work small: %w", err)
 	}
-	work.Status.ResourceStatus.Manifests = manifests
 	return work, nil
 }
 
@@ -57,46 +64,50 @@ func (c *compactor) record(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.meta(&record.ObjectMeta)
+	c.mu.Lock()
 	c.share(&record.Spec.HubHash, &record.Spec.AgentID)
+	c.mu.Unlock()
 	if strings.HasSuffix(record.Name, record.Spec.ManifestWorkName) {
 		record.Spec.ManifestWorkName = record.Name[len(record.Name)-len(record.Spec.ManifestWorkName):]
 	}
-	resources := slices.Clone(record.Status.AppliedResources)
-	for i := range resources {
-		r := &resources[i]
-		c.share(&r.Group, &r.Version, &r.Resource, &r.Namespace)
+	if err := c.packer.Record(record); err != nil {
+		return nil, fmt.Errorf("making a cached record small: %w", err)
 	}
-	record.Status.AppliedResources = resources
 	return record, nil
 }
 
 func (c *compactor) meta(meta *metav1.ObjectMeta) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	meta.ManagedFields = nil
 	c.share(&meta.Namespace)
 	meta.Finalizers = slices.Clone(meta.Finalizers)
 	for i := range meta.Finalizers {
 		c.share(&meta.Finalizers[i])
 	}
-	for _, texts := range []map[string]string{meta.Labels, meta.Annotations} {
-		for key, value := range texts {
-			c.share(&value)
-			texts[key] = value
-		}
-	}
+	meta.Labels, meta.Annotations = c.shared(meta.Labels), c.shared(meta.Annotations)
 }
 
-func (c *compactor) conditions(list []metav1.Condition) []metav1.Condition {
-	list = slices.Clone(list)
-	for i := range list {
-		c.share(&list[i].Type, &list[i].Reason, &list[i].Message)
-		status := string(list[i].Status)
-		c.share(&status)
-		list[i].Status = metav1.ConditionStatus(status)
+// shared returns a map with the same content that others have, too. A map
+// takes 300 bytes for its first entry.
+func (c *compactor) shared(texts map[string]string) map[string]string {
+	var content strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		fmt.Fprintf(&content, "%q%q", key, texts[key])
 	}
-	return list
+	if content.Len() == 0 || content.Len() > mapBytesMax {
+		return texts
+	}
+	known, ok := c.maps[content.String()]
+	if !ok {
+		if len(c.maps) == mapsMax {
+			clear(c.maps)
+		}
+		known = texts
+		c.maps[content.String()] = known
+	}
+	return known
 }
 
 // share replaces texts by copies that others use already.

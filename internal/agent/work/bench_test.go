@@ -4,6 +4,8 @@
 package work
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"runtime"
 	"strings"
@@ -31,8 +33,10 @@ func BenchmarkMemory(b *testing.B) {
 				a := s.start(agentOptions{})
 				s.create(s.work("first", s.configMap("first", "1")))
 				s.condition("first", "Applied", metav1.ConditionTrue)
+				s.awaitLists(1)
 				before := live()
 				s.fill(shape.works, shape.manifests)
+				s.awaitLists(1 + shape.works*shape.manifests)
 				after := live()
 				b.ReportMetric(float64(after-before)/float64(shape.works*shape.manifests), "live-B/object")
 				a.stop()
@@ -41,15 +45,53 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
+// payloadBytes is how much data a ConfigMap has. They are hexadecimal digits,
+// no two alike, so that whoever compresses them gets a half of it at the most.
+const payloadBytes = 1024
+
+// payload returns the data of a ConfigMap.
+func payload(work, manifest int) string {
+	var text strings.Builder
+	for i := 0; text.Len() < payloadBytes; i++ {
+		sum := sha256.Sum256(fmt.Append(nil, work, "/", manifest, "/", i))
+		text.WriteString(hex.EncodeToString(sum[:]))
+	}
+	return text.String()
+}
+
+// awaitLists waits until the records list so many objects, and the agent has
+// nothing left to do.
+func (s *scene) awaitLists(objects int) {
+	listed := -1
+	for deadline := time.Now().Add(fillPatience); listed != objects && time.Now().Before(deadline); <-time.After(100 * time.Millisecond) {
+		list := &workv1.AppliedManifestWorkList{}
+		if err := s.client.List(s.t.Context(), list); err != nil {
+			s.t.Fatal(err)
+		}
+		listed = 0
+		for i := range list.Items {
+			if list.Items[i].Spec.AgentID == "agent-of-"+s.cluster {
+				listed += len(list.Items[i].Status.AppliedResources)
+			}
+		}
+	}
+	if listed != objects {
+		s.t.Fatalf("%d objects are listed after %s, and not %d", listed, fillPatience, objects)
+	}
+	<-time.After(settleTime)
+}
+
+// settleTime is how long an agent may take to hear what it wrote last.
+const settleTime = time.Second
+
 // fill delivers works and waits until all are applied.
 func (s *scene) fill(works, manifests int) {
-	payload := strings.Repeat("0123456789abcdef", 64)
 	var group errgroup.Group
 	group.SetLimit(16)
 	for i := range works {
 		var all []string
 		for m := range manifests {
-			all = append(all, s.configMap(fmt.Sprintf("c-%d-%d", i, m), payload))
+			all = append(all, s.configMap(fmt.Sprintf("c-%d-%d", i, m), payload(i, m)))
 		}
 		group.Go(func() error { return s.client.Create(s.t.Context(), s.work(fmt.Sprintf("w-%d", i), all...)) })
 	}

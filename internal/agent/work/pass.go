@@ -123,6 +123,7 @@ func (p *pass) deliver(ctx context.Context) error {
 			return err
 		}
 	}
+	p.state.plan = p.plan.rest(p.options.Clock.Now())
 	return nil
 }
 
@@ -134,14 +135,19 @@ func (s *site) open(ctx context.Context, request Request) (*pass, error) {
 		recordName = s.recordName(request.Work)
 		this.state = s.state(request.Work)
 		work := &workv1.ManifestWork{}
+		written := this.state.work.Load() // before the cache is read: it is let go of when the cache has it
 		key := client.ObjectKey{Namespace: string(s.connection.Name), Name: request.Work}
-		switch err := s.connection.Hub.GetClient().Get(ctx, key, work); {
+		err := s.connection.Hub.GetClient().Get(ctx, key, work)
+		switch {
 		case apierrors.IsNotFound(err):
 			this.state.work.Store(nil)
 		case err != nil:
 			return nil, fmt.Errorf("reading manifestwork %q: %w", key, err)
 		default:
-			this.stored = this.state.ahead(work)
+			if work, err = s.packer.OpenWork(work); err != nil {
+				return nil, err
+			}
+			this.stored = this.state.ahead(work, written)
 			work := *this.stored
 			work.Status = *this.stored.Status.DeepCopy()
 			this.work = &work
@@ -163,15 +169,20 @@ func (s *site) open(ctx context.Context, request Request) (*pass, error) {
 // readRecord returns the record as it is or as it was last written, and
 // whether the cache has it.
 func (s *site) readRecord(ctx context.Context, st *state, name string) (record *workv1.AppliedManifestWork, cached bool, err error) {
+	written := st.record.Load() // before the cache is read: it is let go of when the cache has it
 	record = &workv1.AppliedManifestWork{}
-	switch err := s.connection.Spoke.GetClient().Get(ctx, client.ObjectKey{Name: name}, record); {
+	err = s.connection.Spoke.GetClient().Get(ctx, client.ObjectKey{Name: name}, record)
+	switch {
 	case apierrors.IsNotFound(err):
-		record = st.record.Load() // written, and not in the cache yet
+		record = written // and not in the cache yet
 	case err != nil:
 		return nil, false, fmt.Errorf("reading appliedmanifestwork %q: %w", name, err)
 	default:
 		cached = true
-		if written := st.record.Load(); written != nil {
+		if record, err = s.packer.OpenRecord(record); err != nil {
+			return nil, false, err
+		}
+		if written != nil {
 			if newest(record, written) == record {
 				st.record.CompareAndSwap(written, nil) // the cache has caught up
 			} else {
@@ -188,8 +199,8 @@ func (s *site) readRecord(ctx context.Context, st *state, name string) (record *
 // prepare reads the manifests and finds the resources of their kinds.
 func (p *pass) prepare(context.Context) error {
 	health := p.reportsHealth()
-	if p.state.plan == nil || p.state.plan.uid != p.work.UID || p.state.plan.generation != p.work.Generation ||
-		p.state.plan.health != health {
+	if p.state.plan == nil || p.state.plan.settled != nil || p.state.plan.uid != p.work.UID ||
+		p.state.plan.generation != p.work.Generation || p.state.plan.health != health {
 		p.state.plan = newPlan(p.work, p.state.plan)
 		p.undeny(p.name)
 		p.state.plan.health, p.state.plan.completes = health, mayComplete(p.work)
@@ -223,6 +234,9 @@ func (p *pass) resolve(items []*item) {
 		}
 		it.outcome = outcome{}
 		it.resolve(resource, p.work.Spec.ManifestConfigs)
+		if past, ok := p.plan.written[it.hash]; ok {
+			it.past = past
+		}
 		if it.refused != nil {
 			it.outcome.problem = refusal(it.refused)
 			continue

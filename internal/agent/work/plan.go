@@ -20,11 +20,15 @@ import (
 	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
 
-// plan is what one generation of a work asks for.
+// plan is what one generation of a work asks for. A pass that leaves nothing
+// to be done keeps what it wrote only; the next one makes the rest anew.
 type plan struct {
 	uid        types.UID
 	generation int64
-	items      []*item
+	// settled is what was written for each object, if there is no more to
+	// remember of a plan; it has no items then.
+	settled []apply.Past
+	items   []*item
 	// waves are the items class by class.
 	waves [][]*item
 	// executor is whose rights the work has, nil for those of the agent.
@@ -38,6 +42,8 @@ type plan struct {
 	completes bool
 	// cramped is not nil if the hub refused the status.
 	cramped *cramped
+	// written is what a settled plan before wrote, nil if there was none.
+	written map[apply.Hash]apply.Past
 }
 
 // item is one manifest, and what was done about it.
@@ -128,9 +134,17 @@ func (p *plan) readExecutor(given *workv1.ManifestWorkExecutor) {
 	}
 }
 
-// carry takes over what is known of the objects that both plans have.
+// carry takes over what is known of the objects that both plans have. Of a
+// settled plan it is taken over when the hash is known: see resolve.
 func (p *plan) carry(before *plan) {
 	if before == nil || before.uid != p.uid {
+		return
+	}
+	if before.settled != nil {
+		p.written = make(map[apply.Hash]apply.Past, len(before.settled))
+		for _, past := range before.settled {
+			p.written[past.Hash] = past
+		}
 		return
 	}
 	type key struct {
@@ -146,6 +160,29 @@ func (p *plan) carry(before *plan) {
 			it.past, it.at, it.damper = old.past, old.at, old.damper
 		}
 	}
+}
+
+// rest returns what is to be kept of a plan when a pass has ended: the plan
+// itself, if there is more to remember than what was written last.
+func (p *plan) rest(now time.Time) *plan {
+	if p.executor != nil || p.completes || p.cramped != nil {
+		return p
+	}
+	kept := &plan{uid: p.uid, generation: p.generation, settled: make([]apply.Past, 0, len(p.items))}
+	for _, it := range p.items {
+		if !it.isSettled(now) {
+			return p
+		}
+		kept.settled = append(kept.settled, it.past)
+	}
+	return kept
+}
+
+// isSettled tells whether it would do no harm to forget about an item all but
+// what was written.
+func (it *item) isSettled(now time.Time) bool {
+	return it.resolved && it.refused == nil && it.outcome.problem.Trouble == apply.TroubleNone && it.outcome.again == 0 &&
+		it.past.Hash == it.hash && it.past.Mark.UID != "" && it.ignored == nil && it.observation == nil && it.damper.Quiet(now)
 }
 
 // resolve fills in what depends on the resource of the item's kind.

@@ -109,8 +109,8 @@ func (p *pass) removeAll(ctx context.Context, fateOf func(apply.Object) fate) er
 				p.gone[object] = true
 				return nil
 			}
-			if record, _ := p.inventory.Get(object); record != nil {
-				left.finalizers, left.since = record.Finalizers, record.DeletingSince
+			if record, _ := p.inventory.Get(object); record != nil && record.Going != nil {
+				left.finalizers, left.since = record.Going.Finalizers, record.Going.Since
 			}
 			p.leftovers = append(p.leftovers, left)
 			return nil
@@ -186,7 +186,7 @@ func (p *pass) letGo(ctx context.Context, left *leftover, version string, end fa
 	object := left.object
 	record, _ := p.inventory.Get(object)
 	if record != nil && end == fateDelete && apply.ClaimOf(p.record.UID, record.OwnerUIDs()) == apply.ClaimSole {
-		if record.Deleting || p.wasRequested(object) {
+		if record.Going != nil || p.wasRequested(object) {
 			return false
 		}
 		switch err := p.member.Delete(ctx, version, object, record.Mark.UID, record.ResourceVersion); {

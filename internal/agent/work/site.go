@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/packed"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/apply"
@@ -45,6 +46,7 @@ type site struct {
 	guard      *executor.Guard
 	lookout    *inventory.Lookout
 	rules      *rules.Cache
+	packer     *packed.Packer // for what the caches have
 	queue      workqueue.TypedRateLimitingInterface[Request]
 
 	mu       sync.Mutex
@@ -119,11 +121,16 @@ func newSite(ctx context.Context, c *fleet.Connection, options *Options, cache *
 	if err != nil {
 		return nil, fmt.Errorf("making a metadata client for the hub: %w", err)
 	}
+	packer, err := packed.New()
+	if err != nil {
+		return nil, fmt.Errorf("making what opens cached objects of cluster %q: %w", c.Name, err)
+	}
 	hash := sha256.Sum256([]byte(c.HubHost))
 	s := &site{
 		ctx: ctx, connection: c, options: options,
 		hubHash: hex.EncodeToString(hash[:]),
 		hub:     hub,
+		packer:  packer,
 		member:  apply.NewMember(client, bodies, writesPerMember),
 		kinds:   apply.NewKinds(discoverer.ServerResourcesForGroupVersion, options.Clock),
 		states:  map[string]*state{},
@@ -302,10 +309,9 @@ func newest[T metav1.Object](cached, written T) T {
 	return cached
 }
 
-// ahead returns the work as the cache has it, or with the status that we wrote
-// if the cache does not have that yet.
-func (st *state) ahead(cached *workv1.ManifestWork) *workv1.ManifestWork {
-	written := st.work.Load()
+// ahead returns the work as the cache has it, or with the status that was
+// written if the cache does not have that yet.
+func (st *state) ahead(cached, written *workv1.ManifestWork) *workv1.ManifestWork {
 	if written == nil || written.UID != cached.UID || newest(cached, written) == cached {
 		st.work.CompareAndSwap(written, nil) // the cache has caught up
 		return cached

@@ -106,7 +106,7 @@ func (p *pass) write(ctx context.Context, it *item) {
 		it.outcome.presence = presenceYes
 		it.outcome.problem = apply.Problem{
 			Trouble: apply.TroubleGoing,
-			Message: "Someone deleted the object, and it waits for its finalizers [" + strings.Join(record.Finalizers, " ") +
+			Message: "Someone deleted the object, and it waits for its finalizers [" + strings.Join(record.Going.Finalizers, " ") +
 				"]; it is created again when it is gone.",
 		}
 	case apply.ActionCreate:
@@ -133,7 +133,7 @@ func (p *pass) live(it *item) (apply.Live, *inventory.Record) {
 	record, known := p.inventory.Get(it.object)
 	live := apply.Live{Known: known}
 	if record != nil {
-		live.Exists, live.Deleting, live.Mark = true, record.Deleting, record.Mark
+		live.Exists, live.Deleting, live.Mark = true, record.Going != nil, record.Mark
 		live.Owned = slices.Contains(record.OwnerUIDs(), p.record.UID)
 	}
 	return live, record

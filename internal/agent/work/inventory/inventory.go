@@ -39,11 +39,14 @@ type Record struct {
 	Mark            apply.Mark
 	// Owners are sorted by UID.
 	Owners []*Owner
-	// The following are kept of objects that are being deleted only: since when,
-	// in seconds since 1970, and the finalizers that keep them.
-	Deleting      bool
-	DeletingSince int64
-	Finalizers    []string
+	// Going is nil unless the object is being deleted.
+	Going *Going
+}
+
+// Going is what is known of an object that is being deleted.
+type Going struct {
+	Since      int64    // in seconds since 1970
+	Finalizers []string // keep it
 }
 
 // OwnerUIDs returns the UIDs of the owners.
@@ -86,6 +89,7 @@ type Inventory struct {
 	mu     sync.RWMutex
 	types  map[schema.GroupResource]*typeWatch
 	uses   map[string][]schema.GroupResource // by user
+	recent []schema.GroupResource            // what one of them uses; most use the same
 	owners map[types.UID]*owned
 }
 
@@ -191,10 +195,13 @@ func (i *Inventory) insert(watch *typeWatch, object apply.Object, seen *metav1.P
 	before = watch.records[nameOf(object)]
 	after = &Record{
 		Version: watch.resource.Version, ResourceVersion: seen.ResourceVersion,
-		Mark: apply.MarkOf(seen), Owners: i.ownersOf(seen), Deleting: seen.DeletionTimestamp != nil,
+		Mark: apply.MarkOf(seen), Owners: i.ownersOf(seen),
 	}
-	if after.Deleting {
-		after.DeletingSince, after.Finalizers = seen.DeletionTimestamp.Unix(), seen.Finalizers
+	if seen.DeletionTimestamp != nil {
+		after.Going = &Going{Since: seen.DeletionTimestamp.Unix(), Finalizers: seen.Finalizers}
+	}
+	if before != nil && before.Mark == after.Mark { // what wrote the object has these texts, too
+		after.Mark = before.Mark
 	}
 	watch.records[nameOf(object)] = after
 	if before != nil {

@@ -228,7 +228,7 @@ func TestFinalizersOfWhatGoesAreKept(t *testing.T) {
 	going.DeletionTimestamp, going.Finalizers = &now, []string{"x"}
 	d.add(t, going)
 	d.expect(t, "w a gone=false")
-	if record, _ := d.Get(object); !record.Deleting || len(record.Finalizers) != 1 {
+	if record, _ := d.Get(object); record.Going == nil || len(record.Going.Finalizers) != 1 {
 		t.Errorf("the record is %+v", record)
 	}
 }

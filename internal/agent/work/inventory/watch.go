@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -52,7 +51,7 @@ const (
 // inventory guards it.
 type typeWatch struct {
 	resource schema.GroupVersionResource
-	users    map[string]struct{}
+	users    int // how many use it
 	cancel   context.CancelFunc
 
 	stopped bool // what the watch still says is not wanted
@@ -76,54 +75,10 @@ func (w *typeWatch) problem() error {
 	}
 }
 
-// Use makes the resources the ones that the user uses: those that nobody
-// watched yet are watched from now on, until ctx ends, and those that nobody
-// uses any more are not. The ctx is that of the inventory, not of a call.
-func (i *Inventory) Use(ctx context.Context, user string, resources []schema.GroupVersionResource) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	wanted := make([]schema.GroupResource, 0, len(resources))
-	for _, resource := range resources {
-		wanted = append(wanted, resource.GroupResource())
-		if _, ok := i.types[resource.GroupResource()]; !ok {
-			i.types[resource.GroupResource()] = i.start(ctx, resource)
-		}
-		i.types[resource.GroupResource()].users[user] = struct{}{}
-	}
-	for _, used := range i.uses[user] {
-		if !slices.Contains(wanted, used) {
-			i.drop(used, user)
-		}
-	}
-	if len(wanted) == 0 {
-		delete(i.uses, user)
-		return
-	}
-	i.uses[user] = wanted
-}
-
-// drop ends a use, and the watch with the last one.
-func (i *Inventory) drop(resource schema.GroupResource, user string) {
-	w, ok := i.types[resource]
-	if !ok {
-		return
-	}
-	delete(w.users, user)
-	if len(w.users) > 0 {
-		return
-	}
-	w.cancel()
-	w.stopped = true
-	delete(i.types, resource)
-	for key := range w.records {
-		i.remove(w, objectOf(w.resource, key))
-	}
-}
-
 func (i *Inventory) start(ctx context.Context, resource schema.GroupVersionResource) *typeWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &typeWatch{
-		resource: resource, users: map[string]struct{}{}, cancel: cancel, records: map[name]*Record{},
+		resource: resource, cancel: cancel, records: map[name]*Record{},
 	}
 	i.options.Go(func() {
 		for alsoWatch := false; i.probe(ctx, w, alsoWatch); {
@@ -252,7 +207,7 @@ func (i *Inventory) blind(w *typeWatch, err error) {
 	for key := range w.records {
 		i.remove(w, objectOf(w.resource, key))
 	}
-	users := slices.Sorted(maps.Keys(w.users))
+	users := i.usersOf(w)
 	i.mu.Unlock()
 	if changed {
 		i.options.TypeChanged(w.resource.GroupResource(), users)
@@ -290,7 +245,7 @@ func (i *Inventory) replace(w *typeWatch, list []any, resourceVersion string) {
 		i.remove(w, object)
 		changes = append(changes, Change{Object: object, Owners: record.Owners, Gone: true})
 	}
-	users := slices.Sorted(maps.Keys(w.users))
+	users := i.usersOf(w)
 	i.mu.Unlock()
 	if !synced {
 		i.options.TypeChanged(w.resource.GroupResource(), users)
@@ -307,7 +262,7 @@ func (i *Inventory) update(w *typeWatch, object apply.Object, seen *metav1.Parti
 	change := Change{Object: object, Owners: after.Owners}
 	switch {
 	case before == nil:
-	case before.Mark == after.Mark && before.Deleting == after.Deleting && slices.Equal(before.Finalizers, after.Finalizers):
+	case before.Mark == after.Mark && equal(before.Going, after.Going):
 		change.Minor = true
 		if before.ResourceVersion == after.ResourceVersion && len(after.Owners) < 2 {
 			change.Owners = nil // the write of the only owner, which knows
@@ -321,6 +276,11 @@ func (i *Inventory) update(w *typeWatch, object apply.Object, seen *metav1.Parti
 		}
 	}
 	return change
+}
+
+// equal tells whether the same holds up two states of an object, or nothing.
+func equal(a, b *Going) bool {
+	return (a == nil) == (b == nil) && (a == nil || slices.Equal(a.Finalizers, b.Finalizers))
 }
 
 // event takes in a watch event.

@@ -1,0 +1,242 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package packed
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+func packer(t testing.TB) *Packer {
+	t.Helper()
+	p, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// fill gives each field of a value a content of its own.
+func fill(t *testing.T, v reflect.Value, n *int) {
+	t.Helper()
+	*n++
+	switch v.Interface().(type) {
+	case metav1.Time:
+		v.Set(reflect.ValueOf(metav1.NewTime(time.Unix(int64(*n), 0))))
+		return
+	case runtime.RawExtension:
+		v.Set(reflect.ValueOf(runtime.RawExtension{Raw: fmt.Appendf(nil, `{"b" : "<%d>", "a":1}`, *n)}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint("text-", *n))
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(t, v.Index(0), n)
+		fill(t, v.Index(1), n)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(t, key, n)
+		fill(t, value, n)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), n)
+		}
+	default:
+		t.Fatalf("this test does not know how to fill a %s", v.Type())
+	}
+}
+
+func TestEveryFieldIsThereAgain(t *testing.T) {
+	p, other := packer(t), packer(t)
+	n := 0
+	work, record := &workv1.ManifestWork{}, &workv1.AppliedManifestWork{}
+	work.Name, record.Name = "a", "b"
+	fill(t, reflect.ValueOf(&work.Spec).Elem(), &n)
+	fill(t, reflect.ValueOf(&work.Status).Elem(), &n)
+	fill(t, reflect.ValueOf(&record.Spec).Elem(), &n)
+	fill(t, reflect.ValueOf(&record.Status).Elem(), &n)
+
+	packedWork, packedRecord := work.DeepCopy(), record.DeepCopy()
+	for range 2 { // the second does nothing
+		if err := p.Work(packedWork); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Record(packedRecord); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(packedWork.Spec.Workload.Manifests)+len(packedWork.Status.Conditions)+len(packedRecord.Status.AppliedResources) != 0 {
+		t.Error("what is packed is there beside, too")
+	}
+	openWork, err := other.OpenWork(packedWork)
+	if diff := cmp.Diff(work, openWork); err != nil || diff != "" {
+		t.Errorf("%v, -before +after:\n%s", err, diff)
+	}
+	openRecord, err := other.OpenRecord(packedRecord)
+	if diff := cmp.Diff(record, openRecord); err != nil || diff != "" {
+		t.Errorf("%v, -before +after:\n%s", err, diff)
+	}
+}
+
+func TestEmptyObjectsAndOpenOnesStayWhatTheyAre(t *testing.T) {
+	p := packer(t)
+	work, record := &workv1.ManifestWork{}, &workv1.AppliedManifestWork{}
+	if same, err := p.OpenWork(work); same != work || err != nil {
+		t.Errorf("an open work became %v, %v", same, err)
+	}
+	if same, err := p.OpenRecord(record); same != record || err != nil {
+		t.Errorf("an open record became %v, %v", same, err)
+	}
+	if err := p.Work(work); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Record(record); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := p.OpenWork(work); err != nil || !cmp.Equal(again, &workv1.ManifestWork{}) {
+		t.Errorf("an empty work became %v, %v", again, err)
+	}
+	if again, err := p.OpenRecord(record); err != nil || !cmp.Equal(again, &workv1.AppliedManifestWork{}) {
+		t.Errorf("an empty record became %v, %v", again, err)
+	}
+}
+
+func TestWhatWasNotPackedHereIsAnError(t *testing.T) {
+	p := packer(t)
+	for name, text := range map[string]string{"a link": "/apis/v1/works/a", "nothing of ours": "\x00\x01\x02", "cut off": cut(t, p)} {
+		work, record := &workv1.ManifestWork{}, &workv1.AppliedManifestWork{}
+		work.SetSelfLink(text)
+		record.SetSelfLink(text)
+		if _, err := p.OpenWork(work); err == nil {
+			t.Errorf("%s was opened as a work", name)
+		}
+		if _, err := p.OpenRecord(record); err == nil {
+			t.Errorf("%s was opened as a record", name)
+		}
+	}
+}
+
+func cut(t *testing.T, p *Packer) string {
+	t.Helper()
+	work := workOf(3)
+	if err := p.Work(work); err != nil {
+		t.Fatal(err)
+	}
+	text := work.GetSelfLink()
+	return text[:len(text)/2]
+}
+
+func TestManyPackAtTheSameTime(t *testing.T) {
+	p := packer(t)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 5 {
+				work := workOf(i)
+				if err := p.Work(work); err != nil {
+					t.Error(err)
+				}
+				if got, err := p.OpenWork(work); err != nil || !cmp.Equal(got, workOf(i)) {
+					t.Errorf("a work with %d manifests is another one now: %v", i, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// manifestBytesMax is how many bytes a manifest of 1 KiB, whose half cannot be
+// compressed, and its status may take.
+const manifestBytesMax = 700
+
+func TestAPackedWorkIsSmall(t *testing.T) {
+	p := packer(t)
+	for _, manifests := range []int{1, 100} {
+		work := workOf(manifests)
+		if err := p.Work(work); err != nil {
+			t.Fatal(err)
+		}
+		if size := len(work.GetSelfLink()) / manifests; size > manifestBytesMax {
+			t.Errorf("%d bytes for each of %d manifests", size, manifests)
+		}
+	}
+}
+
+// workOf returns a work with ConfigMaps of 1 KiB, all of which are applied.
+func workOf(manifests int) *workv1.ManifestWork {
+	work := &workv1.ManifestWork{}
+	now := metav1.NewTime(time.Unix(1700000000, 0))
+	work.Name, work.Namespace, work.UID, work.ResourceVersion = "n", "c", "uid", "17"
+	for i := range manifests {
+		payload := ""
+		for j := range 16 {
+			sum := sha256.Sum256(fmt.Append(nil, i, "/", j))
+			payload += hex.EncodeToString(sum[:])
+		}
+		name := fmt.Sprint("c-", i)
+		raw := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"default"},"data":{"v":%q}}`, name, payload)
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(raw)}})
+		m := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{Ordinal: int32(i), Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "default", Name: name}}
+		m.Conditions = []metav1.Condition{
+			usual(workv1.ManifestConditionApplied, workv1.ManifestReasonAppliedManifestComplete, "The object is as the manifest says."),
+			usual(workv1.ManifestConditionAvailable, workv1.ManifestReasonResourceAvailable, "The object exists on the cluster."),
+		}
+		for j := range m.Conditions {
+			m.Conditions[j].LastTransitionTime = now
+		}
+		work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, m)
+	}
+	return work
+}
+
+func BenchmarkWork(b *testing.B) {
+	p := packer(b)
+	for _, manifests := range []int{1, 100} {
+		work := workOf(manifests)
+		packed := work.DeepCopy()
+		if err := p.Work(packed); err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("pack/%d", manifests), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				copied := *work
+				if err := p.Work(&copied); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(packed.GetSelfLink()))/float64(manifests), "B/manifest")
+		})
+		b.Run(fmt.Sprintf("open/%d", manifests), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.OpenWork(packed); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
