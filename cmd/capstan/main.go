@@ -16,6 +16,7 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // credentials of cloud providers in kubeconfigs
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/capstan-io/capstan/internal/cli"
 )
@@ -27,8 +28,10 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// What matters to the user is in the errors; client-go's log is not for them.
+	// What matters to the user is in the errors; the logs of libraries are not
+	// for them. Without a logger, controller-runtime complains after half a minute.
 	klog.SetLogger(logr.Discard())
+	ctrllog.SetLogger(logr.Discard())
 	return cli.Run(ctx, cli.Call{
 		As:      os.Args[0],
 		Args:    os.Args[1:],
