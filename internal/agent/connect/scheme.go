@@ -20,12 +20,14 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
 // HubScheme knows what agents use on the hub.
 func HubScheme() (*runtime.Scheme, error) {
-	return newScheme(certificatesv1.AddToScheme, coordinationv1.AddToScheme, clusterv1.AddToScheme, workv1.AddToScheme)
+	return newScheme(certificatesv1.AddToScheme, coordinationv1.AddToScheme, clusterv1.AddToScheme, workv1.AddToScheme,
+		fleetv1alpha1.AddToScheme)
 }
 
 // MemberScheme knows what agents use on the member and at home, besides what
@@ -55,6 +57,7 @@ func HubMapper() meta.RESTMapper {
 	addAll(mapper, coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
 	addAll(mapper, clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
 	addAll(mapper, workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
+	addAll(mapper, fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
 	return mapper
 }
 

@@ -1,0 +1,273 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/agent/follow"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// Options of the agent.
+type Options struct {
+	// Hub is the hub that the agent runs on.
+	Hub *rest.Config
+	// HubURL is the URL of the hub that agents of Pull clusters have. What the
+	// agent applies is marked with it, so a cluster that goes from Pull to Push
+	// keeps what it has only if both are the same. Defaults to the host of Hub.
+	HubURL string
+	// Parts are engaged for each cluster.
+	Parts []fleet.Part
+	Guard Guard
+	// Clock defaults to the real one.
+	Clock clock.Clock
+	Log   logr.Logger
+}
+
+// Agent works for all Push clusters of a hub.
+type Agent struct {
+	options  Options
+	registry *fleet.Registry
+	cache    cache.Cache
+	// hub reads ClusterConnections and ManagedClusters from the cache; secrets has
+	// none.
+	hub     client.Client
+	secrets client.WithWatch
+	// seen are the handlers that tell of them.
+	seen []toolscache.ResourceEventHandlerRegistration
+
+	lives sync.WaitGroup // of links
+
+	mu     sync.Mutex
+	closed bool
+	links  map[string]*running
+	// ending are the links that were told to end and have not yet.
+	ending map[string]*running
+	// identities are who the clusters are that were let in, by UID.
+	identities map[string]string
+}
+
+// running is a link and what it follows.
+type running struct {
+	link   *link
+	secret string
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// New returns an agent that has not begun.
+func New(o Options) (*Agent, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.HubURL == "" {
+		o.HubURL = o.Hub.Host
+	}
+	a := &Agent{options: o, links: map[string]*running{}, ending: map[string]*running{}, identities: map[string]string{}}
+	scheme, err := connect.HubScheme()
+	if err != nil {
+		return nil, err
+	}
+	a.cache, err = cache.New(o.Hub, cache.Options{
+		Scheme: scheme, Mapper: connect.HubMapper(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of ClusterConnections: %w", err)
+	}
+	a.hub, err = client.New(o.Hub, client.Options{
+		Scheme: scheme, Mapper: connect.HubMapper(), Cache: &client.CacheOptions{Reader: a.cache},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the hub: %w", err)
+	}
+	if a.secrets, err = connect.HomeClient(o.Hub); err != nil {
+		return nil, err
+	}
+	a.registry = fleet.NewRegistry(fleet.Options{
+		Parts: o.Parts, Clock: o.Clock,
+		Failed: func(_ context.Context, name fleet.ClusterName, what string, err error) {
+			o.Log.Info("A part of the agent cannot start yet", "cluster", name, "part", what, "problem", err.Error())
+		},
+	})
+	return a, nil
+}
+
+// Run works until ctx ends, and returns when everything has ended.
+func (a *Agent) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer a.registry.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := a.watch(ctx); err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	group.Go(func() { failed <- a.cache.Start(ctx) })
+	defer a.endLinks()
+	select {
+	case err := <-failed:
+		if err != nil {
+			return fmt.Errorf("watching ClusterConnections: %w", err)
+		}
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// watch makes each ClusterConnection have its link, and tells links of changes.
+func (a *Agent) watch(ctx context.Context) error {
+	see := func(obj any) {
+		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = tombstone.Obj
+		}
+		if object, ok := obj.(client.Object); ok {
+			a.see(ctx, object.GetName())
+		}
+	}
+	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }, DeleteFunc: see}
+	for _, obj := range []client.Object{&fleetv1alpha1.ClusterConnection{}, &clusterv1.ManagedCluster{}} {
+		informer, err := a.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", obj, err)
+		}
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", obj, err)
+		}
+		a.seen = append(a.seen, registration)
+	}
+	return nil
+}
+
+// see begins or ends the link of a cluster, or tells it that something changed.
+// It does not wait for one to end.
+func (a *Agent) see(ctx context.Context, name string) {
+	connection, _, err := a.read(ctx, name)
+	if err != nil {
+		return // the cache is stopping
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return
+	}
+	secret := ""
+	if connection != nil && connection.Spec.SyncMode == fleetv1alpha1.SyncModePush {
+		secret = secretName(&connection.Spec)
+	}
+	have := a.links[name]
+	if have != nil && have.secret == secret {
+		have.link.loop.Kick()
+		return
+	}
+	if have != nil {
+		have.cancel()
+		delete(a.links, name)
+		a.ending[name] = have
+	}
+	if secret != "" {
+		a.links[name] = a.begin(ctx, name, secret)
+	}
+}
+
+// begin starts a link, after the one before has ended. Call it with the lock held.
+func (a *Agent) begin(ctx context.Context, name, secret string) *running {
+	before := a.ending[name]
+	ctx, cancel := context.WithCancel(ctx)
+	r := &running{link: newLink(a, name), secret: secret, cancel: cancel, ended: make(chan struct{})}
+	follower := &follow.Object{
+		Client: a.secrets, Clock: a.options.Clock, List: &corev1.SecretList{},
+		Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: secret}},
+		See: func(obj client.Object, err error) {
+			found, _ := obj.(*corev1.Secret)
+			r.link.seeSecret(found, err)
+		},
+	}
+	a.lives.Go(func() {
+		defer a.ended(r)
+		if before != nil {
+			<-before.ended
+		}
+		if !fleet.Synced(ctx, a.seen[0].HasSyncedChecker(), a.seen[1].HasSyncedChecker()) {
+			return
+		}
+		var group sync.WaitGroup
+		group.Go(func() { follower.Run(ctx) })
+		r.link.run(ctx)
+		group.Wait()
+	})
+	return r
+}
+
+// ended is called when a link has.
+func (a *Agent) ended(r *running) {
+	close(r.ended)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ending[r.link.name] == r {
+		delete(a.ending, r.link.name)
+	}
+}
+
+// endLinks ends all links and waits for them.
+func (a *Agent) endLinks() {
+	a.mu.Lock()
+	a.closed = true
+	for _, r := range a.links {
+		r.cancel()
+	}
+	a.mu.Unlock()
+	a.lives.Wait()
+}
+
+// read returns the ClusterConnection and the ManagedCluster, nil if there is none.
+func (a *Agent) read(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, *clusterv1.ManagedCluster, error) {
+	connection, cluster := &fleetv1alpha1.ClusterConnection{}, &clusterv1.ManagedCluster{}
+	key := client.ObjectKey{Name: name}
+	if err := a.hub.Get(ctx, key, connection); apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("reading ClusterConnection %q: %w", name, err)
+	}
+	if err := a.hub.Get(ctx, key, cluster); apierrors.IsNotFound(err) {
+		return connection, nil, nil
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("reading ManagedCluster %q: %w", name, err)
+	}
+	return connection, cluster, nil
+}
+
+// engage has the parts work for a cluster, anew if they do already.
+func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, to *way) error {
+	hub, err := connect.HubCluster(rest.CopyConfig(a.options.Hub), connection.Name)
+	if err != nil {
+		return err
+	}
+	member, err := connect.MemberCluster(to.config())
+	if err != nil {
+		return err
+	}
+	a.options.Log.Info("A Push cluster is connected", "cluster", connection.Name, "endpoint", connection.Spec.APIEndpoint)
+	return a.registry.Engage(ctx, &fleet.Connection{
+		Name: fleet.ClusterName(connection.Name), AgentID: string(connection.UID), HubHost: a.options.HubURL,
+		Hub: hub, Spoke: member, Home: a.secrets,
+	})
+}

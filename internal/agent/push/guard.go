@@ -1,0 +1,78 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+)
+
+// Guard keeps the hub from being made to dial itself. The zero value forbids
+// addresses that mean this host or this link.
+type Guard struct {
+	// Forbidden are networks that nothing may be dialled in, such as that of the
+	// hub's Services.
+	Forbidden []netip.Prefix
+	// Allowed are networks that may be dialled whatever else is said.
+	Allowed []netip.Prefix
+}
+
+// ForbiddenAddressError says that an address must not be dialled.
+type ForbiddenAddressError struct {
+	Address netip.Addr
+	Why     string
+}
+
+// Error implements error.
+func (e *ForbiddenAddressError) Error() string {
+	return fmt.Sprintf("the address %s must not be dialled: it is %s; if that is meant, allow it with --allowed-networks of the push agent", e.Address, e.Why)
+}
+
+// nat64 is the prefix of addresses that stand for the IPv4 address at their end.
+func nat64() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0, 0x64, 0xff, 0x9b}), 96)
+}
+
+// Check returns a ForbiddenAddressError if the address must not be dialled.
+func (g Guard) Check(address netip.Addr) error {
+	address = address.WithZone("").Unmap()
+	if within(g.Allowed, address) {
+		return nil
+	}
+	inner := address
+	if nat64().Contains(address) {
+		bytes := address.As16()
+		inner = netip.AddrFrom4([4]byte(bytes[12:]))
+	}
+	switch {
+	case inner.IsLoopback():
+		return &ForbiddenAddressError{address, "a loopback address"}
+	case inner.IsLinkLocalUnicast():
+		return &ForbiddenAddressError{address, "a link-local address"}
+	case inner.IsUnspecified(), inner.IsMulticast(), inner == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return &ForbiddenAddressError{address, "not that of a host"}
+	case within(g.Forbidden, inner), within(g.Forbidden, address):
+		return &ForbiddenAddressError{address, "in a network of the hub"}
+	}
+	return nil
+}
+
+// control is called with each address before it is dialled.
+func (g Guard) control(_, address string, _ syscall.RawConn) error {
+	target, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("understanding the address %q: %w", address, err)
+	}
+	return g.Check(target.Addr())
+}
+
+func within(networks []netip.Prefix, address netip.Addr) bool {
+	for _, network := range networks {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}

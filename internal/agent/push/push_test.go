@@ -1,0 +1,168 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/agent/push"
+	"github.com/capstan-io/capstan/internal/agent/work"
+)
+
+const (
+	connected   = fleetv1alpha1.ClusterConnectionConditionConnected
+	credentials = fleetv1alpha1.ClusterConnectionConditionCredentialsValid
+)
+
+func TestAPushClusterIsWorkedForThroughItsWholeLife(t *testing.T) {
+	l := newLab(t)
+	ca := l.member.config.CAData
+	l.start(local(), work.Options{})
+
+	// Whatever is missing is told.
+	l.connection("c1", l.member.config.Host)
+	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonManagedClusterMissing)
+	l.accept("c1")
+	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonSecretMissing)
+	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonCredentialsInvalid)
+	l.secret("c1", l.token, nil)
+	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonUntrusted)
+	l.secret("c1", "nonsense", ca)
+	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonUnauthorized)
+
+	// With a good Secret all parts work.
+	l.secret("c1", l.token, ca)
+	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
+	found, _ := l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+	system := &corev1.Namespace{}
+	must(t, l.member.client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system))
+	if found.Status.ID != string(system.UID) || !strings.HasPrefix(found.Status.KubernetesVersion, "v1.") {
+		t.Errorf("the status has id %q and version %q, want %q and v1.…", found.Status.ID, found.Status.KubernetesVersion, system.UID)
+	}
+	l.work("c1", "first")
+	l.delivered("c1", "first")
+	l.eventually("the hub to hear that the cluster is available", func(ctx context.Context) (string, bool) {
+		mc, lease := &clusterv1.ManagedCluster{}, &coordinationv1.Lease{}
+		must(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, mc))
+		must(t, l.hub.client.Get(ctx, client.ObjectKey{Namespace: "c1", Name: clusterv1.LeaseName}, lease))
+		joined := meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+		available := meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+		return fmt.Sprint(mc.Status, lease.Spec), joined && available && lease.Spec.RenewTime != nil && mc.Status.Version.Kubernetes != ""
+	})
+
+	// The same cluster has one name only.
+	l.accept("c2")
+	l.secret("c2", l.token, ca)
+	l.connection("c2", l.member.config.Host)
+	if _, message := l.says("c2", connected, fleetv1alpha1.ClusterConnectionReasonAlreadyJoined); !strings.Contains(message, `"c1"`) {
+		t.Errorf("the refusal does not name the cluster that it is already: %s", message)
+	}
+
+	// A token that goes bad is told, and one that is good again is used at once.
+	l.secret("c1", "nonsense", ca)
+	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonUnauthorized)
+	l.work("c1", "second")
+	l.secret("c1", l.token, ca)
+	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+	l.delivered("c1", "second")
+
+	// A cluster that is not accepted any more, or that is Pull, is left alone.
+	l.accepts("c1", false)
+	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonNotAccepted)
+	l.accepts("c1", true)
+	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+	l.work("c1", "third")
+	l.delivered("c1", "third")
+	must(t, l.hub.client.Delete(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}))
+	l.says("c2", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+	l.work("c2", "fourth")
+	l.delivered("c2", "fourth")
+}
+
+// accepts says whether the hub accepts a cluster.
+func (l *lab) accepts(cluster string, yes bool) {
+	l.t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"hubAcceptsClient":%t}}`, yes)
+	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+	must(l.t, l.hub.client.Patch(l.t.Context(), mc, client.RawPatch("application/merge-patch+json", patch)))
+}
+
+func TestNoClusterSlowsAnother(t *testing.T) {
+	l := newLab(t)
+	l.start(local(), work.Options{Workers: 12, WorkersPerCluster: 3})
+	fronts := map[string]*front{}
+	for _, name := range []string{"hanging", "resetting", "slow", "well"} {
+		fronts[name] = l.front("uid-of-" + name)
+		l.accept(name)
+		l.secret(name, l.token, fronts[name].ca())
+		l.connection(name, fronts[name].URL)
+	}
+	for name := range fronts {
+		l.says(name, connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+		l.work(name, name+"-before")
+		l.delivered(name, name+"-before")
+	}
+	fronts["hanging"].mood.Store(moodHang)
+	fronts["resetting"].mood.Store(moodReset)
+	fronts["slow"].mood.Store(moodSlow)
+	for i := range 20 { // more than there are workers
+		for _, name := range []string{"hanging", "resetting", "slow"} {
+			l.work(name, fmt.Sprintf("%s-%d", name, i))
+		}
+	}
+	l.eventually("requests to hang", func(context.Context) (string, bool) {
+		n := fronts["hanging"].hanging.Load()
+		return fmt.Sprint(n), n > 0
+	})
+	for i := range 10 {
+		l.work("well", fmt.Sprintf("well-%d", i))
+	}
+	for i := range 10 {
+		l.delivered("well", fmt.Sprintf("well-%d", i))
+	}
+	if fronts["hanging"].hanging.Load() == 0 {
+		t.Error("nothing hung any more when the works of the other cluster were delivered, so this proves nothing")
+	}
+	l.delivered("slow", "slow-19")
+	l.says("hanging", connected, fleetv1alpha1.ClusterConnectionReasonUnreachable)
+	l.says("resetting", connected, fleetv1alpha1.ClusterConnectionReasonUnreachable)
+	l.says("well", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+
+	// Those who come back get what they missed.
+	for _, name := range []string{"hanging", "resetting"} {
+		fronts[name].mood.Store(moodWell)
+		fronts[name].cut()
+	}
+	for _, name := range []string{"hanging", "resetting"} {
+		l.says(name, connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+		l.delivered(name, name+"-0")
+		l.delivered(name, name+"-19")
+	}
+}
+
+func TestAnEndpointOfTheHubItselfIsNotDialled(t *testing.T) {
+	l := newLab(t)
+	l.start(push.Guard{}, work.Options{})
+	front := l.front("uid")
+	l.accept("c1")
+	l.secret("c1", l.token, front.ca())
+	l.connection("c1", strings.Replace(front.URL, "127.0.0.1", "localhost", 1)) // found out only when it is dialled
+	if _, message := l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonForbiddenAddress); !strings.Contains(message, "loopback") {
+		t.Errorf("the message does not say why: %s", message)
+	}
+	if front.asked.Load() != 0 {
+		t.Error("the address was dialled")
+	}
+}

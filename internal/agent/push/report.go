@@ -1,0 +1,67 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/conditions"
+)
+
+// fieldOwner owns the conditions Connected and CredentialsValid, the id and
+// the version in the status of ClusterConnections.
+const fieldOwner = "push-agent"
+
+// conditions returns what is told of a cluster.
+func (o outcome) conditions() []metav1.Condition {
+	connected := metav1.Condition{
+		Type: fleetv1alpha1.ClusterConnectionConditionConnected, Status: metav1.ConditionTrue,
+		Reason: fleetv1alpha1.ClusterConnectionReasonConnected, Message: "the API server answers, and the push agent works for the cluster",
+	}
+	if !o.connected.well() {
+		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, o.connected.reason, o.connected.message
+	}
+	credentials := metav1.Condition{
+		Type: fleetv1alpha1.ClusterConnectionConditionCredentialsValid, Status: metav1.ConditionTrue,
+		Reason: fleetv1alpha1.ClusterConnectionReasonAuthenticated, Message: "the cluster takes the token",
+	}
+	if !o.credentials.well() {
+		credentials.Status, credentials.Reason, credentials.Message = metav1.ConditionFalse, o.credentials.reason, o.credentials.message
+	}
+	if o.credentials.reason == fleetv1alpha1.ClusterConnectionReasonNotChecked {
+		credentials.Status = metav1.ConditionUnknown
+	}
+	return []metav1.Condition{connected, credentials}
+}
+
+// report writes what is known of a cluster, if that is news.
+func (a *Agent) report(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, o outcome, id, version string) error {
+	types := []string{fleetv1alpha1.ClusterConnectionConditionConnected, fleetv1alpha1.ClusterConnectionConditionCredentialsValid}
+	before := conditions.Of(connection.Status.Conditions, types...)
+	after := conditions.Of(connection.Status.Conditions, types...)
+	for _, condition := range o.conditions() {
+		conditions.Set(&after, connection.Generation, condition)
+	}
+	if id == "" {
+		id = connection.Status.ID
+	}
+	if version == "" {
+		version = connection.Status.KubernetesVersion
+	}
+	if equality.Semantic.DeepEqual(before, after) && id == connection.Status.ID && version == connection.Status.KubernetesVersion {
+		return nil
+	}
+	extra := map[string]any{}
+	if id != "" {
+		extra["id"] = id
+	}
+	if version != "" {
+		extra["kubernetesVersion"] = version
+	}
+	return conditions.ApplyStatus(ctx, a.hub, connection, fieldOwner, after, extra)
+}
