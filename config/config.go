@@ -34,6 +34,7 @@ const (
 	RegistrationWebhook    = "registration-webhook"
 	WorkWebhook            = "work-webhook"
 	WorkController         = "work-controller"
+	PushAgent              = "push-agent"
 	RegistrationAgent      = "registration-agent"
 	WorkAgent              = "work-agent"
 )

@@ -157,7 +157,7 @@ func TestOperatorsHoldWhatTheyGrant(t *testing.T) {
 		operator string
 		installs []string
 	}{
-		"cluster-manager": {operator: ClusterManager, installs: []string{RegistrationController, RegistrationWebhook, WorkWebhook}},
+		"cluster-manager": {operator: ClusterManager, installs: []string{RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PushAgent}},
 		"klusterlet":      {operator: Klusterlet, installs: []string{RegistrationAgent, WorkAgent}},
 	}
 	for name, c := range cases {
@@ -183,7 +183,7 @@ func TestOperatorsHoldWhatTheyGrant(t *testing.T) {
 }
 
 func components() []string {
-	return []string{ClusterManager, Klusterlet, RegistrationController, RegistrationWebhook, WorkWebhook, RegistrationAgent, WorkAgent}
+	return []string{ClusterManager, Klusterlet, RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PushAgent, RegistrationAgent, WorkAgent}
 }
 
 func allRules(t *testing.T, component string) []rbacv1.PolicyRule {

@@ -60,6 +60,7 @@ func newRootCommand(calledAs string) *cobra.Command {
 			newClusterManagerCommand(),
 			newKlusterletCommand(),
 			newAgentCommand(),
+			newPushAgentCommand(),
 			newRegistrationControllerCommand(),
 			newRegistrationWebhookCommand(),
 			newRegistrationAgentCommand(),

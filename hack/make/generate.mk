@@ -8,13 +8,14 @@ RBAC_registration-webhook := internal/webhook/access/... internal/webhook/servin
 RBAC_work-webhook := internal/webhook/access/... internal/webhook/serving/... internal/webhook/work/... $(RBAC_SHARED)
 RBAC_work-controller := internal/hub/work/... $(RBAC_SHARED)
 RBAC_registration-agent := internal/fleet/... $(if $(wildcard internal/agent/*.go),internal/agent) \
-  $(addsuffix /...,$(shell find internal/agent -mindepth 1 -maxdepth 1 -type d ! -name work | sort)) $(RBAC_SHARED)
+  $(addsuffix /...,$(shell find internal/agent -mindepth 1 -maxdepth 1 -type d ! -name work ! -name push | sort)) $(RBAC_SHARED)
 RBAC_work-agent := internal/fleet/... internal/apply/... internal/agent/work/... $(RBAC_SHARED)
+RBAC_push-agent := internal/agent/push/... $(RBAC_SHARED)
 # An operator can grant only what it holds, so it has the rules of what it
 # installs besides its own.
-RBAC_cluster-manager := operators/clustermanager/... internal/certs/... internal/render/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook) $(RBAC_work-controller))
+RBAC_cluster-manager := operators/clustermanager/... internal/certs/... internal/render/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook) $(RBAC_work-controller) $(RBAC_push-agent))
 RBAC_klusterlet := operators/klusterlet/... internal/render/... $(sort $(RBAC_registration-agent) $(RBAC_work-agent))
-RBAC_COMPONENTS := cluster-manager klusterlet registration-controller registration-webhook work-webhook work-controller registration-agent work-agent
+RBAC_COMPONENTS := cluster-manager klusterlet registration-controller registration-webhook work-webhook work-controller push-agent registration-agent work-agent
 
 .PHONY: generate
 generate: generate-deepcopy generate-crd generate-rbac generate-spec generate-cli ## Writes deep copies, CRDs, roles, the tables of docs/spec and docs/reference/cli.md from the code.

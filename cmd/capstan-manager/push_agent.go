@@ -1,0 +1,180 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/capstan-io/capstan/internal/agent"
+	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
+	"github.com/capstan-io/capstan/internal/agent/push"
+	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/logging"
+	"github.com/capstan-io/capstan/internal/options"
+)
+
+const (
+	// pushWorkers is how many works of all Push clusters are in hand at a time, and
+	// pushWorkersPerCluster how many of them are of one. Workers wait for members
+	// most of the time: only when this many divided by that many clusters hang at
+	// once, before they count as lost, do others wait for them.
+	pushWorkers           = 512
+	pushWorkersPerCluster = 8
+)
+
+// pushAgentFlags are the flags of the agent for all Push clusters.
+type pushAgentFlags struct {
+	client   options.Client
+	election options.LeaderElection
+	server   options.Server
+	works    workFlags
+
+	hubURL             string
+	allowed, forbidden []string
+	customClaims       int
+	reservedSuffixes   []string
+	gates              []string
+	verbosity          int
+}
+
+// newPushAgentCommand returns the command that works for all Push clusters of
+// the hub that it runs on.
+func newPushAgentCommand() *cobra.Command {
+	flags := &pushAgentFlags{
+		election: options.DefaultLeaderElection(), server: options.DefaultServer(), works: defaultWorkFlags(),
+		customClaims: customClaimsDefault,
+	}
+	cmd := &cobra.Command{
+		Use:   "push-agent",
+		Short: "Dials the Push clusters of the hub that it runs on and is their agent",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+	}
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+func (f *pushAgentFlags) add(fs *pflag.FlagSet) {
+	f.client.AddFlags(fs)
+	f.election.AddFlags(fs)
+	f.server.AddFlags(fs)
+	f.works.add(fs)
+	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
+	fs.StringVar(&f.hubURL, "hub-url", "", "URL of the hub that agents of Pull clusters have, so that clusters can change between both; that of --kubeconfig if empty")
+	fs.StringSliceVar(&f.allowed, "allowed-networks", nil, "networks, as CIDRs, that may be dialled although they are those of the hub, or loopback or link-local")
+	fs.StringSliceVar(&f.forbidden, "forbidden-networks", nil, "networks, as CIDRs, that must not be dialled, besides those of the hub's Services, loopback and link-local")
+	fs.IntVar(&f.customClaims, "max-custom-cluster-claims", f.customClaims, "claims of each cluster to tell besides the reserved ones")
+	fs.StringSliceVar(&f.reservedSuffixes, "reserved-cluster-claim-suffixes", nil, "ends of the names of further reserved claims")
+	fs.StringSliceVar(&f.gates, "feature-gates", nil,
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.AgentWork)))
+}
+
+func (f *pushAgentFlags) run(ctx context.Context) error {
+	guard, err := f.guard()
+	if err != nil {
+		return err
+	}
+	if _, err := f.works.options(logr.Discard(), f.gates); err != nil {
+		return err
+	}
+	debug.SetGCPercent(agentGCPercent)
+	logger, err := logging.Setup(f.verbosity)
+	if err != nil {
+		return err
+	}
+	hub, err := f.client.Config()
+	if err != nil {
+		return err
+	}
+	lead, err := leading(hub, f.election, ownNamespace(), []string{push.LockName},
+		func(ctx context.Context) error { return f.lead(ctx, hub, guard, logger) })
+	if err != nil {
+		return err
+	}
+	shared := &registrationAgentFlags{server: f.server}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return agent.ServeHealth(ctx, f.server.HealthProbePort) })
+	group.Go(func() error { return shared.serveMetrics(ctx, hub, "push-agent") })
+	group.Go(func() error {
+		defer cancel()
+		return lead(ctx)
+	})
+	return group.Wait()
+}
+
+// lead works for the clusters until ctx ends.
+func (f *pushAgentFlags) lead(ctx context.Context, hub *rest.Config, guard push.Guard, logger logr.Logger) error {
+	networks, err := push.ServiceNetworks(ctx, hub)
+	if err != nil {
+		return fmt.Errorf("the push agent does not dial before it knows what not to: %w", err)
+	}
+	if len(networks) == 0 {
+		logger.Info("The hub does not tell the networks of its Services, so only what --forbidden-networks has is kept from members")
+	}
+	guard.Forbidden = append(guard.Forbidden, networks...)
+	workOptions, err := f.works.options(logger, f.gates)
+	if err != nil {
+		return err
+	}
+	workOptions.Workers, workOptions.WorkersPerCluster = pushWorkers, pushWorkersPerCluster
+	works, err := work.New(workOptions)
+	if err != nil {
+		return err
+	}
+	claims := clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes}
+	a, err := push.New(push.Options{
+		Hub: hub, HubURL: f.hubURL, Guard: guard, Log: logger, Parts: append(push.Parts(logger, claims), works),
+	})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return works.Start(ctx) })
+	group.Go(func() error { return a.Run(ctx) })
+	return group.Wait()
+}
+
+// guard checks the flags about addresses.
+func (f *pushAgentFlags) guard() (push.Guard, error) {
+	if f.customClaims < 0 {
+		return push.Guard{}, fmt.Errorf("--max-custom-cluster-claims: %d is less than 0", f.customClaims)
+	}
+	allowed, err := networks("--allowed-networks", f.allowed)
+	if err != nil {
+		return push.Guard{}, err
+	}
+	forbidden, err := networks("--forbidden-networks", f.forbidden)
+	if err != nil {
+		return push.Guard{}, err
+	}
+	if own, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST")); err == nil {
+		forbidden = append(forbidden, netip.PrefixFrom(own, own.BitLen()))
+	}
+	return push.Guard{Allowed: allowed, Forbidden: forbidden}, nil
+}
+
+func networks(flag string, texts []string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for _, text := range texts {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q is not a network such as 10.96.0.0/12", flag, text)
+		}
+		list = append(list, network.Masked())
+	}
+	return list, nil
+}
