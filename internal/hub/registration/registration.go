@@ -28,6 +28,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/registration/csr/approval"
 	"github.com/capstan-io/capstan/internal/csr/policy"
@@ -74,6 +75,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
 		clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme),
+		fleetv1alpha1.AddToScheme(scheme),
 	)
 	return scheme, err
 }

@@ -72,7 +72,7 @@ type Controller struct {
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, writer: &writer{client: d.Client, live: d.Live}}
+	return &Controller{Deps: d, writer: &writer{client: d.Client, live: d.Live, ownNamespace: d.OwnNamespace}}
 }
 
 // Name is the name of the controller in logs and metrics.

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
 // SetupWithManager adds the controller to the manager. What it writes itself
@@ -36,6 +37,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: matters})).
+		Watches(&fleetv1alpha1.ClusterConnection{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Namespace{}, c.objects(), builder.WithPredicates(predicate.Funcs{UpdateFunc: namespaceChanged})).
 		Watches(&rbacv1.ClusterRole{}, c.objects()).
 		Watches(&rbacv1.ClusterRoleBinding{}, c.objects()).

@@ -26,6 +26,8 @@ import (
 type writer struct {
 	client client.Client
 	live   client.Reader
+	// ownNamespace is where the hub's components are, and so the push agent.
+	ownNamespace string
 }
 
 // grant makes sure that all objects of an accepted cluster are there. It
@@ -33,10 +35,14 @@ type writer struct {
 func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, now time.Time) (string, error) {
 	name := mc.Name
 	why := ""
+	push, err := w.push(ctx, name)
+	if err != nil {
+		return "", err
+	}
 	// A binding needs the role it names, and an object its namespace; all else
 	// goes in parallel.
-	err := together(ctx,
-		func(ctx context.Context) error { return w.own(ctx, name, true) },
+	err = together(ctx,
+		func(ctx context.Context) error { return w.own(ctx, name, true, push) },
 		func(ctx context.Context) error {
 			if err := w.shareRoles(ctx); err != nil {
 				return err
@@ -46,8 +52,9 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, now ti
 				return err
 			}
 			return together(ctx,
-				func(ctx context.Context) error { return w.ensure(ctx, roleBinding(grants.RegistrationBinding(name))) },
-				func(ctx context.Context) error { return w.ensure(ctx, roleBinding(grants.WorkBinding(name))) },
+				func(ctx context.Context) error { return w.ensure(ctx, roleBinding(w.to(push, grants.RegistrationBinding(name)))) },
+				func(ctx context.Context) error { return w.ensure(ctx, roleBinding(w.to(push, grants.WorkBinding(name)))) },
+				func(ctx context.Context) error { return w.credentials(ctx, name, push) },
 				func(ctx context.Context) error {
 					return w.ensure(ctx, lease(grants.Lease(name, mc.Spec.LeaseDurationSeconds, now)))
 				},
@@ -61,7 +68,8 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, now ti
 // ManagedCluster.
 func (w *writer) reduce(ctx context.Context, name string) error {
 	return together(ctx,
-		func(ctx context.Context) error { return w.own(ctx, name, false) },
+		func(ctx context.Context) error { return w.own(ctx, name, false, false) },
+		func(ctx context.Context) error { return w.credentials(ctx, name, false) },
 		func(ctx context.Context) error { return w.remove(ctx, grants.RegistrationBinding(name)) },
 		func(ctx context.Context) error { return w.remove(ctx, grants.WorkBinding(name)) },
 	)
@@ -75,6 +83,7 @@ func (w *writer) revoke(ctx context.Context, name string) (bool, error) {
 		func(ctx context.Context) error { return w.remove(ctx, grants.ClusterRoleBinding(name)) },
 		func(ctx context.Context) error { return w.remove(ctx, grants.ClusterRole(name, false)) },
 		func(ctx context.Context) error { return w.remove(ctx, grants.RegistrationBinding(name)) },
+		func(ctx context.Context) error { return w.credentials(ctx, name, false) },
 		func(ctx context.Context) error { return w.removeLease(ctx, name) },
 		func(ctx context.Context) error {
 			remain, err := w.worksRemain(ctx, name)
@@ -97,14 +106,6 @@ func (w *writer) release(ctx context.Context, name string) error {
 		return err
 	}
 	return w.unshareRoles(ctx, name)
-}
-
-// own makes sure of the cluster's own role and its binding.
-func (w *writer) own(ctx context.Context, name string, accepted bool) error {
-	if err := w.ensure(ctx, clusterRole(grants.ClusterRole(name, accepted))); err != nil {
-		return err
-	}
-	return w.ensure(ctx, clusterRoleBinding(grants.ClusterRoleBinding(name)))
 }
 
 // namespace makes sure of the namespace. One that exists and does not have the
