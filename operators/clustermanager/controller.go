@@ -95,6 +95,8 @@ type Controller struct {
 	applier  *render.Applier
 	phases   []phase
 	removals []removal
+
+	connections connections
 }
 
 // New returns a controller. It does nothing until it is set up with a manager,

@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
@@ -70,6 +72,23 @@ func TestManagerFollowsWhatItWatches(t *testing.T) {
 	l.await(t, "a pull secret is copied when it appears", func() bool {
 		return l.exists(t, &corev1.Secret{}, operatorv1.ImagePullSecret, testHubNS)
 	})
+
+	pushAgents := func(want int32) func() bool {
+		return func() bool {
+			deployment := &appsv1.Deployment{}
+			return l.exists(t, deployment, "cluster-manager-push-agent", testHubNS) && *deployment.Spec.Replicas == want
+		}
+	}
+	l.await(t, "no push agent runs without a Push cluster", pushAgents(0))
+	connection := &fleetv1alpha1.ClusterConnection{}
+	connection.Name = "c1"
+	connection.Spec = fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://member"}
+	l.create(t, connection)
+	l.await(t, "the push agent runs for a Push cluster", pushAgents(1))
+	if err := l.client.Delete(t.Context(), connection); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, "the push agent ends with the last Push cluster", pushAgents(0))
 
 	l.change(t, func(cm *operatorv1.ClusterManager) {
 		cm.Annotations = map[string]string{operatorv1.AnnotationPaused: "true"}

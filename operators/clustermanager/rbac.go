@@ -36,6 +36,12 @@ package clustermanager
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=signer-secret;registration-webhook-serving-cert;work-webhook-serving-cert;open-cluster-management-image-pull-credentials,verbs=get;list;watch;update;patch;delete
 
+// Held to be granted to the push agent, for its clusters.
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=cluster-connection,verbs=get;list;watch
+
+// Whether there is anything for the push agent to do.
+// +kubebuilder:rbac:groups=fleet.capstan.io,resources=clusterconnections,verbs=get;list;watch
+
 // Running.
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get

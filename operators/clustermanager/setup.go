@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
@@ -39,6 +40,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme,
 		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, clusterv1.AddToScheme,
+		fleetv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("building the scheme: %w", err)
@@ -108,9 +110,11 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
 		b = b.Watches(object, all)
 	}
-	if err := b.Complete(reconcile.AsReconciler(mgr.GetClient(), c)); err != nil {
+	running, err := b.Build(reconcile.AsReconciler(mgr.GetClient(), c))
+	if err != nil {
 		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
 	}
+	c.connections.watch = c.watchConnections(running, mgr.GetCache())
 	return nil
 }
 

@@ -56,6 +56,7 @@ func (s *story) permissionsAreAsCommitted(t *testing.T) {
 		{s.hub, hubNamespace, "registration-controller-sa"},
 		{s.hub, hubNamespace, "registration-webhook-sa"},
 		{s.hub, hubNamespace, "work-webhook-sa"},
+		{s.hub, hubNamespace, "push-agent-sa"},
 		{s.member, operatorNamespace, "klusterlet"},
 		{s.member, agentNamespace, "klusterlet-registration-sa"},
 		{s.member, agentNamespace, "klusterlet-work-sa"},

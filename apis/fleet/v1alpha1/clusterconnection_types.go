@@ -77,10 +77,9 @@ type ClusterConnectionSpec struct {
 	// secretRef names the Secret in the namespace of the cluster with the
 	// credential: the bearer token under key token, and under key caBundle the PEM
 	// encoded certificates that verify the API server's; without caBundle those of
-	// the system count. A change takes effect within seconds. The push agent renews
-	// a token of a ServiceAccount that may request its own tokens.
-	// Default: cluster-connection, the one name that the push agent may read
-	// everywhere; for another one it has to be granted get, list, watch and update.
+	// the system count. A change takes effect within seconds.
+	// Default: cluster-connection, the one name that the push agent may read for
+	// all Push clusters; for another one it has to be granted get, list and watch.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 

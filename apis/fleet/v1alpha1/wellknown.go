@@ -7,8 +7,8 @@ package v1alpha1
 // cluster on the hub.
 const (
 	// DefaultSecretName is the name of a Secret that spec.secretRef does not give.
-	// The push agent may read and renew the Secret of this name of each Push
-	// cluster; another name has to be granted to it.
+	// The push agent may read the Secret of this name of each Push cluster; another
+	// name has to be granted to it.
 	DefaultSecretName = "cluster-connection"
 	// SecretKeyToken is the key of the bearer token.
 	SecretKeyToken = "token"

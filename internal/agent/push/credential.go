@@ -39,7 +39,7 @@ func readCredential(key string, secret *corev1.Secret, err error, now time.Time)
 	case apierrors.IsForbidden(err):
 		return credential{}, finding{
 			fleetv1alpha1.ClusterConnectionReasonSecretForbidden,
-			fmt.Sprintf("the push agent may not read the Secret %s: grant it get, list, watch and update, or use the name %q", key, fleetv1alpha1.DefaultSecretName),
+			fmt.Sprintf("the push agent may not read the Secret %s: grant it get, list and watch, or use the name %q", key, fleetv1alpha1.DefaultSecretName),
 		}
 	case err != nil:
 		return credential{}, finding{fleetv1alpha1.ClusterConnectionReasonNotChecked, fmt.Sprintf("reading the Secret %s failed: %v", key, err)}

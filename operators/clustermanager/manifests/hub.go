@@ -38,6 +38,8 @@ type Hub struct {
 	PullSecret string
 	// Replicas of each component.
 	Replicas int32
+	// PushClusters says that there are clusters for the push agent.
+	PushClusters bool
 	// ProxyEnv are the variables by which components find a proxy.
 	ProxyEnv []corev1.EnvVar
 	// TLSFlags are the flags by which components are told TLS settings.
@@ -102,7 +104,7 @@ func Components(h Hub) []Component {
 	if h.Work.Enabled(features.CleanUpCompletedManifestWork) {
 		components = append(components, workController(h))
 	}
-	return components
+	return append(components, pushAgent(h))
 }
 
 // ServingCertificates returns the certificates that the webhook servers need.
@@ -148,7 +150,7 @@ func Access(h Hub, rules Rules) ([]render.Object, error) {
 				render.RoleBinding(h.meta(c.Role), c.Role, account))
 		}
 	}
-	return append(objects, executorAdmin(h)), nil
+	return append(objects, executorAdmin(h), pushCredentials(h)), nil
 }
 
 // Services returns the Services of the webhook servers.

@@ -1,0 +1,34 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// pushAgent is there always, and runs only while there is a Push cluster. It
+// is our own image whatever the spec says: nobody else has it.
+func pushAgent(h Hub) Component {
+	w := h.workload("push-agent", h.OwnImage)
+	w.ServiceAccount = fleetv1alpha1.PushAgentServiceAccount
+	w.Args = append([]string{"/capstan-manager", "push-agent"}, h.TLSFlags...)
+	if !h.PushClusters {
+		w.Replicas = 0
+	}
+	return Component{RBAC: config.PushAgent, Role: h.role("push-agent"), Workload: w, MetricsPort: metricsPort}
+}
+
+// pushCredentials lets the push agent read the Secret of this one name, in the
+// namespaces in which the hub binds it.
+func pushCredentials(h Hub) render.Object {
+	m := h.meta(fleetv1alpha1.PushCredentialsRole).In("")
+	return render.ClusterRole(m, []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{fleetv1alpha1.DefaultSecretName},
+		Verbs: []string{"get", "list", "watch"},
+	}})
+}

@@ -1,0 +1,63 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+// connections begins to watch ClusterConnections once there is such a kind,
+// which the operator installs itself.
+type connections struct {
+	mu       sync.Mutex
+	watching bool
+	// watch is nil if the controller was not set up with a manager.
+	watch func() error
+}
+
+// pushClusters tells whether there is a Push cluster. The controller comes
+// back when a ClusterConnection changes.
+func (c *Controller) pushClusters(ctx context.Context) (bool, error) {
+	c.connections.mu.Lock()
+	defer c.connections.mu.Unlock()
+	if c.connections.watch != nil && !c.connections.watching {
+		if err := c.connections.watch(); err != nil {
+			return false, fmt.Errorf("watching ClusterConnections: %w", err)
+		}
+		c.connections.watching = true
+	}
+	list := &fleetv1alpha1.ClusterConnectionList{}
+	if err := c.client.List(ctx, list); err != nil {
+		return false, fmt.Errorf("listing ClusterConnections: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.SyncMode == fleetv1alpha1.SyncModePush {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// watchConnections returns a function that makes all hubs be looked at when a
+// ClusterConnection comes, goes or changes.
+func (c *Controller) watchConnections(running controller.TypedController[reconcile.Request], from cache.Cache) func() error {
+	all := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object *fleetv1alpha1.ClusterConnection) []reconcile.Request {
+		return c.allHubs(ctx, object)
+	})
+	return func() error {
+		return running.Watch(source.Kind(from, &fleetv1alpha1.ClusterConnection{}, all,
+			predicate.TypedGenerationChangedPredicate[*fleetv1alpha1.ClusterConnection]{}))
+	}
+}
