@@ -132,9 +132,9 @@ func (l *link) advance(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		l.suspend(bad)
 		return 0, nil
 	}
-	if err := l.prepare(connection, found); err != nil {
+	if why := l.prepare(connection, found); !why.well() {
 		l.drop()
-		l.outcome.connected = invalid(err)
+		l.outcome.connected = why
 		return 0, nil
 	}
 	if wait := l.next.Sub(now); wait > 0 && !l.due(now) {
@@ -166,26 +166,26 @@ func invalid(err error) finding {
 
 // prepare makes a new way if the cluster is to be reached in another way than
 // before, and otherwise only takes over the token. Either is probed at once.
-func (l *link) prepare(connection *fleetv1alpha1.ClusterConnection, found credential) error {
+func (l *link) prepare(connection *fleetv1alpha1.ClusterConnection, found credential) finding {
 	wanted := targetOf(&connection.Spec, found.ca)
 	if l.way != nil && l.target.equal(wanted) {
 		if l.credential.token != found.token {
 			l.way.setToken(found.token)
 			l.credential, l.next = found, time.Time{}
 		}
-		return nil
+		return finding{}
 	}
 	way, err := newWay(wanted, l.agent.options.Guard, func() {
 		l.doubtful.Store(true)
 		l.loop.Kick()
 	})
 	if err != nil {
-		return err
+		return invalid(err)
 	}
 	l.drop()
 	way.setToken(found.token)
 	l.way, l.target, l.credential = way, wanted, found
-	return nil
+	return finding{}
 }
 
 // due tells whether a doubt is reason to probe now.

@@ -52,8 +52,12 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, now ti
 				return err
 			}
 			return together(ctx,
-				func(ctx context.Context) error { return w.ensure(ctx, roleBinding(w.to(push, grants.RegistrationBinding(name)))) },
-				func(ctx context.Context) error { return w.ensure(ctx, roleBinding(w.to(push, grants.WorkBinding(name)))) },
+				func(ctx context.Context) error {
+					return w.ensure(ctx, roleBinding(w.to(push, grants.RegistrationBinding(name))))
+				},
+				func(ctx context.Context) error {
+					return w.ensure(ctx, roleBinding(w.to(push, grants.WorkBinding(name))))
+				},
 				func(ctx context.Context) error { return w.credentials(ctx, name, push) },
 				func(ctx context.Context) error {
 					return w.ensure(ctx, lease(grants.Lease(name, mc.Spec.LeaseDurationSeconds, now)))
