@@ -46,6 +46,7 @@ type options struct {
 	runs      int
 	limit     time.Duration
 	scenarios string
+	flood     int
 	dir       string
 	json      string
 	// profiles is where CPU profiles of the API server and lists of requests go.
@@ -83,6 +84,7 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.limit, "limit", 7*time.Minute,
 		"time for all scenarios of works; none is run again when its share, and what those before it left, is over")
 	flags.StringVar(&o.scenarios, "scenarios", scenarioNames(), "scenarios of works, separated by commas")
+	flags.IntVar(&o.flood, "flood", 10000, "how many works the scenario flood creates")
 	flags.StringVar(&o.dir, "dir", "/var/lib/capstan-bench", "directory of the lab and of the logs; removed before and after")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to as JSON")
 	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU profiles of the hub's API server and for lists of its requests; it must exist")

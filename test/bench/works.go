@@ -41,6 +41,12 @@ const (
 	memoryForeignFigure  = "agent memory more by 50,000 foreign objects"
 	fairnessFigure       = "a small work beside one of 1,000 manifests, times slower, worst"
 	thousandRemoveFigure = "delete the 1,000 x 1"
+	floodFigure          = "flood: all works, until the last status"
+	floodRateFigure      = "flood: works per second"
+	floodDepthFigure     = "flood: works that wait, most"
+	floodMemoryFigure    = "flood: agent memory, most"
+	floodSmallFigure     = "flood: a small work beside, slowest"
+	floodSmallsFigure    = "flood: small works beside"
 )
 
 // workFigures are what measureWork measures, with the goals for 2 cores.
@@ -66,6 +72,12 @@ func workFigures() []*figure {
 		{Name: memory1000Figure, Unit: "MiB", Goal: 2},
 		{Name: memory5000Figure, Unit: "MiB", Goal: 2},
 		{Name: memoryForeignFigure, Unit: "MiB", Goal: 1},
+		{Name: floodFigure, Unit: "s"},
+		{Name: floodRateFigure, Unit: "1/s"},
+		{Name: floodDepthFigure, Unit: ""},
+		{Name: floodMemoryFigure, Unit: "MiB"},
+		{Name: floodSmallFigure, Unit: "s"},
+		{Name: floodSmallsFigure, Unit: ""},
 	}
 }
 
@@ -73,7 +85,8 @@ func workFigures() []*figure {
 type workBench struct {
 	*bench
 	*report
-	round int
+	round      int
+	floodWorks int
 }
 
 // scenario measures some of the figures.
@@ -96,6 +109,7 @@ func workScenarios() []scenario {
 		{name: "thousand", run: (*workBench).thousand},
 		{name: "fanout", run: (*workBench).fanout},
 		{name: "memory", run: (*workBench).memory, once: true},
+		{name: "flood", run: (*workBench).flood, once: true},
 	}
 }
 
@@ -117,7 +131,7 @@ func measureWork(ctx context.Context, o options) (fmt.Stringer, error) {
 	}
 	result := &report{Runs: o.runs, Figures: workFigures()}
 	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
-		b := &workBench{bench: f, report: result}
+		b := &workBench{bench: f, report: result, floodWorks: o.flood}
 		if _, err := f.join(ctx, 1); err != nil {
 			return err
 		}
