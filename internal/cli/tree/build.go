@@ -68,7 +68,7 @@ func workNode(work *workv1.ManifestWork) node {
 		reported[object.ResourceMeta.Ordinal] = object
 	}
 	for i, manifest := range work.Spec.Workload.Manifests {
-		name, wanted := title(manifest), reported[int32(i)] //nolint:gosec // a work has far fewer objects than 2^31
+		name, wanted := title(manifest), reported[int32(i)]
 		// What stands in the status may be about the object that was in this place
 		// before the latest change.
 		if meta := wanted.ResourceMeta; name != spell(meta.Kind, meta.Namespace, meta.Name) {
