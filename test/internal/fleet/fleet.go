@@ -75,6 +75,9 @@ func Up(ctx context.Context, options Options) (*Fleet, error) {
 	if err := os.MkdirAll(f.Path("logs"), 0o700); err != nil {
 		return f, fmt.Errorf("making the directory of the logs: %w", err)
 	}
+	if err := f.Down(ctx, false); err != nil {
+		return f, fmt.Errorf("removing what a run left that was killed: %w", err)
+	}
 	names := []string{hubName}
 	for i := range options.Members {
 		names = append(names, memberName(i))
@@ -250,21 +253,21 @@ func (f *Fleet) startHub(ctx context.Context) error {
 	}
 	// A cluster that is created and deleted again shows that webhooks and
 	// controllers work.
-	probe := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+	first := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 	limit, cancel := context.WithTimeout(ctx, hubReadyMax)
 	defer cancel()
 	var last error
 	if err := Poll(limit, func(ctx context.Context) (bool, error) {
-		last = f.Hub.Client.Create(ctx, probe.DeepCopy())
+		last = f.Hub.Client.Create(ctx, first.DeepCopy())
 		return last == nil, nil
 	}); err != nil {
 		return fmt.Errorf("the webhooks do not answer (logs in %s): %w", f.Path("logs"), errors.Join(err, last))
 	}
-	if err := f.Hub.Client.Delete(limit, probe); err != nil {
+	if err := f.Hub.Client.Delete(limit, first); err != nil {
 		return fmt.Errorf("deleting a cluster: %w", err)
 	}
 	return Poll(limit, func(ctx context.Context) (bool, error) {
-		err := f.Hub.Client.Get(ctx, client.ObjectKeyFromObject(probe), probe)
+		err := f.Hub.Client.Get(ctx, client.ObjectKeyFromObject(first), first)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
 }
