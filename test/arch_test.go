@@ -142,7 +142,7 @@ func TestCommandLineLinksNoController(t *testing.T) {
 		found = true
 		for _, dep := range p.Deps {
 			for _, heavy := range []string{
-				"k8s.io/apiserver/", "k8s.io/kubectl/", "sigs.k8s.io/controller-runtime/pkg/manager", 
+				"k8s.io/apiserver/", "k8s.io/kubectl/", "sigs.k8s.io/controller-runtime/pkg/manager",
 				"sigs.k8s.io/controller-runtime/pkg/cache/internal",
 				module + "internal/hub/", module + "internal/agent", module + "internal/webhook/",
 			} {

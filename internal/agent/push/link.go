@@ -209,8 +209,10 @@ func (l *link) until(wait time.Duration, now time.Time) time.Duration {
 func (l *link) look(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) (time.Duration, error) {
 	l.doubtful.Store(false)
 	found := l.way.probe(ctx)
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done(): // what was found may be that
 		return 0, nil
+	default:
 	}
 	if found.well() && (!l.engaged || l.way.blocked.Load() != nil) {
 		var err error
