@@ -218,8 +218,7 @@ func testDefinitionFirst(s *scene) {
 	if err := s.client.Delete(s.t.Context(), definition); err != nil {
 		s.t.Fatal(err)
 	}
-	work := s.condition("w", "Applied", metav1.ConditionFalse)
-	s.contains(message(work, 1, "Applied"), "kind Gizmo of example.com/v1")
+	s.says("w", 1, "Applied", "kind Gizmo of example.com/v1")
 	s.delete("w")
 	s.gone("w")
 	s.nothingLeft()
