@@ -50,6 +50,9 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
+// quietPasses is how many passes in a row tell that a removal waits for users.
+const quietPasses = 20
+
 // remove deletes the ClusterManager and makes passes until it is gone or waits
 // for objects of users.
 func (l *lab) remove(t *testing.T) (gone bool) {
@@ -62,7 +65,7 @@ func (l *lab) remove(t *testing.T) (gone bool) {
 
 func (l *lab) continueRemoval(t *testing.T) (gone bool) {
 	t.Helper()
-	quiet := 0
+	quiet, said := 0, ""
 	for range passesMax {
 		cm := &operatorv1.ClusterManager{}
 		if !l.exists(t, cm, testName, "") {
@@ -74,7 +77,10 @@ func (l *lab) continueRemoval(t *testing.T) (gone bool) {
 		l.endNamespace(t.Context(), t)
 		if l.exists(t, cm, testName, "") && l.condition(t, "Deleting").Reason == "ResourcesRemaining" &&
 			strings.Contains(l.condition(t, "Deleting").Message, " remain (") {
-			if quiet++; quiet > 3 {
+			if now := l.condition(t, "Deleting").Message; now != said {
+				quiet, said = 0, now
+			}
+			if quiet++; quiet > quietPasses {
 				return false
 			}
 		}

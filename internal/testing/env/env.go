@@ -10,10 +10,15 @@ package env
 import (
 	"os"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
+
+// serverPatience is how long a busy machine may take to start or stop an API
+// server, or to serve a kind; envtest's own limits are 20 and 10 seconds.
+const serverPatience = 2 * time.Minute
 
 // Need skips the test in short mode, which is for machines without an API
 // server, and fails it if there is none otherwise.
@@ -32,7 +37,10 @@ func Need(t testing.TB) {
 func Start(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config) {
 	t.Helper()
 	Need(t)
-	environment := &envtest.Environment{ErrorIfCRDPathMissing: true}
+	environment := &envtest.Environment{
+		ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: serverPatience, ControlPlaneStopTimeout: serverPatience,
+		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: serverPatience},
+	}
 	for _, option := range options {
 		option(environment)
 	}
