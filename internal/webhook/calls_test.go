@@ -62,6 +62,7 @@ func testCalls(t *testing.T, admin client.Client, count *calls) {
 	if err := admin.Create(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+	caughtUp(t, admin, c)
 	if diff := cmp.Diff(both, count.take()); diff != "" {
 		t.Errorf("calls for a creation (-want +got):\n%s", diff)
 	}
@@ -88,6 +89,7 @@ func testCalls(t *testing.T, admin client.Client, count *calls) {
 		if err := admin.Update(t.Context(), c); err != nil {
 			t.Fatalf("%s: %v", tc.name, err)
 		}
+		caughtUp(t, admin, c)
 		got := count.take()
 		if diff := cmp.Diff(tc.want, got); len(tc.want)+len(got) > 0 && diff != "" {
 			t.Errorf("calls for %s (-want +got):\n%s", tc.name, diff)
@@ -97,6 +99,21 @@ func testCalls(t *testing.T, admin client.Client, count *calls) {
 		t.Errorf("a cluster without labels is in the set %q, want the default one", c.Labels[clusterv1.LabelClusterSet])
 	}
 	testCallsForWorks(t, admin, count, map[string]int{validateWork: 1})
+}
+
+// caughtUp waits until the API server's own cache has the object as it was
+// written. With an older one it first asks the webhooks about the next change
+// and those before it at once.
+func caughtUp(t *testing.T, admin client.Client, written client.Object) {
+	t.Helper()
+	notOlder := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: written.GetResourceVersion()}}
+	seen, ok := written.DeepCopyObject().(client.Object)
+	if !ok {
+		t.Fatalf("%T cannot be read", written)
+	}
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(written), seen, notOlder); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func testCallsForWorks(t *testing.T, admin client.Client, count *calls, validated map[string]int) {
@@ -110,6 +127,7 @@ func testCallsForWorks(t *testing.T, admin client.Client, count *calls, validate
 			t.Fatal(err)
 		}
 	}
+	caughtUp(t, admin, w)
 	created := maps.Clone(validated)
 	created[work.MutateWorkPath] = 1
 	if diff := cmp.Diff(created, count.take()); diff != "" {
@@ -119,6 +137,7 @@ func testCallsForWorks(t *testing.T, admin client.Client, count *calls, validate
 	if err := admin.Update(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
+	caughtUp(t, admin, w)
 	if diff := cmp.Diff(validated, count.take()); diff != "" {
 		t.Errorf("calls for a spec (-want +got):\n%s", diff)
 	}
