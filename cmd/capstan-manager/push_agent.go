@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/capstan-io/capstan/internal/agent"
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
@@ -103,17 +102,7 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shared := &registrationAgentFlags{server: f.server}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return agent.ServeHealth(ctx, f.server.HealthProbePort) })
-	group.Go(func() error { return shared.serveMetrics(ctx, hub, "push-agent") })
-	group.Go(func() error {
-		defer cancel()
-		return lead(ctx)
-	})
-	return group.Wait()
+	return serveWhile(ctx, f.server, hub, "push-agent", lead)
 }
 
 // lead works for the clusters until ctx ends.

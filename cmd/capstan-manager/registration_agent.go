@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"runtime/debug"
@@ -19,15 +18,12 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
-	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/agent"
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/logging"
-	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
 )
 
@@ -180,46 +176,7 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 		return err
 	}
 	logger.Info("The agent starts", "namespace", chosen.Namespace, "cluster", chosen.ClusterName)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return agent.ServeHealth(ctx, f.server.HealthProbePort) })
-	group.Go(func() error { return f.serveMetrics(ctx, chosen.Home, component) })
-	group.Go(func() error {
-		defer cancel()
-		return lead(ctx)
-	})
-	return group.Wait()
-}
-
-// serveMetrics serves the metrics of the process until ctx ends.
-func (f *registrationAgentFlags) serveMetrics(ctx context.Context, config *rest.Config, component string) error {
-	if f.server.MetricsPort == 0 {
-		return nil
-	}
-	setTLS, err := f.server.TLS()
-	if err != nil {
-		return err
-	}
-	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, component); err != nil {
-		return err
-	}
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return fmt.Errorf("making the client of the metrics server: %w", err)
-	}
-	return startMetrics(ctx, metrics.Options(f.server.MetricsPort, setTLS), config, httpClient)
-}
-
-func startMetrics(ctx context.Context, o metricsserver.Options, config *rest.Config, httpClient *http.Client) error {
-	server, err := metricsserver.NewServer(o, config, httpClient)
-	if err != nil {
-		return fmt.Errorf("setting up the metrics server: %w", err)
-	}
-	if err := server.Start(ctx); err != nil {
-		return fmt.Errorf("serving metrics on %s (--metrics-port=0 turns them off): %w", o.BindAddress, err)
-	}
-	return nil
+	return serveWhile(ctx, f.server, chosen.Home, component, lead)
 }
 
 // options checks the flags and returns what was chosen with them.
@@ -249,7 +206,7 @@ func (f *registrationAgentFlags) options(logger logr.Logger) (agent.Options, err
 	hubQPS, hubBurst := f.hubLimit()
 	return agent.Options{
 		HubQPS: hubQPS, HubBurst: hubBurst,
-		Home: home, Member: member, Namespace: f.agentNamespace(), AgentID: f.agentID,
+		Home: home, Member: member, Namespace: agentNamespace(f.namespace), AgentID: f.agentID,
 		ClusterName: f.clusterName, BootstrapFile: f.bootstrap,
 		Labels: f.labels, Annotations: f.annotations, ClientConfigs: configs, ExpirationSeconds: f.expirationSeconds,
 		Claims:     gates.Enabled(features.ClusterClaim),
@@ -335,9 +292,9 @@ func (f *registrationAgentFlags) clientConfigs(member *rest.Config) ([]clusterv1
 }
 
 // agentNamespace returns the namespace of the agent.
-func (f *registrationAgentFlags) agentNamespace() string {
-	if f.namespace != "" {
-		return f.namespace
+func agentNamespace(given string) string {
+	if given != "" {
+		return given
 	}
 	if namespace := ownNamespace(); namespace != registrationNamespaceDefault {
 		return namespace

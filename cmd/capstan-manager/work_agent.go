@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/capstan-io/capstan/internal/agent"
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/agent/work/hubfile"
 	"github.com/capstan-io/capstan/internal/features"
@@ -112,22 +111,12 @@ func (f *workAgentFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shared := &registrationAgentFlags{namespace: f.namespace, server: f.server}
-	lead, err := leading(home, f.election, shared.agentNamespace(), []string{work.LockName},
+	lead, err := leading(home, f.election, agentNamespace(f.namespace), []string{work.LockName},
 		func(ctx context.Context) error { return f.lead(ctx, member, logger) })
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return agent.ServeHealth(ctx, f.server.HealthProbePort) })
-	group.Go(func() error { return shared.serveMetrics(ctx, home, "work-agent") })
-	group.Go(func() error {
-		defer cancel()
-		return lead(ctx)
-	})
-	return group.Wait()
+	return serveWhile(ctx, f.server, home, "work-agent", lead)
 }
 
 // lead applies works until ctx ends.

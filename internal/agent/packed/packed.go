@@ -12,6 +12,7 @@ package packed
 import (
 	"bytes"
 	"compress/flate"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,6 +29,13 @@ import (
 // level is how hard to compress. Lower ones do without a dictionary; higher
 // ones take more time than they save bytes.
 const level = 2
+
+// contentMax bounds, in bytes, what is packed and what is opened: far more than
+// an API server stores. A packed content that is larger was made by somebody who
+// wants the agent to run out of memory.
+const contentMax = 16 << 20
+
+var errTooLarge = errors.New("the content is too large")
 
 // Packer packs and opens objects. What one packs every other can open. It is
 // safe for concurrent use.
@@ -55,14 +63,17 @@ type content struct {
 	Manifests [][]byte                  `json:"manifests"` // each byte by byte as it came, since hashes are made of it
 }
 
-// Work packs the spec and the status of a work. If it is packed already,
-// nothing happens.
+// Work packs the spec and the status of a work. If it is packed already, or too
+// large to be, nothing happens.
 func (p *Packer) Work(work *workv1.ManifestWork) error {
 	if work.GetSelfLink() != "" {
 		return nil
 	}
 	c := contentOf(work)
 	packed, err := p.pack(&c)
+	if errors.Is(err, errTooLarge) {
+		return nil // it stays open
+	}
 	if err != nil {
 		return fmt.Errorf("packing manifestwork %q: %w", work.Name, err)
 	}
@@ -99,13 +110,16 @@ func (p *Packer) OpenWork(work *workv1.ManifestWork) (*workv1.ManifestWork, erro
 	return opened, nil
 }
 
-// Record packs the status of a record. If it is packed already, nothing
-// happens.
+// Record packs the status of a record. If it is packed already, or too large to
+// be, nothing happens.
 func (p *Packer) Record(record *workv1.AppliedManifestWork) error {
 	if record.GetSelfLink() != "" {
 		return nil
 	}
 	packed, err := p.pack(&record.Status)
+	if errors.Is(err, errTooLarge) {
+		return nil // it stays open
+	}
 	if err != nil {
 		return fmt.Errorf("packing appliedmanifestwork %q: %w", record.Name, err)
 	}
@@ -133,6 +147,9 @@ func (p *Packer) pack(value any) (string, error) {
 	encoded, err := cbor.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("encoding: %w", err)
+	}
+	if len(encoded) > contentMax {
+		return "", errTooLarge
 	}
 	var packed strings.Builder
 	writer, ok := p.writers.Get().(*flate.Writer)
@@ -163,8 +180,11 @@ func (p *Packer) open(packed string, value any) error {
 		}
 	}
 	var encoded bytes.Buffer
-	if _, err := encoded.ReadFrom(reader); err != nil {
+	if _, err := encoded.ReadFrom(io.LimitReader(reader, contentMax+1)); err != nil {
 		return fmt.Errorf("decompressing: %w", err)
+	}
+	if encoded.Len() > contentMax {
+		return errTooLarge
 	}
 	if err := cbor.Unmarshal(encoded.Bytes(), value); err != nil {
 		return fmt.Errorf("decoding: %w", err)

@@ -4,10 +4,13 @@
 package packed
 
 import (
+	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -238,5 +241,37 @@ func BenchmarkWork(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestABombIsNotOpened: what a cache has comes from a hub, which may lie.
+func TestABombIsNotOpened(t *testing.T) {
+	p := packer(t)
+	var bomb strings.Builder
+	writer, err := flate.NewWriterDict(&bomb, level, p.dictionary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := make([]byte, 1<<20)
+	for range 2 * contentMax / len(zeros) {
+		if _, err := writer.Write(zeros); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	work := &workv1.ManifestWork{}
+	work.SetSelfLink(bomb.String())
+	if _, err := p.OpenWork(work); !errors.Is(err, errTooLarge) {
+		t.Errorf("a bomb of %d bytes: got error %v, want %v", bomb.Len(), err, errTooLarge)
+	}
+}
+
+func TestWhatIsTooLargeStaysOpen(t *testing.T) {
+	work := &workv1.ManifestWork{}
+	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: make([]byte, contentMax+1)}}}
+	if err := packer(t).Work(work); err != nil || work.GetSelfLink() != "" || len(work.Spec.Workload.Manifests) != 1 {
+		t.Errorf("got error %v and %d manifests, want the work as it was", err, len(work.Spec.Workload.Manifests))
 	}
 }

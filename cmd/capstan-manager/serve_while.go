@@ -1,0 +1,60 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/capstan-io/capstan/internal/agent"
+	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/options"
+)
+
+// serveWhile does the work of an agent, and serves the health and the metrics
+// of the process as long as that goes on.
+func serveWhile(ctx context.Context, server options.Server, config *rest.Config, component string, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return agent.ServeHealth(ctx, server.HealthProbePort) })
+	group.Go(func() error { return serveMetrics(ctx, server, config, component) })
+	group.Go(func() error {
+		defer cancel()
+		return work(ctx)
+	})
+	return group.Wait()
+}
+
+// serveMetrics serves the metrics of the process until ctx ends.
+func serveMetrics(ctx context.Context, server options.Server, config *rest.Config, component string) error {
+	if server.MetricsPort == 0 {
+		return nil
+	}
+	setTLS, err := server.TLS()
+	if err != nil {
+		return err
+	}
+	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, component); err != nil {
+		return err
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making the client of the metrics server: %w", err)
+	}
+	o := metrics.Options(server.MetricsPort, setTLS)
+	serving, err := metricsserver.NewServer(o, config, httpClient)
+	if err != nil {
+		return fmt.Errorf("setting up the metrics server: %w", err)
+	}
+	if err := serving.Start(ctx); err != nil {
+		return fmt.Errorf("serving metrics on %s (--metrics-port=0 turns them off): %w", o.BindAddress, err)
+	}
+	return nil
+}
