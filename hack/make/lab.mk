@@ -63,9 +63,9 @@ $(LAB_KUBE): test/lab/go.mod test/lab/go.sum test/lab/Makefile $(wildcard test/l
 	touch $@
 
 .PHONY: envtest-assets
-envtest-assets: bin/envtest/kube-apiserver ## Lays out bin/envtest for envtest (KUBEBUILDER_ASSETS) and prints its path.
+envtest-assets: bin/envtest/kube-controller-manager ## Lays out bin/envtest for envtest (KUBEBUILDER_ASSETS) and prints its path.
 	@echo $(CURDIR)/bin/envtest
 
-bin/envtest/kube-apiserver: $(LAB_KUBE)
+bin/envtest/kube-controller-manager: $(LAB_KUBE)
 	$(MAKE) -C test/lab bin/lab
 	$(LAB) assets bin/envtest

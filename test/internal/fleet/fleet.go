@@ -274,7 +274,9 @@ func (f *Fleet) startHub(ctx context.Context) error {
 
 // Start starts the built executable with the arguments.
 func (f *Fleet) Start(ctx context.Context, name string, args ...string) (*Process, error) {
-	return Start(ctx, f.Path("logs"), name, filepath.Join(f.options.Root, "bin/capstan-manager"), args)
+	return Start(ctx, f.Path("logs"), Program{
+		Name: name, Executable: filepath.Join(f.options.Root, "bin/capstan-manager"), Args: args,
+	})
 }
 
 // Down stops and removes everything. The logs stay if something went wrong.

@@ -6,9 +6,9 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -56,7 +56,13 @@ func (f *Fleet) install(ctx context.Context) error {
 		return err
 	}
 	objects = append(objects, manifests.Bootstrap(h)...)
-	objects = append(objects, reachable(host, manifests.Webhooks(h))...)
+	objects = append(objects, WithoutServices(manifests.Webhooks(h), func(service string) string {
+		port := registrationWebhookPort
+		if service == "cluster-manager-work-webhook" {
+			port = workWebhookPort
+		}
+		return net.JoinHostPort(host.String(), strconv.Itoa(port))
+	})...)
 	if _, err := render.NewApplier(f.Hub.Client, f.Hub.Client, "fleet").Apply(ctx, objects...); err != nil {
 		return err
 	}
@@ -100,15 +106,11 @@ func (f *Fleet) servingCertificate() (net.IP, []byte, error) {
 	return host, certificate, err
 }
 
-// reachable turns the Services in webhook configurations into addresses on
-// this machine.
-func reachable(host net.IP, objects []render.Object) []render.Object {
+// WithoutServices turns the Services in webhook configurations into addresses,
+// host and port, that the function returns by their names.
+func WithoutServices(objects []render.Object, address func(service string) string) []render.Object {
 	direct := func(c *admissionv1ac.WebhookClientConfigApplyConfiguration) {
-		port := registrationWebhookPort
-		if *c.Service.Name == "cluster-manager-work-webhook" {
-			port = workWebhookPort
-		}
-		c.WithURL(fmt.Sprintf("https://%s:%d%s", host, port, *c.Service.Path))
+		c.WithURL("https://" + address(*c.Service.Name) + *c.Service.Path)
 		c.Service = nil
 	}
 	for _, object := range objects {

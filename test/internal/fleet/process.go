@@ -19,44 +19,64 @@ import (
 // that Go runs on.
 const ticksPerSecond = 100
 
-// Process is a program of Capstan that runs on this machine.
+// Program is what a process runs.
+type Program struct {
+	// Name is that of the log, without its suffix.
+	Name       string
+	Executable string
+	Args       []string
+	// Env is added to the environment of this process.
+	Env []string
+}
+
+// Process is a program that runs on this machine.
 type Process struct {
 	name string
 	cmd  *exec.Cmd
 	log  *os.File
+	done chan struct{}
 }
 
-// Start starts the executable with its output at the end of dir/NAME.log. It
-// is stopped when ctx ends.
-func Start(ctx context.Context, dir, name, executable string, args []string) (*Process, error) {
-	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// Start starts the program with its output at the end of dir/NAME.log. It is
+// stopped when ctx ends.
+func Start(ctx context.Context, dir string, program Program) (*Process, error) {
+	log, err := os.OpenFile(filepath.Join(dir, program.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, executable, args...)
+	cmd := exec.CommandContext(ctx, program.Executable, program.Args...)
+	cmd.Env = append(os.Environ(), program.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	// An agent that outlives a killed benchmark would go on writing.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", name, err)
+		_ = log.Close()
+		return nil, fmt.Errorf("starting %s: %w", program.Name, err)
 	}
-	return &Process{name: name, cmd: cmd, log: log}, nil
+	p := &Process{name: program.Name, cmd: cmd, log: log, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // the signal is its exit status
+		_ = log.Close()
+	}()
+	return p, nil
 }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Stop ends the process and waits for it.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	_ = p.cmd.Wait()                          // the signal is its exit status
-	_ = p.log.Close()
+	<-p.done
 }
 
 // Kill ends the process at once, as a crash of the machine does, and waits for it.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-	_ = p.log.Close()
+	<-p.done
 }
 
 // Usage is what a process has used and uses.

@@ -12,8 +12,9 @@ import (
 	"path/filepath"
 )
 
-// assets are the programs that a test environment of controller-runtime needs.
-var assets = []string{"etcd", "kube-apiserver", "kubectl"}
+// assets are the programs that a test environment of controller-runtime needs,
+// and the one that makes a cluster of it.
+var assets = []string{"etcd", "kube-apiserver", "kubectl", "kube-controller-manager"}
 
 // WriteAssets lays out the executables for a test environment in a directory
 // that depends on nothing outside of it.
