@@ -41,6 +41,7 @@ $(addprefix generate-rbac-,$(RBAC_COMPONENTS)): generate-rbac-%:
 .PHONY: generate-spec
 generate-spec: generate-crd generate-rbac
 	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestSpecPagesHaveTheFieldsOfTheTypes ./config
+	CAPSTAN_UPDATE_MODES=1 go test -short -count=1 -run TestThePageOfModesHasTheCases ./test/integration/conformance
 
 .PHONY: generate-cli
 generate-cli:

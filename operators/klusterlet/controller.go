@@ -18,7 +18,6 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -74,7 +73,7 @@ type Controller struct {
 	// home is the cluster that the operator and the agents run on.
 	home    *site
 	members *members
-	prober  probe.Prober
+	prober  hubprobe.Prober
 	phases  []phase
 	cleanup []phase
 	olm     olmState

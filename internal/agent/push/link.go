@@ -51,7 +51,6 @@ type link struct {
 	target     target
 	way        *way
 	credential credential
-	renewal    renewal
 	// engaged says that the parts work for the cluster; failures is how many probes
 	// in a row have failed.
 	engaged  bool
@@ -113,9 +112,7 @@ func (l *link) pass(ctx context.Context) (time.Duration, error) {
 }
 
 // advance brings the cluster one step on.
-func (l *link) advance(
-	ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *clusterv1.ManagedCluster,
-) (again time.Duration, err error) {
+func (l *link) advance(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
 	if why := uninvited(l.name, cluster); !why.well() {
 		l.drop()
 		l.known = true
@@ -140,17 +137,10 @@ func (l *link) advance(
 		l.outcome.connected = why
 		return 0, nil
 	}
-	wait := l.next.Sub(now)
-	if wait <= 0 || l.due(now) {
-		if wait, err = l.look(ctx, connection); err != nil || ctx.Err() != nil {
-			return 0, err
-		}
+	if wait := l.next.Sub(now); wait > 0 && !l.due(now) {
+		return l.until(wait, now), nil
 	}
-	if l.engaged && l.failures == 0 && l.way.blocked.Load() == nil {
-		l.renew(ctx, secret)
-		l.outcome.credentials = l.renewal.problem
-	}
-	return l.until(wait), nil
+	return l.look(ctx, connection)
 }
 
 // uninvited says why the agent has nothing to do with a cluster.
@@ -203,24 +193,19 @@ func (l *link) due(now time.Time) bool {
 	return l.doubtful.Load() && l.failures == 0 && now.Sub(l.probed) >= probePause
 }
 
-// until returns how long to wait: not beyond the end of the token or the time
-// to renew it, and not long if there is a doubt.
-func (l *link) until(wait time.Duration) time.Duration {
-	now := l.agent.options.Clock.Now()
+// until returns how long to wait: not beyond the end of the token, and not
+// long if there is a doubt.
+func (l *link) until(wait time.Duration, now time.Time) time.Duration {
 	if l.doubtful.Load() && l.failures == 0 {
-		wait = min(wait, probePause-now.Sub(l.probed))
+		wait = min(wait, max(probePause-now.Sub(l.probed), time.Millisecond))
 	}
 	if !l.credential.expires.IsZero() {
-		wait = min(wait, l.credential.expires.Sub(now))
+		wait = min(wait, max(l.credential.expires.Sub(now), time.Millisecond))
 	}
-	if due := l.renewal.due(l.credential); due.After(now) {
-		wait = min(wait, due.Sub(now))
-	}
-	return max(wait, time.Millisecond)
+	return wait
 }
 
-// look probes the cluster and draws the conclusions. It returns when to probe
-// again.
+// look probes the cluster and draws the conclusions.
 func (l *link) look(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) (time.Duration, error) {
 	l.doubtful.Store(false)
 	found := l.way.probe(ctx)
@@ -240,7 +225,7 @@ func (l *link) look(ctx context.Context, connection *fleetv1alpha1.ClusterConnec
 	if found.well() {
 		l.failures, l.next = 0, now.Add(probeEvery)
 		l.outcome = outcome{}
-		return probeEvery, nil
+		return l.until(probeEvery, now), nil
 	}
 	l.failures++
 	wait := min(probeAgainMin<<min(l.failures-1, 10), probeAgainMax)
@@ -255,7 +240,7 @@ func (l *link) look(ctx context.Context, connection *fleetv1alpha1.ClusterConnec
 			l.outcome.credentials = unchecked()
 		}
 	}
-	return wait, nil
+	return l.until(wait, now), nil
 }
 
 func unchecked() finding {

@@ -1,0 +1,130 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubprobe
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// server is an API server as messages call it.
+type server struct {
+	// role is what the server is for us: "hub" or "managed cluster".
+	role string
+	host string
+	// unknownName is what helps where its name is not known.
+	unknownName string
+}
+
+func theHub(host string) server {
+	return server{role: "hub", host: host, unknownName: "see spec.hubApiServerHostAlias of the Klusterlet"}
+}
+
+func theMember(host string) server {
+	return server{role: "managed cluster", host: host, unknownName: "the kubeconfig needs an address that leads there from here"}
+}
+
+func (s server) String() string { return "the " + s.role + " " + s.host }
+
+// classify tells what the error of a request to a server means for someone who
+// has to mend it. The message has no port or time in it that changes from one
+// attempt to the next.
+func classify(s server, err error) Outcome {
+	switch {
+	case apierrors.IsUnauthorized(err), isTLSRejection(err):
+		return Outcome{Unauthorized, fmt.Sprintf("%s does not know the credential; it has expired, was revoked, or is of another cluster", s)}
+	case apierrors.IsForbidden(err):
+		return Outcome{Forbidden, fmt.Sprintf("%s does not allow the credential to ask what it may do: %v", s, err)}
+	}
+	if why := distrust(err); why != "" {
+		return Outcome{Untrusted, fmt.Sprintf("the certificate of %s is not trusted: %s", s, why)}
+	}
+	return Outcome{Unreachable, fmt.Sprintf("%s cannot be reached: %s", s, s.unreachable(err))}
+}
+
+// isTLSRejection tells whether the server refused the client certificate
+// already while connecting, as some proxies do.
+func isTLSRejection(err error) bool {
+	var alert tls.AlertError
+	if !errors.As(err, &alert) {
+		return false
+	}
+	const badCertificate, certificateExpired, unknownCA, certificateRequired = 42, 45, 48, 116
+	switch uint8(alert) {
+	case badCertificate, certificateExpired, unknownCA, certificateRequired:
+		return true
+	default:
+		return false
+	}
+}
+
+// distrust says why a certificate is not trusted, or nothing if the error is
+// not about that.
+func distrust(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		roots     x509.SystemRootsError
+		verify    *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return "it is not signed by the certificate authority in the kubeconfig; update certificate-authority-data"
+	case errors.As(err, &hostname):
+		return "it is for another name: " + hostname.Error()
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "it has expired or is not valid yet; compare the clocks"
+	case errors.As(err, &invalid):
+		return invalid.Error()
+	case errors.As(err, &roots), errors.As(err, &verify):
+		return err.Error()
+	default:
+		return ""
+	}
+}
+
+func (s server) unreachable(err error) string {
+	var (
+		dns     *net.DNSError
+		record  tls.RecordHeaderError
+		network net.Error
+		status  apierrors.APIStatus
+	)
+	switch {
+	case errors.As(err, &dns):
+		return fmt.Sprintf("the name %q is not known here (DNS); %s", dns.Name, s.unknownName)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection was refused; nothing listens on this port"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "there is no route to this address"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return fmt.Sprintf("there was no answer within %s", requestTimeout)
+	case errors.As(err, &record):
+		return "what answers does not speak TLS"
+	case errors.As(err, &status):
+		return "it answers, but not as a Kubernetes API server does: " + status.Status().Message
+	default:
+		return innermost(err).Error()
+	}
+}
+
+// innermost drops the wrapping that has the addresses of this attempt.
+func innermost(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}

@@ -1,0 +1,61 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubprobe
+
+// Verdict is what became of a check of one credential.
+type Verdict string
+
+// The verdicts, in the order in which a check can fail. The first group is
+// seen in the secret alone, the second by asking the hub.
+const (
+	// Unchecked: nothing is known yet.
+	Unchecked Verdict = ""
+
+	SecretMissing       Verdict = "SecretMissing"
+	KubeconfigMissing   Verdict = "KubeconfigMissing"
+	KubeconfigMalformed Verdict = "KubeconfigMalformed"
+	ClusterNameMissing  Verdict = "ClusterNameMissing"
+
+	Unreachable  Verdict = "Unreachable"
+	Untrusted    Verdict = "Untrusted"
+	Unauthorized Verdict = "Unauthorized"
+	Forbidden    Verdict = "Forbidden"
+	Functional   Verdict = "Functional"
+)
+
+// asked tells whether the hub had to be asked for the verdict.
+func (v Verdict) asked() bool {
+	switch v {
+	case Unreachable, Untrusted, Unauthorized, Forbidden, Functional:
+		return true
+	default:
+		return false
+	}
+}
+
+// Outcome is the result of the check of one credential.
+type Outcome struct {
+	Verdict Verdict
+	// Message says what was seen, for people. It is the same for the same failure.
+	Message string
+}
+
+// Result has the outcome for both credentials. That for bootstrap is not
+// renewed while the hub's own credential is functional.
+type Result struct {
+	Bootstrap, Hub Outcome
+}
+
+// Current returns what is known of a credential now: what its secret says, or
+// else the last answer of the hub. An answer that is about an earlier, unusable
+// secret is dropped.
+func Current(credential Credential, last Outcome) Outcome {
+	if credential.Problem.Verdict != Unchecked {
+		return credential.Problem
+	}
+	if !last.Verdict.asked() {
+		return Outcome{}
+	}
+	return last
+}

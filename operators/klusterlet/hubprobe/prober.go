@@ -1,0 +1,127 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubprobe
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// requestTimeout is how long one request to the hub may take.
+	requestTimeout = 5 * time.Second
+	// checkTimeout is how long the check of one credential may take.
+	checkTimeout = 20 * time.Second
+	// missingShownMax is how many missing permissions a message names.
+	missingShownMax = 5
+)
+
+// Asker is the part of the API that is asked.
+type Asker interface {
+	authorizationclient.SelfSubjectRulesReviewsGetter
+	authorizationclient.SelfSubjectAccessReviewsGetter
+}
+
+// Prober asks API servers what a credential may do there.
+type Prober struct {
+	// Connect returns the API for a configuration. Defaults to client-go's.
+	Connect func(*rest.Config) (Asker, error)
+}
+
+// Bootstrap checks a credential to join with.
+func (p Prober) Bootstrap(ctx context.Context, credential Credential) Outcome {
+	if credential.Config == nil {
+		return credential.Problem
+	}
+	return p.ask(ctx, theHub(credential.Host()), credential.Config, metav1.NamespaceDefault, bootstrapPermissions())
+}
+
+// Hub checks the credential of the agent of the cluster.
+func (p Prober) Hub(ctx context.Context, credential Credential, cluster string) Outcome {
+	if credential.Config == nil {
+		return credential.Problem
+	}
+	return p.ask(ctx, theHub(credential.Host()), credential.Config, cluster, hubPermissions(cluster))
+}
+
+// Member checks the credential by which the operator installs what agents need
+// on a managed cluster, with their accounts in the namespace there.
+func (p Prober) Member(ctx context.Context, credential Credential, namespace string) Outcome {
+	if credential.Config == nil {
+		return credential.Problem
+	}
+	return p.ask(ctx, theMember(credential.Host()), credential.Config, namespace, memberPermissions(namespace))
+}
+
+// ask asks for all permissions at once, by the rules that hold for the
+// credential: one request instead of twenty, which counts on a hub with
+// thousands of members. A server may not know all rules, so it is asked again
+// for each permission that they do not give.
+func (p Prober) ask(ctx context.Context, who server, config *rest.Config, namespace string, wanted []permission) Outcome {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	hub, err := p.connect(config)
+	if err != nil {
+		return Outcome{KubeconfigMalformed, fmt.Sprintf("the kubeconfig for %s cannot be used: %v", config.Host, err)}
+	}
+	review, err := hub.SelfSubjectRulesReviews().Create(ctx, &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return classify(who, err)
+	}
+	var missing []string
+	for _, want := range wanted {
+		if allows(review.Status.ResourceRules, want) {
+			continue
+		}
+		allowed := false
+		if review.Status.Incomplete {
+			if allowed, err = askFor(ctx, hub, want); err != nil {
+				return classify(who, err)
+			}
+		}
+		if !allowed {
+			missing = append(missing, describe(want))
+		}
+	}
+	if len(missing) > 0 {
+		return Outcome{Forbidden, fmt.Sprintf("%s does not allow: %s", who, shorten(missing))}
+	}
+	return Outcome{Functional, fmt.Sprintf("%s allows all that is needed", who)}
+}
+
+func (p Prober) connect(config *rest.Config) (Asker, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = requestTimeout
+	config.QPS = -1 // a check is at most two dozen requests, one after the other
+	if p.Connect != nil {
+		return p.Connect(config)
+	}
+	return authorizationclient.NewForConfig(config)
+}
+
+func askFor(ctx context.Context, hub Asker, want permission) (bool, error) {
+	review, err := hub.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &want},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+func shorten(missing []string) string {
+	if more := len(missing) - missingShownMax; more > 0 {
+		return fmt.Sprintf("%s; and %d more", strings.Join(missing[:missingShownMax], "; "), more)
+	}
+	return strings.Join(missing, "; ")
+}

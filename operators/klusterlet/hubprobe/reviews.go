@@ -1,0 +1,115 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubprobe
+
+import (
+	"fmt"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+// permission is something that an agent does on the hub, or the operator on a
+// managed cluster.
+type permission = authorizationv1.ResourceAttributes
+
+// bootstrapPermissions are what a credential to join with must allow. OCM's
+// agent needs list and watch on certificatesigningrequests, too; ours does not,
+// and a hub with the gate StrictBootstrap does not grant them.
+func bootstrapPermissions() []permission {
+	return slices.Concat(
+		each(permission{Group: "cluster.open-cluster-management.io", Resource: "managedclusters"}, "create", "get"),
+		each(permission{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "create", "get"),
+	)
+}
+
+// hubPermissions are what the agent of the cluster must be allowed once it has joined.
+func hubPermissions(cluster string) []permission {
+	managedCluster := permission{Group: "cluster.open-cluster-management.io", Resource: "managedclusters", Name: cluster}
+	clusterStatus := managedCluster
+	clusterStatus.Subresource = "status"
+	work := permission{Group: "work.open-cluster-management.io", Resource: "manifestworks", Namespace: cluster}
+	workStatus := work
+	workStatus.Subresource = "status"
+	return slices.Concat(
+		each(permission{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, "get", "list", "watch"),
+		each(managedCluster, "get", "list", "update", "watch"),
+		each(clusterStatus, "patch", "update"),
+		each(permission{
+			Group: "register.open-cluster-management.io", Resource: "managedclusters",
+			Subresource: "clientcertificates", Name: cluster,
+		}, "renew"),
+		each(permission{
+			Group: "coordination.k8s.io", Resource: "leases", Name: "managed-cluster-lease", Namespace: cluster,
+		}, "get", "update"),
+		each(permission{Resource: "events", Namespace: cluster}, "create", "patch", "update"),
+		each(permission{Group: "events.k8s.io", Resource: "events", Namespace: cluster}, "create", "patch", "update"),
+		each(work, "get", "list", "watch", "update"),
+		each(workStatus, "patch", "update"),
+	)
+}
+
+// memberPermissions are what the operator needs on a managed cluster to install
+// what the agents need there, as far as it can be asked for: that it holds what
+// its roles give shows only when it writes them.
+func memberPermissions(namespace string) []permission {
+	account := permission{Resource: "serviceaccounts", Namespace: namespace}
+	token := account
+	token.Subresource = "token"
+	return slices.Concat(
+		each(permission{Resource: "namespaces"}, "create", "get", "list", "patch", "delete"),
+		each(account, "create", "get", "list", "patch", "delete"),
+		each(token, "create"),
+		each(permission{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, "create", "get", "list", "patch", "delete"),
+		each(permission{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}, "create", "get", "list", "patch", "delete"),
+		each(permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "create", "get"),
+		each(permission{Group: "work.open-cluster-management.io", Resource: "appliedmanifestworks"}, "list", "patch", "delete"),
+	)
+}
+
+func each(p permission, verbs ...string) []permission {
+	list := make([]permission, 0, len(verbs))
+	for _, verb := range verbs {
+		p.Verb = verb
+		list = append(list, p)
+	}
+	return list
+}
+
+// describe says what a permission is for, as in "create managedclusters.cluster.open-cluster-management.io".
+func describe(p permission) string {
+	resource := p.Resource
+	if p.Group != "" {
+		resource += "." + p.Group
+	}
+	if p.Subresource != "" {
+		resource += "/" + p.Subresource
+	}
+	text := p.Verb + " " + resource
+	if p.Name != "" {
+		text += fmt.Sprintf(" %q", p.Name)
+	}
+	if p.Namespace != "" {
+		text += fmt.Sprintf(" in namespace %q", p.Namespace)
+	}
+	return text
+}
+
+// allows tells whether the rules, which a server says hold for a namespace and
+// for the cluster, allow what is asked for.
+func allows(rules []authorizationv1.ResourceRule, p permission) bool {
+	resource := p.Resource
+	if p.Subresource != "" {
+		resource += "/" + p.Subresource
+	}
+	return slices.ContainsFunc(rules, func(rule authorizationv1.ResourceRule) bool {
+		return has(rule.Verbs, p.Verb) && has(rule.APIGroups, p.Group) &&
+			(has(rule.Resources, resource) || p.Subresource != "" && slices.Contains(rule.Resources, "*/"+p.Subresource)) &&
+			(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, p.Name))
+	})
+}
+
+func has(list []string, item string) bool {
+	return slices.Contains(list, item) || slices.Contains(list, "*")
+}

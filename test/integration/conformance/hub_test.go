@@ -1,0 +1,185 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
+	"github.com/capstan-io/capstan/test/internal/fleet"
+)
+
+// localhost is where everything in this suite is.
+const localhost = "127.0.0.1"
+
+// root is the directory of the repository.
+const root = "../../.."
+
+// hub is a hub with all of its programs.
+type hub struct {
+	*cluster
+	pods *pods
+	// bootstrap is the kubeconfig that clusters ask to join with.
+	bootstrap []byte
+}
+
+// buildPrograms compiles the executable and gives it the names that it has in
+// the image.
+func buildPrograms(t testing.TB, dir string) string {
+	t.Helper()
+	executable := filepath.Join(dir, "programs", "capstan-manager")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", executable, "./cmd/capstan-manager")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, link := range []string{"registration", "work", "registration-operator"} {
+		if err := os.Symlink("capstan-manager", filepath.Join(filepath.Dir(executable), link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Dir(executable)
+}
+
+// startHub starts a hub with what the ClusterManager operator installs. Two
+// things are different: the addresses of the webhooks, as there are no
+// Services, and that the push agent may dial this machine.
+func startHub(t testing.TB, dir, programs string) *hub {
+	t.Helper()
+	definitions, err := config.HubCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hub{cluster: startCluster(t, dir, "hub", definitions)}
+	certificate, key, err := cert.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := manifests.Hub{
+		Name: "cluster-manager", OperatorNamespace: operatorv1.DefaultOperatorNamespace, OwnImage: "capstan:conformance",
+		CABundle: certificate, Replicas: 1, PushClusters: true,
+	}
+	m.Registration, _ = features.Resolve(features.HubRegistration, nil)
+	m.Work, _ = features.Resolve(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
+	ports := map[string]int{}
+	for _, c := range manifests.Components(m) {
+		if c.Webhook != nil {
+			port := freePort(t)
+			ports[c.Webhook.Service], ports[c.Workload.Name] = port, port
+		}
+	}
+	h.install(t, m, ports, map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key})
+	h.pods = startPods(t, h.cluster, programs, func(deployment string) []string {
+		switch port := ports[deployment]; {
+		case port != 0:
+			return []string{fmt.Sprintf("--port=%d", port), "--cert-dir=/tmp/k8s-webhook-server/serving-certs"}
+		case deployment == m.Name+"-push-agent":
+			return []string{"--allowed-networks=" + localhost + "/32"}
+		}
+		return nil
+	})
+	h.bootstrap = h.kubeconfigOf(t, operatorv1.DefaultOperatorNamespace, operatorv1.BootstrapServiceAccount)
+	h.works(t)
+	return h
+}
+
+// install applies what the operator does.
+func (h *hub) install(t testing.TB, m manifests.Hub, ports map[string]int, certificate map[string][]byte) {
+	t.Helper()
+	objects := append(manifests.Namespaces(m),
+		render.Namespace(render.Meta{Name: m.OperatorNamespace}), render.Namespace(render.Meta{Name: metav1.NamespacePublic}))
+	access, err := manifests.Access(m, config.Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects = append(append(objects, access...), manifests.Bootstrap(m)...)
+	for _, c := range manifests.Components(m) {
+		if c.Webhook != nil {
+			objects = append(objects, render.Secret(render.Meta{Namespace: m.Namespace(), Name: c.Webhook.Secret}, corev1.SecretTypeTLS, certificate))
+		}
+	}
+	objects = append(objects, fleet.WithoutServices(manifests.Webhooks(m), func(service string) string {
+		return fmt.Sprintf("%s:%d", localhost, ports[service])
+	})...)
+	objects = append(objects, manifests.Deployments(m)...)
+	if _, err := render.NewApplier(h.client, h.client, fieldOwner).Apply(t.Context(), objects...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// works waits until the webhooks and the controllers do.
+func (h *hub) works(t testing.TB) {
+	t.Helper()
+	first := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+	eventually(t, "the hub accepts a cluster", func() error {
+		return client.IgnoreAlreadyExists(h.client.Create(t.Context(), first.DeepCopy()))
+	})
+	empty := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: first.Name, Name: "empty"}}
+	eventually(t, "the hub refuses a work that is empty", func() error {
+		if err := h.client.Create(t.Context(), empty.DeepCopy()); err == nil || !strings.Contains(err.Error(), "manifests") {
+			return fmt.Errorf("creating it: %w", err)
+		}
+		return nil
+	})
+	if err := h.client.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cluster is deleted", func() error {
+		err := h.client.Get(t.Context(), client.ObjectKeyFromObject(first), first)
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// kubeconfigOf returns a kubeconfig of a ServiceAccount.
+func (c *cluster) kubeconfigOf(t testing.TB, namespace, name string) []byte {
+	t.Helper()
+	kubeconfig, err := c.kubeconfig(c.token(t, namespace, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// token returns a token of a ServiceAccount.
+func (c *cluster) token(t testing.TB, namespace, name string) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := c.client.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", localhost+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // it is only asked for its port
+	return listener.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,236 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+func joining() []testCase {
+	return []testCase{
+		{name: "a cluster that the hub accepts joins and is Available", run: joins, alone: true},
+	}
+}
+
+func telling() []testCase {
+	return []testCase{
+		{name: "the hub is told the version of the cluster", run: version},
+		{name: "the hub is told capacity and allocatable resources as nodes come, are cordoned, and go", run: resources},
+		{name: "the hub is told claims, reserved ones first, and when they change or go", run: claims},
+		{name: "the heartbeat follows leaseDurationSeconds", run: heartbeat},
+		{name: "the member gets the managed namespaces of its set", run: managedNamespaces},
+		{
+			name: "the Klusterlet says that all is well", run: klusterletIsWell,
+			without: map[mode]string{modePush: "it has no Klusterlet; its ClusterConnection says so, see the next row"},
+		},
+		{
+			name: "the ClusterConnection says that all is well", run: connectionIsWell,
+			without: map[mode]string{
+				modePull: "the hub does not dial it", modeHosted: "the hub does not dial it", modeSingleton: "the hub does not dial it",
+			},
+		},
+	}
+}
+
+// joins is also about what comes before: a cluster that nobody has accepted is
+// not worked for.
+func joins(s *scene) {
+	s.ask(s)
+	s.managed("the cluster asks to join", func(*clusterv1.ManagedCluster) error { return nil })
+	mc := &clusterv1.ManagedCluster{}
+	if err := s.hub.client.Get(s.Context(), client.ObjectKey{Name: s.clusterName()}, mc); err != nil {
+		s.Fatal(err)
+	}
+	if mc.Spec.HubAcceptsClient || meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
+		s.Errorf("the cluster is in, and nobody has accepted it: %s", encode(mc))
+	}
+	s.accept(s)
+	s.is(clusterv1.ManagedClusterConditionHubAccepted, "True HubClusterAdminAccepted")
+	s.is(clusterv1.ManagedClusterConditionJoined, "True ManagedClusterJoined")
+	s.is(clusterv1.ManagedClusterConditionAvailable, "True ManagedClusterAvailable")
+	s.hasTaint(clusterv1.TaintUnreachable, false)
+}
+
+func (s *scene) hasTaint(key string, want bool) {
+	s.Helper()
+	s.managed(fmt.Sprintf("taint %s: %t", key, want), func(mc *clusterv1.ManagedCluster) error {
+		has := slices.ContainsFunc(mc.Spec.Taints, func(taint clusterv1.Taint) bool { return taint.Key == key })
+		if has != want {
+			return fmt.Errorf("the taints are %v", mc.Spec.Taints)
+		}
+		return nil
+	})
+}
+
+func version(s *scene) {
+	s.managed("the version is told", func(mc *clusterv1.ManagedCluster) error {
+		if !strings.HasPrefix(mc.Status.Version.Kubernetes, "v1.") {
+			return errors.New("it is not told")
+		}
+		return nil
+	})
+}
+
+func resources(s *scene) {
+	node := func(name string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.id + "-" + name}}
+	}
+	for _, name := range []string{"a", "b"} {
+		s.admin("{apiVersion: v1, kind: Node, metadata: {name: NS-" + name + "}}")
+		if err := s.member.client.Status().Patch(s.Context(), node(name), client.RawPatch("application/merge-patch+json",
+			[]byte(`{"status":{"capacity":{"cpu":"4","memory":"8Gi","example.com/gpu":"1"},"allocatable":{"cpu":"3","memory":"7Gi","example.com/gpu":"1"}}}`),
+		)); err != nil {
+			s.Fatal(err)
+		}
+	}
+	told := func(capacity, allocatable string) {
+		s.Helper()
+		s.managed("capacity "+capacity+", allocatable "+allocatable, func(mc *clusterv1.ManagedCluster) error {
+			text := func(list clusterv1.ResourceList) string {
+				cpu, gpu := list["cpu"], list["example.com/gpu"]
+				return cpu.String() + " " + gpu.String()
+			}
+			if has := text(mc.Status.Capacity); has != capacity {
+				return fmt.Errorf("capacity is %s", has)
+			}
+			if has := text(mc.Status.Allocatable); has != allocatable {
+				return fmt.Errorf("allocatable is %s", has)
+			}
+			return nil
+		})
+	}
+	told("8 2", "6 2")
+	s.patchMember(node("b"), `{"spec":{"unschedulable":true}}`)
+	told("8 2", "3 1")
+	if err := s.member.client.Delete(s.Context(), node("b")); err != nil {
+		s.Fatal(err)
+	}
+	told("4 1", "3 1")
+}
+
+func claims(s *scene) {
+	claim := func(name, value string) {
+		s.Helper()
+		s.admin(fmt.Sprintf("{apiVersion: cluster.open-cluster-management.io/v1alpha1, kind: ClusterClaim, metadata: {name: %s}, spec: {value: %q}}", name, value))
+	}
+	told := func(want string) {
+		s.Helper()
+		s.managed("claims "+want, func(mc *clusterv1.ManagedCluster) error {
+			var list []string
+			for _, c := range mc.Status.ClusterClaims {
+				if slices.Contains([]string{"color.example.com", "size.example.com", "platform.open-cluster-management.io"}, c.Name) {
+					list = append(list, c.Name+"="+c.Value)
+				}
+			}
+			if has := strings.Join(list, " "); has != want {
+				return fmt.Errorf("there is %s", has)
+			}
+			return nil
+		})
+	}
+	claim("size.example.com", "small")
+	claim("color.example.com", "red")
+	claim("platform.open-cluster-management.io", "Metal")
+	told("platform.open-cluster-management.io=Metal color.example.com=red size.example.com=small")
+	claim("color.example.com", "blue")
+	told("platform.open-cluster-management.io=Metal color.example.com=blue size.example.com=small")
+	s.admin("{apiVersion: cluster.open-cluster-management.io/v1alpha1, kind: ClusterClaim, metadata: {name: size.example.com, labels: {open-cluster-management.io/spoke-only: \"\"}}, spec: {value: small}}")
+	told("platform.open-cluster-management.io=Metal color.example.com=blue")
+}
+
+func heartbeat(s *scene) {
+	s.patch(s, `{"spec":{"leaseDurationSeconds":2}}`)
+	defer s.patch(s, `{"spec":{"leaseDurationSeconds":60}}`)
+	var last time.Time
+	for range 3 {
+		eventually(s, "another heartbeat", func() error {
+			lease := &coordinationv1.Lease{}
+			if err := s.hub.client.Get(s.Context(), client.ObjectKey{Namespace: s.clusterName(), Name: clusterv1.LeaseName}, lease); err != nil {
+				return err
+			}
+			if lease.Spec.RenewTime == nil || !lease.Spec.RenewTime.After(last) {
+				return fmt.Errorf("the last one was at %s", last)
+			}
+			last = lease.Spec.RenewTime.Time
+			return nil
+		})
+	}
+}
+
+func managedNamespaces(s *scene) {
+	s.hub.apply(s, fmt.Sprintf(`
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSet
+metadata: {name: set-%[1]s}
+spec:
+  clusterSelector: {selectorType: LabelSelector, labelSelector: {matchLabels: {conformance: %[1]s}}}
+  managedNamespaces: [{name: %[2]s}]`, s.clusterName(), s.id))
+	s.patch(s, `{"metadata":{"labels":{"conformance":"`+s.clusterName()+`"}}}`)
+	s.managed("the namespace is told to be there", func(mc *clusterv1.ManagedCluster) error {
+		for _, n := range mc.Status.ManagedNamespaces {
+			if n.Name == s.id && meta.IsStatusConditionTrue(n.Conditions, clusterv1.ManagedNamespaceConditionAvailable) {
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	})
+	if err := s.member.client.Get(s.Context(), client.ObjectKey{Name: s.id}, &corev1.Namespace{}); err != nil {
+		s.Error(err)
+	}
+}
+
+func klusterletIsWell(s *scene) {
+	on, name := s.member, "klusterlet"
+	if s.mode == modeHosted {
+		on, name = s.hub.cluster, hosted
+	}
+	eventually(s, "the Klusterlet is well", func() error {
+		k := &operatorv1.Klusterlet{}
+		if err := on.client.Get(s.Context(), client.ObjectKey{Name: name}, k); err != nil {
+			return err
+		}
+		for condition, want := range map[string]metav1.ConditionStatus{
+			"Applied": metav1.ConditionTrue, "Available": metav1.ConditionTrue, "Joined": metav1.ConditionTrue,
+			"HubConnectionDegraded": metav1.ConditionFalse, "RegistrationDesiredDegraded": metav1.ConditionFalse,
+			"WorkDesiredDegraded": metav1.ConditionFalse,
+		} {
+			if !meta.IsStatusConditionPresentAndEqual(k.Status.Conditions, condition, want) {
+				return fmt.Errorf("%s is not %s: %s", condition, want, encode(k.Status.Conditions))
+			}
+		}
+		return nil
+	})
+}
+
+func connectionIsWell(s *scene) {
+	eventually(s, "the ClusterConnection is well", func() error {
+		connection := &fleetv1alpha1.ClusterConnection{}
+		if err := s.hub.client.Get(s.Context(), client.ObjectKey{Name: s.clusterName()}, connection); err != nil {
+			return err
+		}
+		for _, condition := range []string{fleetv1alpha1.ClusterConnectionConditionConnected, fleetv1alpha1.ClusterConnectionConditionCredentialsValid} {
+			if !meta.IsStatusConditionTrue(connection.Status.Conditions, condition) {
+				return fmt.Errorf("%s is not True: %s", condition, encode(connection.Status))
+			}
+		}
+		if connection.Status.ID == "" || connection.Status.KubernetesVersion == "" {
+			return fmt.Errorf("identity or version is missing: %s", encode(connection.Status))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,257 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// scene is a case in a column. Everything that it makes has the name of the
+// case, so that cases can run beside each other.
+type scene struct {
+	*testing.T
+	*column
+	// id is the name of the case in objects, and of its namespace on the member.
+	id string
+}
+
+// namespace makes the namespace of the case on the member.
+func (s *scene) namespace() {
+	s.Helper()
+	s.member.apply(s, "{apiVersion: v1, kind: Namespace, metadata: {name: "+s.id+"}}")
+}
+
+// fill puts the names of the case into a text: NS is its namespace on the
+// member, and the name of whatever else it makes there that has none.
+func (s *scene) fill(text string) string { return strings.ReplaceAll(text, "NS", s.id) }
+
+// admin applies a YAML text on the member.
+func (s *scene) admin(text string) {
+	s.Helper()
+	s.member.apply(s, s.fill(text))
+}
+
+// work returns a ManifestWork with the YAML text as its spec.
+func (s *scene) work(name, spec string) *workv1.ManifestWork {
+	s.Helper()
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: s.clusterName(), Name: s.id + "-" + name}}
+	if err := yaml.UnmarshalStrict([]byte(s.fill(spec)), &work.Spec); err != nil {
+		s.Fatalf("the spec of work %s: %v", name, err)
+	}
+	return work
+}
+
+// deliver makes the work have the spec.
+func (s *scene) deliver(name, spec string) {
+	s.Helper()
+	want := s.work(name, spec)
+	eventually(s, "delivering work "+name, func() error {
+		work := &workv1.ManifestWork{}
+		err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(want), work)
+		if apierrors.IsNotFound(err) {
+			return s.hub.client.Create(s.Context(), want.DeepCopy())
+		}
+		if err != nil {
+			return err
+		}
+		work.Spec = want.Spec
+		return s.hub.client.Update(s.Context(), work)
+	})
+}
+
+// refused tells that the hub refuses the work, with a message that has the
+// parts.
+func (s *scene) refused(name, spec string, parts ...string) {
+	s.Helper()
+	err := s.hub.client.Create(s.Context(), s.work(name, spec))
+	if err == nil {
+		s.Errorf("the hub takes work %s, which it has to refuse", name)
+		return
+	}
+	s.contains(err.Error(), parts...)
+}
+
+// remove deletes a work and waits until it is gone.
+func (s *scene) remove(name string) {
+	s.Helper()
+	s.startRemoving(name)
+	s.gone(name)
+}
+
+func (s *scene) startRemoving(name string) {
+	s.Helper()
+	if err := s.hub.client.Delete(s.Context(), s.work(name, "{}")); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *scene) gone(name string) {
+	s.Helper()
+	eventually(s, "work "+name+" is gone", func() error {
+		work := s.work(name, "{}")
+		err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(work), work)
+		if err == nil {
+			return fmt.Errorf("it is there: %s", encode(work.Status.Conditions))
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// says waits until the work has a condition, for its present generation, that
+// begins with want, which is STATUS or STATUS REASON, and returns the work.
+func (s *scene) says(name, conditionType, want string) *workv1.ManifestWork {
+	s.Helper()
+	work := s.work(name, "{}")
+	eventually(s, fmt.Sprintf("work %s has condition %s %s", name, conditionType, want), func() error {
+		if err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(work.Status.Conditions, conditionType)
+		if c == nil || c.ObservedGeneration != work.Generation || !strings.HasPrefix(string(c.Status)+" "+c.Reason, want) {
+			return fmt.Errorf("generation %d: %s", work.Generation, encode(work.Status))
+		}
+		return nil
+	})
+	return work
+}
+
+// applied waits until all of the work is on the member.
+func (s *scene) applied(name string) *workv1.ManifestWork {
+	s.Helper()
+	s.says(name, workv1.ManifestWorkConditionApplied, "True")
+	return s.says(name, workv1.ManifestWorkConditionAvailable, "True")
+}
+
+// message waits until the condition of a manifest begins with want and has the
+// parts in its message.
+func (s *scene) message(name string, ordinal int, conditionType, want string, parts ...string) {
+	s.Helper()
+	work := s.work(name, "{}")
+	eventually(s, fmt.Sprintf("manifest %d of work %s has condition %s %s with %q", ordinal, name, conditionType, want, parts), func() error {
+		if err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+			return err
+		}
+		for i := range work.Status.ResourceStatus.Manifests {
+			m := &work.Status.ResourceStatus.Manifests[i]
+			c := meta.FindStatusCondition(m.Conditions, conditionType)
+			if int(m.ResourceMeta.Ordinal) != ordinal || c == nil || !strings.HasPrefix(string(c.Status)+" "+c.Reason, want) {
+				continue
+			}
+			if lacks := lacking(c.Message, parts); lacks == "" {
+				return nil
+			}
+		}
+		return errors.New(encode(work.Status))
+	})
+}
+
+// lacking returns the first of the parts that is not in the text.
+func lacking(text string, parts []string) string {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return part
+		}
+	}
+	return ""
+}
+
+func (s *scene) contains(text string, parts ...string) {
+	s.Helper()
+	if part := lacking(text, parts); part != "" {
+		s.Errorf("%q lacks %q", text, part)
+	}
+}
+
+// has waits until the ConfigMap on the member has the value under the key "key".
+func (s *scene) has(name, value string) *corev1.ConfigMap {
+	s.Helper()
+	found := &corev1.ConfigMap{}
+	eventually(s, fmt.Sprintf("ConfigMap %s has %q", name, value), func() error {
+		err := s.member.client.Get(s.Context(), client.ObjectKey{Namespace: s.id, Name: name}, found)
+		if err == nil && found.Data["key"] != value {
+			return fmt.Errorf("it has %q", found.Data["key"])
+		}
+		return err
+	})
+	return found
+}
+
+// hasNot waits until the ConfigMap is not on the member.
+func (s *scene) hasNot(name string) {
+	s.Helper()
+	s.goneFromMember(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: name}})
+}
+
+func (s *scene) goneFromMember(object client.Object) {
+	s.Helper()
+	eventually(s, object.GetName()+" is gone from the member", func() error {
+		err := s.member.client.Get(s.Context(), client.ObjectKeyFromObject(object), object)
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// edit changes a ConfigMap on the member as somebody there.
+func (s *scene) edit(name, patch string) {
+	s.Helper()
+	s.patchMember(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: name}}, patch)
+}
+
+func (s *scene) patchMember(object client.Object, patch string) {
+	s.Helper()
+	if err := s.member.client.Patch(s.Context(), object, client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("somebody")); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// managed waits until the check of the ManagedCluster returns nil.
+func (s *scene) managed(what string, check func(*clusterv1.ManagedCluster) error) {
+	s.Helper()
+	eventually(s, what, func() error {
+		mc := &clusterv1.ManagedCluster{}
+		if err := s.hub.client.Get(s.Context(), client.ObjectKey{Name: s.clusterName()}, mc); err != nil {
+			return err
+		}
+		if err := check(mc); err != nil {
+			return fmt.Errorf("%w; there is %s", err, encode(mc.Status))
+		}
+		return nil
+	})
+}
+
+// is waits until the ManagedCluster has a condition that begins with want.
+func (s *scene) is(conditionType, want string) {
+	s.Helper()
+	s.managed(conditionType+" is "+want, func(mc *clusterv1.ManagedCluster) error {
+		c := meta.FindStatusCondition(mc.Status.Conditions, conditionType)
+		if c == nil || !strings.HasPrefix(string(c.Status)+" "+c.Reason, want) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+func encode(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

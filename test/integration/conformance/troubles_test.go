@@ -1,0 +1,154 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"errors"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+func troubles() []testCase {
+	return []testCase{
+		{name: "an agent that is killed goes on where it was", run: killed, alone: true},
+		{name: "an agent that is not heard of makes the cluster Unknown, until it is", run: notHeardOf, alone: true},
+		{name: "a denied cluster loses its rights, and gets them back with the acceptance", run: denied, alone: true},
+	}
+}
+
+// outage comes long after the last start of an agent: an agent looks every
+// minute how a cluster is that was well when it started.
+func outage() []testCase {
+	return []testCase{
+		{name: "a cluster that does not answer is not Available, until it does", run: notAnswering, alone: true},
+	}
+}
+
+func leaving() []testCase {
+	return []testCase{
+		{name: "a deleted cluster is cleaned up, on the member and on the hub", run: leaves, alone: true},
+	}
+}
+
+func killed(s *scene) {
+	s.namespace()
+	s.deliver("a", manifestsOf(configMap("a", "one"), configMap("b", "one")))
+	s.applied("a")
+	before := s.has("a", "one").UID
+	s.pods.hold(s.agents()...)
+	s.deliver("a", manifestsOf(configMap("a", "two")))
+	s.deliver("b", manifestsOf(configMap("c", "one")))
+	s.edit("b", `{"data":{"key":"theirs"}}`)
+	s.pods.release(s.agents()...)
+	if after := s.has("a", "two").UID; after != before {
+		s.Error("the object was made anew")
+	}
+	s.hasNot("b")
+	s.has("c", "one")
+	s.applied("a")
+	s.applied("b")
+}
+
+func notHeardOf(s *scene) {
+	s.patch(s, `{"spec":{"leaseDurationSeconds":1}}`)
+	s.pods.hold(s.agents()...)
+	s.is(clusterv1.ManagedClusterConditionAvailable, "Unknown ManagedClusterLeaseUpdateStopped")
+	s.hasTaint(clusterv1.TaintUnreachable, true)
+	s.patch(s, `{"spec":{"leaseDurationSeconds":60}}`)
+	s.pods.release(s.agents()...)
+	s.is(clusterv1.ManagedClusterConditionAvailable, "True")
+	s.hasTaint(clusterv1.TaintUnreachable, false)
+}
+
+func denied(s *scene) {
+	s.namespace()
+	s.deliver("a", manifestsOf(configMap("a", "one")))
+	s.applied("a")
+	s.setAccepted(s, false)
+	s.is(clusterv1.ManagedClusterConditionHubAccepted, "False HubClusterAdminDenied")
+	eventually(s, "the agent has no rights in the namespace of the cluster", func() error {
+		bindings := &rbacv1.RoleBindingList{}
+		if err := s.hub.client.List(s.Context(), bindings, client.InNamespace(s.clusterName())); err != nil {
+			return err
+		}
+		if len(bindings.Items) > 0 {
+			return fmt.Errorf("there is %s", bindings.Items[0].Name)
+		}
+		return nil
+	})
+	s.deliver("a", manifestsOf(configMap("a", "two")))
+	s.setAccepted(s, true)
+	s.is(clusterv1.ManagedClusterConditionHubAccepted, "True HubClusterAdminAccepted")
+	s.has("a", "two")
+	s.applied("a")
+	s.is(clusterv1.ManagedClusterConditionAvailable, "True")
+}
+
+func notAnswering(s *scene) {
+	s.namespace()
+	s.deliver("a", manifestsOf(configMap("a", "one")))
+	s.applied("a")
+	s.member.door.shut()
+	s.deliver("a", manifestsOf(configMap("a", "two")))
+	s.is(clusterv1.ManagedClusterConditionAvailable, "False ManagedClusterKubeAPIServerUnavailable")
+	s.hasTaint(clusterv1.TaintUnavailable, true)
+	s.member.door.reopen()
+	s.is(clusterv1.ManagedClusterConditionAvailable, "True")
+	s.hasTaint(clusterv1.TaintUnavailable, false)
+	s.has("a", "two")
+	s.applied("a")
+}
+
+// leaves deletes the ManagedCluster while there are works, of this case and of
+// those before.
+func leaves(s *scene) {
+	s.namespace()
+	s.deliver("a", manifestsOf(configMap("a", "one")))
+	s.applied("a")
+	mc := &clusterv1.ManagedCluster{}
+	mc.Name = s.clusterName()
+	if err := s.hub.client.Delete(s.Context(), mc); err != nil {
+		s.Fatal(err)
+	}
+	eventually(s, "the ManagedCluster is gone", func() error {
+		err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(mc), mc)
+		if err == nil {
+			return fmt.Errorf("it is there: %s", encode(mc.Status.Conditions))
+		}
+		return client.IgnoreNotFound(err)
+	})
+	s.hasNot("a")
+	for _, list := range []client.ObjectList{&workv1.ManifestWorkList{}, &rbacv1.RoleBindingList{}, &coordinationv1.LeaseList{}} {
+		eventually(s, fmt.Sprintf("the hub has no %T of the cluster", list), func() error {
+			return s.empty(s.hub.cluster, list, client.InNamespace(s.clusterName()))
+		})
+	}
+	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}} {
+		eventually(s, fmt.Sprintf("the hub has no %T of the cluster", list), func() error {
+			return s.empty(s.hub.cluster, list, client.MatchingLabels{clusterv1.LabelClusterName: s.clusterName()})
+		})
+	}
+	eventually(s, "the member has no record of a work", func() error {
+		return s.empty(s.member, &workv1.AppliedManifestWorkList{})
+	})
+}
+
+// empty returns an error if there is anything in the list.
+func (s *scene) empty(in *cluster, list client.ObjectList, options ...client.ListOption) error {
+	if err := in.client.List(s.Context(), list, options...); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err == nil && len(items) > 0 {
+		err = errors.New("there is " + encode(items[0]))
+	}
+	return err
+}
