@@ -14,7 +14,8 @@ IMAGE_NAME ?= $(IMAGE_REGISTRY)/capstan:$(IMAGE_TAG)
 # The same flags everywhere, so that all targets share what they have compiled.
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath
-GO_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/version.release=$(VERSION)
+GO_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/version.release=$(VERSION) \
+  -X github.com/capstan-io/capstan/internal/version.image=$(IMAGE_NAME)
 
 CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
 KUSTOMIZE := go tool -modfile=hack/tools/go.mod kustomize

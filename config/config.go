@@ -1,10 +1,11 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config has the generated manifests that the operators install: the
-// CustomResourceDefinitions of our kinds and the rules of each component. They
-// are part of the executable, so that a release cannot be installed with the
-// manifests of another one.
+// Package config has the manifests that the operators install, which are
+// generated (the CustomResourceDefinitions of our kinds and the rules of each
+// component), and those that install the operators. They are part of the
+// executables, so that a release cannot be installed with the manifests of
+// another one.
 package config
 
 import (
@@ -23,7 +24,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-//go:embed crd rbac
+//go:embed crd rbac operator
 var manifests embed.FS
 
 // The components that have rules of their own; see config/rbac/README.md.

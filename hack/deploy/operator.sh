@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs or removes the operator of a hub or of a member.
-#   operator.sh hub|spoke apply|delete
+# Installs or removes the operator of a hub or of a member, or prints what apply
+# would install.
+#   operator.sh hub|spoke apply|delete|print
 # IMAGE_NAME   the image
 # shellcheck source-path=SCRIPTDIR
 set -euo pipefail
@@ -9,9 +10,9 @@ source "$(dirname "$0")/cluster.sh"
 case ${1:-} in
   hub) name=cluster-manager container=registration-operator kind=clustermanagers other=klusterlet clean=clean-hub-cr variable=HUB_CONTEXT ;;
   spoke) name=klusterlet container=klusterlet kind=klusterlets other=cluster-manager clean=clean-spoke-cr variable=SPOKE_CONTEXT ;;
-  *) fail "usage: operator.sh hub|spoke apply|delete" ;;
+  *) fail "usage: operator.sh hub|spoke apply|delete|print" ;;
 esac
-require_cluster "$1" "$variable"
+[[ ${2:-} == print ]] || require_cluster "$1" "$variable"
 
 manifests() {
   build "deploy/$1/operator" <<EOF
@@ -78,5 +79,6 @@ without_namespaces() {
 case ${2:-} in
   apply) apply "$1" ;;
   delete) delete "$1" ;;
-  *) fail "usage: operator.sh hub|spoke apply|delete" ;;
+  print) manifests "$1" ;;
+  *) fail "usage: operator.sh hub|spoke apply|delete|print" ;;
 esac

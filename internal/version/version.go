@@ -1,7 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version tells which release of Capstan this executable is.
+// Package version tells which release of Capstan this executable is, and which
+// image belongs to it.
 package version
 
 // release is set by the linker (see the Makefile). It is a semantic version
@@ -10,3 +11,14 @@ var release = "0.1.0-dev"
 
 // Get returns the semantic version of this build, without a leading "v".
 func Get() string { return release }
+
+// image is set by the linker (see the Makefile) to the image of this build.
+var image = ""
+
+// Image returns the reference of the image with the programs of this build.
+func Image() string {
+	if image != "" {
+		return image
+	}
+	return "quay.io/capstan-io/capstan:" + release
+}

@@ -37,7 +37,7 @@ package clustermanager
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=signer-secret;registration-webhook-serving-cert;work-webhook-serving-cert;open-cluster-management-image-pull-credentials,verbs=get;list;watch;update;patch;delete
 
 // Held to be granted to the push agent, for its clusters.
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=cluster-connection,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=cluster-connection,verbs=get;list;watch;patch
 
 // Whether there is anything for the push agent to do.
 // +kubebuilder:rbac:groups=fleet.capstan.io,resources=clusterconnections,verbs=get;list;watch

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -52,9 +52,9 @@ func (c *Controller) agents(ctx context.Context, p *pass) error {
 
 // workReplicas returns the replicas of the work agent: none as long as there is
 // no credential that it could work with.
-func workReplicas(hub hubprobe.Credential, replicas int32) int32 {
+func workReplicas(hub probe.Credential, replicas int32) int32 {
 	switch hub.Problem.Verdict {
-	case hubprobe.SecretMissing, hubprobe.KubeconfigMissing:
+	case probe.SecretMissing, probe.KubeconfigMissing:
 		return 0
 	default:
 		return replicas

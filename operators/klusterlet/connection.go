@@ -7,20 +7,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
+	"github.com/capstan-io/capstan/internal/probe"
 )
 
 // hubConnection says whether the agents have what they need to work with the
 // hub. Its reason is a pair, that of the credential to join with and that of the
 // hub's own credential, unless the latter works: then the former does not matter.
-func hubConnection(bootstrap, hub hubprobe.Outcome) metav1.Condition {
+func hubConnection(bootstrap, hub probe.Outcome) metav1.Condition {
 	condition := metav1.Condition{Type: operatorv1.KlusterletConditionHubConnectionDegraded}
 	switch {
-	case hub.Verdict == hubprobe.Functional:
+	case hub.Verdict == probe.Functional:
 		condition.Status = metav1.ConditionFalse
 		condition.Reason = operatorv1.KlusterletReasonHubConnectionFunctional
 		condition.Message = hub.Message
-	case hub.Verdict == hubprobe.Unchecked || bootstrap.Verdict == hubprobe.Unchecked:
+	case hub.Verdict == probe.Unchecked || bootstrap.Verdict == probe.Unchecked:
 		condition.Status = metav1.ConditionUnknown
 		condition.Reason = operatorv1.JoinReasonChecking
 		condition.Message = "the hub is being asked"
@@ -32,28 +32,28 @@ func hubConnection(bootstrap, hub hubprobe.Outcome) metav1.Condition {
 	return condition
 }
 
-func bootstrapReason(verdict hubprobe.Verdict) string {
+func bootstrapReason(verdict probe.Verdict) string {
 	switch verdict {
-	case hubprobe.Functional:
+	case probe.Functional:
 		return operatorv1.KlusterletReasonBootstrapSecretFunctional
-	case hubprobe.SecretMissing:
+	case probe.SecretMissing:
 		return operatorv1.KlusterletReasonBootstrapSecretMissing
-	case hubprobe.Forbidden:
+	case probe.Forbidden:
 		return operatorv1.KlusterletReasonBootstrapSecretUnauthorized
 	default: // the secret is malformed, or the hub does not answer or not know the credential
 		return operatorv1.KlusterletReasonBootstrapSecretError
 	}
 }
 
-func hubReason(verdict hubprobe.Verdict) string {
+func hubReason(verdict probe.Verdict) string {
 	switch verdict {
-	case hubprobe.SecretMissing:
+	case probe.SecretMissing:
 		return operatorv1.KlusterletReasonHubKubeConfigSecretMissing
-	case hubprobe.KubeconfigMissing:
+	case probe.KubeconfigMissing:
 		return operatorv1.KlusterletReasonHubKubeConfigMissing
-	case hubprobe.ClusterNameMissing:
+	case probe.ClusterNameMissing:
 		return operatorv1.KlusterletReasonClusterNameMissing
-	case hubprobe.Forbidden:
+	case probe.Forbidden:
 		return operatorv1.KlusterletReasonHubKubeConfigUnauthorized
 	default:
 		return operatorv1.KlusterletReasonHubKubeConfigError

@@ -18,6 +18,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -73,7 +74,7 @@ type Controller struct {
 	// home is the cluster that the operator and the agents run on.
 	home    *site
 	members *members
-	prober  hubprobe.Prober
+	prober  probe.Prober
 	phases  []phase
 	cleanup []phase
 	olm     olmState

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
+	"github.com/capstan-io/capstan/internal/probe"
 )
 
 // memberGoneAfter is how long the removal of hosted agents waits for a managed
@@ -57,9 +57,9 @@ func (c *Controller) reachForRemoval(ctx context.Context, p *pass) error {
 
 // gone tells whether nobody may ever be able to remove what is installed on the
 // managed cluster. A credential that it refuses can be mended.
-func gone(verdict hubprobe.Verdict) bool {
+func gone(verdict probe.Verdict) bool {
 	switch verdict {
-	case hubprobe.Unreachable, hubprobe.SecretMissing, hubprobe.KubeconfigMissing:
+	case probe.Unreachable, probe.SecretMissing, probe.KubeconfigMissing:
 		return true
 	default:
 		return false

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
+	"github.com/capstan-io/capstan/internal/probe"
 )
 
 // handshake is all that is known of how far the member is with joining.
@@ -23,9 +23,9 @@ type handshake struct {
 	unsupported string
 	// member is why nothing can be installed on the managed cluster of hosted
 	// agents; its verdict is Unchecked if it can.
-	member    hubprobe.Outcome
-	bootstrap hubprobe.Outcome
-	hub       hubprobe.Outcome
+	member    probe.Outcome
+	bootstrap probe.Outcome
+	hub       probe.Outcome
 	// report is the step that the agent says it is at; its reason is empty if
 	// there is none.
 	report joinReport
@@ -57,13 +57,13 @@ func step(h handshake) (reason, message string) {
 	switch {
 	case h.unsupported != "":
 		return operatorv1.JoinReasonUnsupportedMode, h.unsupported
-	case h.hub.Verdict == hubprobe.Functional:
+	case h.hub.Verdict == probe.Functional:
 		return operatorv1.JoinReasonJoined, fmt.Sprintf("the cluster has joined as %q: %s", h.clusterName, h.hub.Message)
-	case h.member.Verdict != hubprobe.Unchecked:
+	case h.member.Verdict != probe.Unchecked:
 		return memberReason(h.member.Verdict), h.member.Message
 	case h.nameProblem != "":
 		return operatorv1.JoinReasonClusterNameInvalid, h.nameProblem
-	case h.hub.Verdict == hubprobe.Unchecked:
+	case h.hub.Verdict == probe.Unchecked:
 		return operatorv1.JoinReasonChecking, "the hub is being asked"
 	}
 	if reason, message, ok := afterCertificate(h); ok {
@@ -78,7 +78,7 @@ func step(h handshake) (reason, message string) {
 	if h.report.reason != "" && h.report.reason != operatorv1.JoinReasonJoined {
 		return h.report.reason, h.report.message
 	}
-	if h.hub.Verdict != hubprobe.SecretMissing && h.hub.Verdict != hubprobe.KubeconfigMissing {
+	if h.hub.Verdict != probe.SecretMissing && h.hub.Verdict != probe.KubeconfigMissing {
 		return operatorv1.JoinReasonHubCredentialInvalid, h.hub.Message
 	}
 	return operatorv1.JoinReasonAgentStarting, "the agent runs and has not reported yet what it waits for; " +
@@ -86,17 +86,17 @@ func step(h handshake) (reason, message string) {
 }
 
 // memberReason is for hosted agents, which need a way to their member first.
-func memberReason(verdict hubprobe.Verdict) string {
+func memberReason(verdict probe.Verdict) string {
 	switch verdict {
-	case hubprobe.SecretMissing, hubprobe.KubeconfigMissing:
+	case probe.SecretMissing, probe.KubeconfigMissing:
 		return operatorv1.JoinReasonManagedKubeconfigMissing
-	case hubprobe.Unreachable:
+	case probe.Unreachable:
 		return operatorv1.JoinReasonManagedClusterUnreachable
-	case hubprobe.Untrusted:
+	case probe.Untrusted:
 		return operatorv1.JoinReasonManagedClusterUntrusted
-	case hubprobe.Unauthorized:
+	case probe.Unauthorized:
 		return operatorv1.JoinReasonManagedClusterUnauthorized
-	case hubprobe.Forbidden:
+	case probe.Forbidden:
 		return operatorv1.JoinReasonManagedClusterForbidden
 	default:
 		return operatorv1.JoinReasonManagedKubeconfigMalformed
@@ -107,7 +107,7 @@ func memberReason(verdict hubprobe.Verdict) string {
 // hub does not let in, or not for all that it needs.
 func afterCertificate(h handshake) (reason, message string, ok bool) {
 	switch h.hub.Verdict {
-	case hubprobe.Forbidden:
+	case probe.Forbidden:
 		switch {
 		case h.podProblem != "":
 			return operatorv1.JoinReasonAgentNotRunning, h.podProblem, true
@@ -118,11 +118,11 @@ func afterCertificate(h handshake) (reason, message string, ok bool) {
 				"; is the cluster accepted? On the hub: kubectl patch managedcluster %s --type=merge -p '{\"spec\":{\"hubAcceptsClient\":true}}'",
 				h.clusterName), true
 		}
-	case hubprobe.Unreachable:
+	case probe.Unreachable:
 		return operatorv1.JoinReasonHubUnreachable, h.hub.Message, true
-	case hubprobe.Untrusted:
+	case probe.Untrusted:
 		// The agent mends this by joining again, for which the other secret has to be right.
-		if h.bootstrap.Verdict == hubprobe.Functional {
+		if h.bootstrap.Verdict == probe.Functional {
 			return "", "", false
 		}
 		return operatorv1.JoinReasonHubCertificateUntrusted, h.hub.Message +
@@ -136,22 +136,22 @@ func afterCertificate(h handshake) (reason, message string, ok bool) {
 // so it has to join with the credential of its administrator.
 func beforeCertificate(h handshake) (reason, message string, ok bool) {
 	switch h.bootstrap.Verdict {
-	case hubprobe.Functional:
+	case probe.Functional:
 		return "", "", false
-	case hubprobe.Unchecked:
+	case probe.Unchecked:
 		return operatorv1.JoinReasonChecking, "the hub is being asked", true
-	case hubprobe.SecretMissing:
+	case probe.SecretMissing:
 		return operatorv1.JoinReasonBootstrapSecretMissing, h.bootstrap.Message + fmt.Sprintf(
 			"; make it from a kubeconfig of the hub: kubectl -n %s create secret generic %s --from-file=kubeconfig=FILE",
 			h.namespace, operatorv1.BootstrapHubKubeConfigSecret), true
-	case hubprobe.Unreachable:
+	case probe.Unreachable:
 		return operatorv1.JoinReasonHubUnreachable, h.bootstrap.Message, true
-	case hubprobe.Untrusted:
+	case probe.Untrusted:
 		return operatorv1.JoinReasonHubCertificateUntrusted, h.bootstrap.Message, true
-	case hubprobe.Unauthorized:
+	case probe.Unauthorized:
 		return operatorv1.JoinReasonBootstrapUnauthorized, h.bootstrap.Message +
 			"; put a kubeconfig with a new token into secret " + operatorv1.BootstrapHubKubeConfigSecret, true
-	case hubprobe.Forbidden:
+	case probe.Forbidden:
 		return operatorv1.JoinReasonBootstrapForbidden, h.bootstrap.Message, true
 	default:
 		return operatorv1.JoinReasonBootstrapSecretMalformed, h.bootstrap.Message, true

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -45,7 +46,7 @@ func (c *Controller) connect(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	if outcome.Verdict != hubprobe.Functional {
+	if outcome.Verdict != probe.Functional {
 		return c.unprepared(ctx, p, outcome)
 	}
 	p.set(metav1.Condition{
@@ -60,16 +61,16 @@ func (c *Controller) connect(ctx context.Context, p *pass) error {
 
 // reach asks the managed cluster what its credential may do. The pass has its
 // site if it answers, whatever it allows.
-func (c *Controller) reach(ctx context.Context, p *pass) (hubprobe.Outcome, error) {
+func (c *Controller) reach(ctx context.Context, p *pass) (probe.Outcome, error) {
 	// That of hosted agents, even if the mode was changed meanwhile.
 	key := types.NamespacedName{Namespace: p.klusterlet.Name, Name: operatorv1.ExternalManagedKubeConfigSecret}
 	secret, err := hubprobe.Secret(ctx, c.Secrets, key)
 	if err != nil {
-		return hubprobe.Outcome{}, err
+		return probe.Outcome{}, err
 	}
-	credential := hubprobe.Inspect(secret, key.String(), nil)
+	credential := probe.Inspect(secret, key.String(), nil)
 	outcome := c.prober.Member(ctx, credential, manifests.MemberNamespace(p.klusterlet))
-	if outcome.Verdict != hubprobe.Functional && outcome.Verdict != hubprobe.Forbidden {
+	if outcome.Verdict != probe.Functional && outcome.Verdict != probe.Forbidden {
 		return outcome, nil
 	}
 	p.memberCredential = credential
@@ -79,7 +80,7 @@ func (c *Controller) reach(ctx context.Context, p *pass) (hubprobe.Outcome, erro
 
 // unprepared says why nothing can be installed. Agents that run already go on
 // with their own credentials, so it is still told how they are.
-func (c *Controller) unprepared(ctx context.Context, p *pass, outcome hubprobe.Outcome) error {
+func (c *Controller) unprepared(ctx context.Context, p *pass, outcome probe.Outcome) error {
 	p.handshake.member = outcome
 	p.set(metav1.Condition{
 		Type: operatorv1.KlusterletConditionReadyToApply, Status: metav1.ConditionFalse,

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -32,7 +32,7 @@ func (c *Controller) migrate(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	if !works(registration) || !works(work) || p.handshake.hub.Verdict != hubprobe.Functional {
+	if !works(registration) || !works(work) || p.handshake.hub.Verdict != probe.Functional {
 		p.note(fmt.Sprintf("namespace %q is removed once the agents in namespace %q work", old[0].Name, manifests.MemberNamespace(p.klusterlet)))
 		return nil
 	}

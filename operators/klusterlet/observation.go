@@ -18,8 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/pods"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -55,8 +56,8 @@ func (c *Controller) look(ctx context.Context, p *pass) error {
 	h := &p.handshake
 	h.klusterlet, h.namespace, h.clusterName = p.klusterlet.Name, manifests.AgentNamespace(p.klusterlet), p.options.ClusterName
 	last := c.Results.Get(p.klusterlet.Name)
-	h.bootstrap = hubprobe.Current(p.bootstrap, last.Bootstrap)
-	h.hub = hubprobe.Current(p.hub, last.Hub)
+	h.bootstrap = probe.Current(p.bootstrap, last.Bootstrap)
+	h.hub = probe.Current(p.hub, last.Hub)
 	p.set(hubConnection(h.bootstrap, h.hub))
 	if h.report, err = c.report(ctx, h.namespace); err != nil {
 		return err
@@ -101,15 +102,15 @@ const reasonPattern = `^[A-Za-z]([A-Za-z0-9_]{0,200}[A-Za-z0-9_])?$`
 
 // podProblem says why no pod of the agent that joins runs.
 func (c *Controller) podProblem(ctx context.Context, klusterlet *operatorv1.Klusterlet, deployment *appsv1.Deployment) (string, error) {
-	pods := &corev1.PodList{}
+	list := &corev1.PodList{}
 	app := manifests.RegistrationApp
 	if manifests.Singleton(klusterlet) {
 		app = manifests.SingletonApp
 	}
-	err := c.Client.List(ctx, pods, client.InNamespace(manifests.AgentNamespace(klusterlet)),
+	err := c.Client.List(ctx, list, client.InNamespace(manifests.AgentNamespace(klusterlet)),
 		client.MatchingLabels{operatorv1.LabelCreatedByKlusterlet: klusterlet.Name, render.AppLabel: app})
 	if err != nil {
 		return "", fmt.Errorf("listing the pods of the agent: %w", err)
 	}
-	return whyNotRunning(deployment, pods.Items), nil
+	return pods.WhyNotRunning(deployment, list.Items), nil
 }

@@ -14,8 +14,8 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -29,11 +29,11 @@ type pass struct {
 	// member is the cluster that the agents work on; nil until it is known that it
 	// can be reached. With hosted agents, memberCredential leads there.
 	member           *site
-	memberCredential hubprobe.Credential
+	memberCredential probe.Credential
 
 	registrationGates, workGates features.Set
 	// bootstrap and hub are the agents' credentials.
-	bootstrap, hub hubprobe.Credential
+	bootstrap, hub probe.Credential
 	handshake      handshake
 	// applied has a record of everything that was applied in this pass.
 	applied []render.Record

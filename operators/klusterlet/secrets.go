@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
@@ -33,7 +34,7 @@ func (c *Controller) credentials(ctx context.Context, p *pass) error {
 	alias := hubprobe.AliasOf(p.klusterlet)
 	for _, secret := range []struct {
 		name string
-		into *hubprobe.Credential
+		into *probe.Credential
 	}{
 		{operatorv1.BootstrapHubKubeConfigSecret, &p.bootstrap},
 		{operatorv1.HubKubeConfigSecret, &p.hub},
@@ -42,10 +43,10 @@ func (c *Controller) credentials(ctx context.Context, p *pass) error {
 		if err != nil {
 			return err
 		}
-		*secret.into = hubprobe.Inspect(found, namespace+"/"+secret.name, alias)
+		*secret.into = probe.Inspect(found, namespace+"/"+secret.name, alias)
 	}
 	p.hub = hubprobe.Named(p.hub, p.klusterlet)
-	for _, credential := range []hubprobe.Credential{p.bootstrap, p.hub} {
+	for _, credential := range []probe.Credential{p.bootstrap, p.hub} {
 		if port := credential.Port(); port != 0 {
 			p.options.HubPorts = append(p.options.HubPorts, port)
 		}

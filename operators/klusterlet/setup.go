@@ -18,6 +18,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -73,7 +74,7 @@ func Setup(mgr ctrl.Manager, settings Settings, upgrade UpgradeSignal) error {
 		return fmt.Errorf("setting up the controller of Klusterlets: %w", err)
 	}
 	probe := hubprobe.NewController(hubprobe.Deps{
-		Client: mgr.GetClient(), Secrets: secrets, Prober: hubprobe.Prober{},
+		Client: mgr.GetClient(), Secrets: secrets, Prober: probe.Prober{},
 		Results: results, Clock: clock.RealClock{}, Changed: changed,
 	})
 	triggers, err := c.triggers(mgr, secrets)

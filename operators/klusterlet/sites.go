@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 )
 
 // memberRequestTimeout is how long one request to a managed cluster may take.
@@ -61,7 +61,7 @@ func newMembers(scheme *runtime.Scheme) *members {
 
 // get returns the site of the Klusterlet's managed cluster: a new one if the
 // credential is another than before. Making it asks nothing of the cluster.
-func (m *members) get(klusterlet string, credential hubprobe.Credential) (*site, error) {
+func (m *members) get(klusterlet string, credential probe.Credential) (*site, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.byName[klusterlet]; ok && known.fingerprint == credential.Fingerprint {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -83,54 +82,4 @@ func unavailable(deployment *appsv1.Deployment) int32 {
 func works(deployment *appsv1.Deployment) bool {
 	return deployment != nil && wanted(deployment) > 0 && unavailable(deployment) == 0 &&
 		deployment.Status.ObservedGeneration >= deployment.Generation
-}
-
-// whyNotRunning says why no pod of the Deployment runs, by the first pod that
-// has something to say; empty if one runs.
-func whyNotRunning(deployment *appsv1.Deployment, pods []corev1.Pod) string {
-	if deployment == nil {
-		return "the Deployment of the agent is not there yet"
-	}
-	for i := range pods {
-		for _, container := range pods[i].Status.ContainerStatuses {
-			if container.State.Running != nil {
-				return ""
-			}
-		}
-	}
-	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	for i := range pods {
-		if why := podState(&pods[i]); why != "" {
-			return fmt.Sprintf("no pod of Deployment %q runs: %s", deployment.Name, why)
-		}
-	}
-	for _, condition := range deployment.Status.Conditions {
-		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return fmt.Sprintf("no pod of Deployment %q could be created: %s", deployment.Name, condition.Message)
-		}
-	}
-	return fmt.Sprintf("no pod of Deployment %q runs yet", deployment.Name)
-}
-
-// podState says what a pod waits for. The name of the pod is left out: it
-// changes with each attempt, and the label finds it as well.
-func podState(pod *corev1.Pod) string {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return condition.Reason + ": " + condition.Message
-		}
-	}
-	for _, container := range pod.Status.ContainerStatuses {
-		if w := container.State.Waiting; w != nil && w.Reason != "" {
-			why := w.Reason
-			if last := container.LastTerminationState.Terminated; last != nil && last.Message != "" {
-				return fmt.Sprintf("%s: it ended with %q", why, strings.TrimSpace(last.Message))
-			}
-			if w.Message != "" {
-				why += ": " + w.Message
-			}
-			return why
-		}
-	}
-	return ""
 }

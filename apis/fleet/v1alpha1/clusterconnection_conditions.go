@@ -55,6 +55,9 @@ const (
 const (
 	// ClusterConnectionReasonAuthenticated (True): the cluster takes the token.
 	ClusterConnectionReasonAuthenticated = "Authenticated"
+	// ClusterConnectionReasonRenewalFailing (True): the cluster takes the token, which
+	// expires soon and cannot be renewed; the message says why and until when.
+	ClusterConnectionReasonRenewalFailing = "RenewalFailing"
 	// ClusterConnectionReasonNotChecked (Unknown): the cluster was not reached with
 	// this credential yet.
 	ClusterConnectionReasonNotChecked = "NotChecked"

@@ -26,3 +26,20 @@ const (
 	// DefaultSecretName; it is bound in the namespace of each Push cluster.
 	PushCredentialsRole = "open-cluster-management:push-agent:credentials"
 )
+
+// What a Push cluster has in the member for the push agent of a hub.
+const (
+	// LabelPushCluster is on all of it; the value is the name of the cluster on
+	// the hub. On the namespace, which clusters of several hubs may share, it is
+	// empty.
+	LabelPushCluster = "fleet.capstan.io/push-cluster"
+	// LabelPushHub tells of which hub that is: the UID of the hub's namespace
+	// kube-system.
+	LabelPushHub = "fleet.capstan.io/push-hub"
+	// DefaultMemberNamespace is where the ServiceAccount is, unless another
+	// namespace was asked for.
+	DefaultMemberNamespace = "capstan-cluster"
+	// MemberAccountPrefix begins the name of the ServiceAccount; the name of the
+	// cluster follows.
+	MemberAccountPrefix = "capstan-"
+)

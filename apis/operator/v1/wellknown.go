@@ -33,6 +33,11 @@ const (
 	// LabelAddOnNamespace set to "true" on a namespace lets image pull secrets be
 	// copied into it.
 	LabelAddOnNamespace = "addon.open-cluster-management.io/namespace"
+	// LabelPartOf with the value PartOfCapstan is on what installs the operators,
+	// whichever tool has done it, so that it can be told from that of others.
+	LabelPartOf = "app.kubernetes.io/part-of"
+	// PartOfCapstan is the value of LabelPartOf.
+	PartOfCapstan = "capstan"
 )
 
 // Annotations.

@@ -12,9 +12,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
+
+// subjectPrefix begins the subject of a token of a ServiceAccount.
+const subjectPrefix = "system:serviceaccount:"
 
 // credential is what a Secret has for a cluster.
 type credential struct {
@@ -22,7 +27,14 @@ type credential struct {
 	ca    []byte
 	// expires is when the token does; zero if it does not say.
 	expires time.Time
+	// issued is when it was issued, and account whose it is; both are zero unless
+	// it is one that a ServiceAccount got for a while.
+	issued  time.Time
+	account types.NamespacedName
 }
+
+// life returns how long the token is valid in all.
+func (c credential) life() time.Duration { return c.expires.Sub(c.issued) }
 
 // secretName returns the name of the Secret for a cluster.
 func secretName(spec *fleetv1alpha1.ClusterConnectionSpec) string {
@@ -53,7 +65,7 @@ func readCredential(key string, secret *corev1.Secret, err error, now time.Time)
 			fmt.Sprintf("the Secret %s has no token of one line under key %q", key, fleetv1alpha1.SecretKeyToken),
 		}
 	}
-	c.expires = expiry(c.token)
+	c.readClaims()
 	if !c.expires.IsZero() && !now.Before(c.expires) {
 		return credential{}, finding{
 			fleetv1alpha1.ClusterConnectionReasonTokenExpired,
@@ -63,22 +75,30 @@ func readCredential(key string, secret *corev1.Secret, err error, now time.Time)
 	return c, finding{}
 }
 
-// expiry returns when a token says that it expires; zero if it does not. It is
-// not verified: the cluster does that.
-func expiry(token string) time.Time {
-	parts := strings.Split(token, ".")
+// readClaims takes out of the token what it says of itself. It is not verified:
+// the cluster does that.
+func (c *credential) readClaims() {
+	parts := strings.Split(c.token, ".")
 	if len(parts) != 3 {
-		return time.Time{}
+		return
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return time.Time{}
+		return
 	}
 	var claims struct {
-		Expires int64 `json:"exp"`
+		Expires int64  `json:"exp"`
+		Issued  int64  `json:"iat"`
+		Subject string `json:"sub"`
 	}
 	if err := json.Unmarshal(payload, &claims); err != nil || claims.Expires <= 0 {
-		return time.Time{}
+		return
 	}
-	return time.Unix(claims.Expires, 0)
+	c.expires = time.Unix(claims.Expires, 0)
+	subject, ok := strings.CutPrefix(claims.Subject, subjectPrefix)
+	namespace, name, _ := strings.Cut(subject, ":")
+	if ok && len(validation.IsDNS1123Label(namespace))+len(validation.IsDNS1123Subdomain(name)) == 0 &&
+		claims.Issued > 0 && claims.Issued < claims.Expires {
+		c.issued, c.account = time.Unix(claims.Issued, 0), types.NamespacedName{Namespace: namespace, Name: name}
+	}
 }

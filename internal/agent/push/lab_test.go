@@ -13,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -76,7 +78,8 @@ func must(t *testing.T, err error) {
 type lab struct {
 	t           *testing.T
 	hub, member side
-	token       string // of an administrator of the member
+	token       string      // of an administrator of the member
+	clock       clock.Clock // of the agent; nil is the real one
 }
 
 func newLab(t *testing.T) *lab {
@@ -103,7 +106,7 @@ func (l *lab) start(guard push.Guard, options work.Options) {
 	works, err := work.New(options)
 	must(l.t, err)
 	agent, err := push.New(push.Options{
-		Hub: l.hub.config, Guard: guard, Log: logr.Discard(),
+		Hub: l.hub.config, Guard: guard, Clock: l.clock, Log: logr.Discard(),
 		Parts: append(push.Parts(logr.Discard(), clusterstatus.ClaimRules{CustomMax: 20}), works),
 	})
 	must(l.t, err)
@@ -241,7 +244,7 @@ const (
 )
 
 // slowness is how long a slow cluster takes for each answer.
-const slowness = time.Second
+const slowness = 5 * time.Second
 
 // front is a further address of the member that can be in a bad mood, and has
 // an identity of its own.
@@ -251,7 +254,11 @@ type front struct {
 	mood    atomic.Int32
 	hanging atomic.Int32
 	asked   atomic.Int32
-	behind  http.Handler
+	// minted counts the requests for tokens; beforeMint, if there is one, is called
+	// before each.
+	minted     atomic.Int32
+	beforeMint atomic.Pointer[func()]
+	behind     http.Handler
 }
 
 func (l *lab) front(id string) *front {
@@ -303,6 +310,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(f.id)},
 		})
 		return
+	}
+	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/token") {
+		f.minted.Add(1)
+		if before := f.beforeMint.Load(); before != nil {
+			(*before)()
+		}
 	}
 	f.behind.ServeHTTP(w, r)
 }

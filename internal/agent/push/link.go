@@ -51,6 +51,7 @@ type link struct {
 	target     target
 	way        *way
 	credential credential
+	renewal    renewal
 	// engaged says that the parts work for the cluster; failures is how many probes
 	// in a row have failed.
 	engaged  bool
@@ -112,7 +113,9 @@ func (l *link) pass(ctx context.Context) (time.Duration, error) {
 }
 
 // advance brings the cluster one step on.
-func (l *link) advance(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
+func (l *link) advance(
+	ctx context.Context, connection *fleetv1alpha1.ClusterConnection, cluster *clusterv1.ManagedCluster,
+) (again time.Duration, err error) {
 	if why := uninvited(l.name, cluster); !why.well() {
 		l.drop()
 		l.known = true
@@ -137,10 +140,17 @@ func (l *link) advance(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		l.outcome.connected = why
 		return 0, nil
 	}
-	if wait := l.next.Sub(now); wait > 0 && !l.due(now) {
-		return l.until(wait, now), nil
+	wait := l.next.Sub(now)
+	if wait <= 0 || l.due(now) {
+		if wait, err = l.look(ctx, connection); err != nil || ctx.Err() != nil {
+			return 0, err
+		}
 	}
-	return l.look(ctx, connection)
+	if l.engaged && l.failures == 0 && l.way.blocked.Load() == nil {
+		l.renew(ctx, secret)
+		l.outcome.credentials = l.renewal.problem
+	}
+	return l.until(wait), nil
 }
 
 // uninvited says why the agent has nothing to do with a cluster.
@@ -193,19 +203,24 @@ func (l *link) due(now time.Time) bool {
 	return l.doubtful.Load() && l.failures == 0 && now.Sub(l.probed) >= probePause
 }
 
-// until returns how long to wait: not beyond the end of the token, and not
-// long if there is a doubt.
-func (l *link) until(wait time.Duration, now time.Time) time.Duration {
+// until returns how long to wait: not beyond the end of the token or the time
+// to renew it, and not long if there is a doubt.
+func (l *link) until(wait time.Duration) time.Duration {
+	now := l.agent.options.Clock.Now()
 	if l.doubtful.Load() && l.failures == 0 {
-		wait = min(wait, max(probePause-now.Sub(l.probed), time.Millisecond))
+		wait = min(wait, probePause-now.Sub(l.probed))
 	}
 	if !l.credential.expires.IsZero() {
-		wait = min(wait, max(l.credential.expires.Sub(now), time.Millisecond))
+		wait = min(wait, l.credential.expires.Sub(now))
 	}
-	return wait
+	if due := l.renewal.due(l.credential); due.After(now) {
+		wait = min(wait, due.Sub(now))
+	}
+	return max(wait, time.Millisecond)
 }
 
-// look probes the cluster and draws the conclusions.
+// look probes the cluster and draws the conclusions. It returns when to probe
+// again.
 func (l *link) look(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) (time.Duration, error) {
 	l.doubtful.Store(false)
 	found := l.way.probe(ctx)
@@ -225,7 +240,7 @@ func (l *link) look(ctx context.Context, connection *fleetv1alpha1.ClusterConnec
 	if found.well() {
 		l.failures, l.next = 0, now.Add(probeEvery)
 		l.outcome = outcome{}
-		return l.until(probeEvery, now), nil
+		return probeEvery, nil
 	}
 	l.failures++
 	wait := min(probeAgainMin<<min(l.failures-1, 10), probeAgainMax)
@@ -240,7 +255,7 @@ func (l *link) look(ctx context.Context, connection *fleetv1alpha1.ClusterConnec
 			l.outcome.credentials = unchecked()
 		}
 	}
-	return l.until(wait, now), nil
+	return wait, nil
 }
 
 func unchecked() finding {

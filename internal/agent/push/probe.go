@@ -4,6 +4,7 @@
 package push
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -21,8 +22,9 @@ import (
 )
 
 const (
-	// probeTimeout is how long the API server may take to say how it is.
-	probeTimeout = 5 * time.Second
+	// probeTimeout is how long the API server may take to say how it is, or to
+	// give a token. One that takes long for each answer is slow, and not lost.
+	probeTimeout = 10 * time.Second
 	// answerBytesMax is how much of an answer is read.
 	answerBytesMax = 64 << 10
 )
@@ -86,11 +88,19 @@ func (w *way) read(ctx context.Context, path string, into any) error {
 }
 
 func (w *way) get(ctx context.Context, path string) (status int, body []byte, err error) {
+	return w.ask(ctx, http.MethodGet, path, nil)
+}
+
+// ask sends one request of our own, with a body in JSON or none.
+func (w *way) ask(ctx context.Context, method, path string, what []byte) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base.JoinPath(path).String(), nil)
+	request, err := http.NewRequestWithContext(ctx, method, w.base.JoinPath(path).String(), bytes.NewReader(what))
 	if err != nil {
 		return 0, nil, fmt.Errorf("asking for /%s: %w", path, err)
+	}
+	if what != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := w.send(request)

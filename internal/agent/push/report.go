@@ -30,7 +30,11 @@ func (o outcome) conditions() []metav1.Condition {
 		Type: fleetv1alpha1.ClusterConnectionConditionCredentialsValid, Status: metav1.ConditionTrue,
 		Reason: fleetv1alpha1.ClusterConnectionReasonAuthenticated, Message: "the cluster takes the token",
 	}
-	if !o.credentials.well() {
+	switch {
+	case o.credentials.well():
+	case o.credentials.reason == fleetv1alpha1.ClusterConnectionReasonRenewalFailing:
+		credentials.Reason, credentials.Message = o.credentials.reason, o.credentials.message
+	default:
 		credentials.Status, credentials.Reason, credentials.Message = metav1.ConditionFalse, o.credentials.reason, o.credentials.message
 	}
 	if o.credentials.reason == fleetv1alpha1.ClusterConnectionReasonNotChecked {

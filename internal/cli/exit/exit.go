@@ -25,6 +25,9 @@ const (
 	// TimedOut means that everything was done, but what it was waited for did not
 	// happen in time.
 	TimedOut = 4
+	// NoMember means that a member could not be asked: its kubeconfig leads to no
+	// cluster, or the member does not answer or refuses the credentials.
+	NoMember = 5
 	// Interrupted means that the user stopped the command (Ctrl-C).
 	Interrupted = 130
 )

@@ -7,31 +7,19 @@ package hub
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"net"
-	"net/url"
-	"os"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/cli/access"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/version"
 )
-
-// dialTimeout bounds how long capstan tries to open a connection to the hub, so
-// that a hub which is not there is told about before the user gives up.
-const dialTimeout = 10 * time.Second
 
 // Session is what the commands of one call of capstan share.
 type Session struct {
@@ -39,9 +27,8 @@ type Session struct {
 	// Clock tells how old things are.
 	Clock clock.PassiveClock
 
-	flags *genericclioptions.ConfigFlags
-	// context and server say where the session is connected to, for messages.
-	context, server string
+	flags  *genericclioptions.ConfigFlags
+	access *access.Access
 }
 
 // NewSession returns a session that is not connected yet.
@@ -55,7 +42,20 @@ func NewSession(streams genericiooptions.IOStreams, c clock.PassiveClock) *Sessi
 		ImpersonateGroup: ptr.To([]string{}),
 		Timeout:          ptr.To("0"),
 	}
-	return &Session{IOStreams: streams, Clock: c, flags: flags}
+	return &Session{IOStreams: streams, Clock: c, flags: flags, access: access.New(words(), flags, streams.ErrOut)}
+}
+
+// words are what messages say about the hub.
+func words() access.Words {
+	return access.Words{
+		Cluster: "the hub", Kubeconfig: "--kubeconfig", Context: "--context", Server: "--server",
+		Missing:  "Give the kubeconfig of the hub by --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config. Without a hub yet, make a cluster one: see docs/cli.md.",
+		Slow:     "Try again, with more time by --request-timeout.",
+		Webhooks: "The hub's webhooks do not answer: look at the pods in namespace open-cluster-management-hub, and at \"kubectl describe clustermanager\".",
+		Kinds:    "is no hub of Capstan: it does not know the kinds of one",
+		Other:    "Choose the hub by --context, or make this cluster one with \"make deploy-hub\". If a hub is being installed, wait until its ClusterManager is Applied.",
+		Code:     exit.NoHub,
+	}
 }
 
 // AddFlags adds the flags that tell how to reach the hub.
@@ -78,29 +78,21 @@ func Aliases(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 }
 
 // Contexts returns the names of the contexts of the kubeconfig, sorted.
-func (s *Session) Contexts() []string {
-	raw, err := s.flags.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return nil
-	}
-	return contextNames(raw)
-}
+func (s *Session) Contexts() []string { return s.access.Contexts() }
 
 // Where says which hub the session is about, for people: its context and
 // address, as far as they are known.
-func (s *Session) Where() string {
-	switch {
-	case s.context != "" && s.server != "":
-		return fmt.Sprintf("%s (context %q)", s.server, s.context)
-	case s.server != "":
-		return s.server
-	default:
-		return "the hub"
-	}
-}
+func (s *Session) Where() string { return s.access.Where() }
 
 // Server returns the address of the hub, once the session is connected.
-func (s *Session) Server() string { return s.server }
+func (s *Session) Server() string { return s.access.Server() }
+
+// Config returns how to reach the hub.
+func (s *Session) Config() (*rest.Config, error) { return s.access.Config() }
+
+// Explain adds to an error of a request what it means and the next step. An
+// error that has a next step already, or none that is known, stays as it is.
+func (s *Session) Explain(err error) error { return s.access.Explain(err) }
 
 // Connect returns a client for the hub. It does not send a request yet.
 func (s *Session) Connect() (client.WithWatch, error) {
@@ -119,93 +111,6 @@ func (s *Session) Connect() (client.WithWatch, error) {
 	return c, nil
 }
 
-// Config returns how to reach the hub.
-func (s *Session) Config() (*rest.Config, error) {
-	loader := s.flags.ToRawKubeConfigLoader()
-	raw, err := loader.RawConfig()
-	if err != nil {
-		return nil, noHub(fmt.Errorf("read the kubeconfig: %w", err), "Name a kubeconfig that can be read by --kubeconfig or $KUBECONFIG.")
-	}
-	if err := s.choose(raw); err != nil {
-		return nil, err
-	}
-	config, err := loader.ClientConfig()
-	if err != nil {
-		return nil, noHub(fmt.Errorf("use context %q of the kubeconfig: %w", s.context, err),
-			"Look at it with \"kubectl config view\", and mend it with \"kubectl config set-context\" or choose another one by --context.")
-	}
-	if _, err := url.Parse(config.Host); err != nil || config.Host == "" {
-		return nil, noHub(fmt.Errorf("context %q of the kubeconfig has no valid server: %q", s.context, config.Host),
-			"Mend it with \"kubectl config set-cluster\", or give the address by --server.")
-	}
-	s.server = config.Host
-	config.UserAgent = "capstan/" + version.Get()
-	config.QPS = -1 // the API server says itself when it is too much
-	config.WarningHandlerWithContext = warnings{s.ErrOut}
-	if config.Dial == nil {
-		config.Dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
-	}
-	return config, nil
-}
-
-// choose checks that it is clear which hub is meant. Without that clientcmd
-// falls back to localhost, whose refusal helps nobody.
-func (s *Session) choose(raw clientcmdapi.Config) error {
-	s.context = raw.CurrentContext
-	if *s.flags.Context != "" {
-		s.context = *s.flags.Context
-	}
-	names := contextNames(raw)
-	switch {
-	case s.context != "":
-		if raw.Contexts[s.context] == nil && len(names) == 0 {
-			return noHub(fmt.Errorf("the kubeconfig has no context %q, and no other one", s.context), noKubeconfigNext)
-		}
-		if raw.Contexts[s.context] == nil {
-			return noHub(fmt.Errorf("the kubeconfig has no context %q", s.context), "It has: %s. Choose one of them by --context.", strings.Join(names, ", "))
-		}
-		return s.whole(raw)
-	case *s.flags.APIServer != "":
-		return nil
-	case len(names) > 0:
-		return noHub(fmt.Errorf("the kubeconfig has no current context, so it does not say which cluster is the hub"),
-			"Choose the hub by --context %s, or for good by \"kubectl config use-context\".", strings.Join(names, ", --context "))
-	case inCluster():
-		return nil
-	default:
-		return noHub(fmt.Errorf("there is no kubeconfig, so it is not known where the hub is"), noKubeconfigNext)
-	}
-}
-
-// whole checks that what the context refers to is there.
-func (s *Session) whole(raw clientcmdapi.Config) error {
-	chosen, next := raw.Contexts[s.context], "Look at it with \"kubectl config view\", and mend it or choose another context by --context."
-	if raw.Clusters[chosen.Cluster] == nil && *s.flags.APIServer == "" {
-		return noHub(fmt.Errorf("context %q of the kubeconfig is about cluster %q, which is not in it", s.context, chosen.Cluster), "%s", next)
-	}
-	if raw.AuthInfos[chosen.AuthInfo] == nil && chosen.AuthInfo != "" {
-		return noHub(fmt.Errorf("context %q of the kubeconfig is about user %q, who is not in it", s.context, chosen.AuthInfo), "%s", next)
-	}
-	return nil
-}
-
-const noKubeconfigNext = "Give the kubeconfig of the hub by --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config. Without a hub yet, make a cluster one: see docs/cli.md."
-
-func contextNames(raw clientcmdapi.Config) []string {
-	var names []string
-	for name := range raw.Contexts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// inCluster tells whether capstan runs in a pod, whose ServiceAccount stands in
-// for a kubeconfig.
-func inCluster() bool {
-	return os.Getenv("KUBERNETES_SERVICE_HOST") != "" && os.Getenv("KUBECONFIG") == ""
-}
-
 // Namespace returns the namespace that the context sets, or nothing.
 func (s *Session) Namespace() string {
 	raw, err := s.flags.ToRawKubeConfigLoader().RawConfig()
@@ -218,19 +123,6 @@ func (s *Session) Namespace() string {
 	return ""
 }
 
-func noHub(err error, next string, args ...any) error {
-	return &exit.Error{Err: err, Next: fmt.Sprintf(next, args...), Code: exit.NoHub}
-}
-
-// warnings shows what the API server warns of.
-type warnings struct {
-	to interface{ Write([]byte) (int, error) }
-}
-
-// HandleWarningHeaderWithContext shows one warning.
-func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
-	const miscellaneous = 299 // the only code that API servers use
-	if code == miscellaneous && text != "" {
-		fmt.Fprintf(w.to, "Warning: %s\n", text)
-	}
-}
+// Served tells whether an answer "not found" is about one object, and not about
+// a kind that the hub does not know.
+func Served(err error) bool { return access.Served(err) }

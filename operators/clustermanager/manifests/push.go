@@ -23,12 +23,12 @@ func pushAgent(h Hub) Component {
 	return Component{RBAC: config.PushAgent, Role: h.role("push-agent"), Workload: w, MetricsPort: metricsPort}
 }
 
-// pushCredentials lets the push agent read the Secret of this one name, in the
-// namespaces in which the hub binds it.
+// pushCredentials lets the push agent read the Secret of this one name and
+// renew the token in it, in the namespaces in which the hub binds it.
 func pushCredentials(h Hub) render.Object {
 	m := h.meta(fleetv1alpha1.PushCredentialsRole).In("")
 	return render.ClusterRole(m, []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{fleetv1alpha1.DefaultSecretName},
-		Verbs: []string{"get", "list", "watch"},
+		Verbs: []string{"get", "list", "watch", "patch"},
 	}})
 }

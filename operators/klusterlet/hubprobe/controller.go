@@ -8,9 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -50,7 +48,7 @@ type Deps struct {
 	Client client.Reader
 	// Secrets reads the two secrets with kubeconfigs.
 	Secrets client.Reader
-	Prober  Prober
+	Prober  probe.Prober
 	Results *Results
 	Clock   clock.PassiveClock
 	// Changed is sent each Klusterlet whose result is another than before.
@@ -107,7 +105,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	result := c.check(ctx, klusterlet, in)
 	interval := retryInterval
-	if result.Hub.Verdict == Functional {
+	if result.Hub.Verdict == probe.Functional {
 		interval = functionalInterval
 	}
 	c.remember(klusterlet.Name, attempt{inputs: in.hash, due: now.Add(interval)})
@@ -123,7 +121,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // inputs are what the answer of a hub depends on.
 type inputs struct {
-	bootstrap, hub Credential
+	bootstrap, hub probe.Credential
 	hash           string
 }
 
@@ -132,16 +130,15 @@ func (c *Controller) gather(ctx context.Context, klusterlet *operatorv1.Klusterl
 	alias := AliasOf(klusterlet)
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s/%s/%v/", namespace, klusterlet.Spec.ClusterName, klusterlet.Spec.HubAPIServerHostAlias)
-	read := func(name string) (Credential, error) {
+	read := func(name string) (probe.Credential, error) {
 		secret, err := Secret(ctx, c.deps.Secrets, types.NamespacedName{Namespace: namespace, Name: name})
 		if err != nil {
-			return Credential{}, err
+			return probe.Credential{}, err
 		}
 		if secret != nil {
-			fmt.Fprintf(sum, "%s/", secret.UID)
-			hashData(sum, secret.Data)
+			fmt.Fprintf(sum, "%s/%s/", secret.UID, probe.Fingerprint(secret.Data))
 		}
-		return Inspect(secret, namespace+"/"+name, alias), nil
+		return probe.Inspect(secret, namespace+"/"+name, alias), nil
 	}
 	bootstrap, err := read(operatorv1.BootstrapHubKubeConfigSecret)
 	if err != nil {
@@ -159,13 +156,6 @@ func (c *Controller) gather(ctx context.Context, klusterlet *operatorv1.Klusterl
 	return inputs{bootstrap: bootstrap, hub: Named(hub, klusterlet), hash: hex.EncodeToString(sum.Sum(nil)[:hashBytes])}, nil
 }
 
-// hashData adds what a secret has to a hash.
-func hashData(sum hash.Hash, data map[string][]byte) {
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		fmt.Fprintf(sum, "%q=%q/", key, data[key])
-	}
-}
-
 // step returns the step that the agent says it is at.
 func (c *Controller) step(ctx context.Context, namespace string) (string, error) {
 	status := &corev1.ConfigMap{}
@@ -180,7 +170,7 @@ func (c *Controller) step(ctx context.Context, namespace string) (string, error)
 // whether the credential to join with still works: it may well have expired.
 func (c *Controller) check(ctx context.Context, klusterlet *operatorv1.Klusterlet, in inputs) Result {
 	result := Result{Hub: c.deps.Prober.Hub(ctx, in.hub, ClusterName(klusterlet, in.hub))}
-	if result.Hub.Verdict == Functional {
+	if result.Hub.Verdict == probe.Functional {
 		result.Bootstrap = c.deps.Results.Get(klusterlet.Name).Bootstrap
 		return result
 	}
@@ -189,7 +179,7 @@ func (c *Controller) check(ctx context.Context, klusterlet *operatorv1.Klusterle
 }
 
 // ClusterName is the name that the member has on the hub; empty if unknown.
-func ClusterName(klusterlet *operatorv1.Klusterlet, hub Credential) string {
+func ClusterName(klusterlet *operatorv1.Klusterlet, hub probe.Credential) string {
 	if klusterlet.Spec.ClusterName != "" {
 		return klusterlet.Spec.ClusterName
 	}
@@ -198,21 +188,21 @@ func ClusterName(klusterlet *operatorv1.Klusterlet, hub Credential) string {
 
 // Named returns the hub's credential with a problem if nobody says which cluster
 // it is for.
-func Named(hub Credential, klusterlet *operatorv1.Klusterlet) Credential {
+func Named(hub probe.Credential, klusterlet *operatorv1.Klusterlet) probe.Credential {
 	if hub.Config == nil || ClusterName(klusterlet, hub) != "" {
 		return hub
 	}
-	return Credential{Problem: Outcome{ClusterNameMissing, fmt.Sprintf("neither spec.clusterName nor secret %q, key %q, has the name of the cluster",
-		manifests.AgentNamespace(klusterlet)+"/"+operatorv1.HubKubeConfigSecret, clusterNameKey)}}
+	return probe.Credential{Problem: probe.Outcome{Verdict: probe.ClusterNameMissing, Message: fmt.Sprintf("neither spec.clusterName nor secret %q, key %q, has the name of the cluster",
+		manifests.AgentNamespace(klusterlet)+"/"+operatorv1.HubKubeConfigSecret, operatorv1.ClusterNameKey)}}
 }
 
 // AliasOf returns the alias of the hub that the Klusterlet has; nil if none.
-func AliasOf(klusterlet *operatorv1.Klusterlet) *Alias {
+func AliasOf(klusterlet *operatorv1.Klusterlet) *probe.Alias {
 	alias := klusterlet.Spec.HubAPIServerHostAlias
 	if alias == nil {
 		return nil
 	}
-	return &Alias{IP: alias.IP, Hostname: alias.Hostname}
+	return &probe.Alias{IP: alias.IP, Hostname: alias.Hostname}
 }
 
 // Secret reads a secret; nil means that there is none.

@@ -3,7 +3,17 @@
 
 package hubprobe
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/capstan-io/capstan/internal/probe"
+)
+
+// Result has the outcome for both credentials. That for bootstrap is not
+// renewed while the hub's own credential is functional.
+type Result struct {
+	Bootstrap, Hub probe.Outcome
+}
 
 // Results keeps the last result of each Klusterlet. It is safe for concurrent use.
 type Results struct {

@@ -133,7 +133,7 @@ func executionAccess(klusterlet *operatorv1.Klusterlet, subject rbacv1.Subject) 
 	selector := metav1ac.LabelSelector().WithMatchLabels(map[string]string{operatorv1.LabelAggregateToWork: "true"})
 	return []render.Object{
 		render.ClusterRole(render.Meta{Name: ExecutionRole, Labels: shared}.
-			Labelled(map[string]string{operatorv1.LabelAggregateToWork: "true"}), executionRules()),
+			Labelled(map[string]string{operatorv1.LabelAggregateToWork: "true"}), ExecutionRules()),
 		// Without rules: these are filled in by Kubernetes.
 		rbacv1ac.ClusterRole(AggregateRole).WithLabels(shared).
 			WithAggregationRule(rbacv1ac.AggregationRule().WithClusterRoleSelectors(selector)),
@@ -143,10 +143,10 @@ func executionAccess(klusterlet *operatorv1.Klusterlet, subject rbacv1.Subject) 
 	}
 }
 
-// executionRules are what works commonly need that the role admin does not
+// ExecutionRules returns what works commonly need that the role admin does not
 // have. Roles come with escalate and bind, or the agent could apply only roles
 // whose rules it has itself.
-func executionRules() []rbacv1.PolicyRule {
+func ExecutionRules() []rbacv1.PolicyRule {
 	manage := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	return []rbacv1.PolicyRule{
 		{

@@ -1,16 +1,18 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hubprobe
+package probe
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +27,9 @@ const (
 	kubeconfigKey  = "kubeconfig"
 	clusterNameKey = "cluster-name"
 )
+
+// fingerprintBytes is how much of a SHA-256 tells two secrets apart.
+const fingerprintBytes = 16
 
 // Credential is what the secret with a kubeconfig says.
 type Credential struct {
@@ -94,10 +99,17 @@ func Inspect(secret *corev1.Secret, name string, alias *Alias) Credential {
 		config.Dial = alias.dial
 	}
 	credential.Config, credential.Cluster = config, cluster
-	sum := sha256.New()
-	hashData(sum, secret.Data)
-	credential.Fingerprint = hex.EncodeToString(sum.Sum(nil)[:hashBytes])
+	credential.Fingerprint = Fingerprint(secret.Data)
 	return credential
+}
+
+// Fingerprint tells what a secret has from what it had before.
+func Fingerprint(data map[string][]byte) string {
+	sum := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(sum, "%q=%q/", key, data[key])
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:fingerprintBytes])
 }
 
 // restConfig returns the configuration of the current context and its cluster. Whoever may

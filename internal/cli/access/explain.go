@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hub
+package access
 
 import (
 	"context"
@@ -21,38 +21,40 @@ import (
 
 // Explain adds to an error of a request what it means and the next step. An
 // error that has a next step already, or none that is known, stays as it is.
-func (s *Session) Explain(err error) error {
+func (a *Access) Explain(err error) error {
 	var known *exit.Error
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		return s.explainAnswer(err, status.Status())
+		return a.explainAnswer(err, status.Status())
 	}
-	return s.explainConnection(err)
+	return a.explainConnection(err)
 }
 
 // explainAnswer is for what the API server said.
-func (s *Session) explainAnswer(err error, status metav1.Status) error {
+func (a *Access) explainAnswer(err error, status metav1.Status) error {
 	switch {
-	case notServed(status):
-		return noHub(fmt.Errorf("%s is no hub of Capstan: it does not know the kinds of one", s.Where()),
-			"Choose the hub by --context, or make this cluster one with \"make deploy-hub\". If a hub is being installed, wait until its ClusterManager is Applied.")
+	case notServed(status) && a.words.Kinds != "":
+		return a.fail(fmt.Errorf("%s %s", a.Where(), a.words.Kinds), "%s", a.words.Other)
 	case apierrors.IsUnauthorized(err):
-		return noHub(fmt.Errorf("%s refuses the credentials of the kubeconfig", s.Where()),
-			"They may have expired or belong to another cluster: get a new kubeconfig of the hub, or choose another context by --context.")
+		return a.fail(fmt.Errorf("%s refuses the credentials of the kubeconfig", a.Where()),
+			"They may have expired or belong to another cluster: get a new kubeconfig of %s, or choose another context by %s.", a.words.Cluster, a.words.Context)
 	case apierrors.IsForbidden(err):
-		return exit.Next(err, "Ask an administrator of the hub for this permission, or use a kubeconfig that has it. \"kubectl auth whoami\" tells who you are there.")
+		return exit.Next(err, "Ask an administrator of %s for this permission, or use a kubeconfig that has it. \"kubectl auth whoami\" tells who you are there.", a.words.Cluster)
 	case apierrors.IsConflict(err):
 		return exit.Next(err, "Somebody changed it at the same moment. Run the command again.")
 	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
-		return exit.Next(err, "The hub is too busy or only starting. Run the command again in a moment.")
+		return exit.Next(err, "%s is too busy or only starting. Run the command again in a moment.", sentence(a.words.Cluster))
 	case strings.Contains(status.Message, "failed calling webhook"):
-		return exit.Next(err, "The hub's webhooks do not answer: look at the pods in namespace open-cluster-management-hub, and at \"kubectl describe clustermanager\".")
+		return exit.Next(err, "%s", a.words.Webhooks)
 	default:
 		return err
 	}
 }
+
+// sentence returns the text as the beginning of a sentence.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // notServed tells whether the API server does not know the resource at all, as
 // opposed to one object of it.
@@ -65,7 +67,7 @@ func notServed(status metav1.Status) bool {
 }
 
 // explainConnection is for what kept the API server from saying anything.
-func (s *Session) explainConnection(err error) error {
+func (a *Access) explainConnection(err error) error {
 	var (
 		unknownCA x509.UnknownAuthorityError
 		hostname  x509.HostnameError
@@ -78,25 +80,25 @@ func (s *Session) explainConnection(err error) error {
 	isRequest := errors.As(err, &request)
 	switch {
 	case strings.Contains(err.Error(), "getting credentials: exec"):
-		return noHub(fmt.Errorf("the kubeconfig gets its credentials from a program, and that failed: %w", cause(err)),
+		return a.fail(fmt.Errorf("the kubeconfig gets its credentials from a program, and that failed: %w", cause(err)),
 			"Run \"kubectl get --raw /version\" with the same kubeconfig. If it fails as well, install the program or log in with it.")
 	case errors.As(err, &unknownCA):
-		return noHub(fmt.Errorf("%s shows a certificate that the CA of the kubeconfig has not signed", s.Where()),
-			"The kubeconfig is of another cluster, or the hub's CA has changed: get a new kubeconfig.")
+		return a.fail(fmt.Errorf("%s shows a certificate that the CA of the kubeconfig has not signed", a.Where()),
+			"The kubeconfig is of another cluster, or the CA of %s has changed: get a new kubeconfig.", a.words.Cluster)
 	case errors.As(err, &hostname):
-		return noHub(fmt.Errorf("the certificate of %s is not for this address: %w", s.Where(), hostname), "Use an address that it is for, by --server or in the kubeconfig.")
+		return a.fail(fmt.Errorf("the certificate of %s is not for this address: %w", a.Where(), hostname), "Use an address that it is for%s.", a.inKubeconfig())
 	case errors.As(err, &invalid):
-		return noHub(fmt.Errorf("the certificate of %s is not valid: %w", s.Where(), invalid), "If it has expired, renew it on the hub; otherwise look at the clock of this machine.")
+		return a.fail(fmt.Errorf("the certificate of %s is not valid: %w", a.Where(), invalid), "If it has expired, renew it on %s; otherwise look at the clock of this machine.", a.words.Cluster)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return noHub(fmt.Errorf("%s does not speak TLS", s.Where()), "Mend the address in the kubeconfig: it is probably the wrong port.")
+		return a.fail(fmt.Errorf("%s does not speak TLS", a.Where()), "Mend the address in the kubeconfig: it is probably the wrong port.")
 	case errors.As(err, &dns):
-		return noHub(fmt.Errorf("the name of %s cannot be resolved: %w", s.Where(), dns), "Look at the address in the kubeconfig and at the DNS of this machine.")
+		return a.fail(fmt.Errorf("the name of %s cannot be resolved: %w", a.Where(), dns), "Look at the address in the kubeconfig and at the DNS of this machine.")
 	case errors.As(err, &operation):
-		return noHub(fmt.Errorf("cannot reach %s: %w", s.Where(), operation), "See whether the hub runs and whether this machine may reach it, or choose another context by --context.")
+		return a.fail(fmt.Errorf("cannot reach %s: %w", a.Where(), operation), "See whether %s runs and whether this machine may reach it, or choose another context by %s.", a.words.Cluster, a.words.Context)
 	case isRequest && request.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return noHub(fmt.Errorf("%s does not answer in time: %w", s.Where(), cause(err)), "Try again, with more time by --request-timeout.")
+		return a.fail(fmt.Errorf("%s does not answer in time: %w", a.Where(), cause(err)), "%s", a.words.Slow)
 	case isRequest:
-		return noHub(fmt.Errorf("cannot ask %s: %w", s.Where(), request.Err), "See whether the hub is well: \"kubectl get --raw /readyz\".")
+		return a.fail(fmt.Errorf("cannot ask %s: %w", a.Where(), request.Err), "See whether %s is well: \"kubectl get --raw /readyz\".", a.words.Cluster)
 	default:
 		return err
 	}
@@ -109,6 +111,14 @@ func cause(err error) error {
 		return request.Err
 	}
 	return err
+}
+
+// inKubeconfig says where the address of a cluster is given.
+func (a *Access) inKubeconfig() string {
+	if a.words.Server != "" {
+		return ", by " + a.words.Server + " or in the kubeconfig"
+	}
+	return ", in the kubeconfig"
 }
 
 // Served tells whether an answer "not found" is about one object, and not about

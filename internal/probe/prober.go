@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hubprobe
+package probe
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// requestTimeout is how long one request to the hub may take.
+	// requestTimeout is how long one request may take.
 	requestTimeout = 5 * time.Second
 	// checkTimeout is how long the check of one credential may take.
 	checkTimeout = 20 * time.Second

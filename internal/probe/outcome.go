@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hubprobe
+package probe
 
 // Verdict is what became of a check of one credential.
 type Verdict string
@@ -39,12 +39,6 @@ type Outcome struct {
 	Verdict Verdict
 	// Message says what was seen, for people. It is the same for the same failure.
 	Message string
-}
-
-// Result has the outcome for both credentials. That for bootstrap is not
-// renewed while the hub's own credential is functional.
-type Result struct {
-	Bootstrap, Hub Outcome
 }
 
 // Current returns what is known of a credential now: what its secret says, or

@@ -1,0 +1,79 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestATokenIsRenewedWhenAThirdOfItsLifeIsLeft(t *testing.T) {
+	account := types.NamespacedName{Namespace: "capstan-cluster", Name: "capstan-c1"}
+	cases := map[string]struct {
+		reason, claims string
+		due            int64 // 0 is never
+		account        types.NamespacedName
+	}{
+		"a bound token": {
+			reason: "two thirds of 900 s are over", claims: `{"iat":1000,"exp":1900,"sub":"system:serviceaccount:capstan-cluster:capstan-c1"}`,
+			due: 1600, account: account,
+		},
+		"no end":             {reason: "nothing has to be done", claims: `{"iat":1000,"sub":"system:serviceaccount:capstan-cluster:capstan-c1"}`},
+		"no beginning":       {reason: "a third of what is not known", claims: `{"exp":1900,"sub":"system:serviceaccount:capstan-cluster:capstan-c1"}`},
+		"ends before":        {reason: "it makes no sense", claims: `{"iat":1900,"exp":1900,"sub":"system:serviceaccount:capstan-cluster:capstan-c1"}`},
+		"of a user":          {reason: "only ServiceAccounts get tokens by TokenRequest", claims: `{"iat":1000,"exp":1900,"sub":"jane"}`},
+		"of half an account": {reason: "there is no such path", claims: `{"iat":1000,"exp":1900,"sub":"system:serviceaccount:capstan-cluster"}`},
+		"leads elsewhere":    {reason: "the name becomes part of a path", claims: `{"iat":1000,"exp":1900,"sub":"system:serviceaccount:a:b/../../c"}`},
+		"no claims":          {reason: "not all that has dots is a token of this kind", claims: `nonsense`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := credential{token: "e30." + base64.RawURLEncoding.EncodeToString([]byte(c.claims)) + ".x"}
+			got.readClaims()
+			want := time.Time{}
+			if c.due != 0 {
+				want = time.Unix(c.due, 0)
+			}
+			if due := (&renewal{}).due(got); !due.Equal(want) {
+				t.Errorf("%s: it is renewed at %s, want %s", c.reason, due, want)
+			}
+			if diff := cmp.Diff(c.account, got.account); diff != "" {
+				t.Errorf("%s: whose it is (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRenewalThatFailsIsTriedLessAndLessOften(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	c := credential{
+		token: "one", issued: start, expires: start.Add(7 * 24 * time.Hour), account: types.NamespacedName{Namespace: "n", Name: "a"},
+	}
+	r := renewal{}
+	r.of(c.token)
+	now := r.due(c)
+	var waits []time.Duration
+	for range 9 {
+		r.failed(c, errors.New("why"), now)
+		waits = append(waits, r.due(c).Sub(now))
+		now = r.due(c)
+	}
+	s := time.Second
+	if diff := cmp.Diff([]time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 600 * s, 600 * s, 600 * s}, waits); diff != "" {
+		t.Errorf("times between attempts (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(r.problem.message, "why") || !strings.Contains(r.problem.message, "1970-01-19T13:46:40Z") {
+		t.Errorf("the message tells neither why nor until when: %s", r.problem.message)
+	}
+	r.of("another")
+	if diff := cmp.Diff(renewal{token: "another"}, r, cmp.AllowUnexported(renewal{}, finding{})); diff != "" {
+		t.Errorf("what is left of it for another token (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,114 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// Installer is who has installed an operator.
+type Installer string
+
+const (
+	// ByCapstan is this command line, or make deploy-*.
+	ByCapstan Installer = "Capstan"
+	// ByOLM is the Operator Lifecycle Manager, which changes it again whatever
+	// others write.
+	ByOLM Installer = "OLM"
+	// ByOther is somebody else: most probably it is an operator of OCM.
+	ByOther Installer = "another tool"
+)
+
+const (
+	// labelOLM is on what OLM installs.
+	labelOLM = "olm.owner"
+	// fieldOwnerMake is the field owner of make deploy-*.
+	fieldOwnerMake = "capstan-deploy"
+)
+
+// InstallerOf tells who has installed an object that an operator consists of.
+func InstallerOf(object metav1.Object) Installer {
+	labels := object.GetLabels()
+	switch {
+	case labels[labelOLM] != "":
+		return ByOLM
+	case labels[operatorv1.LabelPartOf] == operatorv1.PartOfCapstan:
+		return ByCapstan
+	case slices.ContainsFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == FieldOwner || f.Manager == fieldOwnerMake
+	}): // by a release that did not set the label yet
+		return ByCapstan
+	default:
+		return ByOther
+	}
+}
+
+// Release returns the release of the operator that has installed what it works
+// for, and nothing as long as none has.
+func (o Operator) Release(ctx context.Context, c client.Reader) (string, error) {
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(definitionKind())
+	err := c.Get(ctx, client.ObjectKey{Name: o.installs}, definition)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read the definition %q: %w", o.installs, err)
+	}
+	return definition.Annotations[operatorv1.AnnotationCRDVersion], nil
+}
+
+// Component is a Deployment that an operator has made.
+type Component struct {
+	Key   client.ObjectKey
+	Image string
+	state state
+}
+
+// Components returns the Deployments that the operator has made, in the order of
+// their names.
+func (o Operator) Components(ctx context.Context, c client.Reader) ([]Component, error) {
+	list := &appsv1.DeploymentList{}
+	if err := c.List(ctx, list, client.HasLabels{o.label}); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list the Deployments that operator %q has made: %w", o.name, err)
+	}
+	components := make([]Component, 0, len(list.Items))
+	for i := range list.Items {
+		deployment := &list.Items[i]
+		components = append(components, Component{
+			Key: client.ObjectKeyFromObject(deployment), Image: OptionsOf(deployment).Image, state: rollout(deployment),
+		})
+	}
+	slices.SortFunc(components, func(a, b Component) int {
+		return slices.Compare([]string{a.Key.Namespace, a.Key.Name}, []string{b.Key.Namespace, b.Key.Name})
+	})
+	return components, nil
+}
+
+// Components waits until all that the operator has made runs, and nothing of it
+// with the former image.
+func (w Waiter) Components(ctx context.Context, o Operator, former string) error {
+	next := "Nothing has to be undone: the same command goes on from there. \"kubectl get pods -A\" tells more."
+	return w.until(ctx, "what the operator "+o.name+" has installed", next, func(ctx context.Context) (state, error) {
+		components, err := o.Components(ctx, w.Client)
+		if err != nil {
+			return state{}, err
+		}
+		for _, c := range components {
+			switch {
+			case former != "" && c.Image == former:
+				return state{why: fmt.Sprintf("%s has the former image", c.Key)}, nil
+			case !c.state.done:
+				return w.withPods(ctx, state{why: fmt.Sprintf("%s: %s", c.Key, c.state.why)}, c.Key.Namespace, nil)
+			}
+		}
+		return state{done: true}, nil
+	})
+}

@@ -1,0 +1,86 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// The names that the objects have which the operators work for, if nobody wants
+// them otherwise.
+const (
+	ClusterManagerName = "cluster-manager"
+	KlusterletName     = "klusterlet"
+)
+
+// ClusterManager returns the object that makes a cluster a hub. Only what is set
+// in the spec is in it, so that applying it leaves alone what others have set.
+func ClusterManager(name string, spec operatorv1.ClusterManagerSpec) (*unstructured.Unstructured, error) {
+	return instance(ClusterManagerOperator(), name, &spec)
+}
+
+// Klusterlet returns the object that makes a cluster a member, likewise.
+func Klusterlet(name string, spec operatorv1.KlusterletSpec) (*unstructured.Unstructured, error) {
+	return instance(KlusterletOperator(), name, &spec)
+}
+
+func instance(operator Operator, name string, spec any) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return nil, fmt.Errorf("render %s %q: %w", operator.kind, name, err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": compact(content)}}
+	object.SetGroupVersionKind(operator.Kind())
+	object.SetName(name)
+	object.SetLabels(marks())
+	return object, nil
+}
+
+// marks are the labels of everything that is installed.
+func marks() map[string]string {
+	return map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}
+}
+
+// compact leaves away what is not set: Go writes a struct without content as an
+// empty object.
+func compact(object map[string]any) map[string]any {
+	for key, value := range object {
+		if child, ok := value.(map[string]any); ok && len(compact(child)) == 0 {
+			delete(object, key)
+		}
+		if value == nil || value == "" {
+			delete(object, key)
+		}
+	}
+	return object
+}
+
+// BootstrapSecret returns the namespace of agents, and the Secret in it with the
+// kubeconfig that they register with.
+func BootstrapSecret(namespace string, kubeconfig []byte) ([]*unstructured.Unstructured, error) {
+	return encoded(
+		corev1ac.Namespace(namespace).WithLabels(marks()),
+		corev1ac.Secret(operatorv1.BootstrapHubKubeConfigSecret, namespace).WithLabels(marks()).
+			WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{operatorv1.KubeConfigKey: kubeconfig}),
+	)
+}
+
+func encoded(configurations ...runtime.ApplyConfiguration) ([]*unstructured.Unstructured, error) {
+	objects := make([]*unstructured.Unstructured, 0, len(configurations))
+	for _, configuration := range configurations {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
+		if err != nil {
+			return nil, fmt.Errorf("encode an object to install: %w", err)
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: content})
+	}
+	return objects, nil
+}

@@ -1,0 +1,94 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/cli/exit"
+)
+
+// Instances returns the names of the objects that the operator works for.
+// Without their definition there are none.
+func (o Operator) Instances(ctx context.Context, c client.Reader) ([]string, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(o.Kind().GroupVersion().WithKind(o.kind + "List"))
+	if err := c.List(ctx, list); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("list %ss: %w", o.kind, err)
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
+// Remove removes what installs the operator, and waits until it is gone. The
+// namespace stays while the other operator is in it. It refuses as long as there
+// is an object that the operator would have to clean up after: without it, that
+// object would never go.
+func (o Operator) Remove(ctx context.Context, c client.Client, w Waiter) error {
+	instances, err := o.Instances(ctx, w.Client)
+	if err != nil {
+		return err
+	}
+	if len(instances) > 0 {
+		return exit.Next(fmt.Errorf("the operator %q has to stay: there is still %s %s", o.name, o.kind, strings.Join(instances, ", ")),
+			"Delete it first, and wait until its operator has cleaned up.")
+	}
+	objects, err := o.Objects(Options{})
+	if err != nil {
+		return err
+	}
+	shared, err := o.other().Installed(ctx, w.Client)
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" })
+	}
+	slices.Reverse(objects)
+	for _, object := range objects {
+		if err := Delete(ctx, c, object); err != nil {
+			return err
+		}
+	}
+	for _, object := range objects {
+		if err := w.Gone(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Installed returns the Deployment of the operator, or nil if there is none.
+func (o Operator) Installed(ctx context.Context, c client.Reader) (*appsv1.Deployment, error) {
+	deployment := &appsv1.Deployment{}
+	if err := c.Get(ctx, o.Key(), deployment); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read the Deployment %q: %w", o.Key(), err)
+	}
+	return deployment, nil
+}
+
+// Delete deletes an object, if it is there, and what belongs to it.
+func Delete(ctx context.Context, c client.Client, object client.Object) error {
+	err := c.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", describe(object), err)
+	}
+	return nil
+}

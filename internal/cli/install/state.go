@@ -1,0 +1,163 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// troublesMax is how many different reasons of pods are told.
+const troublesMax = 3
+
+// rollout tells how far a Deployment is.
+func rollout(d *appsv1.Deployment) state {
+	wanted := int32(1)
+	if d.Spec.Replicas != nil {
+		wanted = *d.Spec.Replicas
+	}
+	status := d.Status
+	switch {
+	case status.ObservedGeneration < d.Generation:
+		return state{why: "Kubernetes has not begun with it: is the controller manager of the cluster well?"}
+	case status.UpdatedReplicas < wanted || status.AvailableReplicas < wanted:
+		s := state{why: fmt.Sprintf("%d of %d pods run", min(status.UpdatedReplicas, status.AvailableReplicas), wanted)}
+		for _, c := range status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+				s.why += ": " + c.Message
+			}
+		}
+		return s
+	case status.Replicas > status.UpdatedReplicas:
+		return state{why: "pods of the former state are still there"}
+	default:
+		return state{done: true}
+	}
+}
+
+// hubState tells how far a hub is.
+func hubState(cm *operatorv1.ClusterManager) state {
+	return conditionState(cm.Generation, cm.Status.ObservedGeneration, cm.Status.Conditions, []wanted{
+		{operatorv1.ClusterManagerConditionApplied, metav1.ConditionTrue},
+		{operatorv1.ClusterManagerConditionProgressing, metav1.ConditionFalse},
+		{operatorv1.ClusterManagerConditionHubRegistrationDegraded, metav1.ConditionFalse},
+	})
+}
+
+// agentState tells how far the agents of a member are.
+func agentState(k *operatorv1.Klusterlet) state {
+	return conditionState(k.Generation, k.Status.ObservedGeneration, k.Status.Conditions, []wanted{
+		{operatorv1.KlusterletConditionApplied, metav1.ConditionTrue},
+		{operatorv1.KlusterletConditionAvailable, metav1.ConditionTrue},
+	})
+}
+
+// wanted is a condition as it has to be.
+type wanted struct {
+	condition string
+	status    metav1.ConditionStatus
+}
+
+func conditionState(generation, observed int64, conditions []metav1.Condition, all []wanted) state {
+	if paused := meta.FindStatusCondition(conditions, operatorv1.ClusterManagerConditionPaused); paused != nil {
+		return state{why: paused.Message}
+	}
+	for _, w := range all {
+		c := meta.FindStatusCondition(conditions, w.condition)
+		if c != nil && c.Status != w.status && c.ObservedGeneration >= generation {
+			return state{why: fmt.Sprintf("%s: %s", c.Reason, c.Message)}
+		}
+		if c == nil || c.Status != w.status {
+			return state{why: "its operator has not said yet that it is " + w.String()}
+		}
+	}
+	if observed < generation {
+		return state{why: "its operator has not seen the latest change yet"}
+	}
+	return state{done: true}
+}
+
+func (w wanted) String() string {
+	if w.status == metav1.ConditionFalse {
+		return "not " + w.condition
+	}
+	return w.condition
+}
+
+// troubleOf tells why pods do not run: each reason once, of those that do not
+// pass by themselves within seconds.
+func troubleOf(pods []corev1.Pod) string {
+	var reasons []string
+	for i := range pods {
+		reason := podTrouble(&pods[i])
+		if reason != "" && !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
+	if len(reasons) > troublesMax {
+		reasons = append(reasons[:troublesMax], "…")
+	}
+	return strings.Join(reasons, "; ")
+}
+
+func podTrouble(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return ""
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return "no node takes the pod: " + c.Message
+		}
+	}
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		waiting := container.State.Waiting
+		if waiting == nil || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" {
+			continue
+		}
+		text := fmt.Sprintf("container %s: %s", container.Name, waiting.Reason)
+		if strings.HasPrefix(waiting.Reason, "ErrImage") || strings.HasPrefix(waiting.Reason, "ImagePull") || waiting.Reason == "InvalidImageName" {
+			text = fmt.Sprintf("%s (is the image %s on the nodes or in a registry that they reach?)", text, container.Image)
+		}
+		if last := container.LastTerminationState.Terminated; last != nil {
+			return fmt.Sprintf("%s: it ended with exit code %d %s", text, last.ExitCode, strings.TrimSpace(last.Message))
+		}
+		return text
+	}
+	return ""
+}
+
+// remaining tells why an object that is being deleted is still there.
+func remaining(object *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	var told []string
+	for _, entry := range conditions {
+		c, _ := entry.(map[string]any)
+		kind, _ := c["type"].(string)
+		message, _ := c["message"].(string)
+		status, _ := c["status"].(string)
+		// Namespaces and definitions have several conditions, of which those count
+		// that are true; our own kinds tell it by one.
+		if strings.Contains(kind, "Delet") || strings.HasPrefix(kind, "Namespace") || strings.Contains(kind, "Terminating") {
+			if status == string(metav1.ConditionTrue) && message != "" {
+				told = append(told, message)
+			}
+		}
+	}
+	if len(told) == 0 && len(object.GetFinalizers()) > 0 {
+		told = append(told, "it waits for "+strings.Join(object.GetFinalizers(), ", "))
+	}
+	if len(told) == 0 {
+		return "it is being deleted"
+	}
+	return strings.Join(told, "; ")
+}

@@ -1,0 +1,184 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	clustermanager "github.com/capstan-io/capstan/operators/clustermanager/manifests"
+	klusterlet "github.com/capstan-io/capstan/operators/klusterlet/manifests"
+)
+
+// lookEvery is how often something is looked at that is waited for.
+const lookEvery = time.Second
+
+// Waiter waits until what was installed works.
+type Waiter struct {
+	// Client reads the cluster.
+	Client client.Client
+	// Timeout is how long each single thing may take.
+	Timeout time.Duration
+	// Note is told what is waited for, each time that it changes.
+	Note func(text string)
+}
+
+// state is how far something is that is waited for.
+type state struct {
+	done bool
+	// why tells people what is missing.
+	why string
+}
+
+// until looks until the state is done. An error of a look that may pass is a
+// reason to wait, too: an API server may be restarted meanwhile.
+func (w Waiter) until(ctx context.Context, what, next string, look func(context.Context) (state, error)) error {
+	patience, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	last := ""
+	for {
+		s, err := look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return fmt.Errorf("wait for %s: %w", what, err)
+		case err != nil:
+			s = state{why: err.Error()}
+		case s.done:
+			return nil
+		}
+		if s.why != last && w.Note != nil {
+			w.Note(s.why)
+		}
+		last = s.why
+		timer := time.NewTimer(lookEvery)
+		select {
+		case <-timer.C:
+		case <-patience.Done():
+			timer.Stop()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return &exit.Error{Err: fmt.Errorf("waited %s for %s: %s", w.Timeout, what, last), Next: next, Code: exit.TimedOut}
+		}
+	}
+}
+
+// Established waits until the API server knows the kind of a definition.
+func (w Waiter) Established(ctx context.Context, name string) error {
+	next := fmt.Sprintf("%q tells more.", "kubectl describe customresourcedefinition "+name)
+	return w.until(ctx, fmt.Sprintf("the definition %q", name), next, func(ctx context.Context) (state, error) {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
+			return state{}, err
+		}
+		for _, condition := range definition.Status.Conditions {
+			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+				return state{done: true}, nil
+			}
+		}
+		return state{why: "the API server does not serve it yet"}, nil
+	})
+}
+
+// Deployment waits until all pods of a Deployment are of its present state and
+// available.
+func (w Waiter) Deployment(ctx context.Context, key client.ObjectKey) error {
+	next := fmt.Sprintf("Nothing has to be undone: the same command goes on from there. %q tells more.",
+		fmt.Sprintf("kubectl -n %s describe pods", key.Namespace))
+	return w.until(ctx, fmt.Sprintf("the Deployment %q", key), next, func(ctx context.Context) (state, error) {
+		deployment := &appsv1.Deployment{}
+		if err := w.Client.Get(ctx, key, deployment); err != nil {
+			return state{}, err
+		}
+		s := rollout(deployment)
+		if s.done {
+			return s, nil
+		}
+		return w.withPods(ctx, s, key.Namespace, client.MatchingLabels(deployment.Spec.Selector.MatchLabels))
+	})
+}
+
+// ClusterManager waits until the hub of a ClusterManager works.
+func (w Waiter) ClusterManager(ctx context.Context, name string) error {
+	next := fmt.Sprintf("Nothing has to be undone: the same command goes on from there. %q tells more.", "kubectl describe clustermanager "+name)
+	return w.until(ctx, fmt.Sprintf("ClusterManager %q", name), next, func(ctx context.Context) (state, error) {
+		cm := &operatorv1.ClusterManager{}
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, cm); err != nil {
+			return state{}, err
+		}
+		s := hubState(cm)
+		if s.done {
+			return s, nil
+		}
+		hub := clustermanager.Hub{Name: cm.Name, Spec: cm.Spec}
+		return w.withPods(ctx, s, hub.Namespace(), nil)
+	})
+}
+
+// Klusterlet waits until the agents of a Klusterlet run. Whether they have
+// joined is up to the hub.
+func (w Waiter) Klusterlet(ctx context.Context, name string) error {
+	next := fmt.Sprintf("Nothing has to be undone: the same command goes on from there. %q tells more.", "kubectl describe klusterlet "+name)
+	return w.until(ctx, fmt.Sprintf("Klusterlet %q", name), next, func(ctx context.Context) (state, error) {
+		k := &operatorv1.Klusterlet{}
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, k); err != nil {
+			return state{}, err
+		}
+		s := agentState(k)
+		if s.done {
+			return s, nil
+		}
+		return w.withPods(ctx, s, klusterlet.AgentNamespace(k), nil)
+	})
+}
+
+// withPods adds to a state why the pods do not run, as far as the user may see
+// them. While the operator itself does not run, that is the reason.
+func (w Waiter) withPods(ctx context.Context, s state, namespace string, selector client.MatchingLabels) (state, error) {
+	for _, place := range []string{namespace, operatorv1.DefaultOperatorNamespace} {
+		options := []client.ListOption{client.InNamespace(place)}
+		if selector != nil {
+			options = append(options, selector)
+		}
+		pods := &corev1.PodList{}
+		if err := w.Client.List(ctx, pods, options...); err != nil && !apierrors.IsForbidden(err) {
+			return s, fmt.Errorf("list the pods in namespace %q: %w", place, err)
+		}
+		if trouble := troubleOf(pods.Items); trouble != "" {
+			s.why += ": " + trouble
+			return s, nil
+		}
+	}
+	return s, nil
+}
+
+// Gone waits until an object that was deleted is gone.
+func (w Waiter) Gone(ctx context.Context, object client.Object) error {
+	kind := object.GetObjectKind().GroupVersionKind()
+	next := "What it waits for stands there. The same command goes on from there."
+	return w.until(ctx, "the end of "+describe(object), next, func(ctx context.Context) (state, error) {
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(kind)
+		err := w.Client.Get(ctx, client.ObjectKeyFromObject(object), live)
+		if apierrors.IsNotFound(err) {
+			return state{done: true}, nil
+		}
+		if err != nil {
+			return state{}, err
+		}
+		return state{why: remaining(live)}, nil
+	})
+}

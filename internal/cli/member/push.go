@@ -1,0 +1,110 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+)
+
+// tokenSeconds is how long the first token of a Push cluster lasts, unless the
+// member allows less. The push agent renews it long before.
+const tokenSeconds = 7 * 24 * 60 * 60
+
+// Push is what the push agent of a hub has in a member.
+type Push struct {
+	// Cluster is the name of the cluster on the hub.
+	Cluster string
+	// Hub is the UID of the namespace kube-system of the hub.
+	Hub string
+	// Namespace is where the ServiceAccount is.
+	Namespace string
+}
+
+// Account returns the ServiceAccount that the push agent works as.
+func (p Push) Account() rbacv1.Subject {
+	return render.Account(p.Namespace, fleetv1alpha1.MemberAccountPrefix+p.Cluster)
+}
+
+// Labels are on all objects but the namespace, and on no others.
+func (p Push) Labels() map[string]string {
+	return map[string]string{fleetv1alpha1.LabelPushCluster: p.Cluster, fleetv1alpha1.LabelPushHub: p.Hub}
+}
+
+// Container returns the namespace of the ServiceAccount.
+func (p Push) Container() render.Object {
+	return render.Namespace(render.Meta{Name: p.Namespace, Labels: map[string]string{fleetv1alpha1.LabelPushCluster: ""}})
+}
+
+// Objects returns what is in the member besides the namespace and the
+// definitions (config.SpokeCRDs), in the order in which it is applied: the
+// ServiceAccount, the rights of the agents of a Pull cluster, and the right to
+// its own tokens. The roles, which an administrator may lack the rights for,
+// come before what depends on them.
+func (p Push) Objects() ([]render.Object, error) {
+	agent, err := agentRules()
+	if err != nil {
+		return nil, err
+	}
+	account := p.Account()
+	named := func(suffix string) render.Meta {
+		return render.Meta{Name: fmt.Sprintf("capstan:%s:%s:%s", p.Namespace, p.Cluster, suffix), Labels: p.Labels()}
+	}
+	token := render.Meta{Name: account.Name + ":token", Namespace: p.Namespace, Labels: p.Labels()}
+	selector := metav1ac.LabelSelector().WithMatchLabels(map[string]string{operatorv1.LabelAggregateToWork: "true"})
+	return []render.Object{
+		render.ClusterRole(named("agent"), agent),
+		render.ClusterRole(named("execution"), manifests.ExecutionRules()),
+		// Without rules: these are filled in by Kubernetes.
+		rbacv1ac.ClusterRole(named("aggregate").Name).WithLabels(p.Labels()).
+			WithAggregationRule(rbacv1ac.AggregationRule().WithClusterRoleSelectors(selector)),
+		render.ServiceAccount(render.Meta{Name: account.Name, Namespace: p.Namespace, Labels: p.Labels()}),
+		render.ClusterRoleBinding(named("agent"), named("agent").Name, account),
+		render.ClusterRoleBinding(named("execution"), named("execution").Name, account),
+		render.ClusterRoleBinding(named("aggregate"), named("aggregate").Name, account),
+		render.ClusterRoleBinding(named("admin"), manifests.AdminRole, account),
+		render.Role(token, []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account.Name}, Verbs: []string{"create"},
+		}}),
+		render.RoleBinding(token, token.Name, account),
+	}, nil
+}
+
+// agentRules are the rights of the agents of a Pull cluster in the whole member.
+func agentRules() ([]rbacv1.PolicyRule, error) {
+	var all []rbacv1.PolicyRule
+	for _, component := range []string{config.RegistrationAgent, config.WorkAgent} {
+		rules, _, err := config.Rules(component)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rules...)
+	}
+	return all, nil
+}
+
+// Token asks the member for a token of the ServiceAccount, which has to be there.
+func (p Push) Token(ctx context.Context, c client.Client) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Account().Name}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)}}
+	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("get a token of ServiceAccount %q of the member: %w", p.Namespace+"/"+account.Name, err)
+	}
+	return request.Status.Token, nil
+}

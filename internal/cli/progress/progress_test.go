@@ -1,0 +1,52 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSteps(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		terminal bool
+		want     string
+	}{
+		"in a log": {
+			reason: "each change is a line, so that a log tells what took long",
+			want:   " • Cook  ...\n • Cook  ... the water is cold\n ✓ Cook\n • Eat  ...\n ✗ Eat\n",
+		},
+		"on a terminal": {
+			reason: "the line of a step is written over", terminal: true,
+			want: "\r • Cook  ...\x1b[K\r • Cook  ... the water is cold\x1b[K\r ✓ Cook\x1b[K\n\r • Eat  ...\x1b[K\r ✗ Eat\x1b[K\n",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			steps := New(&out)
+			steps.terminal = c.terminal
+			steps.Waits("nothing, as no step is under way")
+			err := steps.Do("Cook", func() error {
+				steps.Waits("the water is %s", "cold")
+				steps.Waits("the water is %s", "cold")
+				return nil
+			})
+			if err != nil {
+				t.Errorf("a step that went well has the error %v", err)
+			}
+			burnt := errors.New("burnt")
+			if err := steps.Do("Eat", func() error { return burnt }); !errors.Is(err, burnt) {
+				t.Errorf("the error of a step is %v, want %v", err, burnt)
+			}
+			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
