@@ -127,6 +127,7 @@ func (w *world) run(t *testing.T, command string) string {
 // steady takes out of an answer what is another one each time.
 func (w *world) steady(answer string) string {
 	answer = regexp.MustCompile(`https://127\.0\.0\.1:\d+/?`).ReplaceAllString(answer, "https://hub.example.com:6443")
+	answer = regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(answer, "hub.example.com:6443")
 	answer = strings.ReplaceAll(answer, filepath.Dir(w.kubeconfig), "/home/me")
 	answer = strings.ReplaceAll(answer, version.Get(), "1.2.3")
 	for pattern, with := range map[string]string{
@@ -135,6 +136,7 @@ func (w *world) steady(answer string) string {
 		`(?m)(uid: |"uid": ")[0-9a-f-]{36}`:                       "${1}00000000-0000-0000-0000-000000000000",
 		`(resourceVersion: "|"resourceVersion": ")[0-9]+`:         "${1}1",
 		`((?:Timestamp|TransitionTime)"?: "?)[0-9]{4}-[-0-9T:]+Z`: "${1}2026-01-01T00:00:00Z",
+		`sha256:[0-9a-f]{64}`:                                     "sha256:" + strings.Repeat("0", 64),
 	} {
 		answer = regexp.MustCompile(pattern).ReplaceAllString(answer, with)
 	}

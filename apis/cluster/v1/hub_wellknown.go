@@ -9,6 +9,9 @@ const (
 	// approved by itself for this member. Only this user's further first requests
 	// are approved automatically once the member has joined.
 	AnnotationJoinRequestedBy = "cluster.open-cluster-management.io/join-requested-by"
+	// AnnotationJoinKey has the SHA-256 hash of the public key in that request, by
+	// which the hub knows the same agent again. It is written with the former.
+	AnnotationJoinKey = "cluster.open-cluster-management.io/join-key"
 	// AnnotationDetachDeadline is a duration ("5m", "0s") after the deletion of a
 	// ManagedCluster at which the hub gives up waiting for an agent that does not
 	// answer, and takes the finalizers off what remains in the member's namespace.

@@ -110,6 +110,19 @@ const (
 	GroupAWSPrefix = "open-cluster-management:"
 	// GroupBootstrappers is the group of bootstrap tokens that may register.
 	GroupBootstrappers = "system:bootstrappers:managedcluster"
+	// GroupBootstrapAutoAccept is the group of bootstrap tokens whose clusters the
+	// hub accepts by itself, if the token is bound to their names.
+	GroupBootstrapAutoAccept = GroupBootstrappers + ":auto-accept"
+)
+
+// What a bootstrap token is bound to, by further groups that begin with
+// GroupBootstrappers and a colon.
+const (
+	// BootstrapName, followed by its name, is for one cluster.
+	BootstrapName = "name:"
+	// BootstrapPrefix, followed by a prefix and ":x", is for all clusters whose
+	// names begin with the prefix.
+	BootstrapPrefix = "prefix:"
 )
 
 // AgentUser returns the hub user of one agent of a member.

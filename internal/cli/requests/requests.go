@@ -81,11 +81,21 @@ func (s *Sorted) pending(cluster string, request *certificatesv1.CertificateSign
 	case policy.Leave:
 		s.Ready = append(s.Ready, Ready{Request: request, Agent: decision.Agent})
 	case policy.Approve:
-		s.Renewals = append(s.Renewals, request)
+		s.approvable(request, decision)
 	case policy.Refuse, policy.Wait:
 		s.Refused = append(s.Refused, Refused{Request: request, Why: decision.Message})
 	case policy.Ignore:
 	}
+}
+
+// approvable sorts a request that the hub approves by itself. A first one that
+// still waits was left to the administrator for a reason that the hub knows.
+func (s *Sorted) approvable(request *certificatesv1.CertificateSigningRequest, decision policy.Decision) {
+	if decision.Kind == policy.Renewal {
+		s.Renewals = append(s.Renewals, request)
+		return
+	}
+	s.Ready = append(s.Ready, Ready{Request: request, Agent: decision.Agent})
 }
 
 // Ours tells whether the request is one of an agent for its certificate on the

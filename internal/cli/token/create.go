@@ -5,9 +5,7 @@ package token
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,12 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/cluster-bootstrap/token/api"
 	"k8s.io/cluster-bootstrap/token/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/boundtoken"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
@@ -32,6 +30,9 @@ import (
 // it should end soon; an agent needs it once.
 const defaultTTL = 24 * time.Hour
 
+// signing is the usage of tokens by which members verify the hub.
+const signing = "signing"
+
 // creating is one call of "token create".
 type creating struct {
 	session     *hub.Session
@@ -40,7 +41,12 @@ type creating struct {
 	groups      []string
 	usages      []string
 	description string
-	kubeconfig  bool
+	names       []string
+	autoAccept  bool
+	// What is printed instead of the token.
+	kubeconfig, command bool
+	// program is how capstan was called.
+	program string
 }
 
 func newCreate(session *hub.Session) *cobra.Command {
@@ -49,10 +55,21 @@ func newCreate(session *hub.Session) *cobra.Command {
 		Use:   "create [TOKEN]",
 		Short: "Make a bootstrap token",
 		Long: "Makes a bootstrap token, by which a cluster may ask to join and do nothing else, and prints it; or, with " +
-			"--print-kubeconfig, a kubeconfig with it, which is what a Klusterlet takes as bootstrap-hub-kubeconfig. Its address and CA " +
-			"are those of the kubeconfig in use, so members have to reach the hub at that address. The API server of the hub needs " +
-			"--enable-bootstrap-token-auth, as kubeadm sets it.",
-		Example: `  # A kubeconfig for members, valid for an hour
+			"--print-register-command, what to type where the kubeconfig of the member is; or, with --print-kubeconfig, a kubeconfig " +
+			"with it, which is what a Klusterlet takes as bootstrap-hub-kubeconfig. The address is that of the kubeconfig in use, so " +
+			"members have to reach the hub at that address; --server gives another one. The API server of the hub needs " +
+			"--enable-bootstrap-token-auth, as kubeadm sets it.\n\n" +
+			"--cluster-name binds the token to names of clusters: with it, no cluster can ask to join under another name. With " +
+			"--auto-accept, the hub lets these clusters in without an administrator: each name once, and only into the default set.\n\n" +
+			"So that members can verify the hub, its address and CA are published in ConfigMap kube-public/cluster-info, if they are " +
+			"not yet, and signed with the token, as kubeadm does.",
+		Example: `  # What to type at a cluster that shall join
+  capstan token create --print-register-command
+
+  # Clusters edge-1, edge-2 and so on come in by themselves, for an hour
+  capstan token create --ttl 1h --cluster-name 'edge-*' --auto-accept --print-register-command
+
+  # A kubeconfig for members, valid for an hour
   capstan token create --ttl 1h --print-kubeconfig > hub.kubeconfig
   make deploy-spoke HUB_KUBECONFIG=hub.kubeconfig MANAGED_CLUSTER_NAME=member1
 
@@ -60,12 +77,18 @@ func newCreate(session *hub.Session) *cobra.Command {
   capstan token create --description "for member1"`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.program = cmd.Root().CommandPath()
+			return c.run(cmd.Context(), args)
+		},
 	}
 	cmd.Flags().DurationVar(&c.ttl, "ttl", defaultTTL, "How long the token is valid, such as 1h; 0 is forever")
 	cmd.Flags().StringSliceVar(&c.groups, "groups", []string{clusterv1.GroupBootstrappers}, "Groups that the token is in on the hub; they begin with system:bootstrappers:")
 	cmd.Flags().StringSliceVar(&c.usages, "usages", slices.Clone(api.KnownTokenUsages), "What the token may be used for: signing, authentication")
 	cmd.Flags().StringVar(&c.description, "description", "", "What the token is for, for people")
+	cmd.Flags().StringSliceVar(&c.names, "cluster-name", nil, "Names of clusters that may ask to join with the token and no others, such as edge-1, or edge-* for all that begin like this (default: any)")
+	cmd.Flags().BoolVar(&c.autoAccept, "auto-accept", false, "Let the hub accept these clusters without an administrator; needs --cluster-name")
+	cmd.Flags().BoolVar(&c.command, "print-register-command", false, "Print the command \"register\" for members instead of the token")
 	cmd.Flags().BoolVar(&c.kubeconfig, "print-kubeconfig", false, "Print a kubeconfig with the token instead of the token")
 	c.mode.AddFlag(cmd)
 	return cmd
@@ -87,6 +110,32 @@ func (c *creating) check() error {
 	if err := util.ValidateUsages(c.usages); err != nil {
 		return exit.UsageError("--usages: %w", err)
 	}
+	if c.command && c.kubeconfig {
+		return exit.UsageError("--print-register-command and --print-kubeconfig print two different things: give one of them")
+	}
+	if c.command && len(c.usages) < len(api.KnownTokenUsages) {
+		return exit.UsageError("--usages: to register a cluster takes a token for %s", strings.Join(api.KnownTokenUsages, " and "))
+	}
+	return c.bind()
+}
+
+// bind adds the groups that bind the token.
+func (c *creating) bind() error {
+	if len(c.names) == 0 && !c.autoAccept {
+		return nil
+	}
+	groups, err := boundtoken.Groups(c.names, c.autoAccept)
+	if err != nil && len(c.names) == 0 {
+		return exit.UsageError("--auto-accept needs --cluster-name: %w", err)
+	}
+	if err != nil {
+		return exit.UsageError("--cluster-name: %w", err)
+	}
+	for _, group := range groups {
+		if !slices.Contains(c.groups, group) {
+			c.groups = append(c.groups, group)
+		}
+	}
 	return nil
 }
 
@@ -102,26 +151,48 @@ func (c *creating) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	text := []byte(token + "\n")
-	if c.kubeconfig {
-		if text, err = kubeconfig(config, token); err != nil {
-			return err
-		}
+	printed, err := c.form(config)
+	if err != nil {
+		return err
 	}
 	connection, err := c.session.Connect()
 	if err != nil {
 		return err
 	}
 	if !c.mode.Skips() {
-		if err := c.mode.Client(connection).Create(ctx, c.secret(token)); apierrors.IsAlreadyExists(err) {
-			id, _, _ := strings.Cut(token, ".")
-			return exit.Next(fmt.Errorf("there is a bootstrap token %q already", id), "Choose another one, or delete it with \"capstan token delete %s\".", id)
-		} else if err != nil {
-			return fmt.Errorf("create a bootstrap token: %w", err)
+		if err := c.make(ctx, c.mode.Client(connection), config, token); err != nil {
+			return err
 		}
+	}
+	text, err := printed(ctx, connection, token)
+	if err != nil {
+		return err
 	}
 	_, err = c.session.Out.Write(text)
 	return err
+}
+
+// make makes the token on the hub.
+func (c *creating) make(ctx context.Context, hub client.Client, config *rest.Config, token string) error {
+	id, _, _ := strings.Cut(token, ".")
+	if err := hub.Create(ctx, c.secret(token)); apierrors.IsAlreadyExists(err) {
+		return exit.Next(fmt.Errorf("there is a bootstrap token %q already", id), "Choose another one, or delete it with \"capstan token delete %s\".", id)
+	} else if err != nil {
+		return fmt.Errorf("create a bootstrap token: %w", err)
+	}
+	if !slices.Contains(c.usages, signing) || c.kubeconfig {
+		return nil
+	}
+	err := publish(ctx, hub, config, token)
+	switch {
+	case err == nil:
+		return nil
+	case c.command:
+		return exit.Next(err, "Without that, no cluster can register. The token is there: delete it with \"capstan token delete %s\", and make another one when this is mended.", id)
+	default: // for those who do without "register"
+		fmt.Fprintf(c.session.ErrOut, "Warning: no cluster can register with this token, as the hub does not tell how to trust it: %v\n", err)
+		return nil
+	}
 }
 
 // chosen returns the token that the user gives, or a random one.
@@ -158,30 +229,4 @@ func (c *creating) secret(token string) *corev1.Secret {
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: util.BootstrapTokenSecretName(id)},
 		Type:       api.SecretTypeBootstrapToken, StringData: data,
 	}
-}
-
-// kubeconfig returns a kubeconfig of the hub with the token and nothing of the
-// credentials in use.
-func kubeconfig(config *rest.Config, token string) ([]byte, error) {
-	if config.Insecure {
-		return nil, exit.Next(errors.New("the kubeconfig does not verify the certificate of the hub, and agents have to"),
-			"Use a kubeconfig with the CA of the hub, without insecure-skip-tls-verify.")
-	}
-	ca := config.CAData
-	if len(ca) == 0 && config.CAFile != "" {
-		var err error
-		if ca, err = os.ReadFile(config.CAFile); err != nil {
-			return nil, fmt.Errorf("read the CA of the hub: %w", err)
-		}
-	}
-	c := clientcmdapi.NewConfig()
-	c.Clusters["hub"] = &clientcmdapi.Cluster{Server: config.Host, TLSServerName: config.ServerName, CertificateAuthorityData: ca}
-	c.AuthInfos["bootstrap"] = &clientcmdapi.AuthInfo{Token: token}
-	c.Contexts["bootstrap"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "bootstrap"}
-	c.CurrentContext = "bootstrap"
-	text, err := clientcmd.Write(*c)
-	if err != nil {
-		return nil, fmt.Errorf("write the kubeconfig: %w", err)
-	}
-	return text, nil
 }

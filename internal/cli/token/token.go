@@ -24,6 +24,8 @@ import (
 	"k8s.io/cluster-bootstrap/token/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/boundtoken"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -45,7 +47,8 @@ func newList(session *hub.Session) *cobra.Command {
 		Use:   "list",
 		Short: "List bootstrap tokens",
 		Long: "Lists the bootstrap tokens of the hub with their secret parts: who may read them may use them. They are Secrets in " +
-			"namespace kube-system, and some may be for other purposes than joining; EXTRA-GROUPS tells.",
+			"namespace kube-system, and some may be for other purposes than joining. CLUSTERS tells which clusters may ask to join with " +
+			"a token, ACCEPTANCE whether the hub lets them in by itself.",
 		Example:           `  capstan token list`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -84,7 +87,7 @@ func fetch(ctx context.Context, c client.Client) ([]corev1.Secret, error) {
 // table is the table of the tokens.
 func table(secrets []corev1.Secret, now time.Time) *metav1.Table {
 	t := &metav1.Table{}
-	for _, name := range []string{"Token", "TTL", "Expires", "Usages", "Description", "Extra-Groups"} {
+	for _, name := range []string{"Token", "TTL", "Expires", "Usages", "Description", "Extra-Groups", "Clusters", "Acceptance"} {
 		t.ColumnDefinitions = append(t.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
 	}
 	for i := range secrets {
@@ -96,12 +99,32 @@ func table(secrets []corev1.Secret, now time.Time) *metav1.Table {
 				usages = append(usages, usage)
 			}
 		}
+		clusters, acceptance := bounds(data(api.BootstrapTokenIDKey), data(api.BootstrapTokenExtraGroupsKey))
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
 			util.TokenFromIDAndSecret(data(api.BootstrapTokenIDKey), data(api.BootstrapTokenSecretKey)), ttl, expires,
 			orNone(strings.Join(usages, ",")), orNone(data(api.BootstrapTokenDescriptionKey)), orNone(data(api.BootstrapTokenExtraGroupsKey)),
+			clusters, acceptance,
 		}})
 	}
 	return t
+}
+
+// bounds says which clusters may ask to join with a token, and who lets them in.
+func bounds(id, groups string) (clusters, acceptance string) {
+	all := strings.Split(groups, ",")
+	bounds := boundtoken.Of(api.BootstrapUserPrefix+id, all)
+	switch {
+	case !slices.Contains(all, clusterv1.GroupBootstrappers):
+		return "<none>", "<none>"
+	case bounds.AutoAccept():
+		acceptance = "automatic"
+	default:
+		acceptance = "manual"
+	}
+	if !bounds.Bound() {
+		return "<any>", acceptance
+	}
+	return orNone(strings.Join(bounds.Patterns(), ",")), acceptance
 }
 
 // validity says how long a token is valid, and until when.
@@ -200,5 +223,8 @@ func remove(ctx context.Context, session *hub.Session, mode *dryrun.Mode, c clie
 		return fmt.Errorf("delete bootstrap token %q: %w", id, err)
 	}
 	fmt.Fprintf(session.Out, "bootstrap token %q deleted%s\n", id, mode.Suffix())
-	return nil
+	if mode.Skips() {
+		return nil
+	}
+	return unpublish(ctx, c, id)
 }

@@ -10,6 +10,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/boundtoken"
 )
 
 // Verdict is what shall happen to a request.
@@ -47,6 +48,7 @@ const (
 	ReasonMalformed      = "CertificateRequestMalformed"
 	ReasonClusterDiffers = "CertificateRequestForOtherCluster"
 	ReasonIdentity       = "CertificateRequestForOtherIdentity"
+	ReasonTokenBound     = "CertificateRequestBeyondToken"
 	ReasonClusterDenied  = "CertificateRequestOfDeniedCluster"
 	ReasonClusterMissing = "CertificateRequestWithoutCluster"
 	ReasonClusterJoined  = "CertificateRequestForJoinedCluster"
@@ -88,6 +90,10 @@ type Cluster struct {
 	Alive bool
 	// Requester is the user whose request led to the join, if that is known.
 	Requester string
+	// Key is the hash of the public key in that request, if that is known.
+	Key string
+	// Set is the ManagedClusterSet that it is in, or is to be in.
+	Set string
 }
 
 // Automatic says whose first requests need no administrator.
@@ -102,8 +108,12 @@ type Decision struct {
 	Kind    Kind
 	// Reason is one of the constants, Message a sentence for an administrator.
 	Reason, Message string
-	// Agent is the name in the agent's user name.
-	Agent string
+	// Agent is the name in the agent's user name, Key the hash of its public key.
+	Agent, Key string
+	// ByToken says that the request is approved because of the token that it was
+	// made with. Others may have the token, too, so the hub has to remember the key
+	// before it approves the request.
+	ByToken bool
 }
 
 // Decide decides about a request. The decision depends on nothing but the
@@ -117,18 +127,23 @@ func Decide(request Request, cluster Cluster, automatic Automatic) Decision {
 	if isAgent(request.Username, request.Groups) {
 		decision.Kind = Renewal
 	}
-	name, agent, err := identity(request.PEM)
+	asked, err := identity(request.PEM)
 	if err == nil {
 		err = checkUsages(request.Usages)
 	}
 	if err != nil {
 		return decision.because(Refuse, ReasonMalformed, "the request is not that of an agent: "+err.Error())
 	}
-	if name != request.ClusterLabel {
+	if asked.cluster != request.ClusterLabel {
 		return decision.because(Refuse, ReasonClusterDiffers, fmt.Sprintf(
-			"the request asks for a certificate of cluster %q but is labelled as one of cluster %q", name, request.ClusterLabel))
+			"the request asks for a certificate of cluster %q but is labelled as one of cluster %q", asked.cluster, request.ClusterLabel))
 	}
-	decision.Agent = agent
+	bounds := boundtoken.Of(request.Username, request.Groups)
+	if !bounds.Allow(asked.cluster) {
+		return decision.because(Refuse, ReasonTokenBound, fmt.Sprintf(
+			"user %q asks for a certificate of cluster %q, and the token of this user is bound to: %s", request.Username, asked.cluster, bounds))
+	}
+	decision.Agent, decision.Key = asked.agent, asked.key
 	if decision.Kind == Renewal {
 		return decision.renewal(request, cluster)
 	}
@@ -162,8 +177,10 @@ func (d Decision) renewal(request Request, cluster Cluster) Decision {
 
 func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automatic) Decision {
 	name := request.ClusterLabel
+	named := slices.Contains(automatic.Users, request.Username)
+	d.ByToken = !named && boundtoken.Of(request.Username, request.Groups).Accept(name)
 	switch {
-	case !slices.Contains(automatic.Users, request.Username):
+	case !named && !d.ByToken:
 		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"the first certificate of an agent of cluster %q, asked for by %q, needs the approval of an administrator", name, request.Username))
 	case !cluster.Exists:
@@ -175,6 +192,8 @@ func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automati
 		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
 			"cluster %q has joined already, or is about to, and not by user %q; a further agent under its name needs the approval of an administrator",
 			name, request.Username))
+	case d.ByToken:
+		return d.byToken(request, cluster)
 	case cluster.Alive:
 		// Many agents share a bootstrap identity: that the cluster joined by it once
 		// does not make everybody who holds it that cluster.
@@ -184,6 +203,28 @@ func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automati
 	}
 	return d.because(Approve, ReasonApproved, fmt.Sprintf(
 		"user %q is one of those whose requests are approved automatically", request.Username))
+}
+
+// byToken decides about a request that a token was given the right to have
+// approved. A token may be in many hands, so its right ends where anybody has
+// got or decided anything before: it gives one certificate to one key, of a
+// cluster that no administrator has dealt with and that is in no set of its own.
+func (d Decision) byToken(request Request, cluster Cluster) Decision {
+	name := request.ClusterLabel
+	switch {
+	case cluster.Joined || cluster.Key != "" && cluster.Key != d.Key:
+		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
+			"an agent of cluster %q has got a certificate by the token of user %q before; another one needs the approval of an administrator",
+			name, request.Username))
+	case cluster.Accepted && cluster.Key == "":
+		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
+			"cluster %q was accepted by an administrator, so who is its agent is for an administrator to say, too", name))
+	case cluster.Set != "" && cluster.Set != clusterv1.DefaultClusterSet:
+		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
+			"cluster %q is to be in the set %q, and only clusters of the set %q are accepted without an administrator", name, cluster.Set, clusterv1.DefaultClusterSet))
+	}
+	return d.because(Approve, ReasonApproved, fmt.Sprintf(
+		"the token of user %q may have cluster %q accepted automatically", request.Username, name))
 }
 
 func (d Decision) because(verdict Verdict, reason, message string) Decision {

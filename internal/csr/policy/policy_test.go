@@ -15,6 +15,7 @@ import (
 	"encoding/pem"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -376,6 +377,128 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTokens is about what a bootstrap token may do because of what it was
+// bound to, without any user that the administrator named.
+func TestTokens(t *testing.T) {
+	const (
+		bootstrappers = clusterv1.GroupBootstrappers
+		forEast       = bootstrappers + ":name:east"
+		forWest       = bootstrappers + ":name:west"
+		forEas        = bootstrappers + ":prefix:eas:x"
+		forEastDash   = bootstrappers + ":prefix:east-:x"
+		forAll        = bootstrappers + ":prefix::x"
+		autoAccept    = clusterv1.GroupBootstrapAutoAccept
+	)
+	key := keyOf(t, first(t))
+	taken := func(key string) policy.Cluster {
+		return policy.Cluster{Exists: true, Accepted: true, Requester: stranger, Key: key}
+	}
+	type want struct {
+		verdict policy.Verdict
+		reason  string
+	}
+	leave, approve := want{policy.Leave, policy.ReasonNotAutomatic}, want{policy.Approve, policy.ReasonApproved}
+	beyond, joined := want{policy.Refuse, policy.ReasonTokenBound}, want{policy.Refuse, policy.ReasonClusterJoined}
+	cases := map[string]struct {
+		reason  string
+		groups  []string
+		user    string
+		cluster policy.Cluster
+		sameKey bool
+		want    want
+	}{
+		"bound to the name": {
+			reason: "an administrator still decides", groups: []string{forEast}, cluster: policy.Cluster{Exists: true}, want: leave,
+		},
+		"bound to another name":               {reason: "never, by nobody", groups: []string{forWest}, cluster: policy.Cluster{Exists: true}, want: beyond},
+		"bound to names that begin otherwise": {reason: "east- is not the beginning of east", groups: []string{forEastDash}, cluster: policy.Cluster{Exists: true}, want: beyond},
+		"bound to an empty prefix":            {reason: "that is no name", groups: []string{forAll, autoAccept}, cluster: policy.Cluster{Exists: true}, want: beyond},
+		"bound and accepted": {
+			reason: "the purpose of it", groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true}, want: approve,
+		},
+		"bound to a prefix and accepted": {
+			reason: "the purpose of it", groups: []string{forEas, autoAccept}, cluster: policy.Cluster{Exists: true}, want: approve,
+		},
+		"accepted and not bound": {
+			reason: "that has no effect", groups: []string{bootstrappers, autoAccept}, cluster: policy.Cluster{Exists: true}, want: leave,
+		},
+		"bound to another name and accepted": {groups: []string{forWest, autoAccept}, cluster: policy.Cluster{Exists: true}, want: beyond},
+		"accepted, somebody who is no token": {
+			reason: "only tokens are", user: "anna", groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true}, want: leave,
+		},
+		"before there is a ManagedCluster": {
+			groups: []string{forEast, autoAccept}, want: want{policy.Wait, policy.ReasonClusterMissing},
+		},
+		"the cluster was denied": {
+			reason: "an administrator has the last word", groups: []string{forEast, autoAccept},
+			cluster: policy.Cluster{Exists: true, Denied: true}, want: want{policy.Refuse, policy.ReasonClusterDenied},
+		},
+		"the same request again": {
+			reason: "the approval failed after the acceptance", groups: []string{forEast, autoAccept},
+			cluster: taken(key), sameKey: true, want: approve,
+		},
+		"another holder of the token, before the first has joined": {
+			reason: "one cluster, one agent", groups: []string{forEast, autoAccept}, cluster: taken(key), want: joined,
+		},
+		"another holder of the token, after the first has joined and fell silent": {
+			reason: "silence makes nobody else that cluster", groups: []string{forEast, autoAccept},
+			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: stranger, Key: key}, want: joined,
+		},
+		"the agent itself, after it has joined": {
+			reason: "it renews with its certificate", groups: []string{forEast, autoAccept}, sameKey: true,
+			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: stranger, Key: key}, want: joined,
+		},
+		"another token asks for a cluster that is about to join": {
+			groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true, Requester: "system:bootstrap:other1", Key: key}, want: joined,
+		},
+		"a cluster that joined by an administrator": {
+			groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true}, want: joined,
+		},
+		"a cluster that an administrator has accepted and that has not joined": {
+			reason: "its certificate may just be under way", groups: []string{forEast, autoAccept},
+			cluster: policy.Cluster{Exists: true, Accepted: true}, want: leave,
+		},
+		"a cluster that labels itself into a set": {
+			reason: "every bootstrap identity may do that, and the set's works come with it", groups: []string{forEast, autoAccept},
+			cluster: policy.Cluster{Exists: true, Set: "production"}, want: leave,
+		},
+		"a cluster in the default set": {groups: []string{forEast, autoAccept}, cluster: policy.Cluster{Exists: true, Set: "default"}, want: approve},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			request := first(t)
+			request.Username, request.Groups = stranger, slices.Concat(c.groups, []string{bootstrappers, "system:authenticated"})
+			if c.user != "" {
+				request.Username = c.user
+			}
+			if c.sameKey {
+				c.cluster.Key = keyOf(t, request)
+			}
+			got := policy.Decide(request, c.cluster, policy.Automatic{})
+			if (want{got.Verdict, got.Reason}) != c.want {
+				t.Errorf("%s: got %s %s (%s), want %v", c.reason, got.Verdict, got.Reason, got.Message, c.want)
+			}
+			if got.Verdict == policy.Approve && (!got.ByToken || got.Key == "") {
+				t.Errorf("the approval does not say by which key it is: %+v", got)
+			}
+		})
+	}
+}
+
+func TestBoundIdentityRenewsOnlyItsOwnNames(t *testing.T) {
+	request := renewal(t)
+	request.Groups = append(request.Groups, clusterv1.GroupBootstrappers+":name:west")
+	if got := policy.Decide(request, policy.Cluster{Exists: true, Accepted: true}, policy.Automatic{}); got.Reason != policy.ReasonTokenBound {
+		t.Errorf("got %s %s, want %s", got.Verdict, got.Reason, policy.ReasonTokenBound)
+	}
+}
+
+// keyOf returns the key of a request as decisions tell it.
+func keyOf(t *testing.T, request policy.Request) string {
+	t.Helper()
+	return policy.Decide(request, policy.Cluster{Exists: true}, policy.Automatic{}).Key
 }
 
 func TestNobodyIsApprovedAutomaticallyUnlessNamed(t *testing.T) {

@@ -8,8 +8,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -32,19 +34,27 @@ var (
 	oidOrganization = asn1.ObjectIdentifier{2, 5, 4, 10}
 )
 
+// subject is who a certificate would be for.
+type subject struct {
+	cluster, agent string
+	// key is the SHA-256 hash of the public key. Only its owner can make a request
+	// with it, as requests are signed.
+	key string
+}
+
 // identity says who the certificate would be for. It returns an error
 // unless the request asks for exactly one agent of one cluster and for nothing
 // else: no further organization, name, address or extension.
-func identity(request []byte) (cluster, agent string, err error) {
+func identity(request []byte) (subject, error) {
 	csr, err := parse(request)
 	if err != nil {
-		return "", "", err
+		return subject{}, err
 	}
 	if err := checkKey(csr); err != nil {
-		return "", "", err
+		return subject{}, err
 	}
 	if len(csr.Extensions) > 0 {
-		return "", "", fmt.Errorf("it asks for X.509 extensions such as alternative names; an agent's certificate has none")
+		return subject{}, fmt.Errorf("it asks for X.509 extensions such as alternative names; an agent's certificate has none")
 	}
 	var commonName string
 	var organizations []string
@@ -56,23 +66,24 @@ func identity(request []byte) (cluster, agent string, err error) {
 		case ok && name.Type.Equal(oidOrganization):
 			organizations = append(organizations, value)
 		default:
-			return "", "", fmt.Errorf("its subject has more than one common name and organizations")
+			return subject{}, fmt.Errorf("its subject has more than one common name and organizations")
 		}
 	}
 	cluster, agent, ok := agentOf(commonName)
 	if !ok {
-		return "", "", fmt.Errorf("its common name %q is not of the form %s<cluster>:<agent>", commonName, clusterv1.UserPrefix)
+		return subject{}, fmt.Errorf("its common name %q is not of the form %s<cluster>:<agent>", commonName, clusterv1.UserPrefix)
 	}
 	if clusterv1.AgentGroup(cluster) == clusterv1.GroupManagedClusters {
-		return "", "", fmt.Errorf("no cluster may have the name %q, which stands for all of them", cluster)
+		return subject{}, fmt.Errorf("no cluster may have the name %q, which stands for all of them", cluster)
 	}
 	slices.Sort(organizations)
 	want := []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters}
 	slices.Sort(want)
 	if !slices.Equal(organizations, want) {
-		return "", "", fmt.Errorf("its organizations are %q, not exactly %q", organizations, want)
+		return subject{}, fmt.Errorf("its organizations are %q, not exactly %q", organizations, want)
 	}
-	return cluster, agent, nil
+	sum := sha256.Sum256(csr.RawSubjectPublicKeyInfo)
+	return subject{cluster: cluster, agent: agent, key: "sha256:" + hex.EncodeToString(sum[:])}, nil
 }
 
 func parse(request []byte) (*x509.CertificateRequest, error) {

@@ -73,20 +73,27 @@ func subjectOf(cluster, agent string) pkix.Name {
 // available has the agent, or the hub, say how the cluster is.
 func (h *hub) available(t testing.TB, cluster string, status metav1.ConditionStatus) {
 	t.Helper()
+	h.patchStatus(t, cluster, clusterv1.ManagedClusterConditionAvailable, status)
+}
+
+// patchStatus sets a condition of a cluster and waits until the controllers
+// have seen it.
+func (h *hub) patchStatus(t testing.TB, cluster, condition string, status metav1.ConditionStatus) {
+	t.Helper()
 	mc := &clusterv1.ManagedCluster{}
 	if err := h.client.Get(t.Context(), client.ObjectKey{Name: cluster}, mc); err != nil {
 		t.Fatal(err)
 	}
 	before := mc.DeepCopy()
 	meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
-		Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test",
+		Type: condition, Status: status, Reason: "Test",
 	})
 	if err := h.client.Status().Patch(t.Context(), mc, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	h.eventually(t, "the controllers know", func(ctx context.Context) (bool, error) {
 		err := h.cached.Get(ctx, client.ObjectKey{Name: cluster}, mc)
-		return meta.IsStatusConditionPresentAndEqual(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable, status), err
+		return meta.IsStatusConditionPresentAndEqual(mc.Status.Conditions, condition, status), err
 	})
 }
 

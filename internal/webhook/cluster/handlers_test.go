@@ -148,6 +148,9 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 	plain := cluster(func(*clusterv1.ManagedCluster) {})
 	accepted := cluster(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true })
 	inSet := cluster(func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{clusterv1.LabelClusterSet: "a"} })
+	joined := cluster(func(c *clusterv1.ManagedCluster) {
+		c.Annotations = map[string]string{clusterv1.AnnotationJoinKey: "sha256:00"}
+	})
 	badName := cluster(func(c *clusterv1.ManagedCluster) { c.Name = "kube-system" })
 	badNameAccepted := cluster(func(c *clusterv1.ManagedCluster) { c.Name = "kube-system"; c.Spec.HubAcceptsClient = true })
 	terminating := &corev1.Namespace{Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}}
@@ -165,6 +168,8 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 		want      string
 	}{
 		"registering needs no permission":       {cluster: plain},
+		"saying how it joined does":             {reason: "the hub knows its agent by that", cluster: joined, wantAsked: []string{accept}},
+		"an agent may keep what the hub wrote":  {old: plain, cluster: joined},
 		"creating it accepted does":             {cluster: accepted, wantAsked: []string{accept}},
 		"accepting does":                        {old: plain, cluster: accepted, wantAsked: []string{accept}},
 		"refusing a cluster does not":           {old: accepted, cluster: plain},
@@ -172,7 +177,7 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 		"entering a set does":                   {old: plain, cluster: inSet, wantAsked: []string{join}},
 		"who may not accept is told so": {
 			old: plain, cluster: accepted, refused: accept, wantAsked: []string{accept}, wantKind: apierrors.IsForbidden,
-			want: `setting spec.hubAcceptsClient to true needs a permission: user "anna" may not update managedclusters/accept`,
+			want: `needs a permission: user "anna" may not update managedclusters/accept`,
 		},
 		"who may not change the set is told so": {
 			old: inSet, cluster: plain, refused: join, wantAsked: []string{join}, wantKind: apierrors.IsForbidden,
@@ -224,8 +229,39 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 
 func TestValidatorWarnsOfANamespaceThatSomebodyElseMade(t *testing.T) {
 	v := &validator{namespace: func(context.Context, string) (*corev1.Namespace, error) { return &corev1.Namespace{}, nil }}
-	warnings, err := v.ValidateCreate(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "argocd"}})
+	ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: user()}})
+	warnings, err := v.ValidateCreate(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "argocd"}})
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], `namespace "argocd" already`) {
 		t.Errorf("got %q, %v, want a warning that names the namespace", warnings, err)
+	}
+}
+
+func TestValidatorHoldsTokensToTheirNames(t *testing.T) {
+	const group = clusterv1.GroupBootstrappers
+	cases := map[string]struct {
+		groups  []string
+		cluster string
+		want    string
+	}{
+		"a token for any cluster":       {groups: []string{group}, cluster: "edge"},
+		"a token for its cluster":       {groups: []string{group, group + ":name:edge"}, cluster: "edge"},
+		"a token for another cluster":   {groups: []string{group, group + ":name:edge"}, cluster: "edge-1", want: `bound to other names of clusters: edge;`},
+		"a token for clusters like it":  {groups: []string{group, group + ":prefix:edge-:x"}, cluster: "edge-1"},
+		"a token for clusters unlike":   {groups: []string{group, group + ":prefix:edge-:x"}, cluster: "edge", want: `bound to other names of clusters: edge-*;`},
+		"a token with an empty prefix":  {groups: []string{group, group + ":prefix::x"}, cluster: "edge", want: `bound to other names of clusters: no cluster;`},
+		"a token that is auto-accepted": {groups: []string{group, group + ":name:edge", group + ":auto-accept"}, cluster: "prod", want: "bound to other names"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := &validator{namespace: func(context.Context, string) (*corev1.Namespace, error) { return nil, nil }}
+			ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				UserInfo: authenticationv1.UserInfo{Username: "system:bootstrap:abcdef", Groups: tc.groups},
+			}})
+			_, err := v.ValidateCreate(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: tc.cluster}})
+			expect(t, err, tc.want)
+			if tc.want != "" && !apierrors.IsForbidden(err) {
+				t.Errorf("got an error of the wrong kind: %#v", err)
+			}
+		})
 	}
 }

@@ -114,6 +114,20 @@ func becomesAccepted(old, cluster *clusterv1.ManagedCluster) bool {
 	return cluster.Spec.HubAcceptsClient && (old == nil || !old.Spec.HubAcceptsClient)
 }
 
+// remembersJoin tells whether a new cluster says of itself how it joined. The
+// hub writes that to know again whom it let in; a requester who could write it
+// would choose whom the hub takes for that agent.
+func remembersJoin(cluster *clusterv1.ManagedCluster) bool {
+	for _, key := range []string{
+		clusterv1.AnnotationJoinRequestedBy, clusterv1.AnnotationJoinKey, clusterv1.AnnotationAutomaticallyAcceptedOn,
+	} {
+		if _, ok := cluster.Annotations[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // checkBinding returns what is wrong with a binding. That the names agree
 // makes one binding of a set in a namespace, and the name in an access review
 // that of the set.

@@ -16,6 +16,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/boundtoken"
 	"github.com/capstan-io/capstan/internal/webhook/access"
 )
 
@@ -68,7 +69,10 @@ func (v *validator) validate(ctx context.Context, old, cluster *clusterv1.Manage
 	if err := errors.Join(problems...); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if accepts {
+	if err := checkToken(ctx, cluster.Name); err != nil {
+		return nil, err
+	}
+	if accepts || old == nil && remembersJoin(cluster) {
 		if err := v.mayAccept(ctx, cluster.Name); err != nil {
 			return nil, err
 		}
@@ -102,12 +106,28 @@ func (v *validator) checkNamespace(ctx context.Context, cluster string, accepts 
 	return nil, nil
 }
 
+// checkToken refuses what the token of the user is not for.
+func checkToken(ctx context.Context, cluster string) error {
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
+	}
+	bounds := boundtoken.Of(request.UserInfo.Username, request.UserInfo.Groups)
+	if bounds.Allow(cluster) {
+		return nil
+	}
+	return forbidden(clustersResource, cluster, fmt.Errorf(
+		"the token of user %q is bound to other names of clusters: %s; register the cluster under such a name, or with another token",
+		request.UserInfo.Username, bounds))
+}
+
 func (v *validator) mayAccept(ctx context.Context, cluster string) error {
 	what := authorizationv1.ResourceAttributes{
 		Group: clusterv1.RegisterGroup, Resource: clustersResource, Subresource: "accept", Verb: "update", Name: cluster,
 	}
 	return require(ctx, v.access, what, func(missing error) error {
-		return forbidden(clustersResource, cluster, fmt.Errorf("setting spec.hubAcceptsClient to true needs a permission: %w", missing))
+		return forbidden(clustersResource, cluster, fmt.Errorf(
+			"setting spec.hubAcceptsClient to true, or an annotation about who was accepted, needs a permission: %w", missing))
 	})
 }
 

@@ -116,29 +116,39 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // approve approves a request and, for a first one, accepts the cluster at the
-// same time: neither waits for the other.
+// same time: neither waits for the other. Only where many may hold the token
+// that the request was made with, the cluster has to be taken by this request
+// before anybody gets a certificate for it.
 func (c *Controller) approve(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.Decision,
 ) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		before := csr.DeepCopy()
-		approved := csr.DeepCopy()
-		approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-			Reason: decision.Reason, Message: decision.Message,
-		})
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		err := c.Client.SubResource("approval").Patch(ctx, approved, patch, client.FieldOwner(fieldOwner))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("approving CertificateSigningRequest %q: %w", csr.Name, err)
+	if decision.ByToken {
+		if err := c.accept(ctx, csr, mc, decision); err != nil {
+			return client.IgnoreNotFound(err)
 		}
-		return nil
-	})
+		return c.sign(ctx, csr, decision)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.sign(ctx, csr, decision) })
 	if decision.Kind == policy.Bootstrap {
-		group.Go(func() error { return c.accept(ctx, mc, csr.Spec.Username) })
+		group.Go(func() error { return client.IgnoreNotFound(c.accept(ctx, csr, mc, decision)) })
 	}
 	return group.Wait()
+}
+
+// sign approves a request, which makes the API server's signer sign it.
+func (c *Controller) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.Decision) error {
+	approved := csr.DeepCopy()
+	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: decision.Reason, Message: decision.Message,
+	})
+	patch := client.MergeFromWithOptions(csr, client.MergeFromWithOptimisticLock{})
+	err := c.Client.SubResource("approval").Patch(ctx, approved, patch, client.FieldOwner(fieldOwner))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("approving CertificateSigningRequest %q: %w", csr.Name, err)
+	}
+	return nil
 }
 
 // acceptLate accepts the cluster of a request that we approved earlier, if
@@ -156,18 +166,21 @@ func (c *Controller) acceptLate(
 	if decision.Verdict != policy.Approve || decision.Kind != policy.Bootstrap {
 		return nil
 	}
-	return c.accept(ctx, mc, csr.Spec.Username)
+	return client.IgnoreNotFound(c.accept(ctx, csr, mc, decision))
 }
 
-// accept accepts a cluster whose join the user asked for, once in its life:
-// an administrator who denies it has the last word.
-func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster, user string) error {
+// accept accepts the cluster whose join was asked for, once in its life: an
+// administrator who denies it has the last word.
+func (c *Controller) accept(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.Decision,
+) error {
 	before := mc.DeepCopy()
 	if mc.Annotations == nil {
 		mc.Annotations = map[string]string{}
 	}
 	if mc.Annotations[clusterv1.AnnotationJoinRequestedBy] == "" {
-		mc.Annotations[clusterv1.AnnotationJoinRequestedBy] = user
+		mc.Annotations[clusterv1.AnnotationJoinRequestedBy] = csr.Spec.Username
+		mc.Annotations[clusterv1.AnnotationJoinKey] = decision.Key
 	}
 	_, done := mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn]
 	if !mc.Spec.HubAcceptsClient && !done && mc.DeletionTimestamp.IsZero() {
@@ -177,8 +190,7 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster, u
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	err := c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner))
-	if client.IgnoreNotFound(err) != nil {
+	if err := c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("accepting ManagedCluster %q: %w", before.Name, err)
 	}
 	return nil
@@ -214,6 +226,8 @@ func facts(mc *clusterv1.ManagedCluster, exists bool) policy.Cluster {
 		Joined:    meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
 		Alive:     available != nil && available.Status != metav1.ConditionUnknown,
 		Requester: mc.Annotations[clusterv1.AnnotationJoinRequestedBy],
+		Key:       mc.Annotations[clusterv1.AnnotationJoinKey],
+		Set:       mc.Labels[clusterv1.LabelClusterSet],
 	}
 }
 

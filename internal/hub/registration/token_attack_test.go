@@ -1,0 +1,146 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"context"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/csr/policy"
+	"github.com/capstan-io/capstan/internal/hub/registration"
+)
+
+// TestBoundTokens attacks with bootstrap tokens. No user is named and no gate
+// is open: what is approved is so because of the token alone.
+func TestBoundTokens(t *testing.T) {
+	h := startHub(t, registration.Options{Gates: gates(t, nil)})
+	const group = clusterv1.GroupBootstrappers
+	token := func(id string, groups ...string) client.Client {
+		return h.clientOf(t, "system:bootstrap:"+id, append(groups, group, "system:masters")...)
+	}
+	edge := token("edge00", group+":prefix:edge-:x", clusterv1.GroupBootstrapAutoAccept)
+	get := func(t *testing.T, name string) *clusterv1.ManagedCluster {
+		t.Helper()
+		mc := &clusterv1.ManagedCluster{}
+		if err := h.client.Get(t.Context(), client.ObjectKey{Name: name}, mc); err != nil {
+			t.Fatal(err)
+		}
+		return mc
+	}
+	// undecided checks that the hub leaves a request alone that it says nothing
+	// about, by a later one that it decides about.
+	undecided := func(t *testing.T, csr *certificatesv1.CertificateSigningRequest, marker string) {
+		t.Helper()
+		h.create(t, cluster(marker, false))
+		h.approved(t, h.ask(t, edge, subjectOf(marker, "one"), marker, nil))
+		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(csr), csr); err != nil {
+			t.Fatal(err)
+		}
+		mc := get(t, csr.Labels[clusterv1.LabelClusterName])
+		if len(csr.Status.Conditions) > 0 || mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn] != "" {
+			t.Errorf("the request has the conditions %v, and the cluster the annotations %v", csr.Status.Conditions, mc.Annotations)
+		}
+	}
+
+	t.Run("it joins under a name that it is bound to", func(t *testing.T) {
+		csr := h.ask(t, edge, subjectOf("edge-1", "one"), "edge-1", nil)
+		h.create(t, cluster("edge-1", false))
+		h.approved(t, csr)
+		h.accepted(t, "edge-1", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+		if key := get(t, "edge-1").Annotations[clusterv1.AnnotationJoinKey]; len(key) != len("sha256:")+64 {
+			t.Errorf("the hub does not remember the key of the agent: %q", key)
+		}
+	})
+	t.Run("another holder asks for a cluster that is about to join", func(t *testing.T) {
+		h.refused(t, h.ask(t, edge, subjectOf("edge-1", "intruder"), "edge-1", nil), policy.ReasonClusterJoined)
+	})
+	t.Run("another holder asks for a cluster that has joined and is silent", func(t *testing.T) {
+		h.create(t, cluster("edge-2", false))
+		h.approved(t, h.ask(t, edge, subjectOf("edge-2", "one"), "edge-2", nil))
+		h.patchStatus(t, "edge-2", clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue)
+		h.available(t, "edge-2", metav1.ConditionUnknown)
+		h.refused(t, h.ask(t, edge, subjectOf("edge-2", "intruder"), "edge-2", nil), policy.ReasonClusterJoined)
+	})
+	t.Run("two holders ask for the same cluster at once", func(t *testing.T) {
+		var csrs []*certificatesv1.CertificateSigningRequest
+		for _, agent := range []string{"one", "two", "three"} {
+			csrs = append(csrs, h.ask(t, edge, subjectOf("edge-race", agent), "edge-race", nil))
+		}
+		h.create(t, cluster("edge-race", false))
+		h.eventually(t, "each is approved or refused", func(ctx context.Context) (bool, error) {
+			events := &eventsv1.EventList{}
+			if err := h.client.List(ctx, events); err != nil {
+				return false, err
+			}
+			for i := range events.Items {
+				if e := &events.Items[i]; e.Regarding.Name == "edge-race" && e.Reason == policy.ReasonClusterJoined {
+					return true, nil // told once for all of them
+				}
+			}
+			return false, nil
+		})
+		h.create(t, cluster("edge-after-race", false)) // a later one that is handled
+		h.approved(t, h.ask(t, edge, subjectOf("edge-after-race", "one"), "edge-after-race", nil))
+		approved := 0
+		for _, csr := range csrs {
+			if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(csr), csr); err != nil {
+				t.Fatal(err)
+			}
+			approved += len(csr.Status.Conditions)
+		}
+		if approved > 1 {
+			t.Errorf("%d agents got a certificate of one cluster", approved)
+		}
+	})
+	t.Run("it asks for a certificate of another name", func(t *testing.T) {
+		for _, name := range []string{"edge", "prod"} {
+			h.create(t, cluster(name, false))
+			csr := h.ask(t, edge, subjectOf(name, "one"), name, nil)
+			h.told(t, "ManagedCluster", name, policy.ReasonTokenBound)
+			h.refused(t, csr, policy.ReasonTokenBound)
+		}
+	})
+	t.Run("it labels a request for another name as its own", func(t *testing.T) {
+		h.refused(t, h.ask(t, edge, subjectOf("prod", "one"), "edge-1", nil), policy.ReasonClusterDiffers)
+	})
+	t.Run("its cluster labels itself into a set", func(t *testing.T) {
+		mc := cluster("edge-set", false)
+		mc.Labels = map[string]string{clusterv1.LabelClusterSet: "production"}
+		h.create(t, mc)
+		undecided(t, h.ask(t, edge, subjectOf("edge-set", "one"), "edge-set", nil), "edge-after-set")
+	})
+	t.Run("a token that is not bound but auto-accepted", func(t *testing.T) {
+		h.create(t, cluster("edge-free", false))
+		free := token("free00", clusterv1.GroupBootstrapAutoAccept)
+		undecided(t, h.ask(t, free, subjectOf("edge-free", "one"), "edge-free", nil), "edge-after-free")
+	})
+	t.Run("a token that is bound but not auto-accepted", func(t *testing.T) {
+		h.create(t, cluster("edge-bound", false))
+		bound := token("bound0", group+":name:edge-bound")
+		undecided(t, h.ask(t, bound, subjectOf("edge-bound", "one"), "edge-bound", nil), "edge-after-bound")
+	})
+	t.Run("a cluster that an administrator accepted", func(t *testing.T) {
+		h.create(t, cluster("edge-mine", true))
+		undecided(t, h.ask(t, edge, subjectOf("edge-mine", "one"), "edge-mine", nil), "edge-after-mine")
+	})
+	t.Run("a cluster that an administrator denied", func(t *testing.T) {
+		h.create(t, cluster("edge-denied", false))
+		h.approved(t, h.ask(t, edge, subjectOf("edge-denied", "one"), "edge-denied", nil))
+		h.accepted(t, "edge-denied", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+		h.patch(t, "edge-denied", `{"spec":{"hubAcceptsClient":false}}`)
+		h.accepted(t, "edge-denied", metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied)
+		h.eventually(t, "the controllers know", func(ctx context.Context) (bool, error) {
+			mc := &clusterv1.ManagedCluster{}
+			err := h.cached.Get(ctx, client.ObjectKey{Name: "edge-denied"}, mc)
+			return !mc.Spec.HubAcceptsClient, err
+		})
+		h.refused(t, h.ask(t, edge, subjectOf("edge-denied", "two"), "edge-denied", nil), policy.ReasonClusterDenied)
+	})
+}
