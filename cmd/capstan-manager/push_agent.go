@@ -71,7 +71,7 @@ func (f *pushAgentFlags) add(fs *pflag.FlagSet) {
 	f.server.AddFlags(fs)
 	f.works.add(fs)
 	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
-	fs.StringVar(&f.hubURL, "hub-url", "", "URL of the hub that agents of Pull clusters have, so that clusters can change between both; that of --kubeconfig if empty")
+	fs.StringVar(&f.hubURL, "hub-url", "", "URL of the hub that agents of OCM in clusters have, so that these can become Push; that of --kubeconfig if empty")
 	fs.StringSliceVar(&f.allowed, "allowed-networks", nil, "networks, as CIDRs, that may be dialled although they are those of the hub, or loopback or link-local")
 	fs.StringSliceVar(&f.forbidden, "forbidden-networks", nil, "networks, as CIDRs, that must not be dialled, besides those of the hub's Services, loopback and link-local")
 	fs.IntVar(&f.customClaims, "max-custom-cluster-claims", f.customClaims, "claims of each cluster to tell besides the reserved ones")

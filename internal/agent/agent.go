@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/heartbeat"
 	"github.com/capstan-io/capstan/internal/agent/join"
 	"github.com/capstan-io/capstan/internal/agent/managednamespace"
+	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/options"
 )
@@ -200,6 +201,9 @@ func (a *Agent) engage(ctx context.Context, admission join.Admission) error {
 	see := func(obj any) {
 		if mc, ok := obj.(*clusterv1.ManagedCluster); ok {
 			a.machine.SeeCluster(mc)
+			if succession.Succeeded(mc, a.options.AgentID) {
+				a.machine.Doubt()
+			}
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -208,10 +212,14 @@ func (a *Agent) engage(ctx context.Context, admission join.Admission) error {
 	if err != nil {
 		return fmt.Errorf("watching ManagedCluster %q: %w", admission.Cluster, err)
 	}
-	return a.registry.Engage(ctx, &fleet.Connection{
+	connection := &fleet.Connection{
 		Name: fleet.ClusterName(admission.Cluster), AgentID: a.options.AgentID,
 		HubHost: admission.Hub.Endpoint().Server, Hub: hub, Spoke: member, Home: a.home,
-	})
+	}
+	if err := succession.Take(ctx, connection); err != nil {
+		return err
+	}
+	return a.registry.Engage(ctx, connection)
 }
 
 // disengage ends the parts and returns when they have ended.

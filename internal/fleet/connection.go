@@ -24,7 +24,11 @@ type Connection struct {
 	// AgentID tells this agent from another one that works for the same member
 	// or had its name before. The Klusterlet operator gives it.
 	AgentID string
-	// HubHost is the URL of the hub's API server, as in the hub kubeconfig.
+	// Predecessor is the ID of the agent that worked for the cluster before, whose
+	// place this one takes. Empty if there was none.
+	Predecessor string
+	// HubHost is the URL of the hub's API server: as in the hub kubeconfig, or as
+	// that of the first agent that worked for the cluster.
 	HubHost string
 	// Hub is the hub as the agent may see it. Its cache holds only what parts
 	// ask for; ask only for what lies in the namespace of the cluster.

@@ -17,6 +17,16 @@ const (
 	SecretKeyCABundle = "caBundle"
 )
 
+// Annotations on a ManagedCluster, written by its agent in either mode.
+const (
+	// AnnotationHubURL has the URL of the hub that what agents apply to the cluster
+	// is marked with: that of the first agent that worked for the cluster.
+	AnnotationHubURL = "fleet.capstan.io/hub-url"
+	// AnnotationAgentID has the ID of the agent that works for the cluster: the UID
+	// of the Klusterlet, or of the ClusterConnection if the cluster is Push.
+	AnnotationAgentID = "fleet.capstan.io/agent-id"
+)
+
 // The push agent.
 const (
 	// PushAgentServiceAccount is the name of its ServiceAccount in the namespace

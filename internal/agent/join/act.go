@@ -62,7 +62,7 @@ func (m *Machine) hubClient() (client.WithWatch, error) {
 	if m.hub != nil && m.hub.identity == want.identity && m.hub.Endpoint.Equal(want.Endpoint) {
 		return m.hub.client, nil
 	}
-	hub, err := connect.NewHub(cred.Endpoint, cred.Certificate, func(int) { m.see(func(in *incoming) { in.refused = true }) })
+	hub, err := connect.NewHub(cred.Endpoint, cred.Certificate, func(int) { m.Doubt() })
 	if err != nil {
 		return nil, err
 	}

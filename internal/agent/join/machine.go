@@ -171,6 +171,10 @@ func (m *Machine) SeeCluster(mc *clusterv1.ManagedCluster) {
 	m.see(func(in *incoming) { in.cluster = &fact })
 }
 
+// Doubt makes the machine ask the hub whether the agent has its rights still.
+// It returns at once.
+func (m *Machine) Doubt() { m.see(func(in *incoming) { in.refused = true }) }
+
 // Rotation returns how the latest renewal of the certificate ended, as a
 // condition of the ManagedCluster, or nil if there was none.
 func (m *Machine) Rotation() *metav1.Condition {

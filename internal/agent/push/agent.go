@@ -22,6 +22,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/agent/follow"
+	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
 
@@ -29,9 +30,9 @@ import (
 type Options struct {
 	// Hub is the hub that the agent runs on.
 	Hub *rest.Config
-	// HubURL is the URL of the hub that agents of Pull clusters have. What the
-	// agent applies is marked with it, so a cluster that goes from Pull to Push
-	// keeps what it has only if both are the same. Defaults to the host of Hub.
+	// HubURL is the URL of the hub that agents of Pull clusters have, for clusters
+	// whose agents did not write theirs down, as those of OCM do not. What the agent
+	// applies is marked with it. Defaults to the host of Hub.
 	HubURL string
 	// Parts are engaged for each cluster.
 	Parts []fleet.Part
@@ -266,8 +267,12 @@ func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		return err
 	}
 	a.options.Log.Info("A Push cluster is connected", "cluster", connection.Name, "endpoint", connection.Spec.APIEndpoint)
-	return a.registry.Engage(ctx, &fleet.Connection{
+	engaged := &fleet.Connection{
 		Name: fleet.ClusterName(connection.Name), AgentID: string(connection.UID), HubHost: a.options.HubURL,
 		Hub: hub, Spoke: member, Home: a.secrets,
-	})
+	}
+	if err := succession.Take(ctx, engaged); err != nil {
+		return err
+	}
+	return a.registry.Engage(ctx, engaged)
 }

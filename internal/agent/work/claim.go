@@ -26,10 +26,17 @@ const (
 	claimAgain = 10 * time.Minute
 )
 
-// foreign tells whether the record is another agent's.
+// foreign tells whether the record is another agent's, and not that of the one
+// whose place this one takes: its records are taken without asking, as it may
+// live and not know yet.
 func (p *pass) foreign() bool {
-	return p.record != nil && p.record.Spec.AgentID != p.connection.AgentID &&
-		p.record.Spec.AgentID != "" && p.connection.AgentID != ""
+	return p.record != nil && !p.owns(p.record) && p.record.Spec.AgentID != "" && p.connection.AgentID != ""
+}
+
+// owns tells whether a record is this agent's, or is to be.
+func (s *site) owns(record *workv1.AppliedManifestWork) bool {
+	return record.Spec.AgentID == s.connection.AgentID ||
+		s.connection.Predecessor != "" && record.Spec.AgentID == s.connection.Predecessor
 }
 
 // claim asks for the record of another agent and takes it if nobody denies it.

@@ -89,7 +89,7 @@ func (p *pass) readLive(ctx context.Context) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading appliedmanifestwork %q: %w", p.recordName(p.name), err)
 	}
-	if err == nil && record.UID != p.state.dropped && record.Spec.AgentID == p.connection.AgentID {
+	if err == nil && record.UID != p.state.dropped && p.owns(record) {
 		p.setRecord(record)
 	}
 	return nil
@@ -194,7 +194,7 @@ func (p *pass) evict(ctx context.Context) error {
 		p.comeBack(keeper.again)
 		return err
 	}
-	if p.record.Spec.AgentID != p.connection.AgentID {
+	if !p.owns(p.record) {
 		return nil // another agent's
 	}
 	if p.record.DeletionTimestamp == nil {

@@ -18,6 +18,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/agent/follow"
+	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/options"
 )
@@ -53,6 +54,8 @@ type membership struct {
 
 	mu   sync.Mutex
 	seen sighting
+	// replaced says that another agent took this one's place since act looked.
+	replaced bool
 
 	// Only the Follower's goroutine uses what follows.
 	engaged bool
@@ -65,6 +68,8 @@ type membership struct {
 // sighting is what was last seen of the ManagedCluster.
 type sighting struct {
 	acceptance acceptance
+	// succeeded says that another agent works for the cluster now.
+	succeeded bool
 	// err is why it is not known whether that still holds; nil if it does.
 	err error
 	// refused is since when the hub refuses to tell; zero if it does not.
@@ -139,11 +144,12 @@ func (m *membership) see(mc *clusterv1.ManagedCluster, err error) {
 	case mc == nil:
 		m.seen = sighting{acceptance: deleted}
 	case mc.Spec.HubAcceptsClient:
-		m.seen = sighting{acceptance: accepted}
+		m.seen = sighting{acceptance: accepted, succeeded: succession.Succeeded(mc, m.options.AgentID)}
+		m.replaced = m.replaced || m.seen.succeeded && !before.succeeded
 	default:
 		m.seen = sighting{acceptance: notAccepted}
 	}
-	same := before.acceptance == m.seen.acceptance && before.err == nil && m.seen.err == nil
+	same := before.acceptance == m.seen.acceptance && before.err == nil && m.seen.err == nil && !m.replaced
 	m.mu.Unlock()
 	if same {
 		return // most changes of a ManagedCluster are none of its acceptance
@@ -159,8 +165,12 @@ func (m *membership) see(mc *clusterv1.ManagedCluster, err error) {
 // applied.
 func (m *membership) act(ctx context.Context) (again time.Duration, why problem) {
 	m.mu.Lock()
-	seen := m.seen
+	seen, replaced := m.seen, m.replaced
+	m.replaced = false
 	m.mu.Unlock()
+	if replaced {
+		m.leave() // and find out whether it may work still
+	}
 	if !seen.refused.IsZero() {
 		left := seen.refused.Add(refusalPatience).Sub(m.options.Clock.Now())
 		if m.engaged && left > 0 {
@@ -249,10 +259,14 @@ func (m *membership) engage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = m.options.Registry.Engage(ctx, &fleet.Connection{
+	connection := &fleet.Connection{
 		Name: fleet.ClusterName(m.cluster), AgentID: m.options.AgentID, HubHost: m.hub.Endpoint().Server,
 		Hub: hub, Spoke: member,
-	})
+	}
+	if err := succession.Take(ctx, connection); err != nil {
+		return err
+	}
+	err = m.options.Registry.Engage(ctx, connection)
 	m.engaged = err == nil
 	return err
 }

@@ -24,10 +24,11 @@ func (w *writer) push(ctx context.Context, name string) (bool, error) {
 	return connection.Spec.SyncMode == fleetv1alpha1.SyncModePush, wrap(err, "reading", "ClusterConnection", name)
 }
 
-// to gives a binding to the push agent, too.
+// to gives a binding to the push agent instead of the cluster's own agents:
+// one side only works for a cluster.
 func (w *writer) to(push bool, binding *rbacv1.RoleBinding) *rbacv1.RoleBinding {
 	if push {
-		binding.Subjects = append(binding.Subjects, grants.PushAgent(w.ownNamespace))
+		binding.Subjects = []rbacv1.Subject{grants.PushAgent(w.ownNamespace)}
 	}
 	return binding
 }
@@ -39,7 +40,7 @@ func (w *writer) own(ctx context.Context, name string, accepted, push bool) erro
 	}
 	binding := grants.ClusterRoleBinding(name)
 	if push {
-		binding.Subjects = append(binding.Subjects, grants.PushAgent(w.ownNamespace))
+		binding.Subjects = []rbacv1.Subject{grants.PushAgent(w.ownNamespace)}
 	}
 	return w.ensure(ctx, clusterRoleBinding(binding))
 }
