@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/mark"
 	"github.com/capstan-io/capstan/internal/cli/membership"
+	"github.com/capstan-io/capstan/internal/cli/pull"
 	"github.com/capstan-io/capstan/internal/cli/token"
 	"github.com/capstan-io/capstan/internal/cli/tree"
 	"github.com/capstan-io/capstan/internal/cli/version"
@@ -101,6 +102,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.New(session), describe.New(session), tree.New(session))
 	add(root, groupJoin, membership.NewAccept(session), membership.NewDeny(session), token.New(session))
+	add(root, groupJoin, pull.NewRegister(session), pull.NewUnregister(session))
 	add(root, groupMark, mark.NewCordon(session), mark.NewUncordon(session), mark.NewTaint(session), mark.NewLabel(session))
 	add(root, groupOther, version.New(session))
 	complete.Flags(root, session)

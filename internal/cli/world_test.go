@@ -25,6 +25,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,6 +69,7 @@ func TestCapstan(t *testing.T) {
 		"commands are completed": w.testCompletion,
 		"the kubeconfig of a token is that of somebody who may ask to join": w.testTokenKubeconfig,
 		"a wait that is interrupted says so":                                w.testInterruption,
+		"a cluster registers with a token and leaves again":                 w.testRegister,
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer w.clear(t)
@@ -85,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.config = restConfig
 	err := errors.Join(corev1.AddToScheme(w.scheme), authenticationv1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
-		clusterv1.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme))
+		clusterv1.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme), rbacv1.AddToScheme(w.scheme))
 	if err != nil {
 		t.Fatal(err)
 	}

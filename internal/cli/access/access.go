@@ -56,6 +56,7 @@ type Access struct {
 	// context and server say where this leads to, for messages.
 	context, server string
 	entry           clientcmdapi.Cluster
+	clusterName     string
 }
 
 // New returns the access that the flags lead to. Flags that are nil have their
@@ -92,6 +93,10 @@ func (a *Access) Server() string { return a.server }
 // Entry returns what the kubeconfig says about the cluster itself, once Config
 // was called.
 func (a *Access) Entry() clientcmdapi.Cluster { return a.entry }
+
+// ClusterName returns what the kubeconfig calls the cluster, once Config was
+// called; nothing if it leads there without a context.
+func (a *Access) ClusterName() string { return a.clusterName }
 
 // Config returns how to reach the cluster. It does not send a request.
 func (a *Access) Config() (*rest.Config, error) {
@@ -165,7 +170,7 @@ func (a *Access) whole(raw clientcmdapi.Config) error {
 		return a.fail(fmt.Errorf("context %q of the kubeconfig is about user %q, who is not in it", a.context, chosen.AuthInfo), "%s", next)
 	}
 	if entry := raw.Clusters[chosen.Cluster]; entry != nil {
-		a.entry = *entry
+		a.entry, a.clusterName = *entry, chosen.Cluster
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ const (
 	requestTimeout = 10 * time.Second
 	// signatureTimeout is how long the hub may take to sign for a token that was
 	// only just made, and signatureRetry how often it is looked at meanwhile.
-	signatureTimeout = 10 * time.Second
+	signatureTimeout = 5 * time.Second
 	signatureRetry   = time.Second
 )
 

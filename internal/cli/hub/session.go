@@ -71,11 +71,20 @@ func (s *Session) AddFlags(flags *pflag.FlagSet) {
 
 // Aliases maps the flags of other tools for the same thing to ours.
 func Aliases(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	if name == "karmada-context" {
+	switch name {
+	case "karmada-context":
 		name = "context"
+	case "karmada-config":
+		name = "kubeconfig"
+	case "karmada-agent-image":
+		name = "image"
 	}
 	return pflag.NormalizedName(name)
 }
+
+// Flags returns the flags that tell how to reach a cluster, for commands to
+// which this cluster is not the hub.
+func (s *Session) Flags() *genericclioptions.ConfigFlags { return s.flags }
 
 // Contexts returns the names of the contexts of the kubeconfig, sorted.
 func (s *Session) Contexts() []string { return s.access.Contexts() }

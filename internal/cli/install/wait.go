@@ -76,6 +76,17 @@ func (w Waiter) until(ctx context.Context, what, next string, look func(context.
 	}
 }
 
+// Until waits for something that the caller looks at. An error of a look that may
+// pass is a reason to wait, too. The next step is for who gives up.
+func (w Waiter) Until(
+	ctx context.Context, what, next string, look func(context.Context) (done bool, why string, err error),
+) error {
+	return w.until(ctx, what, next, func(ctx context.Context) (state, error) {
+		done, why, err := look(ctx)
+		return state{done: done, why: why}, err
+	})
+}
+
 // Established waits until the API server knows the kind of a definition.
 func (w Waiter) Established(ctx context.Context, name string) error {
 	next := fmt.Sprintf("%q tells more.", "kubectl describe customresourcedefinition "+name)

@@ -103,7 +103,20 @@ func (f *Flags) Connect(errOut io.Writer) (*Member, error) {
 	if !f.Given() {
 		return nil, exit.UsageError("it is not said which cluster is the member: give --%s, --%s or both", flagKubeconfig, flagContext)
 	}
-	m := &Member{Access: f.access(errOut)}
+	return connect(f.access(errOut))
+}
+
+// InUse returns the member that the kubeconfig in use leads to, as which a
+// command takes it whose hub is given otherwise.
+func InUse(flags *genericclioptions.ConfigFlags, errOut io.Writer) (*Member, error) {
+	said := words()
+	said.Kubeconfig, said.Context, said.Server = "--kubeconfig", "--context", "--server"
+	said.Missing = "Give the kubeconfig of the member by --kubeconfig FILE or $KUBECONFIG; the default is ~/.kube/config."
+	return connect(access.New(said, flags, errOut))
+}
+
+func connect(a *access.Access) (*Member, error) {
+	m := &Member{Access: a}
 	var err error
 	if m.Config, err = m.Access.Config(); err != nil {
 		return nil, err
