@@ -164,11 +164,17 @@ func (c *cluster) apply(t testing.TB, text string) {
 		if len(object.Object) == 0 {
 			continue
 		}
-		eventually(t, fmt.Sprintf("applying %s %s to %s", object.GetKind(), object.GetName(), c.name), func() error {
-			return c.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
-				client.FieldOwner(fieldOwner), client.ForceOwnership)
-		})
+		c.applyObject(t, object)
 	}
+}
+
+// applyObject applies an object, as soon as its kind is served.
+func (c *cluster) applyObject(t testing.TB, object *unstructured.Unstructured) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("applying %s %s to %s", object.GetKind(), object.GetName(), c.name), func() error {
+		return c.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
+			client.FieldOwner(fieldOwner), client.ForceOwnership)
+	})
 }
 
 // eventually waits until the check returns nil.

@@ -6,6 +6,7 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -174,12 +175,21 @@ func (c *cluster) token(t testing.TB, namespace, name string) string {
 	return request.Status.Token
 }
 
+// The ports of the webhooks are below those that connections get by themselves,
+// one of which could take a port before its program listens.
+const portMin, portMax = 20000, 32000
+
+// freePort returns a port that nobody listens on.
 func freePort(t testing.TB) int {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", localhost+":0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := portMin + rand.IntN(portMax-portMin) //nolint:gosec // nobody must not guess it
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("%s:%d", localhost, port))
+		if err == nil {
+			_ = listener.Close()
+			return port
+		}
 	}
-	defer listener.Close() //nolint:errcheck // it is only asked for its port
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Fatal("there is no free port")
+	return 0
 }

@@ -7,24 +7,21 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/cli/member"
 	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/operators/klusterlet"
-	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
 // mode is a way for a cluster to be in.
@@ -129,16 +126,15 @@ subjects: [{kind: ServiceAccount, name: installer, namespace: default}]`)
 	}
 }
 
-// install installs the klusterlet operator and a Klusterlet on a cluster, as
-// kubectl apply -k config/operator/klusterlet does.
+// install installs the klusterlet operator and a Klusterlet on a cluster.
 func (c *column) install(t testing.TB, on *cluster, name, namespace string, as operatorv1.InstallMode) {
 	t.Helper()
-	for _, file := range []string{"namespace", "crd", "service_account", "role", "role_binding", "leader_election", "deployment"} {
-		text, err := os.ReadFile(filepath.Join(root, "config", "operator", "klusterlet", file+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		on.apply(t, string(text))
+	objects, err := config.Operator(config.KlusterletOperator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		on.applyObject(t, object)
 	}
 	on.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
 	on.secret(t, namespace, operatorv1.BootstrapHubKubeConfigSecret, map[string][]byte{operatorv1.KubeConfigKey: c.hub.bootstrap})
@@ -149,31 +145,31 @@ metadata: {name: %s}
 spec: {clusterName: %s, deployOption: {mode: %s}}`, name, c.clusterName(), as))
 }
 
-// declare makes a Push cluster: an account in the member, and on the hub the
-// ManagedCluster, the Secret and the ClusterConnection.
+// declare makes a Push cluster as capstan join does: an account in the member,
+// and on the hub the ManagedCluster, the Secret and the ClusterConnection.
 func (c *column) declare(t testing.TB) {
 	t.Helper()
-	const namespace, name = "capstan-cluster", "capstan"
-	rules, err := klusterlet.Rules()
+	system := &corev1.Namespace{}
+	if err := c.hub.client.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		t.Fatal(err)
+	}
+	push := member.Push{Cluster: c.clusterName(), Hub: string(system.UID), Namespace: "capstan-cluster"}
+	objects, err := push.Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
-	account := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	account.Spec.Namespace, account.Spec.DeployOption.Mode = namespace, operatorv1.InstallModeSingletonHosted
-	objects := append([]render.Object{render.Namespace(render.Meta{Name: namespace})}, manifests.Access(account, rules, "")...)
-	identity := render.Meta{Name: "capstan-identity"}
-	objects = append(objects,
-		render.ClusterRole(identity, []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
-		}}),
-		render.ClusterRoleBinding(identity, identity.Name, render.Account(namespace, manifests.WorkAccount(account))))
+	objects = append([]render.Object{push.Container()}, objects...)
 	if _, err := render.NewApplier(c.member.client, c.member.client, fieldOwner).Apply(t.Context(), objects...); err != nil {
+		t.Fatal(err)
+	}
+	token, err := push.Token(t.Context(), c.member.client)
+	if err != nil {
 		t.Fatal(err)
 	}
 	c.hub.apply(t, "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: "+c.clusterName()+"}}")
 	c.hub.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+c.clusterName()+", labels: {"+clusterv1.LabelClusterName+": "+c.clusterName()+"}}}")
-	c.hub.secret(t, c.clusterName(), "cluster-connection", map[string][]byte{
-		"token": []byte(c.member.token(t, namespace, manifests.WorkAccount(account))), "caBundle": c.member.config.CAData,
+	c.hub.secret(t, c.clusterName(), fleetv1alpha1.DefaultSecretName, map[string][]byte{
+		fleetv1alpha1.SecretKeyToken: []byte(token), fleetv1alpha1.SecretKeyCABundle: c.member.config.CAData,
 	})
 	c.hub.apply(t, fmt.Sprintf(`
 apiVersion: fleet.capstan.io/v1alpha1
