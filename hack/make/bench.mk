@@ -14,6 +14,12 @@ bench-idle: build lab-build ## Requests, CPU and memory when nothing happens, fo
 bench-accept: build lab-build ## Seconds to accept 1,000 clusters, beside the same number of plain writes. Needs root.
 	go run ./test/bench accept --clusters 1000
 
+BENCH_PUSH ?= 100
+
+.PHONY: bench-push
+bench-push: build lab-build ## Memory, requests and restart of one push agent for BENCH_PUSH Push clusters. Needs root.
+	go run ./test/bench push --members $(BENCH_PUSH)
+
 BENCH_RUNS ?= 5
 BENCH_SCENARIOS ?= change,drift,feedback,fairness,ten,thousand,fanout,memory
 BENCH_LIMIT ?= 7m

@@ -31,11 +31,12 @@ import (
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
-const usageText = `usage: go run ./test/bench join|idle|accept|work [flags]
+const usageText = `usage: go run ./test/bench join|idle|accept|push|work [flags]
 
   join    seconds from the start of the agents until all clusters are Available
   idle    requests, CPU and memory of joined clusters while nothing happens
   accept  seconds until the hub has accepted many clusters at once
+  push    what one push agent costs that works for many Push clusters, and how fast it starts
   work    how fast works are delivered, changed, mended and deleted`
 
 type options struct {
@@ -102,7 +103,7 @@ func run(ctx context.Context, args []string) error {
 		return errors.New("the lab needs root: run it with sudo")
 	}
 	measure, ok := map[string]func(context.Context, options) (fmt.Stringer, error){
-		"join": measureJoin, "idle": measureIdle, "accept": measureAccept, "work": measureWork,
+		"join": measureJoin, "idle": measureIdle, "accept": measureAccept, "push": measurePush, "work": measureWork,
 	}[args[0]]
 	if !ok {
 		return fmt.Errorf("unknown benchmark %q\n%s", args[0], usageText)
