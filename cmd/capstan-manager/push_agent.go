@@ -36,6 +36,7 @@ const (
 // pushAgentFlags are the flags of the agent for all Push clusters.
 type pushAgentFlags struct {
 	client   options.Client
+	home     options.Home
 	election options.LeaderElection
 	server   options.Server
 	works    workFlags
@@ -49,7 +50,7 @@ type pushAgentFlags struct {
 }
 
 // newPushAgentCommand returns the command that works for all Push clusters of
-// the hub that it runs on.
+// its hub.
 func newPushAgentCommand() *cobra.Command {
 	flags := &pushAgentFlags{
 		election: options.DefaultLeaderElection(), server: options.DefaultServer(), works: defaultWorkFlags(),
@@ -57,7 +58,7 @@ func newPushAgentCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "push-agent",
-		Short: "Dials the Push clusters of the hub that it runs on and is their agent",
+		Short: "Dials the Push clusters of its hub and is their agent",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
 	}
@@ -67,6 +68,7 @@ func newPushAgentCommand() *cobra.Command {
 
 func (f *pushAgentFlags) add(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
+	f.home.AddFlags(fs)
 	f.election.AddFlags(fs)
 	f.server.AddFlags(fs)
 	f.works.add(fs)
@@ -97,17 +99,21 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lead, err := leading(hub, f.election, ownNamespace(), []string{push.LockName},
-		func(ctx context.Context) error { return f.lead(ctx, hub, guard, logger) })
+	home, err := f.home.Config(hub)
 	if err != nil {
 		return err
 	}
-	return serveWhile(ctx, f.server, hub, "push-agent", lead)
+	lead, err := leading(home, f.election, ownNamespace(), []string{push.LockName},
+		func(ctx context.Context) error { return f.lead(ctx, hub, home, guard, logger) })
+	if err != nil {
+		return err
+	}
+	return serveWhile(ctx, f.server, home, "push-agent", lead)
 }
 
 // lead works for the clusters until ctx ends.
-func (f *pushAgentFlags) lead(ctx context.Context, hub *rest.Config, guard push.Guard, logger logr.Logger) error {
-	networks, err := push.ServiceNetworks(ctx, hub)
+func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard push.Guard, logger logr.Logger) error {
+	networks, err := serviceNetworks(ctx, hub, home)
 	if err != nil {
 		return fmt.Errorf("the push agent does not dial before it knows what not to: %w", err)
 	}
@@ -135,6 +141,20 @@ func (f *pushAgentFlags) lead(ctx context.Context, hub *rest.Config, guard push.
 	group.Go(func() error { return works.Start(ctx) })
 	group.Go(func() error { return a.Run(ctx) })
 	return group.Wait()
+}
+
+// serviceNetworks returns the networks of Services on the hub, and on the cluster
+// that the agent runs on if that is another one.
+func serviceNetworks(ctx context.Context, hub, home *rest.Config) ([]netip.Prefix, error) {
+	networks, err := push.ServiceNetworks(ctx, hub)
+	if err != nil || home == hub {
+		return networks, err
+	}
+	own, err := push.ServiceNetworks(ctx, home)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster of the agent: %w", err)
+	}
+	return append(networks, own...), nil
 }
 
 // guard checks the flags about addresses.

@@ -39,6 +39,7 @@ const (
 // registrationFlags are the flags of the registration controller.
 type registrationFlags struct {
 	client    options.Client
+	home      options.Home
 	election  options.LeaderElection
 	server    options.Server
 	verbosity int
@@ -71,6 +72,7 @@ func newRegistrationControllerCommand() *cobra.Command {
 
 func (f *registrationFlags) add(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
+	f.home.AddFlags(fs)
 	f.election.AddFlags(fs)
 	f.server.AddFlags(fs)
 	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
@@ -152,14 +154,18 @@ func (f *registrationFlags) manager(namespace string) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	electing, err := electionOf(config, f.election, namespace, registrationControllerLock)
+	home, err := f.home.Config(config)
+	if err != nil {
+		return nil, err
+	}
+	electing, err := electionOf(home, f.election, namespace, registrationControllerLock)
 	if err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(config, electing(ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  cached,
-		Metrics:                metrics.Options(f.server.MetricsPort, setTLS),
+		Metrics:                metrics.AskedOf(metrics.Options(f.server.MetricsPort, setTLS), home),
 		HealthProbeBindAddress: probeAddress(f.server.HealthProbePort),
 	}))
 	if err != nil {

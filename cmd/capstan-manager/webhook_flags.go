@@ -24,6 +24,7 @@ type webhookFlags struct {
 	gatesOf   features.Component
 
 	client    options.Client
+	home      options.Home
 	server    options.Server
 	gates     []string
 	port      int
@@ -40,6 +41,7 @@ func newWebhookFlags(component string, gatesOf features.Component) *webhookFlags
 
 func (f *webhookFlags) add(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
+	f.home.AddFlags(fs)
 	f.server.AddFlags(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil, fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(f.gatesOf)))
 	fs.IntVar(&f.port, "port", f.port, "port of the webhooks (HTTPS)")
@@ -62,6 +64,10 @@ func (f *webhookFlags) run(
 	if err != nil {
 		return err
 	}
+	home, err := f.home.Config(config)
+	if err != nil {
+		return err
+	}
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for the API server: %w", err)
@@ -71,7 +77,7 @@ func (f *webhookFlags) run(
 		return err
 	}
 	return serving.Run(ctx, serving.Options{
-		Component: f.component, Handlers: served, Config: config,
+		Component: f.component, Handlers: served, Config: home,
 		Port: f.port, CertDir: f.certDir, Server: f.server, Clock: clock.RealClock{},
 	})
 }

@@ -24,6 +24,7 @@ import (
 // workControllerFlags are the flags of the hub's controllers for works.
 type workControllerFlags struct {
 	client    options.Client
+	home      options.Home
 	election  options.LeaderElection
 	server    options.Server
 	gates     []string
@@ -46,6 +47,7 @@ func newWorkControllerCommand() *cobra.Command {
 
 func (f *workControllerFlags) add(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
+	f.home.AddFlags(fs)
 	f.election.AddFlags(fs)
 	f.server.AddFlags(fs)
 	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
@@ -88,14 +90,18 @@ func (f *workControllerFlags) manager() (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	electing, err := electionOf(config, f.election, ownNamespace(), work.LockName)
+	home, err := f.home.Config(config)
+	if err != nil {
+		return nil, err
+	}
+	electing, err := electionOf(home, f.election, ownNamespace(), work.LockName)
 	if err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(config, electing(ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  work.CacheOptions(),
-		Metrics:                metrics.Options(f.server.MetricsPort, setTLS),
+		Metrics:                metrics.AskedOf(metrics.Options(f.server.MetricsPort, setTLS), home),
 		HealthProbeBindAddress: probeAddress(f.server.HealthProbePort),
 	}))
 	if err != nil {

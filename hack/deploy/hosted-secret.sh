@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Puts a kubeconfig into a secret on the management cluster, in the namespace of
 # what is hosted there, which it makes if need be.
-#   hosted-secret.sh SECRET VARIABLE
-# VARIABLE          names the variable that has the file
-# KLUSTERLET_NAME   the name of the Klusterlet, and of the namespace
+#   hosted-secret.sh SECRET VARIABLE NAMESPACE CONTEXT_VARIABLE
+# VARIABLE           names the variable that has the file
+# NAMESPACE          is called as the Klusterlet or ClusterManager
+# CONTEXT_VARIABLE   names the variable that has the context, for messages
 # shellcheck source-path=SCRIPTDIR
 set -euo pipefail
 source "$(dirname "$0")/cluster.sh"
-secret=${1:?usage: hosted-secret.sh SECRET VARIABLE} variable=${2:?} file=${!2:-} namespace=${KLUSTERLET_NAME:?}
-require_cluster "management cluster" SPOKE_CONTEXT
+secret=${1:?usage: hosted-secret.sh SECRET VARIABLE NAMESPACE CONTEXT_VARIABLE} variable=${2:?} file=${!2:-} namespace=${3:?}
+require_cluster "management cluster" "${4:?}"
 [[ -f $file ]] || fail "there is no file $variable=$file: say where the kubeconfig for the secret $secret is"
 
 umask 077

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Makes the cluster a hub, or makes it one no more.
-#   hub-cr.sh apply|delete|drain
-# IMAGE_NAME             the image of the hub's components
-# MANAGED_CLUSTER_NAME   the member to drain
+#   hub-cr.sh apply|apply-hosted|delete|drain
+# IMAGE_NAME                    the image of the hub's components
+# CLUSTER_MANAGER_NAME          the name of the ClusterManager
+# EXTERNAL_HUB_KUBECONFIG       the kubeconfig of a hosted hub; empty if the cluster itself is the hub
+# HOSTED_WEBHOOK_ADDRESS        where a hosted hub reaches the cluster
+# MANAGED_CLUSTER_NAME          the member to drain
 # shellcheck source-path=SCRIPTDIR
 set -euo pipefail
 source "$(dirname "$0")/cluster.sh"
@@ -12,35 +15,93 @@ require_cluster hub HUB_CONTEXT
 DELETE_SECONDS=150
 DRAIN_SECONDS=60
 
-apply() {
-  say "making the cluster a hub (ClusterManager cluster-manager)"
-  build deploy/hub/instance <<EOF | k apply --server-side --force-conflicts --field-manager=capstan-deploy -f -
+: "${CLUSTER_MANAGER_NAME:=cluster-manager}"
+
+# images prints the start of a patch of the ClusterManager.
+images() {
+  cat <<EOF
 patches:
 - target:
     kind: ClusterManager
+  options:
+    allowNameChange: true
   patch: |
     - {op: replace, path: /spec/registrationImagePullSpec, value: "$IMAGE_NAME"}
     - {op: replace, path: /spec/workImagePullSpec, value: "$IMAGE_NAME"}
     - {op: replace, path: /spec/placementImagePullSpec, value: "$IMAGE_NAME"}
     - {op: replace, path: /spec/addOnManagerImagePullSpec, value: "$IMAGE_NAME"}
 EOF
-  wait_condition clustermanager/cluster-manager Applied
-  wait_condition clustermanager/cluster-manager Progressing=False
-  wait_condition clustermanager/cluster-manager HubRegistrationDegraded=False
-  k -n open-cluster-management-hub get deployments
+}
+
+# installed waits until the hub works whose pods are in the namespace.
+installed() {
+  wait_condition "clustermanager/$CLUSTER_MANAGER_NAME" Applied
+  wait_condition "clustermanager/$CLUSTER_MANAGER_NAME" Progressing=False
+  wait_condition "clustermanager/$CLUSTER_MANAGER_NAME" HubRegistrationDegraded=False
+  k -n "$1" get deployments
+}
+
+apply() {
+  say "making the cluster a hub (ClusterManager $CLUSTER_MANAGER_NAME)"
+  images | build deploy/hub/instance | k apply --server-side --force-conflicts --field-manager=capstan-deploy -f -
+  installed open-cluster-management-hub
+}
+
+# node_address prints the address of a node, for hubs that reach the nodes.
+node_address() {
+  k get nodes -o 'jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}' | cut -d' ' -f1
+}
+
+apply_hosted() {
+  local address=${HOSTED_WEBHOOK_ADDRESS:-$(node_address)}
+  [[ -n $address ]] || fail "the cluster has no node whose address the hub could reach: set HOSTED_WEBHOOK_ADDRESS to a name or an IPv4 address that leads to ports 30443 and 31443"
+  say "making another cluster a hub from here (ClusterManager $CLUSTER_MANAGER_NAME, webhooks at $address)"
+  {
+    images
+    cat <<EOF
+    - {op: replace, path: /metadata/name, value: "$CLUSTER_MANAGER_NAME"}
+    - {op: replace, path: /spec/deployOption/hosted/registrationWebhookConfiguration/address, value: "$address"}
+    - {op: replace, path: /spec/deployOption/hosted/workWebhookConfiguration/address, value: "$address"}
+- target:
+    kind: Service
+    name: registration-webhook-nodeport
+  patch: |
+    - {op: replace, path: /metadata/namespace, value: "$CLUSTER_MANAGER_NAME"}
+    - {op: replace, path: /spec/selector/app, value: "$CLUSTER_MANAGER_NAME-registration-webhook"}
+- target:
+    kind: Service
+    name: work-webhook-nodeport
+  patch: |
+    - {op: replace, path: /metadata/namespace, value: "$CLUSTER_MANAGER_NAME"}
+    - {op: replace, path: /spec/selector/app, value: "$CLUSTER_MANAGER_NAME-work-webhook"}
+EOF
+  } | build deploy/hub/hosted | k apply --server-side --force-conflicts --field-manager=capstan-deploy -f -
+  installed "$CLUSTER_MANAGER_NAME"
+}
+
+# on_hub runs kubectl on the hub, which is the cluster itself unless it is hosted.
+on_hub() {
+  if [[ -n ${EXTERNAL_HUB_KUBECONFIG:-} ]]; then
+    "$KUBECTL" --kubeconfig "$EXTERNAL_HUB_KUBECONFIG" "$@"
+  else
+    k "$@"
+  fi
 }
 
 delete() {
   say "removing the hub"
   local clusters
-  clusters=$(k get managedclusters -o name 2>/dev/null || true)
+  clusters=$(on_hub get managedclusters -o name 2>/dev/null || true)
   if [[ -n $clusters ]]; then
     echo "   these clusters leave the hub: ${clusters//$'\n'/ }"
-    xargs -r "$KUBECTL" ${CONTEXT:+--context "$CONTEXT"} delete --wait=false --ignore-not-found <<<"$clusters"
     local cluster end=$((SECONDS + DELETE_SECONDS))
-    for cluster in $clusters; do wait_gone "$cluster" $((end - SECONDS)); done
+    for cluster in $clusters; do on_hub delete --wait=false --ignore-not-found "$cluster"; done
+    for cluster in $clusters; do
+      on_hub wait --for=delete "$cluster" --timeout="$((end - SECONDS))s" >/dev/null ||
+        fail "$cluster is still there; 'kubectl describe $cluster' on the hub tells what it waits for"
+    done
   fi
-  delete_and_wait clustermanager/cluster-manager "$DELETE_SECONDS"
+  delete_and_wait "clustermanager/$CLUSTER_MANAGER_NAME" "$DELETE_SECONDS"
 }
 
 # While its agent still runs, a member takes off what the hub has delivered.
@@ -55,10 +116,11 @@ drain() {
 case ${1:-} in
   drain) drain ;;
   apply) apply ;;
+  apply-hosted) apply_hosted ;;
   delete)
     if k get crd clustermanagers.operator.open-cluster-management.io --ignore-not-found -o name | grep -q .; then delete; else
       say "the cluster is no hub; nothing to remove"
     fi
     ;;
-  *) fail "usage: hub-cr.sh apply|delete|drain" ;;
+  *) fail "usage: hub-cr.sh apply|apply-hosted|delete|drain" ;;
 esac

@@ -3,18 +3,19 @@
 # context, and a token of a ServiceAccount that may ask to join and no more.
 # HUB_KUBECONFIG         the file
 # BOOTSTRAP_TOKEN_TTL    how long the token is valid
+# HUB_NAMESPACE          the namespace of the ServiceAccount; that of the operator if empty
 # shellcheck source-path=SCRIPTDIR
 set -euo pipefail
 source "$(dirname "$0")/cluster.sh"
 require_cluster hub HUB_CONTEXT
 : "${HUB_KUBECONFIG:?set HUB_KUBECONFIG to the file to write}" "${BOOTSTRAP_TOKEN_TTL:=24h}"
-account=agent-registration-bootstrap
+account=agent-registration-bootstrap namespace=${HUB_NAMESPACE:-$OPERATOR_NAMESPACE}
 
-say "writing the bootstrap kubeconfig $HUB_KUBECONFIG (token of $OPERATOR_NAMESPACE/$account, valid for $BOOTSTRAP_TOKEN_TTL)"
-k -n "$OPERATOR_NAMESPACE" wait "serviceaccount/$account" --for=create --timeout=60s >/dev/null ||
-  fail "there is no ServiceAccount $OPERATOR_NAMESPACE/$account, which the operator makes for a ClusterManager: run 'make deploy-hub' first"
-token=$(k -n "$OPERATOR_NAMESPACE" create token "$account" --duration="$BOOTSTRAP_TOKEN_TTL") ||
-  fail "the hub makes no token for $OPERATOR_NAMESPACE/$account"
+say "writing the bootstrap kubeconfig $HUB_KUBECONFIG (token of $namespace/$account, valid for $BOOTSTRAP_TOKEN_TTL)"
+k -n "$namespace" wait "serviceaccount/$account" --for=create --timeout=60s >/dev/null ||
+  fail "there is no ServiceAccount $namespace/$account, which the operator makes for a ClusterManager: run 'make deploy-hub' first"
+token=$(k -n "$namespace" create token "$account" --duration="$BOOTSTRAP_TOKEN_TTL") ||
+  fail "the hub makes no token for $namespace/$account"
 
 field() { k config view --raw --minify --flatten -o "jsonpath={.clusters[0].cluster.$1}"; }
 server=$(field server)

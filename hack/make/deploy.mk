@@ -19,6 +19,13 @@ KLUSTERLET_MODE ?= Singleton
 # The kubeconfig of the member whose agents deploy-spoke-hosted lets run on the
 # cluster of SPOKE_CONTEXT.
 EXTERNAL_MANAGED_KUBECONFIG ?= ./.external-managed-kubeconfig
+# The kubeconfig of the cluster that deploy-hub-hosted makes a hub, whose
+# components run on the cluster of HUB_CONTEXT; the name of the ClusterManager
+# there, and of the namespace; and the name or IPv4 address under which the hub
+# reaches ports 30443 and 31443 of that cluster, the address of a node if empty.
+EXTERNAL_HUB_KUBECONFIG ?= ./.external-hub-kubeconfig
+HOSTED_CLUSTER_MANAGER_NAME ?= cluster-manager
+HOSTED_WEBHOOK_ADDRESS ?=
 # Seconds that a step may take until it fails.
 WAIT_SECONDS ?= 180
 
@@ -30,6 +37,11 @@ DEPLOY_ENV = KUBECTL='$(KUBECTL)' KUSTOMIZE='$(KUSTOMIZE)' IMAGE_NAME='$(IMAGE_N
   MANAGED_CLUSTER_NAME='$(MANAGED_CLUSTER_NAME)' KLUSTERLET_NAME='$(KLUSTERLET_NAME)' KLUSTERLET_MODE='$(KLUSTERLET_MODE)' \
   EXTERNAL_MANAGED_KUBECONFIG='$(abspath $(EXTERNAL_MANAGED_KUBECONFIG))'
 ON_HUB = $(DEPLOY_ENV) CONTEXT='$(HUB_CONTEXT)' hack/deploy
+# As ON_HUB, where the hub is another cluster than that of HUB_CONTEXT; and on it.
+FOR_HUB = EXTERNAL_HUB_KUBECONFIG='$(abspath $(EXTERNAL_HUB_KUBECONFIG))' HOSTED_WEBHOOK_ADDRESS='$(HOSTED_WEBHOOK_ADDRESS)' \
+  CLUSTER_MANAGER_NAME='$(HOSTED_CLUSTER_MANAGER_NAME)' $(ON_HUB)
+ON_EXTERNAL_HUB = $(DEPLOY_ENV) KUBECONFIG='$(abspath $(EXTERNAL_HUB_KUBECONFIG))' CONTEXT= \
+  HUB_NAMESPACE='$(HOSTED_CLUSTER_MANAGER_NAME)' hack/deploy
 ON_SPOKE = $(DEPLOY_ENV) CONTEXT='$(SPOKE_CONTEXT)' hack/deploy
 
 # The order matters also where make runs in parallel, so these call make again.
@@ -44,6 +56,13 @@ deploy-hub: ## Makes the cluster of HUB_CONTEXT a hub and writes HUB_KUBECONFIG 
 	@$(MAKE) --no-print-directory deploy-hub-operator
 	@$(MAKE) --no-print-directory apply-hub-cr
 	@$(MAKE) --no-print-directory hub-kubeconfig
+
+.PHONY: deploy-hub-hosted
+deploy-hub-hosted: ## Makes the cluster of EXTERNAL_HUB_KUBECONFIG a hub and writes HUB_KUBECONFIG; its components run on that of HUB_CONTEXT.
+	@$(MAKE) --no-print-directory deploy-hub-operator
+	@$(MAKE) --no-print-directory external-hub-secret
+	@$(MAKE) --no-print-directory apply-hub-cr-hosted
+	@$(MAKE) --no-print-directory hub-kubeconfig-hosted
 
 .PHONY: deploy-spoke
 deploy-spoke: ## Lets the cluster of SPOKE_CONTEXT join the hub of HUB_KUBECONFIG as MANAGED_CLUSTER_NAME.
@@ -65,6 +84,18 @@ deploy-hub-operator: ## Installs the operator cluster-manager.
 .PHONY: apply-hub-cr
 apply-hub-cr: ## Creates the ClusterManager and waits until the hub works.
 	@$(ON_HUB)/hub-cr.sh apply
+
+.PHONY: external-hub-secret
+external-hub-secret: ## Puts EXTERNAL_HUB_KUBECONFIG onto the management cluster.
+	@$(FOR_HUB)/hosted-secret.sh external-hub-kubeconfig EXTERNAL_HUB_KUBECONFIG '$(HOSTED_CLUSTER_MANAGER_NAME)' HUB_CONTEXT
+
+.PHONY: apply-hub-cr-hosted
+apply-hub-cr-hosted: ## Creates the ClusterManager of a hosted hub and waits until the hub works.
+	@$(FOR_HUB)/hub-cr.sh apply-hosted
+
+.PHONY: hub-kubeconfig-hosted
+hub-kubeconfig-hosted: ## Writes HUB_KUBECONFIG for a hosted hub, with a token that may ask to join and no more.
+	@$(ON_EXTERNAL_HUB)/hub-kubeconfig.sh
 
 .PHONY: hub-kubeconfig
 hub-kubeconfig: ## Writes HUB_KUBECONFIG, with a token that may ask to join and no more.
@@ -88,11 +119,11 @@ apply-spoke-cr: ## Creates the Klusterlet and tells how to accept the member.
 
 .PHONY: bootstrap-secret-hosted
 bootstrap-secret-hosted: ## Puts HUB_KUBECONFIG onto the management cluster.
-	@$(ON_SPOKE)/hosted-secret.sh bootstrap-hub-kubeconfig HUB_KUBECONFIG
+	@$(ON_SPOKE)/hosted-secret.sh bootstrap-hub-kubeconfig HUB_KUBECONFIG '$(KLUSTERLET_NAME)' SPOKE_CONTEXT
 
 .PHONY: external-managed-secret
 external-managed-secret: ## Puts EXTERNAL_MANAGED_KUBECONFIG onto the management cluster.
-	@$(ON_SPOKE)/hosted-secret.sh external-managed-kubeconfig EXTERNAL_MANAGED_KUBECONFIG
+	@$(ON_SPOKE)/hosted-secret.sh external-managed-kubeconfig EXTERNAL_MANAGED_KUBECONFIG '$(KLUSTERLET_NAME)' SPOKE_CONTEXT
 
 .PHONY: apply-spoke-cr-hosted
 apply-spoke-cr-hosted: ## Creates the Klusterlet with hosted agents and tells how to accept the member.
@@ -101,6 +132,11 @@ apply-spoke-cr-hosted: ## Creates the Klusterlet with hosted agents and tells ho
 .PHONY: clean-hub
 clean-hub: ## Removes the hub: its members, its components, its operator.
 	@$(MAKE) --no-print-directory clean-hub-cr
+	@$(MAKE) --no-print-directory clean-hub-operator
+
+.PHONY: clean-hub-hosted
+clean-hub-hosted: ## Removes what deploy-hub-hosted has made, on both clusters.
+	@$(MAKE) --no-print-directory clean-hub-cr-hosted
 	@$(MAKE) --no-print-directory clean-hub-operator
 
 .PHONY: clean-spoke
@@ -116,6 +152,10 @@ clean-spoke-hosted: ## Removes what deploy-spoke-hosted has made, on both cluste
 .PHONY: clean-hub-cr
 clean-hub-cr: ## Deletes all ManagedClusters and the ClusterManager.
 	@$(ON_HUB)/hub-cr.sh delete
+
+.PHONY: clean-hub-cr-hosted
+clean-hub-cr-hosted: ## Deletes all ManagedClusters of a hosted hub and its ClusterManager.
+	@$(FOR_HUB)/hub-cr.sh delete
 
 .PHONY: clean-spoke-cr
 clean-spoke-cr: ## Deletes the Klusterlet.

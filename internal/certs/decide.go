@@ -30,7 +30,7 @@ const (
 type Serving struct {
 	// Secret is the name of the TLS secret.
 	Secret string
-	// Hosts are the names by which clients call the server.
+	// Hosts are the names by which clients call the server, IP addresses last.
 	Hosts []string
 }
 
@@ -147,10 +147,19 @@ func mergeBundle(now time.Time, observed Observed) []*x509.Certificate {
 // fits tells whether a certificate is what is wanted and will be for a while.
 func fits(now time.Time, have *Pair, want Serving, bundle []*x509.Certificate) bool {
 	cert := have.Certificate
-	if now.Before(cert.NotBefore) || renewDue(cert, now) || !slices.Equal(cert.DNSNames, want.Hosts) {
+	if now.Before(cert.NotBefore) || renewDue(cert, now) || !slices.Equal(hostsOf(cert), want.Hosts) {
 		return false
 	}
 	return slices.ContainsFunc(bundle, func(signer *x509.Certificate) bool { return cert.CheckSignatureFrom(signer) == nil })
+}
+
+// hostsOf returns the hosts that a certificate is for.
+func hostsOf(cert *x509.Certificate) []string {
+	hosts := slices.Clone(cert.DNSNames)
+	for _, ip := range cert.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts
 }
 
 // usable tells whether the pair can sign now.

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"time"
 )
 
@@ -82,12 +83,18 @@ func NewServing(signer *Pair, hosts []string, now time.Time) (*Pair, error) {
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: hosts[0]},
-		DNSNames:              hosts,
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              earlier(now.Add(ServingLifetime), signer.Certificate.NotAfter),
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
 	}
 	return sign(template, signer)
 }

@@ -62,6 +62,23 @@ func Options(port int, setTLS func(*tls.Config)) metricsserver.Options {
 	return options
 }
 
+// AskedOf returns the options with another cluster, that of the config, to ask
+// who may read the metrics than the one that the component works on.
+func AskedOf(options metricsserver.Options, config *rest.Config) metricsserver.Options {
+	filter := options.FilterProvider
+	if filter == nil {
+		return options
+	}
+	options.FilterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
+		httpClient, err := rest.HTTPClientFor(config)
+		if err != nil {
+			return nil, fmt.Errorf("making the client of the metrics server: %w", err)
+		}
+		return filter(config, httpClient)
+	}
+	return options
+}
+
 // RegisterBuildInfo adds the gauge capstan_build_info, which is always 1 and
 // tells the version of the component in its labels, to the registry. A
 // registry that has it already is left as it is.

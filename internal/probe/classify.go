@@ -33,6 +33,10 @@ func theMember(host string) server {
 	return server{role: "managed cluster", host: host, unknownName: "the kubeconfig needs an address that leads there from here"}
 }
 
+func theHostedHub(host string) server {
+	return server{role: "hub", host: host, unknownName: "the kubeconfig needs an address that leads there from here"}
+}
+
 func (s server) String() string { return "the " + s.role + " " + s.host }
 
 // classify tells what the error of a request to a server means for someone who

@@ -17,9 +17,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Keys of the secrets.
@@ -112,6 +115,19 @@ func Fingerprint(data map[string][]byte) string {
 	return hex.EncodeToString(sum.Sum(nil)[:fingerprintBytes])
 }
 
+// Secret reads a secret; nil means that there is none.
+func Secret(ctx context.Context, reader client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := reader.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // "there is none" is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %q: %w", key, err)
+	}
+	return secret, nil
+}
+
 // restConfig returns the configuration of the current context and its cluster. Whoever may
 // write the secret must not make the operator run a program or send a file of
 // its own pod to a server of their choice: files are looked up among the keys
@@ -142,11 +158,11 @@ func restConfig(kubeconfig []byte, files map[string][]byte) (*rest.Config, *clie
 	if err := inline(cluster, user, files); err != nil {
 		return nil, nil, err
 	}
-	client, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
+	direct, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, nil, fmt.Errorf("its current context is not complete: %w", err)
 	}
-	return client, cluster, nil
+	return direct, cluster, nil
 }
 
 // inline replaces the names of files by what the secret has under these keys.

@@ -34,6 +34,18 @@ func (v Verdict) asked() bool {
 	}
 }
 
+// Gone tells whether nobody may ever be able to do anything there again: nothing
+// leads to the server, or it does not answer. A credential that it refuses can
+// be mended.
+func (v Verdict) Gone() bool {
+	switch v {
+	case Unreachable, SecretMissing, KubeconfigMissing:
+		return true
+	default:
+		return false
+	}
+}
+
 // Outcome is the result of the check of one credential.
 type Outcome struct {
 	Verdict Verdict

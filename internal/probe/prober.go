@@ -61,6 +61,15 @@ func (p Prober) Member(ctx context.Context, credential Credential, namespace str
 	return p.ask(ctx, theMember(credential.Host()), credential.Config, namespace, memberPermissions(namespace))
 }
 
+// HostedHub checks the credential by which the operator installs a hub that it
+// does not run on, with the accounts of its components in the namespace there.
+func (p Prober) HostedHub(ctx context.Context, credential Credential, namespace string) Outcome {
+	if credential.Config == nil {
+		return credential.Problem
+	}
+	return p.ask(ctx, theHostedHub(credential.Host()), credential.Config, namespace, hostedHubPermissions(namespace))
+}
+
 // ask asks for all permissions at once, by the rules that hold for the
 // credential: one request instead of twenty, which counts on a hub with
 // thousands of members. A server may not know all rules, so it is asked again

@@ -68,6 +68,33 @@ func memberPermissions(namespace string) []permission {
 	)
 }
 
+// hostedHubPermissions are what the operator needs on a hub that it does not run
+// on, with the same exception.
+func hostedHubPermissions(namespace string) []permission {
+	const rbac, admission = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+	own := func(group, resource string) permission {
+		return permission{Group: group, Resource: resource, Namespace: namespace}
+	}
+	token := own("", "serviceaccounts")
+	token.Subresource = "token"
+	definition := permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	ours := definition
+	ours.Name = "managedclusters.cluster.open-cluster-management.io" // one for all of them
+	wanted := slices.Concat(each(token, "create"), each(definition, "create", "get"), each(ours, "patch", "delete"))
+	for _, managed := range []permission{
+		{Resource: "namespaces"},
+		own("", "serviceaccounts"), own("", "services"), own("discovery.k8s.io", "endpointslices"),
+		own(rbac, "roles"), own(rbac, "rolebindings"),
+		{Group: rbac, Resource: "clusterroles"},
+		{Group: rbac, Resource: "clusterrolebindings"},
+		{Group: admission, Resource: "mutatingwebhookconfigurations"},
+		{Group: admission, Resource: "validatingwebhookconfigurations"},
+	} {
+		wanted = append(wanted, each(managed, "create", "get", "list", "patch", "delete")...)
+	}
+	return wanted
+}
+
 func each(p permission, verbs ...string) []permission {
 	list := make([]permission, 0, len(verbs))
 	for _, verb := range verbs {

@@ -16,7 +16,7 @@ import (
 
 // certificates keeps the serving certificates of the webhook servers.
 func (c *Controller) certificates(ctx context.Context, p *pass) error {
-	trusted, err := c.trustedBundles(ctx, p.hub)
+	trusted, err := p.site.trustedBundles(ctx, p.hub)
 	if err != nil {
 		return err
 	}
@@ -30,10 +30,10 @@ func (c *Controller) certificates(ctx context.Context, p *pass) error {
 }
 
 // trustedBundles returns what API servers verify the webhook servers with.
-func (c *Controller) trustedBundles(ctx context.Context, h manifests.Hub) ([][]byte, error) {
+func (s *site) trustedBundles(ctx context.Context, h manifests.Hub) ([][]byte, error) {
 	var bundles [][]byte
 	mutating := &admissionv1.MutatingWebhookConfigurationList{}
-	if err := c.client.List(ctx, mutating, client.MatchingLabels(h.Owner())); err != nil {
+	if err := s.client.List(ctx, mutating, client.MatchingLabels(h.Owner())); err != nil {
 		return nil, fmt.Errorf("listing the mutating webhook configurations: %w", err)
 	}
 	for i := range mutating.Items {
@@ -42,7 +42,7 @@ func (c *Controller) trustedBundles(ctx context.Context, h manifests.Hub) ([][]b
 		}
 	}
 	validating := &admissionv1.ValidatingWebhookConfigurationList{}
-	if err := c.client.List(ctx, validating, client.MatchingLabels(h.Owner())); err != nil {
+	if err := s.client.List(ctx, validating, client.MatchingLabels(h.Owner())); err != nil {
 		return nil, fmt.Errorf("listing the validating webhook configurations: %w", err)
 	}
 	for i := range validating.Items {
@@ -59,5 +59,5 @@ func (c *Controller) webhooks(ctx context.Context, p *pass) error {
 	if rolling := rollingNow(p.rollouts); rolling != "" {
 		return waitError{operatorv1.ClusterManagerReasonInstalling, rolling}
 	}
-	return p.install(ctx, c.applier, manifests.Webhooks(p.hub))
+	return p.install(ctx, p.site.applier, manifests.Webhooks(p.hub))
 }

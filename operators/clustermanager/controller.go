@@ -6,13 +6,14 @@
 //
 // A pass goes through the phases in the order in which they depend on each
 // other. What is installed stands in manifests, which is pure; a phase puts it
-// onto the cluster and tells if something is missing yet.
+// onto the cluster and tells if something is missing yet. In mode Hosted there
+// are two sites: the cluster of the operator, where the pods run, and the hub,
+// which they work on.
 package clustermanager
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +29,8 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/internal/remote"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
@@ -92,9 +94,14 @@ type Controller struct {
 	crds     []*apiextensionsv1.CustomResourceDefinition
 	rules    manifests.Rules
 	options  Options
-	applier  *render.Applier
 	phases   []phase
 	removals []removal
+
+	// home is the cluster that the operator runs on; hubs are those that it does
+	// not run on.
+	home   *site
+	hubs   *remote.Clients
+	prober probe.Prober
 
 	connections connections
 }
@@ -104,18 +111,20 @@ type Controller struct {
 func New(d Deps) *Controller {
 	c := &Controller{
 		client: d.Client, reader: d.Reader, clock: d.Clock, events: d.Events,
-		upgrade: &upgradeGate{signal: d.Upgrade},
+		upgrade: &upgradeGate{signal: d.Upgrade, busy: map[string]bool{}},
 		crds:    d.CRDs, rules: d.Rules, options: d.Options,
-		applier: render.NewApplier(d.Client, d.Client, FieldOwner),
+		home: newSite(d.Client, d.Reader), hubs: remote.NewClients(d.Client.Scheme()),
 	}
 	c.phases = []phase{
 		{"validation", operatorv1.ClusterManagerReasonConfigurationNotSupported, c.validate},
 		{"environment", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.environment},
+		{"connection", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.connect},
 		{"namespace", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.namespace},
 		{"certificates", operatorv1.ClusterManagerReasonCertificateFailed, c.certificates},
 		{"definitions", operatorv1.ClusterManagerReasonCRDApplyFailed, c.definitions},
 		{"pull secret", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.pullSecret},
 		{"roles", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.access},
+		{"kubeconfigs", operatorv1.ClusterManagerReasonServiceAccountSyncFailed, c.kubeconfigs},
 		{"services", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.services},
 		{"network policies", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.networkPolicies},
 		{"components", operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed, c.components},
@@ -125,10 +134,13 @@ func New(d Deps) *Controller {
 		{"leftovers", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.leftovers},
 	}
 	c.removals = []removal{
-		{operatorv1.ClusterManagerReasonResourcesRemaining, c.removeUserObjects},
-		{operatorv1.ClusterManagerReasonResourcesRemaining, c.removeGrants},
-		{operatorv1.ClusterManagerReasonRemovingHub, c.removeInstalled},
-		{operatorv1.ClusterManagerReasonRemovingHub, c.removeNamespace},
+		{operatorv1.ClusterManagerReasonWaitingForHub, hubRetry, c.reachForRemoval},
+		{operatorv1.ClusterManagerReasonResourcesRemaining, removalRetry, onHub(c.removeUserObjects)},
+		{operatorv1.ClusterManagerReasonResourcesRemaining, removalRetry, onHub(c.removeGrants)},
+		{operatorv1.ClusterManagerReasonRemovingHub, removalRetry, c.removeInstalled},
+		{operatorv1.ClusterManagerReasonRemovingHub, removalRetry, onHub(c.removeHubNamespace)},
+		{operatorv1.ClusterManagerReasonRemovingHub, removalRetry, c.hubReleased},
+		{operatorv1.ClusterManagerReasonRemovingHub, removalRetry, c.removeHomeNamespace},
 	}
 	return c
 }
@@ -147,28 +159,25 @@ func (c *Controller) Reconcile(ctx context.Context, cm *operatorv1.ClusterManage
 	if !cm.DeletionTimestamp.IsZero() {
 		return c.finalize(ctx, before, cm)
 	}
-	// Before the first effect, so that a ClusterManager never goes without its hub.
-	if controllerutil.AddFinalizer(cm, operatorv1.FinalizerClusterManagerCleanup) {
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := c.client.Patch(ctx, cm, patch); err != nil {
-			return ctrl.Result{}, fmt.Errorf("adding the finalizer to ClusterManager %q: %w", cm.Name, err)
-		}
-		before = cm.DeepCopy()
-		notePaused(cm)
-	}
-
 	start := c.clock.Now()
-	p := &pass{cm: cm, start: start, due: start.Add(resync)}
+	p := &pass{before: before, cm: cm, start: start, due: start.Add(resync)}
+	// Before the first effect, so that a ClusterManager never goes without its hub.
+	err := c.changeMeta(ctx, p, func(cm *operatorv1.ClusterManager) bool {
+		return controllerutil.AddFinalizer(cm, operatorv1.FinalizerClusterManagerCleanup)
+	})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	outcome := p.run(ctx, c.phases)
 	c.report(p, outcome)
-	c.emit(before, cm)
-	err := errors.Join(conditions.PatchStatus(ctx, c.client, before, cm), c.upgrade.tell(ctx, cm))
+	c.emit(p.before, cm)
+	err = errors.Join(conditions.PatchStatus(ctx, c.client, p.before, cm), c.upgrade.tell(ctx, cm))
 	switch {
 	case err != nil:
 		return ctrl.Result{}, errors.Join(outcome.err, err)
 	case outcome.terminal:
 		return ctrl.Result{}, reconcile.TerminalError(outcome.err)
-	case outcome.err != nil:
+	case outcome.err != nil && !outcome.retried:
 		return ctrl.Result{}, outcome.err
 	}
 	return ctrl.Result{RequeueAfter: max(p.due.Sub(start), time.Second)}, nil

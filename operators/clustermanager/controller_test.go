@@ -261,17 +261,18 @@ func gateTurnedOff(t *testing.T, l *lab) {
 
 func unsupported(t *testing.T, l *lab) {
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
-		cm.Spec.DeployOption.Mode = operatorv1.InstallModeHosted
-		cm.Spec.DeployOption.Hosted = nil
+		cm.Spec.WorkConfiguration = &operatorv1.WorkConfiguration{WorkDriver: operatorv1.WorkDriverTypeMQTT}
 	})
 	_, err := l.pass(t)
 	if !errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("the pass ended with %v, want a terminal error", err)
 	}
-	if got := l.condition(t, operatorv1.ClusterManagerConditionApplied); got.Reason != "ModeNotSupported" || got.Status != metav1.ConditionFalse {
+	if got := l.condition(t, operatorv1.ClusterManagerConditionApplied); got.Reason != "ConfigurationNotSupported" || got.Status != metav1.ConditionFalse {
 		t.Errorf("Applied is %+v", got)
 	}
-	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Spec.DeployOption.Mode = operatorv1.InstallModeDefault })
+	l.change(t, func(cm *operatorv1.ClusterManager) {
+		cm.Spec.WorkConfiguration.WorkDriver = operatorv1.WorkDriverTypeKube
+	})
 	l.settle(t)
 }
 

@@ -45,7 +45,7 @@ func (c *Controller) definitions(ctx context.Context, p *pass) error {
 	if !wrote && isTrue(p.cm, operatorv1.ClusterManagerConditionApplied) {
 		return nil
 	}
-	return c.awaitServed(ctx)
+	return c.awaitServed(ctx, p.site)
 }
 
 // definition installs one of them and tells whether it was written.
@@ -60,7 +60,7 @@ func (c *Controller) definition(
 	if err != nil {
 		return render.Record{}, false, err
 	}
-	live, err := c.liveDefinition(ctx, crd.Name)
+	live, err := p.site.liveDefinition(ctx, crd.Name)
 	if err != nil {
 		return render.Record{}, false, err
 	}
@@ -69,7 +69,7 @@ func (c *Controller) definition(
 		record.Generation = live.Generation
 		return record, false, nil
 	}
-	record, err = c.applier.Write(ctx, wanted)
+	record, err = p.site.applier.Write(ctx, wanted)
 	return record, true, err
 }
 
@@ -92,8 +92,8 @@ func (c *Controller) wantedDefinition(h manifests.Hub, crd *apiextensionsv1.Cust
 
 // liveDefinition returns the metadata of the definition, or nil if there is
 // none. The cache has those that we made; others are asked for.
-func (c *Controller) liveDefinition(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	for _, reader := range []client.Reader{c.client, c.reader} {
+func (s *site) liveDefinition(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	for _, reader := range []client.Reader{s.client, s.reader} {
 		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(definitionKind())
 		err := reader.Get(ctx, client.ObjectKey{Name: name}, live)
@@ -138,11 +138,11 @@ func newer(a, b string) bool {
 }
 
 // awaitServed returns a waitError while a definition is not served.
-func (c *Controller) awaitServed(ctx context.Context) error {
+func (c *Controller) awaitServed(ctx context.Context, hub *site) error {
 	var missing []string
 	for _, crd := range c.crds {
 		live := &apiextensionsv1.CustomResourceDefinition{}
-		if err := c.reader.Get(ctx, client.ObjectKey{Name: crd.Name}, live); client.IgnoreNotFound(err) != nil {
+		if err := hub.reader.Get(ctx, client.ObjectKey{Name: crd.Name}, live); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading the definition %q: %w", crd.Name, err)
 		}
 		if !served(live) {

@@ -20,7 +20,6 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
 const (
@@ -35,9 +34,21 @@ const (
 // removal is a step of the removal of a hub. It returns what it still waits
 // for, or nothing if the next step may begin.
 type removal struct {
-	// waiting is the reason of the condition Deleting while it waits.
+	// waiting is the reason of the condition Deleting while it waits, and retry how
+	// often it is looked again.
 	waiting string
-	run     func(context.Context, *operatorv1.ClusterManager) (waitingFor string, err error)
+	retry   time.Duration
+	run     func(context.Context, *pass) (waitingFor string, err error)
+}
+
+// onHub leaves a step out if nothing is to be removed from the hub.
+func onHub(step func(context.Context, *pass) (string, error)) func(context.Context, *pass) (string, error) {
+	return func(ctx context.Context, p *pass) (string, error) {
+		if p.site == nil {
+			return "", nil
+		}
+		return step(ctx, p)
+	}
 }
 
 // finalize removes the hub and then lets the ClusterManager go.
@@ -45,8 +56,9 @@ func (c *Controller) finalize(ctx context.Context, before, cm *operatorv1.Cluste
 	if !controllerutil.ContainsFinalizer(cm, operatorv1.FinalizerClusterManagerCleanup) {
 		return ctrl.Result{}, nil
 	}
+	p := &pass{before: before, cm: cm, hub: hubOf(cm)}
 	for _, step := range c.removals {
-		waitingFor, err := step.run(ctx, cm)
+		waitingFor, err := step.run(ctx, p)
 		if err == nil && waitingFor == "" {
 			continue
 		}
@@ -58,17 +70,17 @@ func (c *Controller) finalize(ctx context.Context, before, cm *operatorv1.Cluste
 			Type: operatorv1.ClusterManagerConditionDeleting, Status: metav1.ConditionTrue,
 			Reason: reason, Message: message,
 		})
-		err = errors.Join(err, conditions.PatchStatus(ctx, c.client, before, cm), c.upgrade.tell(ctx, cm))
+		err = errors.Join(err, conditions.PatchStatus(ctx, c.client, p.before, cm), c.upgrade.tell(ctx, cm))
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{RequeueAfter: removalRetry}, nil
+		return ctrl.Result{RequeueAfter: step.retry}, nil
 	}
-	controllerutil.RemoveFinalizer(cm, operatorv1.FinalizerClusterManagerCleanup)
-	// Under the lock, so that we never remove what another has just added.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.client.Patch(ctx, cm, patch); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("removing the finalizer of ClusterManager %q: %w", cm.Name, err)
+	err := c.changeMeta(ctx, p, func(cm *operatorv1.ClusterManager) bool {
+		return controllerutil.RemoveFinalizer(cm, operatorv1.FinalizerClusterManagerCleanup)
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return ctrl.Result{}, err
 	}
 	gone := cm.DeepCopy()
 	gone.Status = operatorv1.ClusterManagerStatus{}
@@ -90,44 +102,84 @@ func (c *Controller) pastDeadline(cm *operatorv1.ClusterManager) bool {
 	return !c.clock.Now().Before(at)
 }
 
-// removeInstalled removes everything but the namespace.
-func (c *Controller) removeInstalled(ctx context.Context, cm *operatorv1.ClusterManager) (string, error) {
-	h := manifests.Hub{Name: cm.Name}
-	_, err := c.applier.Prune(ctx, render.Scope{Kinds: installedKinds(), Labels: h.Owner()}, nil)
+// removeInstalled removes everything but namespaces: first what would refuse
+// others their changes, then those who work on the hub, then what lets them.
+func (c *Controller) removeInstalled(ctx context.Context, p *pass) (string, error) {
+	if p.site != nil && p.site != c.home {
+		if err := p.removeGates(ctx); err != nil {
+			return "", err
+		}
+	}
+	if _, err := c.home.applier.Prune(ctx, render.Scope{Kinds: installedKinds(), Labels: p.hub.Owner()}, nil); err != nil {
+		return "", err
+	}
+	if p.site == nil || p.site == c.home {
+		return "", nil
+	}
+	_, err := p.site.applier.Prune(ctx, render.Scope{Kinds: hubKinds(), Labels: p.hub.Owner()}, nil)
 	return "", err
+}
+
+// removeHubNamespace removes the namespace on a hub that the operator does not
+// run on. If it does nevertheless, as the secret leads to its own cluster, the
+// namespace goes later: it has the secret that this removal needs.
+func (c *Controller) removeHubNamespace(ctx context.Context, p *pass) (string, error) {
+	if p.site == c.home {
+		return "", nil
+	}
+	there, err := p.site.namespace(ctx, p.hub.Namespace())
+	if err != nil || there == nil {
+		return "", err
+	}
+	here, err := c.home.namespace(ctx, p.hub.Namespace())
+	if err != nil || here != nil && here.UID == there.UID {
+		return "", err
+	}
+	return c.removeNamespace(ctx, p, p.site)
+}
+
+// namespace reads a namespace; nil means that there is none.
+func (s *site) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
+	namespace := &corev1.Namespace{}
+	err := s.reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // "there is none" is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the namespace %q: %w", name, err)
+	}
+	return namespace, nil
+}
+
+// removeHomeNamespace removes the one that the pods run in.
+func (c *Controller) removeHomeNamespace(ctx context.Context, p *pass) (string, error) {
+	return c.removeNamespace(ctx, p, c.home)
 }
 
 // removeNamespace removes the namespace of the hub with what is left in it, and
 // waits for its end, but not beyond the deadline: nothing that we could do
 // would speed it up.
-func (c *Controller) removeNamespace(ctx context.Context, cm *operatorv1.ClusterManager) (string, error) {
-	name := manifests.Hub{Name: cm.Name}.Namespace()
-	namespace := &corev1.Namespace{}
-	err := c.reader.Get(ctx, client.ObjectKey{Name: name}, namespace)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading the namespace %q: %w", name, err)
-	}
-	if !ours(namespace, cm.Name) {
-		return "", nil
+func (c *Controller) removeNamespace(ctx context.Context, p *pass, where *site) (string, error) {
+	name := p.hub.Namespace()
+	namespace, err := where.namespace(ctx, name)
+	if err != nil || namespace == nil || !ours(namespace, p.cm.Name) {
+		return "", err
 	}
 	if namespace.DeletionTimestamp.IsZero() {
-		if err := c.client.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+		if err := where.client.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("deleting the namespace %q: %w", name, err)
 		}
 	}
-	if c.pastDeadline(cm) {
+	if c.pastDeadline(p.cm) {
 		return "", nil
 	}
 	return fmt.Sprintf("the namespace %q is being removed", name), nil
 }
 
 // available tells whether a Deployment of the hub has a pod that works.
-func (c *Controller) available(ctx context.Context, cm *operatorv1.ClusterManager, part string) (bool, error) {
+func (c *Controller) available(ctx context.Context, p *pass, part string) (bool, error) {
 	deployment := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: manifests.Hub{Name: cm.Name}.Namespace(), Name: cm.Name + "-" + part}
+	key := client.ObjectKey{Namespace: p.hub.Namespace(), Name: p.cm.Name + "-" + part}
 	if err := c.client.Get(ctx, key, deployment); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading the Deployment %q: %w", key, err)
 	}

@@ -33,7 +33,9 @@ const (
 
 // environment gathers what beside the spec decides what is installed.
 func (c *Controller) environment(ctx context.Context, p *pass) error {
-	replicas, err := c.replicas(ctx)
+	p.hub.Name = p.cm.Name
+	p.hub.Spec = p.cm.Spec
+	replicas, err := c.replicas(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -41,8 +43,6 @@ func (c *Controller) environment(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	p.hub.Name = p.cm.Name
-	p.hub.Spec = p.cm.Spec
 	p.hub.OperatorNamespace = c.options.Namespace
 	p.hub.OwnImage = c.options.Image
 	p.hub.Replicas = replicas
@@ -54,8 +54,12 @@ func (c *Controller) environment(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// replicas returns how many replicas each component has.
-func (c *Controller) replicas(ctx context.Context) (int32, error) {
+// replicas returns how many replicas each component has: in mode Hosted one, as
+// the nodes of the operator's cluster say nothing about the hub.
+func (c *Controller) replicas(ctx context.Context, p *pass) (int32, error) {
+	if p.hub.Hosted() {
+		return 1, nil
+	}
 	if c.options.Replicas > 0 {
 		return c.options.Replicas, nil
 	}

@@ -20,6 +20,9 @@ const (
 	// reasonGivenUp is the reason of the event about works and clusters that were
 	// not waited for any longer.
 	reasonGivenUp = "GivenUp"
+	// reasonLeftBehind is the reason of the event about a hub that could not be
+	// reached.
+	reasonLeftBehind = "HubResourcesLeftBehind"
 )
 
 // emit tells by an event that the hub became installed, or could not be.
@@ -36,7 +39,7 @@ func (c *Controller) emit(before, after *operatorv1.ClusterManager) {
 	c.events.Eventf(after, nil, kind, is.Reason, actionInstall, "%s", is.Message)
 }
 
-// emitGivenUp tells by an event what was not waited for any longer.
-func (c *Controller) emitGivenUp(cm *operatorv1.ClusterManager, what string) {
-	c.events.Eventf(cm, nil, corev1.EventTypeWarning, reasonGivenUp, actionRemove, "%s", what)
+// emitRemoval tells by an event what was not removed in the way it should be.
+func (c *Controller) emitRemoval(cm *operatorv1.ClusterManager, reason, what string) {
+	c.events.Eventf(cm, nil, corev1.EventTypeWarning, reason, actionRemove, "%s", what)
 }

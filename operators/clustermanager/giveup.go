@@ -20,7 +20,6 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
 const (
@@ -50,11 +49,11 @@ func removalOrder() []string {
 // removeUserObjects removes the definitions, and by that all clusters and works.
 // While there are any, the hub keeps running: it and the agents have to clean
 // up. After the deadline those who cannot are given up.
-func (c *Controller) removeUserObjects(ctx context.Context, cm *operatorv1.ClusterManager) (string, error) {
+func (c *Controller) removeUserObjects(ctx context.Context, p *pass) (string, error) {
 	if c.options.KeepCRDs {
 		return "", nil
 	}
-	if err := c.openGates(ctx, cm); err != nil {
+	if err := c.openGates(ctx, p); err != nil {
 		return "", err
 	}
 	order := removalOrder()
@@ -64,12 +63,12 @@ func (c *Controller) removeUserObjects(ctx context.Context, cm *operatorv1.Clust
 	})
 	left := ""
 	for _, crd := range crds {
-		remaining, err := c.removeDefinition(ctx, cm, crd)
+		remaining, err := c.removeDefinition(ctx, p, crd)
 		if err != nil {
 			return "", err
 		}
 		if len(remaining.names) > 0 {
-			return remaining.sentence(cm), nil
+			return remaining.sentence(p.cm), nil
 		}
 		if remaining.definition {
 			left = fmt.Sprintf("the definition %s is being removed", crd.Name)
@@ -88,10 +87,10 @@ func rank(order []string, name string) int {
 // openGates removes the webhook configurations early if nobody answers, or is
 // going to: they would refuse the very changes that end the waiting. Otherwise
 // they guard the hub to its end.
-func (c *Controller) openGates(ctx context.Context, cm *operatorv1.ClusterManager) error {
-	closed := c.pastDeadline(cm)
+func (c *Controller) openGates(ctx context.Context, p *pass) error {
+	closed := c.pastDeadline(p.cm)
 	for _, part := range []string{"registration-webhook", "work-webhook"} {
-		available, err := c.available(ctx, cm, part)
+		available, err := c.available(ctx, p, part)
 		if err != nil {
 			return err
 		}
@@ -100,12 +99,17 @@ func (c *Controller) openGates(ctx context.Context, cm *operatorv1.ClusterManage
 	if !closed {
 		return nil
 	}
+	return p.removeGates(ctx)
+}
+
+// removeGates removes the webhook configurations.
+func (p *pass) removeGates(ctx context.Context) error {
 	admission := admissionv1.SchemeGroupVersion
-	_, err := c.applier.Prune(ctx, render.Scope{
+	_, err := p.site.applier.Prune(ctx, render.Scope{
 		Kinds: []schema.GroupVersionKind{
 			admission.WithKind("MutatingWebhookConfiguration"), admission.WithKind("ValidatingWebhookConfiguration"),
 		},
-		Labels: manifests.Hub{Name: cm.Name}.Owner(),
+		Labels: p.hub.Owner(),
 	}, nil)
 	return err
 }
@@ -131,13 +135,13 @@ func (r remaining) sentence(cm *operatorv1.ClusterManager) string {
 
 // removeDefinition deletes a definition that is ours and tells what is left.
 func (c *Controller) removeDefinition(
-	ctx context.Context, cm *operatorv1.ClusterManager, crd *apiextensionsv1.CustomResourceDefinition,
+	ctx context.Context, p *pass, crd *apiextensionsv1.CustomResourceDefinition,
 ) (remaining, error) {
 	left := remaining{plural: crd.Spec.Names.Plural}
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(definitionKind())
-	err := c.reader.Get(ctx, client.ObjectKey{Name: crd.Name}, live)
-	if apierrors.IsNotFound(err) || err == nil && !ours(live, cm.Name) {
+	err := p.site.reader.Get(ctx, client.ObjectKey{Name: crd.Name}, live)
+	if apierrors.IsNotFound(err) || err == nil && !ours(live, p.cm.Name) {
 		return left, nil
 	}
 	if err != nil {
@@ -145,16 +149,16 @@ func (c *Controller) removeDefinition(
 	}
 	left.definition = true
 	if live.DeletionTimestamp.IsZero() {
-		if err := c.client.Delete(ctx, live); client.IgnoreNotFound(err) != nil {
+		if err := p.site.client.Delete(ctx, live); client.IgnoreNotFound(err) != nil {
 			return left, fmt.Errorf("deleting the definition %q: %w", crd.Name, err)
 		}
 	}
-	list, err := c.listObjects(ctx, crd, givenUpPerPassMax)
+	list, err := p.site.listObjects(ctx, crd, givenUpPerPassMax)
 	if err != nil || len(list.Items) == 0 {
 		return left, err
 	}
-	if c.pastDeadline(cm) {
-		if err := c.giveUp(ctx, cm, list.Items); err != nil {
+	if c.pastDeadline(p.cm) {
+		if err := c.giveUp(ctx, p, list.Items); err != nil {
 			return left, err
 		}
 	}
@@ -170,14 +174,14 @@ func (c *Controller) removeDefinition(
 
 // listObjects returns the metadata of the objects of a kind, none if the kind
 // is not served any more.
-func (c *Controller) listObjects(
+func (s *site) listObjects(
 	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, limit int64,
 ) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{
 		Group: crd.Spec.Group, Version: storageVersion(crd), Kind: crd.Spec.Names.Kind + "List",
 	})
-	err := c.reader.List(ctx, list, client.Limit(limit))
+	err := s.reader.List(ctx, list, client.Limit(limit))
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("listing %s: %w", crd.Spec.Names.Plural, err)
 	}
@@ -200,8 +204,8 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 
 // giveUp removes the finalizers of a hub from objects of clusters that are not
 // Available, and from those that belong to no cluster.
-func (c *Controller) giveUp(ctx context.Context, cm *operatorv1.ClusterManager, items []metav1.PartialObjectMetadata) error {
-	reachable, err := c.reachable(ctx, cm)
+func (c *Controller) giveUp(ctx context.Context, p *pass, items []metav1.PartialObjectMetadata) error {
+	reachable, err := c.reachable(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -214,14 +218,14 @@ func (c *Controller) giveUp(ctx context.Context, cm *operatorv1.ClusterManager, 
 		}
 		patch := client.MergeFromWithOptions(item.DeepCopy(), client.MergeFromWithOptimisticLock{})
 		item.Finalizers = kept
-		if err := c.client.Patch(ctx, item, patch); client.IgnoreNotFound(err) != nil {
+		if err := p.site.client.Patch(ctx, item, patch); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the finalizers of %s %q: %w", item.Kind, client.ObjectKeyFromObject(item), err)
 		}
 		names = append(names, strings.TrimPrefix(client.ObjectKeyFromObject(item).String(), "/"))
 	}
 	if len(names) > 0 {
 		shown := strings.Join(names[:min(len(names), remainingNamesMax)], ", ")
-		c.emitGivenUp(cm, fmt.Sprintf("%d of kind %s were not cleaned up on their clusters, which are not Available: %s",
+		c.emitRemoval(p.cm, reasonGivenUp, fmt.Sprintf("%d of kind %s were not cleaned up on their clusters, which are not Available: %s",
 			len(names), items[0].Kind, shown))
 	}
 	return nil
@@ -238,16 +242,16 @@ func clusterOf(item *metav1.PartialObjectMetadata) string {
 
 // reachable returns the clusters that are Available. If the controller that
 // notices their silence does not run, none counts as such.
-func (c *Controller) reachable(ctx context.Context, cm *operatorv1.ClusterManager) (map[string]bool, error) {
+func (c *Controller) reachable(ctx context.Context, p *pass) (map[string]bool, error) {
 	names := map[string]bool{}
-	watched, err := c.available(ctx, cm, "registration-controller")
+	watched, err := c.available(ctx, p, "registration-controller")
 	if err != nil || !watched {
 		return names, err
 	}
 	next := ""
 	for {
 		clusters := &clusterv1.ManagedClusterList{}
-		err := c.reader.List(ctx, clusters, client.Limit(clustersPageSize), client.Continue(next))
+		err := p.site.reader.List(ctx, clusters, client.Limit(clustersPageSize), client.Continue(next))
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return names, nil
 		}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
 const (
@@ -29,11 +28,11 @@ const (
 // are gone: its bindings have a finalizer, which nobody would take off once the
 // hub is removed, and then their namespaces could never be deleted. After the
 // deadline, or without a hub that works, the operator does it.
-func (c *Controller) removeGrants(ctx context.Context, cm *operatorv1.ClusterManager) (string, error) {
+func (c *Controller) removeGrants(ctx context.Context, p *pass) (string, error) {
 	if c.options.KeepCRDs {
 		return "", nil // the clusters stay, and work again with the next hub
 	}
-	works, err := c.available(ctx, cm, "registration-controller")
+	works, err := c.available(ctx, p, "registration-controller")
 	if err != nil {
 		return "", err
 	}
@@ -41,7 +40,7 @@ func (c *Controller) removeGrants(ctx context.Context, cm *operatorv1.ClusterMan
 	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding", "ClusterRole"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := c.reader.List(ctx, list, client.HasLabels{clusterv1.LabelClusterName}, client.Limit(grantsPerPassMax)); err != nil {
+		if err := p.site.reader.List(ctx, list, client.HasLabels{clusterv1.LabelClusterName}, client.Limit(grantsPerPassMax)); err != nil {
 			return "", fmt.Errorf("listing what clusters were granted, kind %s: %w", kind, err)
 		}
 		for i := range list.Items {
@@ -52,11 +51,11 @@ func (c *Controller) removeGrants(ctx context.Context, cm *operatorv1.ClusterMan
 			if left++; example == "" {
 				example = fmt.Sprintf("%s %s", kind, strings.TrimPrefix(client.ObjectKeyFromObject(item).String(), "/"))
 			}
-			if works && !c.pastDeadline(cm) {
+			if works && !c.pastDeadline(p.cm) {
 				continue
 			}
 			item.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
-			if err := c.removeGrant(ctx, item); err != nil {
+			if err := p.site.removeGrant(ctx, item); err != nil {
 				return "", err
 			}
 		}
@@ -68,19 +67,19 @@ func (c *Controller) removeGrants(ctx context.Context, cm *operatorv1.ClusterMan
 }
 
 // removeGrant deletes an object without the finalizer of the hub.
-func (c *Controller) removeGrant(ctx context.Context, item *metav1.PartialObjectMetadata) error {
+func (s *site) removeGrant(ctx context.Context, item *metav1.PartialObjectMetadata) error {
 	key := client.ObjectKeyFromObject(item)
 	before := item.DeepCopy()
 	if controllerutil.RemoveFinalizer(item, clusterv1.FinalizerManifestWorkCleanup) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := c.client.Patch(ctx, item, patch); client.IgnoreNotFound(err) != nil {
+		if err := s.client.Patch(ctx, item, patch); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the finalizer of %s %q: %w", item.Kind, key, err)
 		}
 	}
 	if !item.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := c.client.Delete(ctx, item); client.IgnoreNotFound(err) != nil {
+	if err := s.client.Delete(ctx, item); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %q: %w", item.Kind, key, err)
 	}
 	return nil

@@ -53,8 +53,10 @@ type lab struct {
 	clock      *clocktesting.FakePassiveClock
 	events     *events.FakeRecorder
 	deps       Deps
-	// restConfig has the rights of the operator.
-	restConfig *rest.Config
+	// restConfig has the rights of the operator, adminConfig all.
+	restConfig, adminConfig *rest.Config
+	// namespace of the pods of the hub.
+	namespace string
 }
 
 // newLab starts an API server. Subtests share it and clean up by removing their
@@ -84,8 +86,8 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{client: direct, clock: clocktesting.NewFakePassiveClock(time.Now()), events: events.NewFakeRecorder(1000)}
-	l.restConfig = operatorConfig
+	l := &lab{client: direct, clock: clocktesting.NewFakePassiveClock(time.Now()), events: events.NewFakeRecorder(1000), namespace: testHubNS}
+	l.restConfig, l.adminConfig = operatorConfig, restConfig
 	l.deps = Deps{
 		Client: l.counting(operator), Reader: operator, Clock: l.clock, Events: l.events,
 		CRDs: crds, Rules: config.Rules,
@@ -211,17 +213,21 @@ func (l *lab) clean(t *testing.T) {
 
 // endNamespace does what the controller manager does for a deleted namespace.
 func (l *lab) endNamespace(ctx context.Context, t *testing.T) {
+	endNamespace(ctx, t, l.client, l.namespace)
+}
+
+func endNamespace(ctx context.Context, t *testing.T, c client.Client, name string) {
 	namespace := &corev1.Namespace{}
-	if err := l.client.Get(ctx, client.ObjectKey{Name: testHubNS}, namespace); err != nil || namespace.DeletionTimestamp.IsZero() {
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil || namespace.DeletionTimestamp.IsZero() {
 		return
 	}
 	for _, list := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {
-		if err := l.client.DeleteAllOf(ctx, list, client.InNamespace(testHubNS)); err != nil {
+		if err := c.DeleteAllOf(ctx, list, client.InNamespace(name)); err != nil {
 			t.Errorf("emptying the namespace: %v", err)
 		}
 	}
 	namespace.Spec.Finalizers = nil
-	if err := l.client.SubResource("finalize").Update(ctx, namespace); client.IgnoreNotFound(err) != nil {
+	if err := c.SubResource("finalize").Update(ctx, namespace); client.IgnoreNotFound(err) != nil {
 		t.Errorf("ending the namespace: %v", err)
 	}
 }
@@ -293,7 +299,7 @@ func (l *lab) rollOut(t *testing.T) int {
 func (l *lab) deployments(t *testing.T) map[string]appsv1.Deployment {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
-	if err := l.client.List(t.Context(), list, client.InNamespace(testHubNS)); err != nil {
+	if err := l.client.List(t.Context(), list, client.InNamespace(l.namespace)); err != nil {
 		t.Fatalf("listing Deployments: %v", err)
 	}
 	found := map[string]appsv1.Deployment{}

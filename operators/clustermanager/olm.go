@@ -6,6 +6,9 @@ package clustermanager
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
 	olm "github.com/operator-framework/operator-lib/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,10 +32,15 @@ type UpgradeSignal interface {
 	Set(ctx context.Context, status metav1.ConditionStatus, option ...olm.Option) error
 }
 
-// upgradeGate tells OLM only what it does not know yet.
+// upgradeGate tells OLM only what it does not know yet. It is safe for concurrent
+// use.
 type upgradeGate struct {
 	signal UpgradeSignal
-	told   metav1.ConditionStatus
+
+	mu   sync.Mutex
+	told metav1.ConditionStatus
+	// busy are the names of the ClusterManagers whose hub is being changed.
+	busy map[string]bool
 }
 
 // tell asks OLM not to replace the operator while it is changing a hub.
@@ -40,10 +48,16 @@ func (g *upgradeGate) tell(ctx context.Context, cm *operatorv1.ClusterManager) e
 	if g.signal == nil {
 		return nil
 	}
-	status, reason, message := metav1.ConditionTrue, upgradeReasonIdle, "no hub is being changed"
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.busy, cm.Name)
 	if isTrue(cm, operatorv1.ClusterManagerConditionProgressing) || isTrue(cm, operatorv1.ClusterManagerConditionDeleting) {
+		g.busy[cm.Name] = true
+	}
+	status, reason, message := metav1.ConditionTrue, upgradeReasonIdle, "no hub is being changed"
+	if len(g.busy) > 0 {
 		status, reason = metav1.ConditionFalse, upgradeReasonBusy
-		message = fmt.Sprintf("the hub of ClusterManager %q is being changed", cm.Name)
+		message = fmt.Sprintf("the hub of ClusterManager %q is being changed", slices.Min(slices.Collect(maps.Keys(g.busy))))
 	}
 	if status == g.told {
 		return nil

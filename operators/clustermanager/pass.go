@@ -10,6 +10,7 @@ import (
 	"time"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
@@ -24,8 +25,14 @@ type phase struct {
 
 // pass is one walk through the phases and what they leave for each other.
 type pass struct {
-	cm  *operatorv1.ClusterManager
-	hub manifests.Hub
+	// before is the ClusterManager as the API server has it, cm as it is to be.
+	before, cm *operatorv1.ClusterManager
+	hub        manifests.Hub
+	// site is the hub, once it was found. In a removal it is nil if there is nothing
+	// to be removed from it.
+	site *site
+	// credential leads to the hub in mode Hosted.
+	credential probe.Credential
 	// records of everything that is installed.
 	records []render.Record
 	// rollouts of the components; nil until they were applied.
@@ -34,12 +41,14 @@ type pass struct {
 	start, due time.Time
 }
 
-// outcome is how a pass ended: all done, waiting for something, or failed.
+// outcome is how a pass ended: all done, waiting for something, or failed. After
+// some failures it is known when to try again.
 type outcome struct {
 	waiting  string
 	reason   string
 	err      error
 	terminal bool
+	retried  bool
 }
 
 // waitError says that a pass cannot go on yet, which is not a failure. The
@@ -54,12 +63,19 @@ type mistakeError struct{ reason, what string }
 
 func (e mistakeError) Error() string { return e.what }
 
+// unreachedError says that the hub cannot be worked on from here. It is tried
+// again at intervals, not more and more seldom.
+type unreachedError struct{ reason, what string }
+
+func (e unreachedError) Error() string { return e.what }
+
 // run goes through the phases until one fails or has to wait.
 func (p *pass) run(ctx context.Context, phases []phase) outcome {
 	for _, phase := range phases {
 		err := phase.run(ctx, p)
 		var wait waitError
 		var mistake mistakeError
+		var unreached unreachedError
 		switch {
 		case err == nil:
 		case errors.As(err, &wait):
@@ -67,6 +83,9 @@ func (p *pass) run(ctx context.Context, phases []phase) outcome {
 			return outcome{reason: wait.reason, waiting: wait.what}
 		case errors.As(err, &mistake):
 			return outcome{reason: mistake.reason, err: err, terminal: true}
+		case errors.As(err, &unreached):
+			p.dueIn(hubRetry)
+			return outcome{reason: unreached.reason, err: err, retried: true}
 		default:
 			return outcome{reason: phase.failed, err: fmt.Errorf("%s of ClusterManager %q: %w", phase.name, p.cm.Name, err)}
 		}

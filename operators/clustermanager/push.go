@@ -27,19 +27,30 @@ type connections struct {
 	watch func() error
 }
 
-// pushClusters tells whether there is a Push cluster. The controller comes
-// back when a ClusterConnection changes.
-func (c *Controller) pushClusters(ctx context.Context) (bool, error) {
-	c.connections.mu.Lock()
-	defer c.connections.mu.Unlock()
-	if c.connections.watch != nil && !c.connections.watching {
-		if err := c.connections.watch(); err != nil {
-			return false, fmt.Errorf("watching ClusterConnections: %w", err)
+// ensure watches them unless it does already.
+func (c *connections) ensure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch == nil || c.watching {
+		return nil
+	}
+	if err := c.watch(); err != nil {
+		return fmt.Errorf("watching ClusterConnections: %w", err)
+	}
+	c.watching = true
+	return nil
+}
+
+// pushClusters tells whether the hub has a Push cluster. The controller comes
+// back when a ClusterConnection changes, if it runs on the hub.
+func (c *Controller) pushClusters(ctx context.Context, hub *site) (bool, error) {
+	if hub == c.home {
+		if err := c.connections.ensure(); err != nil {
+			return false, err
 		}
-		c.connections.watching = true
 	}
 	list := &fleetv1alpha1.ClusterConnectionList{}
-	if err := c.client.List(ctx, list); err != nil {
+	if err := hub.client.List(ctx, list); err != nil {
 		return false, fmt.Errorf("listing ClusterConnections: %w", err)
 	}
 	for i := range list.Items {

@@ -16,8 +16,8 @@ package clustermanager
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=managedclusters.cluster.open-cluster-management.io;managedclustersets.cluster.open-cluster-management.io;managedclustersetbindings.cluster.open-cluster-management.io;clusterconnections.fleet.capstan.io;manifestworks.work.open-cluster-management.io,verbs=update;patch;delete
 
 // What is installed.
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=create;get;list;watch
-// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=open-cluster-management-hub,verbs=update;patch;delete
+// The namespace of a hosted hub has the name of its ClusterManager, which can be any.
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=create;get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts;services,verbs=create;get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=create;get;list;watch;update;patch;delete
@@ -35,6 +35,11 @@ package clustermanager
 // Secrets by name only. Creation cannot be limited to names.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=signer-secret;registration-webhook-serving-cert;work-webhook-serving-cert;open-cluster-management-image-pull-credentials,verbs=get;list;watch;update;patch;delete
+
+// Those of hosted hubs: the administrator's, and the ones that are made of it for
+// components.
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=external-hub-kubeconfig,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=registration-controller-sa-kubeconfig;registration-webhook-sa-kubeconfig;work-webhook-sa-kubeconfig;work-controller-sa-kubeconfig;push-agent-sa-kubeconfig,verbs=get;update;patch;delete
 
 // Held to be granted to the push agent, for its clusters.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=cluster-connection,verbs=get;list;watch;patch

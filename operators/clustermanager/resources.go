@@ -6,10 +6,12 @@ package clustermanager
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +23,10 @@ import (
 )
 
 func (c *Controller) namespace(ctx context.Context, p *pass) error {
-	return p.install(ctx, c.applier, manifests.Namespaces(p.hub))
+	if err := p.install(ctx, c.home.applier, manifests.Namespaces(p.hub)); err != nil || p.site == c.home {
+		return err
+	}
+	return p.install(ctx, p.site.applier, manifests.Namespaces(p.hub))
 }
 
 // access installs the identities of the components with what they may do.
@@ -30,20 +35,27 @@ func (c *Controller) access(ctx context.Context, p *pass) error {
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
-	return p.install(ctx, c.applier, objects)
+	if err := p.install(ctx, p.site.applier, objects); err != nil {
+		return err
+	}
+	own, err := manifests.HomeAccess(p.hub, c.rules)
+	if err != nil {
+		return fmt.Errorf("reading the rules of the components: %w", err)
+	}
+	return p.install(ctx, c.home.applier, own)
 }
 
 // bootstrap installs the identity that agents register with.
 func (c *Controller) bootstrap(ctx context.Context, p *pass) error {
-	return p.install(ctx, c.applier, manifests.Bootstrap(p.hub))
+	return p.install(ctx, p.site.applier, manifests.Bootstrap(p.hub))
 }
 
 func (c *Controller) services(ctx context.Context, p *pass) error {
-	return p.install(ctx, c.applier, manifests.Services(p.hub))
+	return p.install(ctx, p.site.applier, manifests.Services(p.hub))
 }
 
 func (c *Controller) networkPolicies(ctx context.Context, p *pass) error {
-	return p.install(ctx, c.applier, manifests.NetworkPolicies(p.hub))
+	return p.install(ctx, c.home.applier, manifests.NetworkPolicies(p.hub))
 }
 
 // pullSecret copies the pull secret to the hub's namespace, or removes the copy
@@ -58,7 +70,7 @@ func (c *Controller) pullSecret(ctx context.Context, p *pass) error {
 	key := client.ObjectKey{Namespace: c.options.Namespace, Name: name}
 	err := c.client.Get(ctx, key, source)
 	if apierrors.IsNotFound(err) {
-		return c.dropPullSecret(ctx, p)
+		return c.dropSecret(ctx, p, name)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the pull secret %q: %w", key, err)
@@ -70,22 +82,6 @@ func (c *Controller) pullSecret(ctx context.Context, p *pass) error {
 		return err
 	}
 	p.hub.PullSecret = name
-	return nil
-}
-
-func (c *Controller) dropPullSecret(ctx context.Context, p *pass) error {
-	old := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: p.hub.Namespace(), Name: c.options.PullSecret}
-	err := c.reader.Get(ctx, key, old)
-	if apierrors.IsNotFound(err) || err == nil && !ours(old, p.cm.Name) {
-		return nil
-	}
-	if err == nil {
-		err = client.IgnoreNotFound(c.client.Delete(ctx, old))
-	}
-	if err != nil {
-		return fmt.Errorf("removing the copied pull secret %q: %w", key, err)
-	}
 	return nil
 }
 
@@ -108,8 +104,21 @@ func installedKinds() []schema.GroupVersionKind {
 	}
 }
 
+// hubKinds are those of them that are on a hub which the operator does not run on,
+// and what only such a hub has.
+func hubKinds() []schema.GroupVersionKind {
+	kinds := slices.DeleteFunc(installedKinds(), func(kind schema.GroupVersionKind) bool {
+		return kind.Kind == "Deployment" || kind.Kind == "NetworkPolicy"
+	})
+	return append(kinds, discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"))
+}
+
 // leftovers removes what an earlier spec or release installed.
 func (c *Controller) leftovers(ctx context.Context, p *pass) error {
-	_, err := c.applier.Prune(ctx, render.Scope{Kinds: installedKinds(), Labels: p.hub.Owner()}, p.records)
+	_, err := c.home.applier.Prune(ctx, render.Scope{Kinds: installedKinds(), Labels: p.hub.Owner()}, p.records)
+	if err != nil || p.site == c.home {
+		return err
+	}
+	_, err = p.site.applier.Prune(ctx, render.Scope{Kinds: hubKinds(), Labels: p.hub.Owner()}, p.records)
 	return err
 }

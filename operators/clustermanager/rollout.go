@@ -34,11 +34,11 @@ type rollout struct {
 // components installs the Deployments and finds out how far they are.
 func (c *Controller) components(ctx context.Context, p *pass) error {
 	var err error
-	if p.hub.PushClusters, err = c.pushClusters(ctx); err != nil {
+	if p.hub.PushClusters, err = c.pushClusters(ctx, p.site); err != nil {
 		return err
 	}
 	for _, component := range manifests.Components(p.hub) {
-		records, err := c.applier.Apply(ctx, component.Workload.Deployment())
+		records, err := c.home.applier.Apply(ctx, component.Workload.Deployment())
 		p.records = append(p.records, records...)
 		if err != nil {
 			return err

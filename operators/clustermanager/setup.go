@@ -10,7 +10,9 @@ import (
 	"github.com/operator-framework/operator-lib/predicate"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	crpredicate "sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -34,11 +37,15 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
+// workers is how many hubs are worked on at the same time, so that one of mode
+// Hosted that does not answer holds up no other.
+const workers = 4
+
 // NewScheme returns a scheme with the kinds that the operator works with.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme,
+		corev1.AddToScheme, discoveryv1.AddToScheme, authenticationv1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme,
 		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, clusterv1.AddToScheme,
 		fleetv1alpha1.AddToScheme,
 	} {
@@ -57,15 +64,16 @@ func CacheOptions(o Options) (cache.Options, error) {
 		return cache.Options{}, fmt.Errorf("selecting what we made: %w", err)
 	}
 	ours := cache.ByObject{Label: labels.NewSelector().Add(*made)}
-	named := func(name string) cache.ByObject {
-		return cache.ByObject{Namespaces: map[string]cache.Config{
-			o.Namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)},
-		}}
+	named := func(name string) cache.Config {
+		return cache.Config{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
 	}
 	byObject := map[client.Object]cache.ByObject{
-		&corev1.ConfigMap{}: named(TLSProfile),
-		&corev1.Secret{}:    named(o.PullSecret),
-		definitionMeta():    ours,
+		&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{o.Namespace: named(TLSProfile)}},
+		&corev1.Secret{}: {Namespaces: map[string]cache.Config{
+			o.Namespace:         named(o.PullSecret),
+			cache.AllNamespaces: named(operatorv1.ExternalHubKubeConfigSecret),
+		}},
+		definitionMeta(): ours,
 	}
 	for _, object := range watchedObjects() {
 		byObject[object] = ours
@@ -100,16 +108,15 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		crpredicate.GenerationChangedPredicate{}, crpredicate.LabelChangedPredicate{}, crpredicate.AnnotationChangedPredicate{},
 	)
 	b := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
-		For(&operatorv1.ClusterManager{}, builder.WithPredicates(changes, crpredicate.Or(pause, justPaused())))
+		For(&operatorv1.ClusterManager{}, builder.WithPredicates(changes, crpredicate.Or(pause, justPaused()))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	owner := handler.EnqueueRequestsFromMapFunc(ownerOf)
 	for _, object := range watchedObjects() {
 		b = b.Watches(object, owner)
 	}
 	b = b.WatchesMetadata(definitionMeta(), owner)
-	all := handler.EnqueueRequestsFromMapFunc(c.allHubs)
-	for _, object := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
-		b = b.Watches(object, all)
-	}
+	b = b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.allHubs)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.hubsOfSecret))
 	running, err := b.Build(reconcile.AsReconciler(mgr.GetClient(), c))
 	if err != nil {
 		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
@@ -137,6 +144,15 @@ func ownerOf(_ context.Context, object client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// hubsOfSecret returns the hub that the secret leads to, or all for the pull
+// secret.
+func (c *Controller) hubsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	if secret.GetName() == operatorv1.ExternalHubKubeConfigSecret {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: secret.GetNamespace()}}}
+	}
+	return c.allHubs(ctx, secret)
 }
 
 // allHubs is for objects that concern every hub.

@@ -123,9 +123,12 @@ func remember(cm *operatorv1.ClusterManager, records []render.Record, complete b
 	var related []operatorv1.RelatedResourceMeta
 	var generations []operatorv1.GenerationStatus
 	for _, r := range records {
-		related = append(related, operatorv1.RelatedResourceMeta{
+		object := operatorv1.RelatedResourceMeta{
 			Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name,
-		})
+		}
+		if !slices.Contains(related, object) { // one of a hosted hub can be on both clusters
+			related = append(related, object)
+		}
 		if r.Generation > 0 {
 			generations = append(generations, operatorv1.GenerationStatus{
 				Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name,

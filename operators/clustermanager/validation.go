@@ -9,6 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/features"
 )
@@ -17,16 +22,10 @@ import (
 // gates. Gates that do not exist are told in a condition and left out.
 func (c *Controller) validate(ctx context.Context, p *pass) error {
 	spec := p.cm.Spec
-	if err := supported(spec); err != nil {
-		return err
-	}
-	older, err := c.olderHub(ctx, p.cm)
-	if err != nil {
-		return err
-	}
-	if older != "" {
-		// Not a mistakeError: the other one may be deleted.
-		return waitError{operatorv1.ClusterManagerReasonAnotherClusterManager, fmt.Sprintf("the cluster has the hub of ClusterManager %q already; delete one of the two", older)}
+	for _, err := range []error{supported(spec), hostable(p.cm, c.options.Namespace), c.alone(ctx, p.cm)} {
+		if err != nil {
+			return err
+		}
 	}
 
 	registration, work, unknown := gates(spec)
@@ -37,13 +36,6 @@ func (c *Controller) validate(ctx context.Context, p *pass) error {
 
 // supported returns a mistakeError for what this version cannot install.
 func supported(spec operatorv1.ClusterManagerSpec) error {
-	if mode := spec.DeployOption.Mode; mode != "" && mode != operatorv1.InstallModeDefault {
-		return mistakeError{
-			operatorv1.ClusterManagerReasonModeNotSupported,
-			fmt.Sprintf("deployOption.mode is %q, which this version cannot install; set it to %q",
-				mode, operatorv1.InstallModeDefault),
-		}
-	}
 	if spec.RegistrationConfiguration != nil {
 		for _, driver := range spec.RegistrationConfiguration.RegistrationDrivers {
 			if driver.AuthType != operatorv1.AuthTypeCSR {
@@ -60,6 +52,61 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 			operatorv1.ClusterManagerReasonConfigurationNotSupported,
 			fmt.Sprintf("workConfiguration.workDriver is %q, which this version does not have; set it to %q",
 				work.WorkDriver, operatorv1.WorkDriverTypeKube),
+		}
+	}
+	return nil
+}
+
+// hostable returns a mistakeError for why the hub of mode Hosted cannot have a
+// namespace that is called as its ClusterManager, and goes away with it, or
+// cannot be reached.
+func hostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
+	if cm.Spec.DeployOption.Mode != operatorv1.InstallModeHosted {
+		return nil
+	}
+	refuse := func(format string, args ...any) error {
+		return mistakeError{operatorv1.ClusterManagerReasonConfigurationNotSupported, fmt.Sprintf(format, args...)}
+	}
+	name, hosted := cm.Name, cm.Spec.DeployOption.Hosted
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return refuse("a hosted hub needs a namespace called as its ClusterManager, which %q cannot be: %s", name, strings.Join(problems, "; "))
+	}
+	if slices.Contains([]string{operatorNamespace, operatorv1.DefaultHubNamespace, metav1.NamespaceDefault}, name) || strings.HasPrefix(name, "kube-") {
+		return refuse("a hosted hub needs a namespace called as its ClusterManager and of its own, which %q is not; give the ClusterManager another name", name)
+	}
+	if hosted == nil || hosted.RegistrationWebhookConfiguration.Address == "" || hosted.WorkWebhookConfiguration.Address == "" {
+		return refuse("deployOption.hosted has no address of the registration webhook or of the work webhook, under which the hub's API server reaches them")
+	}
+	return nil
+}
+
+// alone returns a waitError if there was a hub of mode Default first. It is not a
+// mistakeError, as the other one may be deleted.
+func (c *Controller) alone(ctx context.Context, cm *operatorv1.ClusterManager) error {
+	if cm.Spec.DeployOption.Mode == operatorv1.InstallModeHosted {
+		return nil // which cluster its hub is has to be found out first
+	}
+	older, err := c.olderHub(ctx, cm)
+	if err != nil || older == "" {
+		return err
+	}
+	return waitError{operatorv1.ClusterManagerReasonAnotherClusterManager, fmt.Sprintf("the cluster has the hub of ClusterManager %q already; delete one of the two", older)}
+}
+
+// freeHub returns a waitError if the hub of mode Hosted has another installation
+// already: definitions and webhook configurations can be there only once.
+func (c *Controller) freeHub(ctx context.Context, p *pass) error {
+	list := &admissionv1.MutatingWebhookConfigurationList{}
+	if err := p.site.reader.List(ctx, list, client.HasLabels{operatorv1.LabelCreatedByClusterManager}); err != nil {
+		return fmt.Errorf("listing the webhook configurations of the hub: %w", err)
+	}
+	for i := range list.Items {
+		for _, hook := range list.Items[i].Webhooks {
+			if service := hook.ClientConfig.Service; service != nil && service.Namespace != p.hub.Namespace() {
+				return waitError{operatorv1.ClusterManagerReasonAnotherClusterManager, fmt.Sprintf(
+					"the hub %s has the hub of ClusterManager %q already, in namespace %q; delete one of the two",
+					p.credential.Host(), list.Items[i].Labels[operatorv1.LabelCreatedByClusterManager], service.Namespace)}
+			}
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/internal/remote"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -73,7 +74,7 @@ type Controller struct {
 
 	// home is the cluster that the operator and the agents run on.
 	home    *site
-	members *members
+	members *remote.Clients
 	prober  probe.Prober
 	phases  []phase
 	cleanup []phase
@@ -85,7 +86,7 @@ func New(deps Deps) *Controller {
 	c := &Controller{
 		Deps:    deps,
 		home:    newSite(deps.Client, deps.Live, deps.Secrets),
-		members: newMembers(deps.Client.Scheme()),
+		members: remote.NewClients(deps.Client.Scheme()),
 	}
 	c.phases = []phase{
 		{"validation", operatorv1.KlusterletReasonApplyFailed, c.validate},

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/probe"
 )
 
 // memberGoneAfter is how long the removal of hosted agents waits for a managed
@@ -37,7 +36,7 @@ func (c *Controller) reachForRemoval(ctx context.Context, p *pass) error {
 			return was
 		})
 	}
-	if !gone(outcome.Verdict) {
+	if !outcome.Verdict.Gone() {
 		return waitError{memberRetry, fmt.Sprintf("what is installed on the managed cluster cannot be removed: %s; mend secret %q, or delete it to leave all that behind",
 			outcome.Message, p.klusterlet.Name+"/"+operatorv1.ExternalManagedKubeConfigSecret)}
 	}
@@ -53,17 +52,6 @@ func (c *Controller) reachForRemoval(ctx context.Context, p *pass) error {
 	c.Events.Eventf(p.klusterlet, nil, corev1.EventTypeWarning, reasonLeftBehind, actionRemove,
 		"what is installed on the managed cluster is left behind: %s", outcome.Message)
 	return nil
-}
-
-// gone tells whether nobody may ever be able to remove what is installed on the
-// managed cluster. A credential that it refuses can be mended.
-func gone(verdict probe.Verdict) bool {
-	switch verdict {
-	case probe.Unreachable, probe.SecretMissing, probe.KubeconfigMissing:
-		return true
-	default:
-		return false
-	}
 }
 
 // unreachableSince returns the time at which the removal first could not reach
@@ -86,7 +74,7 @@ func (c *Controller) unreachableSince(ctx context.Context, p *pass) (time.Time, 
 // releaseMember tells that nothing of the Klusterlet is left on the managed
 // cluster, or that it is given up, so that its secret is needed no more.
 func (c *Controller) releaseMember(ctx context.Context, p *pass) error {
-	c.members.forget(p.klusterlet.Name)
+	c.members.Forget(p.klusterlet.Name)
 	return c.changeMeta(ctx, p, func(k *operatorv1.Klusterlet) bool {
 		return controllerutil.RemoveFinalizer(k, operatorv1.FinalizerKlusterletHostedCleanup)
 	})

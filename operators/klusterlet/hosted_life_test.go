@@ -18,6 +18,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/remote"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -28,16 +29,16 @@ func testTokenRenewal(t *testing.T, h *hostedHarness) {
 		return h.deployment("hosted", "hosted-work-agent").Spec.Template.Annotations
 	}
 	_, first := h.as("hosted", secret)
-	claims, err := parseToken(first)
+	claims, err := remote.ParseToken(first)
 	if err != nil || claims.Kubernetes.ServiceAccount.UID != h.account("hosted-work-sa") {
 		t.Fatalf("the token is not one of the agent's account: %+v %v", claims, err)
 	}
-	if lifetime := time.Duration(claims.Expires-claims.IssuedAt) * time.Second; lifetime != tokenLifetime {
-		t.Errorf("the token lives %s, want %s", lifetime, tokenLifetime)
+	if lifetime := time.Duration(claims.Expires-claims.IssuedAt) * time.Second; lifetime != remote.TokenLifetime {
+		t.Errorf("the token lives %s, want %s", lifetime, remote.TokenLifetime)
 	}
 	rolled := pods()
 
-	h.clock.Step(tokenLifetime/2 - time.Hour)
+	h.clock.Step(remote.TokenLifetime/2 - time.Hour)
 	h.reconcile("hosted")
 	if _, same := h.as("hosted", secret); same != first {
 		t.Error("a token is renewed that has more than half of its life before it")
@@ -58,7 +59,7 @@ func testTokenRenewal(t *testing.T, h *hostedHarness) {
 	}
 	h.reconcile("hosted")
 	_, third := h.as("hosted", secret)
-	if claims, err := parseToken(third); err != nil || claims.Kubernetes.ServiceAccount.UID != h.account("hosted-work-sa") {
+	if claims, err := remote.ParseToken(third); err != nil || claims.Kubernetes.ServiceAccount.UID != h.account("hosted-work-sa") {
 		t.Errorf("the token is still of the account that is gone: %+v %v", claims, err)
 	}
 	if err := h.admin.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hosted", Name: secret}}); err != nil {

@@ -11,16 +11,15 @@ import (
 	"maps"
 	"slices"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/internal/remote"
 	"github.com/capstan-io/capstan/internal/render"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -42,7 +41,7 @@ func (c *Controller) kubeconfigs(ctx context.Context, p *pass) error {
 	if port := p.memberCredential.Port(); port != 0 {
 		p.options.HubPorts = append(p.options.HubPorts, port)
 	}
-	kubeconfig, err := agentKubeconfig(p.memberCredential.Cluster, manifests.MemberNamespace(p.klusterlet))
+	kubeconfig, err := remote.TokenKubeconfig(p.memberCredential.Cluster, "member", manifests.MemberNamespace(p.klusterlet), manifests.MemberToken)
 	if err != nil {
 		return err
 	}
@@ -69,24 +68,19 @@ func (c *Controller) kubeconfigs(ctx context.Context, p *pass) error {
 // has as long as it is good, else a new one.
 func (c *Controller) token(ctx context.Context, p *pass, key types.NamespacedName, account string) ([]byte, error) {
 	name := types.NamespacedName{Namespace: manifests.MemberNamespace(p.klusterlet), Name: account}
-	live := &corev1.ServiceAccount{}
-	if err := p.member.client.Get(ctx, name, live); err != nil {
-		return nil, fmt.Errorf("reading ServiceAccount %q of the managed cluster: %w", name, err)
-	}
-	secret, err := hubprobe.Secret(ctx, c.Secrets, key)
+	secret, err := probe.Secret(ctx, c.Secrets, key)
 	if err != nil {
 		return nil, err
 	}
-	if secret != nil && tokenIsGood(secret.Data[operatorv1.TokenKey], live.UID, c.Clock.Now()) {
-		return secret.Data[operatorv1.TokenKey], nil
+	var present []byte
+	if secret != nil {
+		present = secret.Data[operatorv1.TokenKey]
 	}
-	request := &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds()))},
+	token, err := remote.Token(ctx, p.member.client, name, present, c.Clock.Now())
+	if err != nil {
+		return nil, fmt.Errorf("the managed cluster gives no token: %w", err)
 	}
-	if err := p.member.client.SubResource("token").Create(ctx, live, request); err != nil {
-		return nil, fmt.Errorf("requesting a token of ServiceAccount %q of the managed cluster: %w", name, err)
-	}
-	return []byte(request.Status.Token), nil
+	return token, nil
 }
 
 // removeMemberSecrets deletes those of the mode that the Klusterlet had before.
@@ -96,7 +90,7 @@ func (c *Controller) removeMemberSecrets(ctx context.Context, p *pass, keep map[
 			continue
 		}
 		key := types.NamespacedName{Namespace: manifests.AgentNamespace(p.klusterlet), Name: name}
-		secret, err := hubprobe.Secret(ctx, c.Secrets, key)
+		secret, err := probe.Secret(ctx, c.Secrets, key)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,6 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/probe"
-	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -64,7 +63,7 @@ func (c *Controller) connect(ctx context.Context, p *pass) error {
 func (c *Controller) reach(ctx context.Context, p *pass) (probe.Outcome, error) {
 	// That of hosted agents, even if the mode was changed meanwhile.
 	key := types.NamespacedName{Namespace: p.klusterlet.Name, Name: operatorv1.ExternalManagedKubeConfigSecret}
-	secret, err := hubprobe.Secret(ctx, c.Secrets, key)
+	secret, err := probe.Secret(ctx, c.Secrets, key)
 	if err != nil {
 		return probe.Outcome{}, err
 	}
@@ -74,8 +73,12 @@ func (c *Controller) reach(ctx context.Context, p *pass) (probe.Outcome, error) 
 		return outcome, nil
 	}
 	p.memberCredential = credential
-	p.member, err = c.members.get(p.klusterlet.Name, credential)
-	return outcome, err
+	there, err := c.members.Get(p.klusterlet.Name, credential)
+	if err != nil {
+		return probe.Outcome{}, err
+	}
+	p.member = newSite(there, there, there)
+	return outcome, nil
 }
 
 // unprepared says why nothing can be installed. Agents that run already go on

@@ -59,7 +59,7 @@ func (c *Controller) credentials(ctx context.Context, p *pass) error {
 // over from a namespace that the agents had before, so that the member keeps its
 // name and its place on the hub.
 func (c *Controller) ownSecret(ctx context.Context, p *pass, key types.NamespacedName) (*corev1.Secret, error) {
-	secret, err := hubprobe.Secret(ctx, c.Secrets, key)
+	secret, err := probe.Secret(ctx, c.Secrets, key)
 	if err != nil || secret != nil {
 		return secret, err
 	}
@@ -68,7 +68,7 @@ func (c *Controller) ownSecret(ctx context.Context, p *pass, key types.Namespace
 		return nil, err
 	}
 	for _, namespace := range old {
-		source, err := hubprobe.Secret(ctx, c.Secrets, types.NamespacedName{Namespace: namespace.Name, Name: key.Name})
+		source, err := probe.Secret(ctx, c.Secrets, types.NamespacedName{Namespace: namespace.Name, Name: key.Name})
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (c *Controller) copyPullSecret(ctx context.Context, p *pass) error {
 	if c.Settings.PullSecret == "" {
 		return nil
 	}
-	source, err := hubprobe.Secret(ctx, c.Secrets, types.NamespacedName{Namespace: c.Settings.Namespace, Name: c.Settings.PullSecret})
+	source, err := probe.Secret(ctx, c.Secrets, types.NamespacedName{Namespace: c.Settings.Namespace, Name: c.Settings.PullSecret})
 	if err != nil || source == nil {
 		return err
 	}

@@ -35,6 +35,9 @@ const (
 	ClusterManagerReasonResourcesRemaining = "ResourcesRemaining"
 	// ClusterManagerReasonRemovingHub: what the operator installed is being removed.
 	ClusterManagerReasonRemovingHub = "RemovingHub"
+	// ClusterManagerReasonWaitingForHub: what is installed on the hub cannot be
+	// removed, as the hub cannot be worked on; mode Hosted only.
+	ClusterManagerReasonWaitingForHub = "WaitingForHub"
 	// ClusterManagerReasonCleanupFailed: something could not be removed.
 	ClusterManagerReasonCleanupFailed = "CleanupFailed"
 )
@@ -44,9 +47,6 @@ const (
 	// ClusterManagerReasonInstalling: the first installation waits for what the
 	// message says.
 	ClusterManagerReasonInstalling = "Installing"
-	// ClusterManagerReasonModeNotSupported: deployOption.mode is one that this
-	// version cannot install.
-	ClusterManagerReasonModeNotSupported = "ModeNotSupported"
 	// ClusterManagerReasonConfigurationNotSupported: the spec asks for a driver that
 	// this version does not have.
 	ClusterManagerReasonConfigurationNotSupported = "ConfigurationNotSupported"
@@ -55,6 +55,25 @@ const (
 	ClusterManagerReasonAnotherClusterManager = "AnotherClusterManager"
 	// ClusterManagerReasonCertificateFailed: a serving certificate could not be made.
 	ClusterManagerReasonCertificateFailed = "CertificateFailed"
+)
+
+// Reasons of Applied, all False, if the hub cannot be worked on from the cluster
+// of the operator; mode Hosted only. What runs goes on.
+const (
+	// ClusterManagerReasonExternalHubKubeConfigMissing: there is no secret
+	// external-hub-kubeconfig, or it has no kubeconfig.
+	ClusterManagerReasonExternalHubKubeConfigMissing = "ExternalHubKubeConfigMissing"
+	// ClusterManagerReasonExternalHubKubeConfigMalformed: the kubeconfig cannot be
+	// used.
+	ClusterManagerReasonExternalHubKubeConfigMalformed = "ExternalHubKubeConfigMalformed"
+	// ClusterManagerReasonHubUnreachable: the hub does not answer.
+	ClusterManagerReasonHubUnreachable = "HubUnreachable"
+	// ClusterManagerReasonHubUntrusted: the certificate of the hub is not trusted.
+	ClusterManagerReasonHubUntrusted = "HubUntrusted"
+	// ClusterManagerReasonHubUnauthorized: the hub does not know the credential.
+	ClusterManagerReasonHubUnauthorized = "HubUnauthorized"
+	// ClusterManagerReasonHubForbidden: the hub does not allow what is needed.
+	ClusterManagerReasonHubForbidden = "HubForbidden"
 )
 
 // ClusterManagerReasonPlacementNotInstalled (HubPlacementDegraded=False): this

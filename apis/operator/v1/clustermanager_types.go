@@ -95,9 +95,13 @@ type ClusterManagerSpec struct {
 }
 
 // ClusterManagerDeployOption tells where the hub's components run.
+//
+// +kubebuilder:validation:XValidation:rule="self.mode != 'Hosted' || has(self.hosted) && has(self.hosted.registrationWebhookConfiguration) && has(self.hosted.workWebhookConfiguration)",message="mode Hosted needs hosted.registrationWebhookConfiguration.address and hosted.workWebhookConfiguration.address, under which the hub's API server reaches the webhooks"
+// +kubebuilder:validation:XValidation:rule="self.mode == oldSelf.mode",message="mode cannot be changed, as what is installed on one cluster would be left there; delete the ClusterManager and make a new one"
 type ClusterManagerDeployOption struct {
 	// mode is Default (on the hub itself) or Hosted (on another cluster, in the
-	// namespace with the name of the ClusterManager). Default: Default.
+	// namespace with the name of the ClusterManager). It cannot be changed later.
+	// Default: Default.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=Default;Hosted
@@ -150,7 +154,8 @@ type DefaultWebhookConfiguration struct {
 // HostedWebhookConfiguration has the options of a webhook in mode Hosted.
 type HostedWebhookConfiguration struct {
 	// address is the IP address or host name under which the hub's API server
-	// reaches the webhook.
+	// reaches the webhook: that of a Service of type NodePort or LoadBalancer on
+	// the cluster that the webhook runs on, for example.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Pattern=`^(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]*[a-zA-Z0-9])\.)*([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9\-]*[A-Za-z0-9])$`

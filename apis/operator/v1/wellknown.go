@@ -8,6 +8,9 @@ const (
 	// FinalizerClusterManagerCleanup keeps a ClusterManager until the operator has
 	// removed the hub.
 	FinalizerClusterManagerCleanup = "operator.open-cluster-management.io/cluster-manager-cleanup"
+	// FinalizerClusterManagerHostedCleanup keeps a ClusterManager of mode Hosted
+	// until the operator has removed what it installed on the hub.
+	FinalizerClusterManagerHostedCleanup = "operator.open-cluster-management.io/cluster-manager-hosted-cleanup"
 	// FinalizerKlusterletCleanup keeps a Klusterlet until the operator has removed
 	// the agents.
 	FinalizerKlusterletCleanup = "operator.open-cluster-management.io/klusterlet-cleanup"
@@ -45,6 +48,9 @@ const (
 	// AnnotationCRDVersion on a CustomResourceDefinition has the version of the
 	// operator that wrote it, so that an older operator leaves it alone.
 	AnnotationCRDVersion = "operator.open-cluster-management.io/version"
+	// AnnotationHubResourcesEvictionTimestamp on a ClusterManager of mode Hosted has
+	// the time since which the hub, being removed, cannot be reached.
+	AnnotationHubResourcesEvictionTimestamp = "operator.open-cluster-management.io/hub-resources-eviction-timestamp"
 	// AnnotationManagedResourcesEvictionTimestamp on a Klusterlet of mode Hosted
 	// has the time since which the member, being removed, cannot be reached.
 	AnnotationManagedResourcesEvictionTimestamp = "operator.open-cluster-management.io/managed-resources-eviction-timestamp"
@@ -77,8 +83,14 @@ const (
 	RegistrationWebhookServingCertSecret = "registration-webhook-serving-cert"
 	// WorkWebhookServingCertSecret has the work webhook's certificate.
 	WorkWebhookServingCertSecret = "work-webhook-serving-cert"
-	// BootstrapServiceAccount, in the operator's namespace, is the identity whose
-	// tokens bootstrap kubeconfigs have.
+	// ExternalHubKubeConfigSecret has, in mode Hosted, the kubeconfig of the hub.
+	ExternalHubKubeConfigSecret = "external-hub-kubeconfig"
+	// HubKubeConfigSecretSuffix ends, in mode Hosted, the names of the secrets with
+	// the kubeconfig of the hub for a component, after the name of its
+	// ServiceAccount. The operator makes them and renews their tokens.
+	HubKubeConfigSecretSuffix = "-kubeconfig"
+	// BootstrapServiceAccount, in the operator's namespace, or in mode Hosted in
+	// that of the hub, is the identity whose tokens bootstrap kubeconfigs have.
 	BootstrapServiceAccount = "agent-registration-bootstrap"
 	// BootstrapClusterRole has the rights that an agent needs to register.
 	BootstrapClusterRole = "open-cluster-management:bootstrap"
@@ -106,7 +118,7 @@ const (
 
 	// KubeConfigKey is the key of a kubeconfig in these secrets.
 	KubeConfigKey = "kubeconfig"
-	// TokenKey is the key of the token that the kubeconfig of the member names as
+	// TokenKey is the key of the token that a kubeconfig of the operator's names as
 	// a file.
 	TokenKey = "token"
 	// TLSCertKey is the key of the client certificate in HubKubeConfigSecret.

@@ -45,6 +45,8 @@ import (
 
 // Who waits for the election of a leader looks whether the leader's pod is there.
 //
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=hub,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=hub,resources=leases,resourceNames=registration-controller-lock,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=hub,resources=pods,verbs=get
 
 // ComponentName is the name of the component in events and metrics.

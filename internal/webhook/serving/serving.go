@@ -46,7 +46,7 @@ type Options struct {
 	Component string
 	// Handlers are the webhooks by their paths.
 	Handlers map[string]http.Handler
-	// Config is for the API server.
+	// Config is for the API server that knows who may read the metrics.
 	Config *rest.Config
 	// Port of the webhooks, and the directory of their certificate.
 	Port    int

@@ -31,21 +31,25 @@ const defaultExecutor = "system:serviceaccount::klusterlet-work-sa"
 // Bootstrap returns the identity with which agents register, and what it and
 // the holders of bootstrap tokens may do.
 func Bootstrap(h Hub) []render.Object {
-	account := render.Account(h.OperatorNamespace, operatorv1.BootstrapServiceAccount)
+	account := render.Account(h.bootstrapNamespace(), operatorv1.BootstrapServiceAccount)
 	group := render.Group(clusterv1.GroupBootstrappers)
 	cluster := func(name string) render.Meta { return h.meta(name).In("") }
 	clusterInfo := h.meta(operatorv1.BootstrapClusterRole).In(metav1.NamespacePublic)
 	caBundle := h.meta(operatorv1.BootstrapClusterRole)
-	return []render.Object{
-		render.ServiceAccount(h.meta(operatorv1.BootstrapServiceAccount).In(h.OperatorNamespace)),
+	objects := []render.Object{
+		render.ServiceAccount(h.meta(operatorv1.BootstrapServiceAccount).In(h.bootstrapNamespace())),
 		render.ClusterRole(cluster(operatorv1.BootstrapClusterRole), bootstrapRules(h.Registration.Enabled(features.StrictBootstrap))),
 		render.ClusterRoleBinding(cluster(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group),
 		// ConfigMaps by name only: a bootstrap credential is in many hands.
 		render.Role(clusterInfo, configMapRule(clusterInfoConfigMap)),
 		render.RoleBinding(clusterInfo.Named(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group),
-		render.Role(caBundle, configMapRule(operatorv1.CABundleConfigMap)),
-		render.RoleBinding(caBundle.Named(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group),
 	}
+	if h.Hosted() {
+		return objects // the bundle is not on the hub
+	}
+	return append(objects,
+		render.Role(caBundle, configMapRule(operatorv1.CABundleConfigMap)),
+		render.RoleBinding(caBundle.Named(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group))
 }
 
 // bootstrapRules returns what is needed to ask to join. Agents of OCM check for

@@ -78,7 +78,7 @@ func registrationFlags(h Hub, image string) []string {
 	}
 	flags = append(flags,
 		"--agent-image="+image,
-		"--bootstrap-serviceaccount="+h.OperatorNamespace+"/"+operatorv1.BootstrapServiceAccount)
+		"--bootstrap-serviceaccount="+h.bootstrapNamespace()+"/"+operatorv1.BootstrapServiceAccount)
 	if labels := labelFlag(h.Labels); labels != "" {
 		flags = append(flags, "--labels="+labels)
 	}
@@ -86,9 +86,14 @@ func registrationFlags(h Hub, image string) []string {
 }
 
 func registrationWebhook(h Hub) Component {
-	bind := bindOf(h.Spec.DeployOption, func(d *operatorv1.DefaultClusterManagerConfiguration) *operatorv1.BindConfiguration {
-		return d.RegistrationWebhookConfiguration.BindConfiguration
-	})
+	options := webhookOptions(h,
+		func(d *operatorv1.DefaultClusterManagerConfiguration) operatorv1.DefaultWebhookConfiguration {
+			return d.RegistrationWebhookConfiguration
+		},
+		func(hosted *operatorv1.HostedClusterManagerConfiguration) operatorv1.HostedWebhookConfiguration {
+			return hosted.RegistrationWebhookConfiguration
+		})
+	bind := bindOf(options.BindConfiguration)
 	gates := gateFlags(h.Registration)
 	if len(gates) == 0 {
 		gates = []string{"--feature-gates=" + string(features.DefaultClusterSet) + "=true"}
@@ -97,6 +102,7 @@ func registrationWebhook(h Hub) Component {
 	w.Args = append([]string{"/registration", "webhook-server"}, append(gates, bind.flags()...)...)
 	server := &WebhookServer{
 		Service: registrationWebhookService, Secret: operatorv1.RegistrationWebhookServingCertSecret, Port: bind.port,
+		ServicePort: options.Port, Address: options.Address,
 	}
 	return Component{
 		RBAC: config.RegistrationWebhook, Role: h.role("registration:webhook"), Webhook: server,
@@ -106,13 +112,19 @@ func registrationWebhook(h Hub) Component {
 }
 
 func workWebhook(h Hub) Component {
-	bind := bindOf(h.Spec.DeployOption, func(d *operatorv1.DefaultClusterManagerConfiguration) *operatorv1.BindConfiguration {
-		return d.WorkWebhookConfiguration.BindConfiguration
-	})
+	options := webhookOptions(h,
+		func(d *operatorv1.DefaultClusterManagerConfiguration) operatorv1.DefaultWebhookConfiguration {
+			return d.WorkWebhookConfiguration
+		},
+		func(hosted *operatorv1.HostedClusterManagerConfiguration) operatorv1.HostedWebhookConfiguration {
+			return hosted.WorkWebhookConfiguration
+		})
+	bind := bindOf(options.BindConfiguration)
 	w := h.workload("work-webhook", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
 	w.Args = append([]string{"/work", "webhook-server"}, append(gateFlags(h.Work), bind.flags()...)...)
 	server := &WebhookServer{
 		Service: workWebhookService, Secret: operatorv1.WorkWebhookServingCertSecret, Port: bind.port,
+		ServicePort: options.Port, Address: options.Address,
 	}
 	return Component{
 		RBAC: config.WorkWebhook, Role: h.role("work:webhook"), Webhook: server,
@@ -175,15 +187,33 @@ func (b bind) flags() []string {
 	return []string{"--port=" + number(b.port), "--health-probe-port=" + number(b.health), "--metrics-port=" + number(b.metrics)}
 }
 
-func bindOf(
-	option operatorv1.ClusterManagerDeployOption,
-	of func(*operatorv1.DefaultClusterManagerConfiguration) *operatorv1.BindConfiguration,
-) bind {
-	b := bind{port: webhookPort, health: healthPort, metrics: metricsPort}
-	if option.Default == nil {
-		return b
+// webhookOptions returns what the spec says of a webhook in the hub's mode. In
+// mode Default its Service has a port of its own.
+func webhookOptions(
+	h Hub,
+	ofDefault func(*operatorv1.DefaultClusterManagerConfiguration) operatorv1.DefaultWebhookConfiguration,
+	ofHosted func(*operatorv1.HostedClusterManagerConfiguration) operatorv1.HostedWebhookConfiguration,
+) operatorv1.HostedWebhookConfiguration {
+	option := h.Spec.DeployOption
+	var chosen operatorv1.HostedWebhookConfiguration
+	switch {
+	case h.Hosted() && option.Hosted != nil:
+		chosen = ofHosted(option.Hosted)
+	case !h.Hosted() && option.Default != nil:
+		chosen.BindConfiguration = ofDefault(option.Default).BindConfiguration
 	}
-	spec := of(option.Default)
+	switch {
+	case !h.Hosted():
+		chosen.Port = webhookServicePort
+	case chosen.Port == 0: // what clients send that leave the field out
+		chosen.Port = httpsPort
+	}
+	return chosen
+}
+
+// bindOf returns what a webhook listens on.
+func bindOf(spec *operatorv1.BindConfiguration) bind {
+	b := bind{port: webhookPort, health: healthPort, metrics: metricsPort}
 	if spec == nil {
 		return b
 	}

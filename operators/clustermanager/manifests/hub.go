@@ -48,10 +48,32 @@ type Hub struct {
 	Registration, Work features.Set
 	// CABundle, as PEM, verifies the webhook servers.
 	CABundle []byte
+	// HubPort is, in mode Hosted, the TCP port of the hub's API server.
+	HubPort int32
+	// Kubeconfigs has, in mode Hosted, a hash of the kubeconfig of the hub for each
+	// ServiceAccount; a component is rolled when it changes.
+	Kubeconfigs map[string]string
 }
 
+// Hosted tells whether the components run on another cluster than the hub.
+func (h Hub) Hosted() bool { return h.Spec.DeployOption.Mode == operatorv1.InstallModeHosted }
+
 // Namespace is where the hub's components run.
-func (h Hub) Namespace() string { return operatorv1.DefaultHubNamespace }
+func (h Hub) Namespace() string {
+	if h.Hosted() {
+		return h.Name
+	}
+	return operatorv1.DefaultHubNamespace
+}
+
+// bootstrapNamespace is where the identity lives that agents register with:
+// beside the operator, if that is on the hub.
+func (h Hub) bootstrapNamespace() string {
+	if h.Hosted() {
+		return h.Namespace()
+	}
+	return h.OperatorNamespace
+}
 
 // Owner returns the labels that everything of this hub has, and nothing else.
 func (h Hub) Owner() map[string]string {
@@ -96,10 +118,38 @@ type WebhookServer struct {
 	Secret string
 	// Port that the pods listen on.
 	Port int32
+	// ServicePort is that of the Service.
+	ServicePort int32
+	// Address, in mode Hosted, is where the hub's API server reaches the server, at
+	// ServicePort.
+	Address string
+}
+
+// hosts returns the names of the server, an IP address last.
+func (s WebhookServer) hosts(h Hub) []string {
+	hosts := []string{s.Service + "." + h.Namespace() + ".svc"}
+	if s.Address != "" {
+		hosts = append(hosts, s.Address)
+	}
+	return hosts
 }
 
 // Components returns the parts of the hub, in the order of their installation.
 func Components(h Hub) []Component {
+	components := components(h)
+	if h.Hosted() {
+		for i := range components {
+			components[i].Workload = h.hosted(components[i].Workload)
+		}
+	}
+	return components
+}
+
+// OptionalAccounts are the ServiceAccounts of the components that a hub need not
+// have.
+func OptionalAccounts() []string { return []string{"work-controller-sa"} }
+
+func components(h Hub) []Component {
 	components := []Component{registrationController(h), registrationWebhook(h), workWebhook(h)}
 	if h.Work.Enabled(features.CleanUpCompletedManifestWork) {
 		components = append(components, workController(h))
@@ -112,16 +162,14 @@ func ServingCertificates(h Hub) []certs.Serving {
 	var list []certs.Serving
 	for _, c := range Components(h) {
 		if c.Webhook != nil {
-			list = append(list, certs.Serving{
-				Secret: c.Webhook.Secret,
-				Hosts:  []string{c.Webhook.Service + "." + h.Namespace() + ".svc"},
-			})
+			list = append(list, certs.Serving{Secret: c.Webhook.Secret, Hosts: c.Webhook.hosts(h)})
 		}
 	}
 	return list
 }
 
-// Namespaces returns the namespace of the hub.
+// Namespaces returns the namespace of the hub. In mode Hosted there are two of
+// the same name: for the pods, and on the hub for their accounts.
 func Namespaces(h Hub) []render.Object {
 	m := h.meta(h.Namespace()).In("").Annotated(map[string]string{operatorv1.AnnotationWorkloadAllowed: "management"})
 	return []render.Object{render.Namespace(m)}
@@ -131,7 +179,9 @@ func Namespaces(h Hub) []render.Object {
 // namespace that it runs in.
 type Rules func(component string) (cluster, namespaced []rbacv1.PolicyRule, err error)
 
-// Access returns the ServiceAccounts of the components with their roles.
+// Access returns the ServiceAccounts of the components with their roles on the
+// hub. What a component needs in its own namespace it needs where its pods run,
+// which in mode Hosted HomeAccess has.
 func Access(h Hub, rules Rules) ([]render.Object, error) {
 	var objects []render.Object
 	for _, c := range Components(h) {
@@ -144,7 +194,7 @@ func Access(h Hub, rules Rules) ([]render.Object, error) {
 		objects = append(objects,
 			render.ClusterRole(h.meta(c.Role).In(""), cluster),
 			render.ClusterRoleBinding(h.meta(c.Role).In(""), c.Role, account))
-		if len(namespaced) > 0 {
+		if len(namespaced) > 0 && !h.Hosted() {
 			objects = append(objects,
 				render.Role(h.meta(c.Role), namespaced),
 				render.RoleBinding(h.meta(c.Role), c.Role, account))
@@ -153,12 +203,16 @@ func Access(h Hub, rules Rules) ([]render.Object, error) {
 	return append(objects, executorAdmin(h), pushCredentials(h)), nil
 }
 
-// Services returns the Services of the webhook servers.
+// Services returns what leads the hub's API server to the webhook servers.
 func Services(h Hub) []render.Object {
 	var objects []render.Object
 	for _, c := range Components(h) {
-		if c.Webhook != nil {
-			objects = append(objects, render.Service(h.meta(c.Webhook.Service), c.Workload.App, webhookServicePort, c.Webhook.Port))
+		switch {
+		case c.Webhook == nil:
+		case h.Hosted():
+			objects = append(objects, serviceByAddress(h, *c.Webhook)...)
+		default:
+			objects = append(objects, render.Service(h.meta(c.Webhook.Service), c.Workload.App, c.Webhook.ServicePort, c.Webhook.Port))
 		}
 	}
 	return objects

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,9 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/render"
 )
@@ -27,6 +30,7 @@ var update = flag.Bool("update", false, "write what is rendered into the golden 
 // testRules stands for the rules of config, which have tests of their own.
 func testRules(component string) (cluster, namespaced []rbacv1.PolicyRule, err error) {
 	cluster = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{component}, Verbs: []string{"get"}}}
+	cluster = append(cluster, rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}})
 	if strings.HasSuffix(component, "-controller") {
 		namespaced = []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}}}
 	}
@@ -80,6 +84,25 @@ func everything() Hub {
 	return h
 }
 
+// hosted is a hub whose webhooks are reached by a name and by an IP address.
+func hosted() Hub {
+	h := testHub(operatorv1.ClusterManagerSpec{
+		DeployOption: operatorv1.ClusterManagerDeployOption{
+			Mode: operatorv1.InstallModeHosted,
+			Hosted: &operatorv1.HostedClusterManagerConfiguration{
+				RegistrationWebhookConfiguration: operatorv1.HostedWebhookConfiguration{
+					Address: "hooks.example.com", BindConfiguration: &operatorv1.BindConfiguration{Port: 10443},
+				},
+				WorkWebhookConfiguration: operatorv1.HostedWebhookConfiguration{Address: "192.0.2.7", Port: 31443},
+			},
+		},
+	}, map[string]bool{"NetworkPolicies": true}, map[string]bool{"CleanUpCompletedManifestWork": true})
+	h.Name = "hub1"
+	h.HubPort = 8443
+	h.Kubeconfigs = map[string]string{"registration-controller-sa": "0123", "work-webhook-sa": "4567"}
+	return h
+}
+
 func TestManifestsAreAsInTheGoldenFiles(t *testing.T) {
 	tests := map[string]struct {
 		reason string
@@ -92,6 +115,10 @@ func TestManifestsAreAsInTheGoldenFiles(t *testing.T) {
 		"everything": {
 			reason: "every field that changes something",
 			hub:    everything(),
+		},
+		"hosted": {
+			reason: "components on another cluster than the hub",
+			hub:    hosted(),
 		},
 	}
 	for name, tc := range tests {
@@ -114,42 +141,42 @@ func TestManifestsAreAsInTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func rendered(t *testing.T, h Hub) []byte {
+// everyObject returns all that is installed, on either cluster.
+func everyObject(t *testing.T, h Hub) []render.Object {
 	t.Helper()
 	access, err := Access(h, testRules)
 	if err != nil {
 		t.Fatal(err)
 	}
+	home, err := HomeAccess(h, testRules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(Namespaces(h), access, home, Bootstrap(h), Services(h), NetworkPolicies(h), Deployments(h), Webhooks(h))
+}
+
+func rendered(t *testing.T, h Hub) []byte {
+	t.Helper()
 	var out bytes.Buffer
-	for _, objects := range [][]render.Object{
-		Namespaces(h), access, Bootstrap(h), Services(h), NetworkPolicies(h), Deployments(h), Webhooks(h),
-	} {
-		for _, object := range objects {
-			u, err := render.Unstructured(object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := yaml.Marshal(u.Object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out.WriteString("---\n")
-			out.Write(text)
+	for _, object := range everyObject(t, h) {
+		u, err := render.Unstructured(object)
+		if err != nil {
+			t.Fatal(err)
 		}
+		text, err := yaml.Marshal(u.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString("---\n")
+		out.Write(text)
 	}
 	return out.Bytes()
 }
 
 func TestEverythingCarriesTheLabelOfItsOwner(t *testing.T) {
-	h := everything()
-	access, err := Access(h, testRules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, objects := range [][]render.Object{
-		Namespaces(h), access, Bootstrap(h), Services(h), NetworkPolicies(h), Deployments(h), Webhooks(h),
-	} {
-		for _, object := range objects {
+	for _, h := range []Hub{everything(), hosted()} {
+		h.Labels = map[string]string{"team": "fleet"}
+		for _, object := range everyObject(t, h) {
 			u, err := render.Unstructured(object)
 			if err != nil {
 				t.Fatal(err)
@@ -190,5 +217,35 @@ func TestNobodyButWebhooksIsReachedByAService(t *testing.T) {
 		if !strings.HasSuffix(u.GetName(), "-webhook") {
 			t.Errorf("Service %s", u.GetName())
 		}
+	}
+}
+
+func TestHostedComponentsAreNobodyOnTheirCluster(t *testing.T) {
+	h := hosted()
+	objects, err := HomeAccess(h, config.Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := []string{"leases", "pods", "tokenreviews", "subjectaccessreviews", "servicecidrs"}
+	for _, object := range objects {
+		u, err := render.Unstructured(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind := u.GetKind(); kind != "ClusterRole" && kind != "Role" {
+			continue
+		}
+		role := &rbacv1.ClusterRole{} // Role has the same fields
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			if len(rule.Resources) != 1 || !slices.Contains(allowed, rule.Resources[0]) {
+				t.Errorf("%s %s allows %v on %v", u.GetKind(), u.GetName(), rule.Verbs, rule.Resources)
+			}
+		}
+	}
+	if objects, err := HomeAccess(everything(), config.Rules); err != nil || len(objects) > 0 {
+		t.Errorf("in mode Default there are %d objects and the error %v besides those of Access", len(objects), err)
 	}
 }

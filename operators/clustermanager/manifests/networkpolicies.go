@@ -38,8 +38,8 @@ func NetworkPolicies(h Hub) []render.Object {
 			WithPolicyTypes(networkingv1.PolicyTypeEgress).
 			WithEgress(networkingv1ac.NetworkPolicyEgressRule().WithPorts(
 				port(corev1.ProtocolUDP, dnsPort), port(corev1.ProtocolTCP, dnsPort),
-				port(corev1.ProtocolUDP, multicastDNSPort), port(corev1.ProtocolTCP, multicastDNSPort),
-				port(corev1.ProtocolTCP, httpsPort), port(corev1.ProtocolTCP, apiServerPort)))),
+				port(corev1.ProtocolUDP, multicastDNSPort), port(corev1.ProtocolTCP, multicastDNSPort)).
+				WithPorts(tcpPorts(apiServerPorts(h))...))),
 		render.NetworkPolicy(h.meta("allow-intra-namespace"), networkingv1ac.NetworkPolicySpec().
 			WithPodSelector(componentPods(h)).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
@@ -68,6 +68,15 @@ func componentPods(h Hub) *metav1ac.LabelSelectorApplyConfiguration {
 	}
 	return metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
 		WithKey(render.AppLabel).WithOperator(metav1.LabelSelectorOpIn).WithValues(apps...))
+}
+
+// apiServerPorts are where API servers commonly listen, and where the hub does.
+func apiServerPorts(h Hub) []int32 {
+	numbers := []int32{httpsPort, apiServerPort}
+	if h.HubPort != 0 {
+		numbers = append(numbers, h.HubPort)
+	}
+	return numbers
 }
 
 // servedPorts returns the ports of webhooks and probes, each once.

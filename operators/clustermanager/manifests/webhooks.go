@@ -124,12 +124,18 @@ func validatingHooks() []hook {
 // before the servers answer: without an answer nothing gets in.
 func Webhooks(h Hub) []render.Object {
 	var objects []render.Object
+	ports := map[string]int32{}
+	for _, c := range Components(h) {
+		if c.Webhook != nil {
+			ports[c.Webhook.Service] = c.Webhook.ServicePort
+		}
+	}
 	for _, k := range mutatingHooks() {
 		m := h.meta(k.name).In("")
 		objects = append(objects, admissionv1ac.MutatingWebhookConfiguration(m.Name).WithLabels(m.Labels).
 			WithWebhooks(admissionv1ac.MutatingWebhook().
 				WithName(k.name).
-				WithClientConfig(k.client(h)).
+				WithClientConfig(k.client(h, ports[k.service])).
 				WithRules(k.rule()).
 				WithNamespaceSelector(k.namespaces()).
 				WithObjectSelector(metav1ac.LabelSelector()).
@@ -145,7 +151,7 @@ func Webhooks(h Hub) []render.Object {
 		objects = append(objects, admissionv1ac.ValidatingWebhookConfiguration(m.Name).WithLabels(m.Labels).
 			WithWebhooks(admissionv1ac.ValidatingWebhook().
 				WithName(k.name).
-				WithClientConfig(k.client(h)).
+				WithClientConfig(k.client(h, ports[k.service])).
 				WithRules(k.rule()).
 				WithNamespaceSelector(k.namespaces()).
 				WithObjectSelector(metav1ac.LabelSelector()).
@@ -159,11 +165,11 @@ func Webhooks(h Hub) []render.Object {
 	return objects
 }
 
-func (k hook) client(h Hub) *admissionv1ac.WebhookClientConfigApplyConfiguration {
+func (k hook) client(h Hub, port int32) *admissionv1ac.WebhookClientConfigApplyConfiguration {
 	return admissionv1ac.WebhookClientConfig().
 		WithCABundle(h.CABundle...).
 		WithService(admissionv1ac.ServiceReference().
-			WithNamespace(h.Namespace()).WithName(k.service).WithPath(k.path).WithPort(webhookServicePort))
+			WithNamespace(h.Namespace()).WithName(k.service).WithPath(k.path).WithPort(port))
 }
 
 func (k hook) rule() *admissionv1ac.RuleWithOperationsApplyConfiguration {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -131,7 +130,7 @@ func (c *Controller) gather(ctx context.Context, klusterlet *operatorv1.Klusterl
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s/%s/%v/", namespace, klusterlet.Spec.ClusterName, klusterlet.Spec.HubAPIServerHostAlias)
 	read := func(name string) (probe.Credential, error) {
-		secret, err := Secret(ctx, c.deps.Secrets, types.NamespacedName{Namespace: namespace, Name: name})
+		secret, err := probe.Secret(ctx, c.deps.Secrets, types.NamespacedName{Namespace: namespace, Name: name})
 		if err != nil {
 			return probe.Credential{}, err
 		}
@@ -203,19 +202,6 @@ func AliasOf(klusterlet *operatorv1.Klusterlet) *probe.Alias {
 		return nil
 	}
 	return &probe.Alias{IP: alias.IP, Hostname: alias.Hostname}
-}
-
-// Secret reads a secret; nil means that there is none.
-func Secret(ctx context.Context, reader client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
-	secret := &corev1.Secret{}
-	err := reader.Get(ctx, key, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // "there is none" is an answer
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading secret %q: %w", key, err)
-	}
-	return secret, nil
 }
 
 func (c *Controller) fresh(name, hash string, now time.Time) (time.Duration, bool) {

@@ -1,0 +1,382 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/remote"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
+)
+
+// TestHosted shares a management cluster and a hub among what needs a fresh
+// ClusterManager only.
+func TestHosted(t *testing.T) {
+	l := newHostedLab(t)
+	for name, test := range map[string]func(*testing.T, *hostedLab){
+		"InstallsEachPartWhereItBelongs":            hostedInstalls,
+		"ComponentsHaveWhatTheyNeedAndNothingMore":  hostedKubeconfigs,
+		"RenewsTokensLongBeforeTheyExpire":          hostedRenewal,
+		"TellsWhyTheHubCannotBeWorkedOn":            hostedProblems,
+		"WebhooksAreReachedByNameOrAddress":         hostedAddresses,
+		"PushAgentRunsForAPushClusterOfTheHub":      hostedPush,
+		"SecretOfAComponentGoesWithIt":              hostedGateOff,
+		"SecondInstallationOnTheHubWaits":           hostedSecond,
+		"HubCanBeTheManagementClusterItself":        selfHosted,
+		"RemovesEverythingOnBothClusters":           hostedRemoval,
+		"LeavesAnUnreachableHubBehindInTheEnd":      hostedEviction,
+		"WaitsForACredentialThatCanBeMended":        hostedRefusal,
+		"HubThatWasNeverReachedHoldsNothingUp":      hostedNeverReached,
+		"NameMustBeThatOfANamespaceOfItsOwn":        hostedNames,
+		"APIRefusesMissingAddressesAndAChangedMode": hostedRefused,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, l) })
+	}
+}
+
+func hostedInstalls(t *testing.T, l *hostedLab) {
+	l.installed(t)
+	for _, name := range []string{"cluster-manager-registration-controller", "cluster-manager-registration-webhook", "cluster-manager-work-webhook"} {
+		deployment := &appsv1.Deployment{}
+		if !l.exists(t, deployment, name, testName) {
+			t.Fatalf("Deployment %s is missing on the management cluster", name)
+		}
+		if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--kubeconfig=/var/run/secrets/hub/kubeconfig") || !slices.Contains(args, "--hosted") {
+			t.Errorf("%s does not work on the hub: %q", name, args)
+		}
+		if *deployment.Spec.Replicas != 1 {
+			t.Errorf("%s has %d replicas, want 1", name, *deployment.Spec.Replicas)
+		}
+	}
+	for _, crd := range l.deps.CRDs {
+		if !l.onHub(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") || l.exists(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") {
+			t.Errorf("the definition %s has to be on the hub only", crd.Name)
+		}
+	}
+	for _, hooks := range []client.ObjectList{&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}} {
+		if l.count(t, l.hubAdmin, hooks) == 0 || l.count(t, l.client, hooks) != 0 {
+			t.Errorf("%T: they have to be on the hub only", hooks)
+		}
+	}
+	l.accountsAreWhereTheyBelong(t)
+	before := l.get(t).ResourceVersion
+	l.writes = 0
+	result, err := l.pass(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.writes != 0 || l.get(t).ResourceVersion != before {
+		t.Errorf("a pass over a settled hub made %d writes", l.writes)
+	}
+	if result.RequeueAfter != hubResync {
+		t.Errorf("the hub is looked at again after %s, want %s", result.RequeueAfter, hubResync)
+	}
+}
+
+func (l *hostedLab) accountsAreWhereTheyBelong(t *testing.T) {
+	t.Helper()
+	for _, account := range []string{"registration-controller-sa", "work-webhook-sa", "push-agent-sa"} {
+		if !l.exists(t, &corev1.ServiceAccount{}, account, testName) || !l.onHub(t, &corev1.ServiceAccount{}, account, testName) {
+			t.Errorf("the account %s has to be on both clusters", account)
+		}
+	}
+	if l.exists(t, &rbacv1.ClusterRole{}, "open-cluster-management:cluster-manager-registration:controller", "") {
+		t.Error("components have their rights for the hub on the management cluster, too")
+	}
+	if !l.onHub(t, &corev1.ServiceAccount{}, operatorv1.BootstrapServiceAccount, testName) {
+		t.Error("the hub has no identity to join with")
+	}
+	for _, finalizer := range []string{operatorv1.FinalizerClusterManagerCleanup, operatorv1.FinalizerClusterManagerHostedCleanup} {
+		if !controllerutil.ContainsFinalizer(l.get(t), finalizer) {
+			t.Errorf("the finalizer %s is missing", finalizer)
+		}
+	}
+}
+
+// count returns how many objects of the ClusterManager there are.
+func (l *hostedLab) count(t *testing.T, c client.Client, list client.ObjectList) int {
+	t.Helper()
+	if err := c.List(t.Context(), list, client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: testName}); err != nil {
+		t.Fatal(err)
+	}
+	items := 0
+	if err := eachItem(list, func(client.Object) { items++ }); err != nil {
+		t.Fatal(err)
+	}
+	return items
+}
+
+func hostedKubeconfigs(t *testing.T, l *hostedLab) {
+	l.installed(t)
+	with, _ := l.as(t, "registration-controller-sa")
+	controller, err := client.New(with, client.Options{Scheme: l.client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, "the registration controller may read clusters", func() bool {
+		return controller.List(t.Context(), &clusterv1.ManagedClusterList{}) == nil
+	})
+	if err := controller.List(t.Context(), &corev1.SecretList{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the registration controller reads secrets of the hub: %v", err)
+	}
+	with, _ = l.as(t, "work-webhook-sa")
+	webhook, err := client.New(with, client.Options{Scheme: l.client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := webhook.List(t.Context(), &clusterv1.ManagedClusterList{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the work webhook has the rights of somebody else: %v", err)
+	}
+}
+
+func hostedRenewal(t *testing.T, l *hostedLab) {
+	l.installed(t)
+	const account = "work-webhook-sa"
+	pods := func() map[string]string {
+		return l.deployments(t)["cluster-manager-work-webhook"].Spec.Template.Annotations
+	}
+	_, first := l.as(t, account)
+	claims, err := remote.ParseToken(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if life := time.Duration(claims.Expires-claims.IssuedAt) * time.Second; life != remote.TokenLifetime {
+		t.Errorf("the token lives %s, want %s", life, remote.TokenLifetime)
+	}
+	rolled := pods()
+
+	l.clock.SetTime(time.Unix(claims.IssuedAt, 0).Add(remote.TokenLifetime/2 - time.Hour))
+	l.settle(t)
+	if _, same := l.as(t, account); same != first {
+		t.Error("a token is renewed that has more than half of its life before it")
+	}
+	l.clock.SetTime(time.Unix(claims.IssuedAt, 0).Add(remote.TokenLifetime/2 + time.Hour))
+	l.settle(t)
+	if _, second := l.as(t, account); second == first {
+		t.Error("a token is not renewed when half of its life is over")
+	}
+	if !maps.Equal(pods(), rolled) {
+		t.Errorf("pods are rolled for a new token, which they read from its file: %v, were %v", pods(), rolled)
+	}
+
+	l.clock.SetTime(time.Now())
+	old := &corev1.ServiceAccount{}
+	l.onHub(t, old, account, testName)
+	if err := l.hubAdmin.Delete(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	l.settle(t)
+	renewed := &corev1.ServiceAccount{}
+	l.onHub(t, renewed, account, testName)
+	_, third := l.as(t, account)
+	if claims, err := remote.ParseToken(third); err != nil || claims.Kubernetes.ServiceAccount.UID != renewed.UID {
+		t.Errorf("the token is still of the account that is gone: %+v %v", claims, err)
+	}
+
+	l.lead(t, map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+		cluster.DisableCompression = true
+	})})
+	l.settle(t)
+	if maps.Equal(pods(), rolled) {
+		t.Error("pods go on with the kubeconfig that they have read, though the hub's is another now")
+	}
+}
+
+func hostedProblems(t *testing.T, l *hostedLab) {
+	l.host(t, nil)
+	for _, step := range []struct {
+		problem string
+		data    map[string][]byte
+		reason  string
+		message string
+	}{
+		{"there is no secret", nil, "ExternalHubKubeConfigMissing", `secret "cluster-manager/external-hub-kubeconfig" does not exist`},
+		{"the key is called otherwise", map[string][]byte{"config": {1}}, "ExternalHubKubeConfigMissing", `has no key "kubeconfig"`},
+		{"it is no kubeconfig", map[string][]byte{"kubeconfig": []byte("{")}, "ExternalHubKubeConfigMalformed", "not a kubeconfig"},
+		{"nothing listens there", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+			cluster.Server = "https://hub.invalid:6443"
+		})}, "HubUnreachable", "the hub https://hub.invalid:6443 cannot be reached"},
+		{"it is another cluster's credential", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
+			*user = clientcmdapi.AuthInfo{Token: "unknown"}
+		})}, "HubUnauthorized", "does not know the credential"},
+		{"the CA is another's", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+			cluster.CertificateAuthorityData = l.restConfig.CAData
+		})}, "HubUntrusted", "certificate-authority-data"},
+		{"it may do nothing", map[string][]byte{"kubeconfig": l.kubeconfig(t, "stranger", nil)}, "HubForbidden", "create serviceaccounts/token"},
+	} {
+		if step.data != nil {
+			l.lead(t, step.data)
+		}
+		result, err := l.pass(t)
+		if err != nil || result.RequeueAfter != hubRetry {
+			t.Errorf("%s: it is tried again after %s with error %v, want %s", step.problem, result.RequeueAfter, err, hubRetry)
+		}
+		applied := l.condition(t, operatorv1.ClusterManagerConditionApplied)
+		if applied.Status != metav1.ConditionFalse || applied.Reason != step.reason || !strings.Contains(applied.Message, step.message) {
+			t.Errorf("%s: Applied is %+v, want %s with %q", step.problem, applied, step.reason, step.message)
+		}
+	}
+	if finalizers := l.get(t).Finalizers; len(finalizers) != 1 {
+		t.Errorf("nothing is installed on the hub, but the finalizers are %v", finalizers)
+	}
+	l.leadAs(t, installer)
+	l.settle(t)
+
+	l.leadNowhere(t)
+	related := len(l.get(t).Status.RelatedResources)
+	if _, err := l.pass(t); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(l.get(t).Status.RelatedResources); got != related || len(l.deployments(t)) == 0 {
+		t.Errorf("a hub that cannot be reached for a while loses what is installed: %d related resources, were %d", got, related)
+	}
+	l.leadAs(t, installer)
+	l.settle(t)
+}
+
+func hostedAddresses(t *testing.T, l *hostedLab) {
+	l.installed(t)
+	const registration, work = "cluster-manager-registration-webhook", "cluster-manager-work-webhook"
+	service, slice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
+	l.onHub(t, service, registration, testName)
+	if service.Spec.Type != corev1.ServiceTypeExternalName || service.Spec.ExternalName != "hooks.example.com" {
+		t.Errorf("the Service for a name is %+v", service.Spec)
+	}
+	l.onHub(t, service, work, testName)
+	if service.Spec.Type != corev1.ServiceTypeClusterIP || len(service.Spec.Selector) > 0 {
+		t.Errorf("the Service for an address is %+v", service.Spec)
+	}
+	if !l.onHub(t, slice, work, testName) || slice.Endpoints[0].Addresses[0] != "192.0.2.7" || *slice.Ports[0].Port != 31443 {
+		t.Errorf("the Service for an address leads to %+v", slice)
+	}
+	hooks := &admissionv1.ValidatingWebhookConfiguration{}
+	l.onHub(t, hooks, "manifestworkvalidators.admission.work.open-cluster-management.io", "")
+	if to := hooks.Webhooks[0].ClientConfig.Service; to.Namespace != testName || to.Name != work || *to.Port != 31443 {
+		t.Errorf("the webhook calls %+v", to)
+	}
+	if got := l.certifiedHosts(t, operatorv1.WorkWebhookServingCertSecret); !slices.Equal(got, []string{work + "." + testName + ".svc", "192.0.2.7"}) {
+		t.Errorf("the certificate is for %q", got)
+	}
+
+	l.change(t, func(cm *operatorv1.ClusterManager) {
+		cm.Spec.DeployOption.Hosted.RegistrationWebhookConfiguration.Address = "192.0.2.8"
+		cm.Spec.DeployOption.Hosted.WorkWebhookConfiguration.Address = "hooks.example.com"
+	})
+	l.clock.SetTime(l.clock.Now().Add(2 * certs.TrustDelay))
+	l.settle(t)
+	if !l.onHub(t, slice, registration, testName) || l.onHub(t, &discoveryv1.EndpointSlice{}, work, testName) {
+		t.Error("the addresses are not those of the spec after a change")
+	}
+	l.onHub(t, service, work, testName)
+	if service.Spec.Type != corev1.ServiceTypeExternalName {
+		t.Errorf("the Service is of type %s after a change to a name", service.Spec.Type)
+	}
+	if got := l.certifiedHosts(t, operatorv1.WorkWebhookServingCertSecret); !slices.Contains(got, "hooks.example.com") {
+		t.Errorf("the certificate is still for %q", got)
+	}
+}
+
+// certifiedHosts returns what the certificate in the secret is for.
+func (l *hostedLab) certifiedHosts(t *testing.T, name string) []string {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if !l.exists(t, secret, name, testName) {
+		t.Fatalf("secret %s is missing", name)
+	}
+	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := pair.Certificate.DNSNames
+	for _, ip := range pair.Certificate.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts
+}
+
+func hostedPush(t *testing.T, l *hostedLab) {
+	l.installed(t)
+	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	connection.Spec = fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://member"}
+	if err := l.hubAdmin.Create(t.Context(), connection); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int32{1, 0} {
+		if _, err := l.pass(t); err != nil {
+			t.Fatal(err)
+		}
+		if got := *l.deployments(t)["cluster-manager-push-agent"].Spec.Replicas; got != want {
+			t.Errorf("the push agent has %d replicas, want %d", got, want)
+		}
+		if err := client.IgnoreNotFound(l.hubAdmin.Delete(t.Context(), connection)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func hostedGateOff(t *testing.T, l *hostedLab) {
+	l.leadAs(t, installer)
+	gate := operatorv1.FeatureGate{Feature: "CleanUpCompletedManifestWork", Mode: operatorv1.FeatureGateModeEnable}
+	l.host(t, func(cm *operatorv1.ClusterManager) {
+		cm.Spec.WorkConfiguration = &operatorv1.WorkConfiguration{FeatureGates: []operatorv1.FeatureGate{gate}}
+	})
+	l.settle(t)
+	l.as(t, "work-controller-sa")
+	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Spec.WorkConfiguration.FeatureGates = nil })
+	l.settle(t)
+	if l.exists(t, &corev1.Secret{}, manifests.HubSecret("work-controller-sa"), testName) {
+		t.Error("the kubeconfig of a component that is gone is left, and nobody renews its token")
+	}
+	if l.onHub(t, &corev1.ServiceAccount{}, "work-controller-sa", testName) || l.exists(t, &corev1.ServiceAccount{}, "work-controller-sa", testName) {
+		t.Error("the account of a component that is gone is left")
+	}
+}
+
+func hostedSecond(t *testing.T, l *hostedLab) {
+	l.installed(t)
+	other := l.get(t).DeepCopy()
+	other.ObjectMeta = metav1.ObjectMeta{Name: "second"}
+	l.create(t, other, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "second"}}, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: operatorv1.ExternalHubKubeConfigSecret},
+		Data:       map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer, nil)},
+	})
+	if _, err := l.controller.Reconcile(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	applied := other.Status.Conditions[slices.IndexFunc(other.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Applied" })]
+	if applied.Reason != "AnotherClusterManager" || !strings.Contains(applied.Message, testName) {
+		t.Errorf("Applied is %+v", applied)
+	}
+	// It installed nothing, so it goes at once.
+	if err := l.client.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	l.exists(t, other, "second", "")
+	if _, err := l.controller.Reconcile(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if l.exists(t, other, "second", "") {
+		t.Error("a ClusterManager that installed nothing does not go")
+	}
+}
