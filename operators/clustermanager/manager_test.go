@@ -9,8 +9,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -72,6 +74,18 @@ func TestManagerFollowsWhatItWatches(t *testing.T) {
 	l.await(t, "a pull secret is copied when it appears", func() bool {
 		return l.exists(t, &corev1.Secret{}, operatorv1.ImagePullSecret, testHubNS)
 	})
+
+	// The one that leads to a hosted hub is seen in any namespace.
+	l.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hub1"}}, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "hub1", Name: operatorv1.ExternalHubKubeConfigSecret},
+	})
+	leads := &corev1.Secret{}
+	l.await(t, "the secret of a hosted hub is watched", func() bool {
+		return mgr.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "hub1", Name: operatorv1.ExternalHubKubeConfigSecret}, leads) == nil
+	})
+	if requests := New(deps).hubsOfSecret(t.Context(), leads); len(requests) != 1 || requests[0].Name != "hub1" {
+		t.Errorf("a change of the secret makes %v be looked at, want hub1", requests)
+	}
 
 	pushAgents := func(want int32) func() bool {
 		return func() bool {

@@ -15,22 +15,31 @@ import (
 	"testing"
 )
 
-// hostedName is the name of the Klusterlet with hosted agents, and of their
-// namespace.
-const hostedName = "hosted1"
+const (
+	// hostedName is the name of the Klusterlet with hosted agents, and of their
+	// namespace.
+	hostedName = "hosted1"
+	// hostedHub is the name of the ClusterManager with a hosted hub, and of the
+	// namespace of its components.
+	hostedHub = "hostedhub"
+)
 
-// TestHosted lets a member join whose agents run on a third cluster, in both
-// hosted modes, and removes all of it again.
+// TestHosted lets a cluster be a hub and another one its member that have no pod
+// of Capstan: the hub's components and the agents, in both hosted modes, run on a
+// third one. It removes all of it again.
 func TestHosted(t *testing.T) {
 	hub, management, member := inLab(hubName), inLab(allInOneName), inLab(memberName)
 	diagnose(t, hub, management, member)
 	s := &story{hub: hub, member: member, clusterName: memberName, hubKubeconfig: filepath.Join(t.TempDir(), "hub-kubeconfig")}
-	h := &hostedStory{story: s, management: management, memberKubeconfig: filepath.Join(t.TempDir(), "member-kubeconfig")}
+	h := &hostedStory{
+		story: s, management: management,
+		hubAdmin: filepath.Join(t.TempDir(), "hub-admin"), memberKubeconfig: filepath.Join(t.TempDir(), "member-kubeconfig"),
+	}
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)
 	}{
-		{"deploy the hub", s.deployHub},
+		{"deploy the hub in mode Hosted", h.deployHub},
 		{"deploy the agents in mode Hosted", h.deploy},
 		{"approve and accept by kubectl", h.approveAndAccept},
 		{"deliver a workload", s.deliver},
@@ -50,8 +59,47 @@ func TestHosted(t *testing.T) {
 // hostedStory is one whose agents run on the management cluster.
 type hostedStory struct {
 	*story
-	management       cluster
-	memberKubeconfig string
+	management cluster
+	// hubAdmin and memberKubeconfig are files for what is hosted to get to the hub
+	// and to the member.
+	hubAdmin, memberKubeconfig string
+}
+
+func (h *hostedStory) hubVariables() map[string]string {
+	return map[string]string{
+		"HUB_CONTEXT": h.management.name, "EXTERNAL_HUB_KUBECONFIG": h.hubAdmin, "HUB_KUBECONFIG": h.hubKubeconfig,
+		"HOSTED_CLUSTER_MANAGER_NAME": hostedHub,
+	}
+}
+
+// saveKubeconfig writes the administrator's kubeconfig of a cluster.
+func saveKubeconfig(t *testing.T, name, file string) {
+	t.Helper()
+	kubeconfig, err := theLab.run(t.Context(), "kubeconfig", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *hostedStory) deployHub(t *testing.T) {
+	saveKubeconfig(t, hubName, h.hubAdmin)
+	makeTarget(t, "deploy-hub-hosted", h.hubVariables())
+	for condition, want := range map[string]string{
+		"Applied": "True ClusterManagerApplied", "Progressing": "False ClusterManagerUpToDate",
+		"HubRegistrationDegraded": "False RegistrationFunctional",
+	} {
+		h.management.waitCondition(t, condition, want, "clustermanager/"+hostedHub)
+	}
+	if pods := h.hub.kubectl(t, "get", "pods", "-A", "-l", "open-cluster-management.io/created-by-clustermanager", "-o", "name"); pods != "" {
+		t.Errorf("the hub has pods of Capstan: %s", pods)
+	}
+	// The webhook of works is on the other cluster, and answers.
+	h.hub.refused(t, `{"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+		"metadata": {"name": "empty", "namespace": "default"}, "spec": {"workload": {"manifests": [{}]}}}`,
+		[]string{"manifestworkvalidators"}, "apply", "-f", "-")
 }
 
 func (h *hostedStory) hostedVariables(mode string) map[string]string {
@@ -63,13 +111,7 @@ func (h *hostedStory) hostedVariables(mode string) map[string]string {
 }
 
 func (h *hostedStory) deploy(t *testing.T) {
-	kubeconfig, err := theLab.run(t.Context(), "kubeconfig", memberName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(h.memberKubeconfig, []byte(kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	saveKubeconfig(t, memberName, h.memberKubeconfig)
 	makeTarget(t, "deploy-spoke-hosted", h.hostedVariables("Default"))
 	h.management.waitCondition(t, "ReadyToApply", "True KlusterletPrepared", "klusterlet/"+hostedName)
 }
@@ -151,11 +193,17 @@ func (h *hostedStory) newToken(t *testing.T) {
 func (h *hostedStory) remove(t *testing.T) {
 	makeTarget(t, "clean-spoke-hosted", h.hostedVariables("Singleton"))
 	h.management.waitGone(t, "namespace", hostedName)
-	h.nothingIsLeft(t, h.management)
 	h.nothingIsLeft(t, h.member)
 }
 
 func (h *hostedStory) removeHub(t *testing.T) {
-	makeTarget(t, "clean-hub", h.variables("Default"))
-	h.nothingIsLeft(t, h.hub)
+	restarts := h.management.jsonpath(t, "{.items[*].status.containerStatuses[*].restartCount}", "-n", hostedHub, "pods")
+	if strings.Trim(restarts, "0 ") != "" {
+		t.Errorf("components of the hub were restarted: %s", restarts)
+	}
+	makeTarget(t, "clean-hub-hosted", h.hubVariables())
+	for _, c := range []cluster{h.hub, h.management} {
+		c.waitGone(t, "namespace", hostedHub)
+		h.nothingIsLeft(t, c)
+	}
 }
