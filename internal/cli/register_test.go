@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,10 +92,9 @@ func (m *registered) token(t *testing.T, args ...string) []string {
 	words := append([]string{"register"}, strings.Fields(command)...)
 	// The API server finds tokens, and rights, by caches of its own: a dry run
 	// succeeds a moment later.
-	probe := append(words, "--cluster-name=probe", "--dry-run=client")
 	if len(args) == 0 {
 		eventually(t, func() error {
-			if code, out := m.at(t, probe...); code != exit.OK {
+			if code, out := m.at(t, slices.Concat(words, []string{"--cluster-name=probe", "--dry-run=client"})...); code != exit.OK {
 				return fmt.Errorf("exit code %d: %s", code, out)
 			}
 			return nil
@@ -181,7 +181,12 @@ func (m *registered) joinsAndLeaves(t *testing.T, command []string) {
 			t.Errorf("playing the member: %v", err)
 		}
 	}()
-	command = append(command, "--cluster-name", "edge-1", "--timeout", patience.String())
+	m.joins(t, slices.Concat(command, []string{"--cluster-name", "edge-1", "--timeout", patience.String()}))
+	m.leaves(t)
+}
+
+func (m *registered) joins(t *testing.T, command []string) {
+	t.Helper()
 	for range 2 {
 		code, out := m.at(t, command...)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -197,7 +202,10 @@ func (m *registered) joinsAndLeaves(t *testing.T, command []string) {
 	if code, out := m.at(t, append(command, "--cluster-name", "edge-2")...); code != exit.Failed || !strings.Contains(out, `member already: "edge-1"`) {
 		t.Errorf("a member registers under another name: exit code %d:\n%s", code, out)
 	}
+}
 
+func (m *registered) leaves(t *testing.T) {
+	t.Helper()
 	t.Setenv("KUBECONFIG", m.world.kubeconfig)
 	leave := []string{"unregister", "edge-1", "--cluster-kubeconfig", m.kubeconfig, "--wait", patience.String()}
 	if code, out := call(t, "unregister", "edge-2", "--cluster-kubeconfig", m.kubeconfig); code != exit.Failed || !strings.Contains(out, `is cluster "edge-1" of its hub, not "edge-2"`) {
@@ -252,7 +260,7 @@ func (m *registered) engage(ctx context.Context, agent *operatorv1.Klusterlet, n
 	if err := m.world.client.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`))); err != nil {
 		return err
 	}
-	if err := m.world.join(ctx, name); err != nil {
+	if err := m.join(ctx, name); err != nil {
 		return err
 	}
 	agent.Status.ObservedGeneration = agent.Generation

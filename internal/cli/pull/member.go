@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +50,9 @@ func (r *registering) install(ctx context.Context, j *joining) error {
 	if err != nil {
 		return err
 	}
+	if objects, err = r.withoutForeign(ctx, objects); err != nil {
+		return err
+	}
 	agent, err := install.Klusterlet(install.KlusterletName, operatorv1.KlusterletSpec{
 		ClusterName: j.name, Namespace: r.namespace,
 		DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallMode(r.agents)},
@@ -56,6 +61,20 @@ func (r *registering) install(ctx context.Context, j *joining) error {
 		return err
 	}
 	return install.Apply(ctx, r.client, append(objects, agent)...)
+}
+
+// withoutForeign leaves out a namespace that somebody else made: what carries
+// our label, "unregister" removes.
+func (r *registering) withoutForeign(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	namespace := &corev1.Namespace{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace)
+	switch {
+	case apierrors.IsNotFound(err), namespace.Labels[operatorv1.LabelPartOf] == operatorv1.PartOfCapstan:
+		return objects, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the namespace %q: %w", r.namespace, err)
+	}
+	return slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" }), nil
 }
 
 // installOperator installs the operator, unless somebody else has: then it is

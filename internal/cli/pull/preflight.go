@@ -154,11 +154,10 @@ func hubOf(ctx context.Context, c client.Client, namespace string) (string, erro
 	if err != nil {
 		return "", fmt.Errorf("read which hub the cluster is a member of: %w", err)
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[operatorv1.KubeConfigKey])
-	if err != nil {
-		return "", nil // it cannot be used, so it makes the cluster a member of nothing
+	if config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[operatorv1.KubeConfigKey]); err == nil {
+		return config.Host, nil
 	}
-	return config.Host, nil
+	return "", nil // it cannot be used, so it makes the cluster a member of nothing
 }
 
 // checkMember returns why the cluster cannot become the member that is wanted.

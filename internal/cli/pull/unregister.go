@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +20,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -235,7 +238,32 @@ func (l *leaving) cleanMember(ctx context.Context) error {
 	if err := l.removeOperator(ctx, operator, w); err != nil || !l.mode.Changes() {
 		return err
 	}
-	return l.removeNamespace(ctx, namespace, w)
+	if err := l.removeNamespace(ctx, namespace, w); err != nil {
+		return err
+	}
+	return l.nameLeftovers(ctx)
+}
+
+// nameLeftovers tells which definitions stay: others may have objects of these
+// kinds, which would go with them.
+func (l *leaving) nameLeftovers(ctx context.Context) error {
+	definitions, err := config.SpokeCRDs()
+	if err != nil {
+		return err
+	}
+	var left []string
+	for _, definition := range definitions {
+		err := l.client.Get(ctx, client.ObjectKeyFromObject(definition), &apiextensionsv1.CustomResourceDefinition{})
+		if err == nil {
+			left = append(left, definition.Name)
+		} else if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read the definition %q: %w", definition.Name, err)
+		}
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(l.session.ErrOut, "These definitions stay in the member: %s\n", strings.Join(left, ", "))
+	}
+	return nil
 }
 
 // removeOperator removes the operator if "register" installed it and no
