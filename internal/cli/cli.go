@@ -18,13 +18,13 @@ import (
 
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/describe"
+	"github.com/capstan-io/capstan/internal/cli/doctor"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/get"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/mark"
 	"github.com/capstan-io/capstan/internal/cli/membership"
 	"github.com/capstan-io/capstan/internal/cli/pull"
-	"github.com/capstan-io/capstan/internal/cli/setup"
 	"github.com/capstan-io/capstan/internal/cli/token"
 	"github.com/capstan-io/capstan/internal/cli/tree"
 	"github.com/capstan-io/capstan/internal/cli/version"
@@ -97,16 +97,14 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 		&cobra.Group{ID: groupLook, Title: "Look at the fleet:"},
 		&cobra.Group{ID: groupJoin, Title: "Let clusters in:"},
 		&cobra.Group{ID: groupMark, Title: "Mark clusters:"},
-		&cobra.Group{ID: groupHub, Title: "Make a hub:"},
 		&cobra.Group{ID: groupOther, Title: "Other commands:"},
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
-	add(root, groupLook, get.New(session), describe.New(session), tree.New(session))
+	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), doctor.New(session))
 	add(root, groupJoin, membership.NewAccept(session), membership.NewDeny(session), token.New(session))
 	add(root, groupJoin, pull.NewRegister(session), pull.NewUnregister(session))
 	add(root, groupMark, mark.NewCordon(session), mark.NewUncordon(session), mark.NewTaint(session), mark.NewLabel(session))
-	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session))
 	add(root, groupOther, version.New(session))
 	complete.Flags(root, session)
 	forEach(root, usage)
@@ -118,7 +116,6 @@ const (
 	groupLook  = "look"
 	groupJoin  = "join"
 	groupMark  = "mark"
-	groupHub   = "hub"
 	groupOther = "other"
 )
 

@@ -95,6 +95,7 @@ func (w *world) testMistakes(t *testing.T) {
 	commands := map[string][]string{
 		"get clusters": {"get", "clusters"}, "get one cluster": {"get", "clusters", "member1"}, "get works": {"get", "works", "-A"},
 		"describe": {"describe", "cluster", "member1"}, "tree": {"tree"},
+		"doctor": {"doctor"}, "doctor of a cluster": {"doctor", "member1"},
 		"accept": {"accept", "member1"}, "deny": {"deny", "member1", "member2"}, "cordon": {"cordon", "member1", "member2"},
 		"taint": {"taint", "member1", "a=b:NoSelect"}, "label": {"label", "clusters", "--all", "a=b"},
 	}

@@ -53,6 +53,7 @@ const patience = 2 * time.Minute
 // hub, on which a test plays the controllers and the agents.
 type world struct {
 	client     client.Client
+	server     *envtest.Environment
 	config     *rest.Config
 	scheme     *runtime.Scheme
 	kubeconfig string
@@ -77,6 +78,7 @@ func TestCapstan(t *testing.T) {
 			test(t)
 		})
 	}
+	t.Run("doctor", w.testDoctor)
 }
 
 func newWorld(t *testing.T) *world {
@@ -85,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	environment, restConfig := env.Start(t, func(e *envtest.Environment) {
 		e.ControlPlane.GetAPIServer().Configure().Set("enable-bootstrap-token-auth", "true")
 	})
-	w.config = restConfig
+	w.config, w.server = restConfig, environment
 	err := errors.Join(corev1.AddToScheme(w.scheme), authenticationv1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
 		clusterv1.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme), rbacv1.AddToScheme(w.scheme))
 	if err != nil {

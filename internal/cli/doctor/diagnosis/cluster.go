@@ -1,0 +1,248 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
+	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/requests"
+)
+
+const (
+	// soon is how long what happens by itself may take before it is a problem.
+	soon = time.Minute
+	// heartbeatsLate and heartbeatsMissed are after how many durations of its lease
+	// a cluster is late, and after how many the hub takes it for gone.
+	heartbeatsLate, heartbeatsMissed = 2, 5
+)
+
+// clusterChecks are in the order of the story of a cluster.
+func clusterChecks() []check {
+	return []check{
+		{OnMember, "api", "the member answers", memberGiven, memberAnswers},
+		{OnCluster, "identity", "it has one name only", nil, clusterIdentity},
+		{OnMember, "klusterlet", "a Klusterlet and its operator are there", memberSeen, memberKlusterlet},
+		{OnMember, "bootstrap", "the hub lets it ask to join", agentSeen, memberBootstrap},
+		{OnMember, "agents", "its agents run", agentSeen, memberAgents},
+		{OnMember, "rights", "its agents have their rights in the member", agentSeen, memberRights},
+		{OnCluster, "known", "the hub knows it", nil, clusterKnown},
+		{OnCluster, "requests", "its certificate was approved", asks, clusterRequests},
+		{OnCluster, "accepted", "the hub accepts it", known, clusterAccepted},
+		{OnCluster, "grants", "the hub has a namespace and rights for it", accepted, clusterGrants},
+		{OnMember, "credential", "its agents have a certificate that the hub takes", agentSeen, memberCredential},
+		{OnCluster, "pushagent", "the hub's push agent runs", pushed, pushAgent},
+		{OnCluster, "credential", "the push agent has a credential for it", pushed, pushCredential},
+		{OnCluster, "connection", "the push agent reaches it", pushed, pushConnection},
+		{OnCluster, "joined", "its agent has joined", accepted, clusterJoined},
+		{OnCluster, "heartbeat", "its agent is heard of", joined, clusterHeartbeat},
+		{OnCluster, "clock", "its clock is right", joined, clusterClock},
+		{OnCluster, "available", "its API server is well", joined, clusterAvailable},
+		{OnCluster, "works", "what is declared for it is there", known, clusterWorks},
+		{OnMember, "records", "the member has a record of each work", recordsSeen, memberRecords},
+		{OnCluster, "deletion", "nothing waits to be deleted", known, clusterDeletion},
+	}
+}
+
+// glanced are the names of the checks that lists of all clusters are enough for.
+func glanced() []string {
+	return []string{"requests", "accepted", "connection", "joined", "heartbeat", "clock", "available", "works", "deletion"}
+}
+
+func known(e *evidence.Evidence) bool { return e.Cluster.Managed.Found }
+
+// asks is for a cluster that has an agent of its own, and whose agent may have
+// asked for something.
+func asks(e *evidence.Evidence) bool {
+	requested := e.Hub.Requests.Found && slices.ContainsFunc(e.Hub.Requests.Value.Items, func(r certificatesv1.CertificateSigningRequest) bool {
+		return r.Labels[clusterv1.LabelClusterName] == e.Cluster.Name
+	})
+	return !e.Cluster.Push() && (known(e) || requested)
+}
+
+func pushed(e *evidence.Evidence) bool { return e.Cluster.Push() }
+
+func accepted(e *evidence.Evidence) bool {
+	return known(e) && e.Cluster.Managed.Value.Spec.HubAcceptsClient
+}
+
+func joined(e *evidence.Evidence) bool {
+	return known(e) && meta.IsStatusConditionTrue(e.Cluster.Managed.Value.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+}
+
+func managed(c *evidence.Cluster) string { return "ManagedCluster " + c.Name }
+
+func condition(e *evidence.Evidence, kind string) *metav1.Condition {
+	return meta.FindStatusCondition(e.Cluster.Managed.Value.Status.Conditions, kind)
+}
+
+func clusterKnown(e *evidence.Evidence) []Finding {
+	switch c := e.Cluster; {
+	case c.Managed.Err != nil:
+		return []Finding{unseen(managed(c), c.Managed.Err)}
+	case c.Managed.Absent() && e.Member != nil:
+		return []Finding{broken("ClusterUnknown", managed(c), "there is none: nobody has asked to join under this name",
+			"Mend the steps before this one. A Push cluster joins by \"capstan join "+c.Name+"\".")}
+	case c.Managed.Absent():
+		return []Finding{broken("ClusterUnknown", managed(c), "there is none: nobody has asked to join under this name",
+			"\"capstan get clusters\" lists those that there are. Give --cluster-kubeconfig to look why the member does not ask.")}
+	}
+	return nil
+}
+
+// clusterIdentity finds out whether the same cluster has another name already.
+func clusterIdentity(e *evidence.Evidence) []Finding {
+	c := e.Cluster
+	if c.Others.Err != nil {
+		return []Finding{unseen("the other clusters", c.Others.Err)}
+	}
+	reported := c.Others.Value[c.Name]
+	uid, here := reported, e.Member != nil && e.Member.UID.Found && !e.Member.Hosted()
+	if here {
+		uid = e.Member.UID.Value
+	}
+	if here && reported != "" && reported != uid {
+		return []Finding{broken("OtherCluster", managed(c),
+			fmt.Sprintf("the cluster that has joined under this name is %s, and the member that was given is %s", reported, uid),
+			"Give the kubeconfig of the right member, or let this one join under another name.")}
+	}
+	var others []string
+	for name, other := range c.Others.Value {
+		if name != c.Name && other == uid && uid != "" {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	slices.Sort(others)
+	return []Finding{broken("AlreadyJoined", managed(c),
+		fmt.Sprintf("the same cluster (%s) has joined already, under the name %s", uid, strings.Join(others, " and ")),
+		fmt.Sprintf("Use that name, or let it leave first: \"capstan doctor %s\" tells how it is.", others[0]))}
+}
+
+// clusterRequests looks at the certificate requests as an administrator would.
+func clusterRequests(e *evidence.Evidence) []Finding {
+	c := e.Cluster
+	if e.Hub.Requests.Err != nil {
+		return []Finding{unseen("the certificate requests", e.Hub.Requests.Err)}
+	}
+	var all []certificatesv1.CertificateSigningRequest
+	if e.Hub.Requests.Found {
+		all = e.Hub.Requests.Value.Items
+	}
+	sorted := requests.Sort(c.Name, all)
+	accept := fmt.Sprintf("capstan accept %s", c.Name)
+	var found []Finding
+	for _, renewal := range sorted.Renewals {
+		if e.Hub.Now.Sub(renewal.CreationTimestamp.Time) > soon {
+			found = append(found, broken("RenewalPending", "CertificateSigningRequest "+renewal.Name,
+				"the hub should approve this renewal by itself and has not", "See whether the hub's registration controller runs."))
+		}
+	}
+	satisfied := joined(e) && !certificateLost(e)
+	for _, ready := range sorted.Ready {
+		object := "CertificateSigningRequest " + ready.Request.Name
+		if satisfied {
+			found = append(found, odd("AnotherAgent", object, fmt.Sprintf("agent %q asks to be this cluster, which has an agent already", ready.Agent),
+				fmt.Sprintf("Find out who made it: %s. \"capstan deny %s\" denies it.", ready.Request.Spec.Username, c.Name)))
+			continue
+		}
+		found = append(found, broken("RequestPending", object, "it waits for an administrator of the hub", accept))
+	}
+	for _, refused := range sorted.Refused {
+		f := broken("RequestRefused", "CertificateSigningRequest "+refused.Request.Name, refused.Why,
+			fmt.Sprintf("Find out who made it: %s. It must not be approved; \"capstan deny %s\" denies it.", refused.Request.Spec.Username, c.Name))
+		if satisfied {
+			f.State = Odd
+		}
+		found = append(found, f)
+	}
+	if satisfied || len(found) > 0 || len(sorted.Approved) > 0 {
+		return found
+	}
+	if name := turnedDown(c.Name, all); name != "" {
+		return []Finding{broken("RequestDenied", "CertificateSigningRequest "+name, "an administrator of the hub denied it, or it could not be signed",
+			fmt.Sprintf("To let the cluster ask again: kubectl delete csr %s", name))}
+	}
+	if !c.Managed.Found || joined(e) || !c.Managed.Value.DeletionTimestamp.IsZero() {
+		return nil // it has asked for nothing, has a certificate to look at, or is to go
+	}
+	return []Finding{broken("NoRequest", managed(c), "no agent of it has asked for a certificate",
+		"Its agent does not run, or does not get as far: the steps of the member tell, with --cluster-kubeconfig.")}
+}
+
+// turnedDown returns the name of a request of the cluster that was denied or
+// failed.
+func turnedDown(cluster string, all []certificatesv1.CertificateSigningRequest) string {
+	for i := range all {
+		ours := all[i].Labels[clusterv1.LabelClusterName] == cluster && requests.Ours(&all[i])
+		if ours && slices.ContainsFunc(all[i].Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+			return c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
+		}) {
+			return all[i].Name
+		}
+	}
+	return ""
+}
+
+func clusterAccepted(e *evidence.Evidence) []Finding {
+	mc := e.Cluster.Managed.Value
+	if !mc.DeletionTimestamp.IsZero() {
+		return nil // that is another story, told at its end
+	}
+	is := condition(e, clusterv1.ManagedClusterConditionHubAccepted)
+	if mc.Spec.HubAcceptsClient && is != nil && is.Status == metav1.ConditionTrue {
+		return nil
+	}
+	state := health.Cluster(mc)
+	switch {
+	case state.Reason == health.Denied:
+		return []Finding{broken(state.Reason, managed(e.Cluster), "an administrator of the hub took its acceptance back", "capstan accept "+mc.Name)}
+	case !mc.Spec.HubAcceptsClient:
+		return []Finding{broken(state.Reason, managed(e.Cluster), "it waits for an administrator of the hub to accept it", "capstan accept "+mc.Name)}
+	case is == nil:
+		return []Finding{broken(state.Reason, managed(e.Cluster), state.Message, "See whether the hub's registration controller runs, and what it logs.")}
+	}
+	return []Finding{broken(state.Reason, managed(e.Cluster), state.Message, "Do what the message says; the hub tries again by itself.")}
+}
+
+func clusterGrants(e *evidence.Evidence) []Finding {
+	c := e.Cluster
+	if !c.Managed.Value.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	const next = "The hub's registration controller makes it again: see whether it runs, and what it logs."
+	var found []Finding
+	switch {
+	case c.Namespace.Err != nil:
+		found = append(found, unseen("Namespace "+c.Name, c.Namespace.Err))
+	case c.Namespace.Absent():
+		found = append(found, broken("NamespaceMissing", "Namespace "+c.Name, "it is not there", next))
+	case !c.Namespace.Value.DeletionTimestamp.IsZero():
+		found = append(found, broken("NamespaceDeleting", "Namespace "+c.Name, "somebody deleted it: "+namespaceWaits(c.Namespace.Value),
+			"What is left in it has to go first; then the hub makes it again."))
+	}
+	return append(found, missing(c.Grants, "GrantMissing", "it is not there, so the cluster's agents may not work on the hub", next)...)
+}
+
+// namespaceWaits says what the deletion of a namespace waits for.
+func namespaceWaits(namespace *corev1.Namespace) string {
+	for _, c := range namespace.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && c.Message != "" && c.Type != corev1.NamespaceDeletionDiscoveryFailure {
+			return c.Message
+		}
+	}
+	return "it is on its way"
+}

@@ -1,0 +1,213 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cluster-bootstrap/token/api"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+)
+
+// signedWithin is how long the controller manager of a hub may take to sign a
+// request that is approved.
+const signedWithin = 30 * time.Second
+
+func hubChecks() []check {
+	answers := func(e *evidence.Evidence) bool { return e.Hub.Version.Found }
+	isHub := func(e *evidence.Evidence) bool { return answers(e) && e.Hub.KnownKinds > 0 }
+	isHere := func(e *evidence.Evidence) bool { return isHub(e) && !hostedHub(e.Hub) }
+	return []check{
+		{OnHub, "api", "the hub answers", nil, hubAnswers},
+		{OnHub, "kinds", "it knows the kinds of a hub", answers, hubKinds},
+		{OnHub, "operator", "the operator runs", isHub, hubOperator},
+		{OnHub, "clustermanager", "the hub is installed", isHere, hubManager},
+		{OnHub, "components", "its components run", isHere, hubComponents},
+		{OnHub, "webhooks", "its webhooks answer", isHub, hubWebhooks},
+		{OnHub, "bootstrap", "clusters may ask to join", isHub, hubBootstrap},
+		{OnHub, "signer", "certificates that are approved are signed", isHub, hubSigner},
+	}
+}
+
+func hubAnswers(e *evidence.Evidence) []Finding {
+	err := e.Hub.Version.Err
+	if err == nil {
+		return nil
+	}
+	f := broken("HubUnreachable", e.Hub.Server, err.Error(), "")
+	if known := (*exit.Error)(nil); errors.As(err, &known) {
+		f.Next = known.Next
+	}
+	return []Finding{f}
+}
+
+func hubKinds(e *evidence.Evidence) []Finding {
+	h := e.Hub
+	switch {
+	case h.KindsErr != nil:
+		return []Finding{unseen("the kinds that the hub knows", h.KindsErr)}
+	case h.KnownKinds == 0:
+		return []Finding{broken("NoHub", h.Server, "it is no hub of Capstan: it does not know the kinds of one",
+			"Choose the hub by --context, or make this cluster one with \"capstan init\".")}
+	case len(h.MissingKinds) > 0:
+		return []Finding{broken("KindsMissing", h.Server, "it does not know these kinds of a hub: "+strings.Join(h.MissingKinds, ", "),
+			"The operator installs them: see the next steps, and \"kubectl describe clustermanager\".")}
+	}
+	return nil
+}
+
+func hubOperator(e *evidence.Evidence) []Finding {
+	if hostedHub(e.Hub) {
+		return []Finding{odd("HubHosted", e.Hub.Server, "there is no ClusterManager here: the hub is installed from another cluster, where its pods run",
+			"Look there: kubectl describe clustermanager.")}
+	}
+	return needed(e.Hub.Operator, "Install it with \"capstan init\".")
+}
+
+// hostedHub tells whether the hub was installed from another cluster.
+func hostedHub(h *evidence.Hub) bool {
+	none := h.Managers.Absent() || h.Managers.Found && len(h.Managers.Value.Items) == 0
+	return none && h.Operator.Deployment.Absent()
+}
+
+func hubManager(e *evidence.Evidence) []Finding {
+	switch h := e.Hub; {
+	case h.Managers.Err != nil:
+		return []Finding{unseen("the ClusterManagers", h.Managers.Err)}
+	case !h.Managers.Found || len(h.Managers.Value.Items) == 0:
+		return []Finding{broken("ClusterManagerMissing", "ClusterManager "+evidence.OperatorName, "there is none, so the operator installs nothing",
+			"Make one with \"capstan init\".")}
+	}
+	var found []Finding
+	for i := range e.Hub.Managers.Value.Items {
+		found = append(found, installed(&e.Hub.Managers.Value.Items[i])...)
+	}
+	return found
+}
+
+func installed(cm *operatorv1.ClusterManager) []Finding {
+	object := "ClusterManager " + cm.Name
+	look := fmt.Sprintf("Do what the message says; \"kubectl describe clustermanager %s\" has the rest.", cm.Name)
+	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(cm.Status.Conditions, kind) }
+	if !cm.DeletionTimestamp.IsZero() {
+		cause := "the hub is being removed"
+		if c := find(operatorv1.ClusterManagerConditionDeleting); c != nil {
+			cause += ": " + c.Message
+		}
+		return []Finding{broken("HubDeleting", object, cause, look)}
+	}
+	var found []Finding
+	if c := find(operatorv1.ClusterManagerConditionPaused); c != nil && c.Status == metav1.ConditionTrue {
+		found = append(found, odd(c.Reason, object, c.Message, "Take the annotation off when you are done."))
+	}
+	switch c := find(operatorv1.ClusterManagerConditionApplied); {
+	case c == nil:
+		found = append(found, broken("NotApplied", object, "the operator has not looked at it yet", "See whether the operator runs, and what it logs."))
+	case c.Status != metav1.ConditionTrue:
+		found = append(found, broken(c.Reason, object, c.Message, look))
+	}
+	return found
+}
+
+func hubComponents(e *evidence.Evidence) []Finding {
+	var found []Finding
+	for _, w := range e.Hub.Components {
+		look := needed
+		if isPushAgent(w) {
+			look = running // it has pods only while there are Push clusters
+		}
+		found = append(found, look(w, "The operator installs it: mend the steps before this one.")...)
+	}
+	return found
+}
+
+func isPushAgent(w evidence.Workload) bool { return strings.HasSuffix(w.Name, "-push-agent") }
+
+func hubBootstrap(e *evidence.Evidence) []Finding {
+	found := missing(e.Hub.Bootstrap, "BootstrapRightsMissing", "it is not there, so nobody may ask to join",
+		"The operator installs it: mend the steps before this one.")
+	if e.Hub.Tokens.Err != nil {
+		return append(found, unseen("the bootstrap tokens", e.Hub.Tokens.Err))
+	}
+	if !e.Hub.Tokens.Found {
+		return found
+	}
+	expired, usable := 0, 0
+	for i := range e.Hub.Tokens.Value.Items {
+		switch joins, valid := bootstrapToken(&e.Hub.Tokens.Value.Items[i], e.Hub.Now); {
+		case joins && valid:
+			usable++
+		case joins:
+			expired++
+		}
+	}
+	if expired > 0 && usable == 0 {
+		found = append(found, odd("BootstrapTokensExpired", "the bootstrap tokens in namespace kube-system",
+			fmt.Sprintf("all that let clusters ask to join have expired (%d); the token cleaner of the hub's controller manager should have deleted them", expired),
+			"Make a new one for clusters that are still to join: capstan token create."))
+	}
+	return found
+}
+
+// bootstrapToken tells whether a token lets clusters ask to join, and whether it
+// is valid still.
+func bootstrapToken(secret *corev1.Secret, now time.Time) (joins, valid bool) {
+	data := func(key string) string { return string(secret.Data[key]) }
+	groups := strings.Split(data(api.BootstrapTokenExtraGroupsKey), ",")
+	for _, group := range groups {
+		if group == clusterv1.GroupBootstrappers || strings.HasPrefix(group, clusterv1.GroupBootstrappers+":") {
+			joins = true
+		}
+	}
+	joins = joins && data(api.BootstrapTokenUsageAuthentication) == "true"
+	expiration := data(api.BootstrapTokenExpirationKey)
+	until, err := time.Parse(time.RFC3339, expiration)
+	return joins, expiration == "" || err == nil && until.After(now)
+}
+
+// hubSigner finds out by what waits whether anybody signs.
+func hubSigner(e *evidence.Evidence) []Finding {
+	if e.Hub.Requests.Err != nil {
+		return []Finding{unseen("the certificate requests", e.Hub.Requests.Err)}
+	}
+	if !e.Hub.Requests.Found {
+		return nil
+	}
+	for i := range e.Hub.Requests.Value.Items {
+		request := &e.Hub.Requests.Value.Items[i]
+		since, approved := approval(request)
+		if approved && len(request.Status.Certificate) == 0 && e.Hub.Now.Sub(since) > signedWithin {
+			return []Finding{broken("SignerSilent", "CertificateSigningRequest "+request.Name,
+				fmt.Sprintf("it was approved, and nobody has signed it for more than %s: the controller manager of the hub's Kubernetes signs for %s",
+					signedWithin, request.Spec.SignerName),
+				"See whether kube-controller-manager runs on the hub with --cluster-signing-cert-file and --cluster-signing-key-file, and what it logs.")}
+		}
+	}
+	return nil
+}
+
+// approval tells since when a request has been approved, if it was and did not
+// fail.
+func approval(request *certificatesv1.CertificateSigningRequest) (since time.Time, approved bool) {
+	for _, c := range request.Status.Conditions {
+		switch c.Type {
+		case certificatesv1.CertificateApproved:
+			since, approved = c.LastUpdateTime.Time, true
+		case certificatesv1.CertificateFailed, certificatesv1.CertificateDenied:
+			return time.Time{}, false
+		}
+	}
+	return since, approved
+}

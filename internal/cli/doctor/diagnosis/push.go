@@ -1,0 +1,79 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
+)
+
+func connectionOf(e *evidence.Evidence) string { return "ClusterConnection " + e.Cluster.Name }
+
+func pushAgent(e *evidence.Evidence) []Finding {
+	for _, w := range e.Hub.Components {
+		if isPushAgent(w) {
+			return needed(w, "The operator installs it: mend the steps of the hub.")
+		}
+	}
+	return nil
+}
+
+func pushCredential(e *evidence.Evidence) []Finding {
+	c := e.Cluster
+	name := fleetv1alpha1.DefaultSecretName
+	if ref := c.Connection.Value.Spec.SecretRef; ref != nil {
+		name = ref.Name
+	}
+	object := fmt.Sprintf("Secret %s/%s", c.Name, name)
+	next := fmt.Sprintf("Get a new token: capstan join %s --cluster-kubeconfig FILE", c.Name)
+	var found []Finding
+	switch {
+	case c.Credential.Err != nil:
+		found = append(found, unseen(object, c.Credential.Err))
+	case c.Credential.Absent():
+		return []Finding{broken(fleetv1alpha1.ClusterConnectionReasonSecretMissing, object, "it is not there", next)}
+	case len(c.Credential.Value.Data[fleetv1alpha1.SecretKeyToken]) == 0:
+		return []Finding{broken(fleetv1alpha1.ClusterConnectionReasonSecretMissing, object, fmt.Sprintf("it has no key %q", fleetv1alpha1.SecretKeyToken), next)}
+	}
+	valid := meta.FindStatusCondition(c.Connection.Value.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCredentialsValid)
+	switch {
+	case valid == nil || valid.Status == metav1.ConditionTrue:
+		return found
+	case valid.Status == metav1.ConditionUnknown:
+		return append(found, odd(valid.Reason, connectionOf(e), valid.Message, "See the next step."))
+	case valid.Reason == fleetv1alpha1.ClusterConnectionReasonSecretForbidden:
+		next = "Do what the message says, or see whether the hub's registration controller runs."
+	}
+	return append(found, broken(valid.Reason, object, valid.Message, next))
+}
+
+func pushConnection(e *evidence.Evidence) []Finding {
+	connected := meta.FindStatusCondition(e.Cluster.Connection.Value.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
+	switch {
+	case connected == nil:
+		return []Finding{broken("NotLookedAt", connectionOf(e), "the push agent has not looked at it yet", "See whether the push agent runs, and what it logs.")}
+	case connected.Status == metav1.ConditionTrue:
+		return nil
+	}
+	endpoint := e.Cluster.Connection.Value.Spec.APIEndpoint
+	next := map[string]string{
+		fleetv1alpha1.ClusterConnectionReasonManagedClusterMissing: "Let it join: capstan join " + e.Cluster.Name + " --cluster-kubeconfig FILE",
+		fleetv1alpha1.ClusterConnectionReasonNotAccepted:           "capstan accept " + e.Cluster.Name,
+		fleetv1alpha1.ClusterConnectionReasonCredentialsInvalid:    "capstan join " + e.Cluster.Name + " --cluster-kubeconfig FILE makes a new token.",
+		fleetv1alpha1.ClusterConnectionReasonForbiddenAddress:      "Use an address of the member that leads out of the hub: kubectl edit clusterconnection " + e.Cluster.Name,
+		fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint:       "kubectl edit clusterconnection " + e.Cluster.Name,
+		fleetv1alpha1.ClusterConnectionReasonUnreachable:           fmt.Sprintf("See whether the member runs, and whether pods of the hub reach %s (firewalls, proxyURL).", endpoint),
+		fleetv1alpha1.ClusterConnectionReasonUntrusted:             "Put the CA of the member into key caBundle of its Secret; capstan join " + e.Cluster.Name + " --cluster-kubeconfig FILE does it.",
+		fleetv1alpha1.ClusterConnectionReasonAlreadyJoined:         "Let it leave under one of its names: capstan unjoin " + e.Cluster.Name,
+	}[connected.Reason]
+	if next == "" {
+		next = "Do what the message says; \"kubectl describe clusterconnection " + e.Cluster.Name + "\" has the rest."
+	}
+	return []Finding{broken(connected.Reason, connectionOf(e), connected.Message, next)}
+}

@@ -1,0 +1,71 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnosis
+
+import (
+	"fmt"
+
+	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
+	"github.com/capstan-io/capstan/internal/pods"
+)
+
+// running says why the pods of a Deployment do not run. A Deployment that is to
+// have none is in order.
+func running(w evidence.Workload, absent string) []Finding {
+	object := fmt.Sprintf("Deployment %s/%s", w.Namespace, w.Name)
+	switch {
+	case w.Deployment.Err != nil:
+		return []Finding{unseen(object, w.Deployment.Err)}
+	case w.Deployment.Absent():
+		return []Finding{broken("DeploymentMissing", object, "it is not there", absent)}
+	case w.Pods.Err != nil:
+		return []Finding{unseen("the pods of "+object, w.Pods.Err)}
+	}
+	deployment := w.Deployment.Value
+	wanted := int32(1)
+	if deployment.Spec.Replicas != nil {
+		wanted = *deployment.Spec.Replicas
+	}
+	if wanted == 0 || deployment.Status.AvailableReplicas >= wanted {
+		return nil
+	}
+	look := fmt.Sprintf("Look at it: kubectl -n %s describe pods -l app=%s; kubectl -n %s logs deployment/%s --tail=20",
+		w.Namespace, deployment.Spec.Template.Labels["app"], w.Namespace, w.Name)
+	if w.Pods.Found {
+		if why := pods.WhyNotRunning(deployment, w.Pods.Value.Items); why != "" {
+			return []Finding{broken("PodsNotRunning", object, why, look)}
+		}
+	}
+	if deployment.Status.AvailableReplicas == 0 {
+		return []Finding{broken("PodsNotReady", object, "its pods run and are not ready", look)}
+	}
+	return []Finding{odd("PodsMissing", object, fmt.Sprintf("%d of %d pods are available", deployment.Status.AvailableReplicas, wanted), look)}
+}
+
+// needed is running for a Deployment that has to have pods.
+func needed(w evidence.Workload, absent string) []Finding {
+	if w.Deployment.Found && w.Deployment.Value.Spec.Replicas != nil && *w.Deployment.Value.Spec.Replicas == 0 {
+		return []Finding{broken("ScaledToZero", fmt.Sprintf("Deployment %s/%s", w.Namespace, w.Name), "somebody has scaled it to 0, so it has no pods",
+			fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=1", w.Namespace, w.Name))}
+	}
+	return running(w, absent)
+}
+
+// missing tells which of the objects are known not to be there.
+func missing(objects []evidence.Object, reason, cause, next string) []Finding {
+	var found []Finding
+	for _, o := range objects {
+		name := o.Name
+		if o.Namespace != "" {
+			name = o.Namespace + "/" + name
+		}
+		switch {
+		case o.Reading.Err != nil:
+			found = append(found, unseen(o.Kind+" "+name, o.Reading.Err))
+		case o.Reading.Absent():
+			found = append(found, broken(reason, o.Kind+" "+name, cause, next))
+		}
+	}
+	return found
+}

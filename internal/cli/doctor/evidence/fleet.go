@@ -1,0 +1,73 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// GatherFleet reads what the hub knows about all clusters, by a few lists. The
+// grants, namespaces and credentials of single clusters are not read.
+func GatherFleet(ctx context.Context, settings *rest.Config) (Reading[[]*Cluster], error) {
+	c, err := connect(settings)
+	if err != nil {
+		return Reading[[]*Cluster]{}, err
+	}
+	var clusters Reading[*clusterv1.ManagedClusterList]
+	var connections Reading[*fleetv1alpha1.ClusterConnectionList]
+	var leases Reading[*coordinationv1.LeaseList]
+	var all Reading[*workv1.ManifestWorkList]
+	parallel(
+		func() { clusters = many(ctx, c, &clusterv1.ManagedClusterList{}) },
+		func() { connections = many(ctx, c, &fleetv1alpha1.ClusterConnectionList{}) },
+		func() {
+			leases = many(ctx, c, &coordinationv1.LeaseList{}, client.MatchingFields{"metadata.name": clusterv1.LeaseName})
+		},
+		func() { all = works(ctx, c, "") },
+	)
+	if !clusters.Found {
+		return Reading[[]*Cluster]{Err: clusters.Err}, nil
+	}
+	fleet, byName := []*Cluster{}, map[string]*Cluster{}
+	for i := range clusters.Value.Items {
+		mc := &clusters.Value.Items[i]
+		cluster := &Cluster{
+			Name: mc.Name, Managed: Reading[*clusterv1.ManagedCluster]{Value: mc, Found: true},
+			Connection: Reading[*fleetv1alpha1.ClusterConnection]{Err: connections.Err},
+			Lease:      Reading[*coordinationv1.Lease]{Err: leases.Err},
+			Works:      Reading[*workv1.ManifestWorkList]{Value: &workv1.ManifestWorkList{}, Found: all.Found, Err: all.Err},
+		}
+		fleet, byName[mc.Name] = append(fleet, cluster), cluster
+	}
+	if connections.Found {
+		for i := range connections.Value.Items {
+			if cluster := byName[connections.Value.Items[i].Name]; cluster != nil {
+				cluster.Connection = Reading[*fleetv1alpha1.ClusterConnection]{Value: &connections.Value.Items[i], Found: true}
+			}
+		}
+	}
+	if leases.Found {
+		for i := range leases.Value.Items {
+			if cluster := byName[leases.Value.Items[i].Namespace]; cluster != nil {
+				cluster.Lease = Reading[*coordinationv1.Lease]{Value: &leases.Value.Items[i], Found: true}
+			}
+		}
+	}
+	if all.Found {
+		for i := range all.Value.Items {
+			if cluster := byName[all.Value.Items[i].Namespace]; cluster != nil {
+				cluster.Works.Value.Items = append(cluster.Works.Value.Items, all.Value.Items[i])
+			}
+		}
+	}
+	return Reading[[]*Cluster]{Value: fleet, Found: true}, nil
+}

@@ -1,0 +1,141 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/cluster-bootstrap/token/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+)
+
+// klusterletOperator is the name of the Deployment of the operator of a member.
+const klusterletOperator = "klusterlet"
+
+// GatherMember reads what there is to know about a member from itself: from the
+// cluster that the Klusterlet of the cluster is on.
+func GatherMember(ctx context.Context, settings *rest.Config, cluster string) (*Member, error) {
+	c, err := connect(settings)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{Server: settings.Host}
+	system := one(ctx, c, &corev1.Namespace{ObjectMeta: named("", metav1.NamespaceSystem)})
+	m.UID = Reading[string]{Found: system.Found, Err: system.Err}
+	if system.Found {
+		m.UID.Value = string(system.Value.UID)
+	}
+	if m.Silent = system.Err != nil && !apierrors.IsForbidden(system.Err); m.Silent {
+		return m, nil
+	}
+	parallel(
+		func() {
+			m.Operator = workload(ctx, c, operatorv1.DefaultOperatorNamespace, klusterletOperator, client.MatchingLabels{appLabel: klusterletOperator})
+		},
+		func() { m.Applied = many(ctx, c, &workv1.AppliedManifestWorkList{}) },
+		func() { m.Klusterlets = many(ctx, c, &operatorv1.KlusterletList{}) },
+	)
+	if m.Klusterlets.Found {
+		m.choose(ctx, c, cluster)
+	}
+	if m.Klusterlet != nil {
+		m.agents(ctx, c, cluster)
+	}
+	return m, nil
+}
+
+// choose finds the Klusterlet of the cluster: the one that has its name, or
+// whose secret has it, or the only one without a name.
+func (m *Member) choose(ctx context.Context, c client.Client, cluster string) {
+	all := m.Klusterlets.Value.Items
+	for i := range all {
+		if all[i].Spec.ClusterName == cluster {
+			m.Klusterlet = &all[i]
+			return
+		}
+	}
+	for i := range all {
+		secret := one(ctx, c, &corev1.Secret{ObjectMeta: named(manifests.AgentNamespace(&all[i]), operatorv1.HubKubeConfigSecret)})
+		if secret.Found && string(secret.Value.Data[operatorv1.ClusterNameKey]) == cluster {
+			m.Klusterlet = &all[i]
+			return
+		}
+	}
+	if len(all) == 1 && all[0].Spec.ClusterName == "" {
+		m.Klusterlet = &all[0]
+	}
+}
+
+// agents reads what belongs to the Klusterlet.
+func (m *Member) agents(ctx context.Context, c client.Client, cluster string) {
+	k := m.Klusterlet
+	namespace := manifests.AgentNamespace(k)
+	deployments := map[string]string{manifests.RegistrationDeployment(k): manifests.RegistrationApp, manifests.WorkDeployment(k): manifests.WorkApp}
+	names := []string{manifests.RegistrationDeployment(k), manifests.WorkDeployment(k)}
+	if manifests.Singleton(k) {
+		deployments, names = map[string]string{manifests.RegistrationDeployment(k): manifests.SingletonApp}, names[:1]
+	}
+	m.Agents = make([]Workload, len(names))
+	tasks := []func(){
+		func() {
+			m.Bootstrap = one(ctx, c, &corev1.Secret{ObjectMeta: named(namespace, operatorv1.BootstrapHubKubeConfigSecret)})
+			m.BootstrapAnswer = probe.Prober{}.Bootstrap(ctx, m.inspect(m.Bootstrap, operatorv1.BootstrapHubKubeConfigSecret))
+		},
+		func() {
+			m.Hub = one(ctx, c, &corev1.Secret{ObjectMeta: named(namespace, operatorv1.HubKubeConfigSecret)})
+			m.HubAnswer = probe.Prober{}.Hub(ctx, m.inspect(m.Hub, operatorv1.HubKubeConfigSecret), cluster)
+		},
+		func() {
+			m.JoinStatus = one(ctx, c, &corev1.ConfigMap{ObjectMeta: named(namespace, operatorv1.JoinStatusConfigMap)})
+		},
+		func() { m.Grants = objects(ctx, c, manifests.Access(k, manifests.Rules{}, "")) },
+	}
+	for i, name := range names {
+		labels := client.MatchingLabels{operatorv1.LabelCreatedByKlusterlet: k.Name, appLabel: deployments[name]}
+		tasks = append(tasks, func() { m.Agents[i] = workload(ctx, c, namespace, name, labels) })
+	}
+	parallel(tasks...)
+}
+
+// inspect reads a kubeconfig. It is not used if it needs anything of the machine
+// that this runs on.
+func (m *Member) inspect(secret Reading[*corev1.Secret], name string) probe.Credential {
+	if secret.Err != nil {
+		return probe.Credential{}
+	}
+	var alias *probe.Alias
+	if a := m.Klusterlet.Spec.HubAPIServerHostAlias; a != nil {
+		alias = &probe.Alias{IP: a.IP, Hostname: a.Hostname}
+	}
+	return probe.Inspect(secret.Value, manifests.AgentNamespace(m.Klusterlet)+"/"+name, alias)
+}
+
+// Namespace returns the namespace of the agents and their secrets; there has to
+// be a Klusterlet.
+func (m *Member) Namespace() string { return manifests.AgentNamespace(m.Klusterlet) }
+
+// Hosted tells whether the agents run on another cluster than their member: then
+// it is that other cluster which was looked at.
+func (m *Member) Hosted() bool { return m.Klusterlet != nil && manifests.Hosted(m.Klusterlet) }
+
+// BootstrapToken returns the part of the bootstrap token to join with that is no
+// secret; empty if the member has none, or another kind of credential.
+func (m *Member) BootstrapToken() string {
+	config := m.inspect(m.Bootstrap, operatorv1.BootstrapHubKubeConfigSecret).Config
+	if config == nil || !util.IsValidBootstrapToken(config.BearerToken) {
+		return ""
+	}
+	id, _, _ := strings.Cut(config.BearerToken, ".")
+	return id
+}

@@ -1,0 +1,151 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// requestTimeout bounds each request.
+const requestTimeout = 4 * time.Second
+
+// connect returns a client for a configuration. It asks for nothing by itself:
+// which kinds there are is part of what is to be found out.
+func connect(config *rest.Config) (client.Client, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout, config.QPS = requestTimeout, -1
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	err := errors.Join(
+		admissionv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), certificatesv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+		corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
+		clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), operatorv1.AddToScheme(scheme), workv1.AddToScheme(scheme),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("register API types: %w", err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper()})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the connection to %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	add := func(version schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+		for _, kind := range kinds {
+			m.Add(version.WithKind(kind), scope)
+		}
+	}
+	add(admissionv1.SchemeGroupVersion, meta.RESTScopeRoot, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment")
+	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
+	add(coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap", "Pod", "ServiceAccount")
+	add(rbacv1.SchemeGroupVersion, meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
+	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
+	add(clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
+	add(fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
+	add(operatorv1.GroupVersion, meta.RESTScopeRoot, "ClusterManager", "Klusterlet")
+	add(workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
+	add(workv1.GroupVersion, meta.RESTScopeRoot, "AppliedManifestWork")
+	return m
+}
+
+// one reads the object that has the namespace and name of the given one.
+func one[T client.Object](ctx context.Context, c client.Client, object T) Reading[T] {
+	switch err := c.Get(ctx, client.ObjectKeyFromObject(object), object); {
+	case apierrors.IsNotFound(err):
+		return Reading[T]{}
+	case err != nil:
+		return Reading[T]{Err: err}
+	}
+	return Reading[T]{Value: object, Found: true}
+}
+
+// many reads a list. A kind that the API server does not know is not there.
+func many[T client.ObjectList](ctx context.Context, c client.Client, list T, options ...client.ListOption) Reading[T] {
+	switch err := c.List(ctx, list, options...); {
+	case apierrors.IsNotFound(err):
+		return Reading[T]{}
+	case err != nil:
+		return Reading[T]{Err: err}
+	}
+	return Reading[T]{Value: list, Found: true}
+}
+
+// named returns the marks of an object.
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+// workload reads a Deployment and the pods with the labels.
+func workload(ctx context.Context, c client.Client, namespace, name string, labels client.MatchingLabels) Workload {
+	w := Workload{Namespace: namespace, Name: name}
+	parallel(
+		func() { w.Deployment = one(ctx, c, &appsv1.Deployment{ObjectMeta: named(namespace, name)}) },
+		func() { w.Pods = many(ctx, c, &corev1.PodList{}, client.InNamespace(namespace), labels) },
+	)
+	return w
+}
+
+// objects finds out which of the objects are there. Those of kinds that are not
+// in the mapper are left out.
+func objects(ctx context.Context, c client.Client, wanted []render.Object) []Object {
+	found := make([]Object, len(wanted))
+	tasks := make([]func(), 0, len(wanted))
+	for i := range wanted {
+		tasks = append(tasks, func() { found[i] = object(ctx, c, wanted[i]) })
+	}
+	parallel(tasks...)
+	return found
+}
+
+func object(ctx context.Context, c client.Client, wanted render.Object) Object {
+	full, err := render.Unstructured(wanted)
+	if err != nil {
+		return Object{Reading: Reading[struct{}]{Err: err}}
+	}
+	o := Object{Kind: full.GetKind(), Namespace: full.GetNamespace(), Name: full.GetName()}
+	live := &metav1.PartialObjectMetadata{ObjectMeta: named(o.Namespace, o.Name)}
+	live.SetGroupVersionKind(full.GroupVersionKind())
+	reading := one(ctx, c, live)
+	o.Reading = Reading[struct{}]{Found: reading.Found, Err: reading.Err}
+	return o
+}
+
+// parallel does all tasks at the same time and waits for them.
+func parallel(tasks ...func()) {
+	var group sync.WaitGroup
+	for _, task := range tasks {
+		group.Go(task)
+	}
+	group.Wait()
+}

@@ -1,0 +1,234 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/internal/cli/doctor/diagnosis"
+	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/facts"
+)
+
+// report is what the command prints. Its fields are stable.
+type report struct {
+	Hub     string `json:"hub"`
+	Cluster string `json:"cluster,omitempty"`
+	// Mode is Pull or Push.
+	Mode string `json:"mode,omitempty"`
+	// Healthy says that nothing is broken, as far as it could be seen, and that
+	// what matters could be.
+	Healthy bool `json:"healthy"`
+	// RootCause is the first finding that is broken.
+	RootCause *cause           `json:"rootCause,omitempty"`
+	Steps     []diagnosis.Step `json:"steps"`
+	// Clusters have a line each, if no cluster was named.
+	Clusters []line `json:"clusters,omitempty"`
+
+	// memberSeen says that the user gave access to the member.
+	memberSeen bool
+}
+
+// cause is a finding with the step that it is of.
+type cause struct {
+	Step  string `json:"step"`
+	title string
+	diagnosis.Finding
+}
+
+// line is a cluster with its first problem.
+type line struct {
+	Name  string          `json:"name"`
+	Mode  string          `json:"mode,omitempty"`
+	State diagnosis.State `json:"state"`
+	First *cause          `json:"first,omitempty"`
+}
+
+func newReport(hub string, steps []diagnosis.Step) *report {
+	r := &report{Hub: hub, Healthy: true, Steps: steps}
+	if step, finding, broken := diagnosis.Root(steps); broken {
+		r.Healthy, r.RootCause = false, &cause{Step: step.Name, title: step.Title, Finding: finding}
+	}
+	if _, _, blind := diagnosis.Blind(steps); blind {
+		r.Healthy = false
+	}
+	return r
+}
+
+// of says which cluster the report is about.
+func (r *report) of(c *evidence.Cluster, memberSeen bool) {
+	r.Cluster, r.Mode, r.memberSeen = c.Name, mode(c), memberSeen
+}
+
+func mode(c *evidence.Cluster) string {
+	if !c.Managed.Found || c.Connection.Err != nil {
+		return ""
+	}
+	return facts.Of(c.Managed.Value, c.Connection.Value).Mode
+}
+
+// glance adds a line for a cluster: what is broken, else what is odd.
+func (r *report) glance(c *evidence.Cluster, steps []diagnosis.Step) {
+	l := line{Name: c.Name, Mode: mode(c), State: diagnosis.OK}
+	for _, state := range []diagnosis.State{diagnosis.Broken, diagnosis.Odd, diagnosis.Unseen} {
+		if first := firstOf(steps, state); first != nil {
+			l.State, l.First = state, first
+			break
+		}
+	}
+	r.Clusters = append(r.Clusters, l)
+	if l.State == diagnosis.Broken {
+		r.Healthy = false
+	}
+}
+
+func firstOf(steps []diagnosis.Step, state diagnosis.State) *cause {
+	for _, s := range steps {
+		for _, f := range s.Findings {
+			if f.State == state {
+				return &cause{Step: s.Name, title: s.Title, Finding: f}
+			}
+		}
+	}
+	return nil
+}
+
+// verdict is the error that the command ends with: the root cause.
+func (r *report) verdict() error {
+	if r.RootCause != nil {
+		code := exit.Failed
+		if r.RootCause.Step == "hub/api" || r.RootCause.Reason == "NoHub" {
+			code = exit.NoHub
+		}
+		about := ""
+		if r.RootCause.Object != "" && code != exit.NoHub {
+			about = r.RootCause.Object + ": "
+		}
+		return &exit.Error{Err: fmt.Errorf("the first broken step is %q: %s%s", r.RootCause.title, about, r.RootCause.Cause), Next: r.RootCause.Next, Code: code}
+	}
+	broken, first := 0, ""
+	for _, l := range r.Clusters {
+		if l.State == diagnosis.Broken {
+			broken++
+			if first == "" {
+				first = l.Name
+			}
+		}
+	}
+	if broken > 0 {
+		return exit.Next(fmt.Errorf("the hub is well, and something is broken with %d of %d clusters", broken, len(r.Clusters)),
+			"\"capstan doctor %s\" tells all steps of one, with --cluster-kubeconfig also those in the member.", first)
+	}
+	if step, finding, blind := diagnosis.Blind(r.Steps); blind {
+		code := exit.Failed
+		if strings.HasPrefix(step.Name, diagnosis.OnMember) {
+			code = exit.NoMember
+		}
+		return &exit.Error{Err: fmt.Errorf("nothing broken was seen, but too little could be looked at: %s: %s", finding.Object, finding.Cause), Next: finding.Next, Code: code}
+	}
+	return nil
+}
+
+func (r *report) print(to io.Writer, format string) error {
+	var text []byte
+	var err error
+	switch format {
+	case "json":
+		text, err = json.MarshalIndent(r, "", "    ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = sigsyaml.Marshal(r)
+	default:
+		text = []byte(r.text())
+	}
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(text)
+	return err
+}
+
+// placeWidth is the number of characters for the place of a step.
+const placeWidth = len(diagnosis.OnCluster) + 2
+
+func (r *report) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "hub %s\n", r.Hub)
+	if r.Cluster != "" && r.Mode != "" {
+		fmt.Fprintf(&b, "cluster %s (%s)\n", r.Cluster, r.Mode)
+	} else if r.Cluster != "" {
+		fmt.Fprintf(&b, "cluster %s\n", r.Cluster)
+	}
+	for _, s := range r.Steps {
+		place, _, _ := strings.Cut(s.Name, "/")
+		fmt.Fprintf(&b, "%s %-*s%s\n", mark(s.State), placeWidth, place, s.Title)
+		for _, f := range s.Findings {
+			indent := strings.Repeat(" ", placeWidth+4)
+			fmt.Fprintf(&b, "%s%s\n", indent, sentence(s.State, f))
+			if f.Next != "" {
+				fmt.Fprintf(&b, "%s→ %s\n", indent, oneLine(f.Next))
+			}
+		}
+	}
+	r.clusters(&b)
+	if r.Cluster != "" && !r.memberSeen {
+		fmt.Fprintln(&b, "The member itself was not looked at: give its kubeconfig by --cluster-kubeconfig.")
+	}
+	if firstOf(r.Steps, diagnosis.Unseen) != nil {
+		fmt.Fprintln(&b, "What could not be looked at is marked with ?: a kubeconfig with more rights shows it.")
+	}
+	if r.Healthy {
+		fmt.Fprintln(&b, "Nothing broken was found.")
+	}
+	return b.String()
+}
+
+// clusters prints a line for each cluster.
+func (r *report) clusters(b *strings.Builder) {
+	width := 0
+	for _, l := range r.Clusters {
+		width = max(width, len(l.Name))
+	}
+	for _, l := range r.Clusters {
+		text := fmt.Sprintf("%s cluster %-*s %-4s", mark(l.State), width, l.Name, l.Mode)
+		if l.First != nil {
+			text += "  " + l.First.Reason + ": " + oneLine(l.First.Cause)
+		}
+		fmt.Fprintln(b, strings.TrimRight(text, " "))
+	}
+}
+
+// sentence says what a finding is, with its own mark where the step has others.
+func sentence(of diagnosis.State, f diagnosis.Finding) string {
+	text := oneLine(f.Cause)
+	if f.Object != "" {
+		text = f.Object + ": " + text
+	}
+	if f.State != of {
+		text = mark(f.State) + " " + text
+	}
+	return text
+}
+
+func mark(s diagnosis.State) string {
+	switch s {
+	case diagnosis.OK:
+		return "✓"
+	case diagnosis.Broken:
+		return "✗"
+	case diagnosis.Odd:
+		return "!"
+	default:
+		return "?"
+	}
+}
+
+// oneLine keeps a text from breaking the list that it stands in.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,274 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"encoding/pem"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// fault is something that is broken in a clinic.
+type fault struct {
+	// title is what the page calls it.
+	title string
+	// cluster is the patient; default is the one with an agent of its own.
+	cluster string
+	// plant breaks it.
+	plant func(*testing.T, *clinic)
+	// step and reason are what the doctor has to find as the root.
+	step, reason string
+}
+
+func faults() []fault {
+	return append(append(faultsOfTheHub(), faultsOfJoining()...), faultsOfLife()...)
+}
+
+func faultsOfTheHub() []fault {
+	return []fault{
+		{
+			title: "The hub does not run", step: "hub/api", reason: "HubUnreachable",
+			plant: func(t *testing.T, c *clinic) { c.elsewhere(t, "https://"+closedPort(t)) },
+		},
+		{
+			title: "The cluster is no hub", step: "hub/kinds", reason: "NoHub",
+			plant: func(t *testing.T, c *clinic) { c.elsewhere(t, someCluster(t)) },
+		},
+		{
+			title: "The operator of the hub crashes", step: "hub/operator", reason: "PodsNotRunning",
+			plant: func(t *testing.T, c *clinic) {
+				c.breaks(t, operatorv1.DefaultOperatorNamespace, "cluster-manager", "CrashLoopBackOff", "unknown flag: --gates")
+			},
+		},
+		{
+			title: "A pod of the webhooks cannot start", step: "hub/components", reason: "PodsNotRunning",
+			plant: func(t *testing.T, c *clinic) {
+				c.breaks(t, operatorv1.DefaultHubNamespace, "cluster-manager-registration-webhook", "ImagePullBackOff", "")
+			},
+		},
+		{
+			title: "The hub does not trust its webhooks", step: "hub/webhooks", reason: "WebhookUntrusted",
+			plant: func(t *testing.T, c *clinic) {
+				change(t, c, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "managedclusters"}}, func(w *admissionv1.ValidatingWebhookConfiguration) {
+					w.Webhooks[0].ClientConfig.CABundle = c.config.CAData
+				})
+			},
+		},
+		{
+			title: "The webhooks do not answer", step: "hub/webhooks", reason: "WebhookSilent",
+			plant: func(t *testing.T, c *clinic) {
+				change(t, c, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "manifestworks"}}, func(w *admissionv1.ValidatingWebhookConfiguration) {
+					w.Webhooks[0].ClientConfig.URL = ptr.To("https://" + closedPort(t))
+				})
+			},
+		},
+		{
+			title: "Nobody may ask to join", step: "hub/bootstrap", reason: "BootstrapRightsMissing",
+			plant: func(t *testing.T, c *clinic) {
+				c.remove(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: operatorv1.BootstrapClusterRole}})
+			},
+		},
+		{
+			title: "Nobody signs certificates", step: "hub/signer", reason: "SignerSilent",
+			plant: func(t *testing.T, c *clinic) {
+				c.unjoin(t)
+				c.ask(t)
+				c.decide(t, certificatesv1.CertificateApproved)
+			},
+		},
+	}
+}
+
+func faultsOfJoining() []fault {
+	bootstrap := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: operatorv1.BootstrapHubKubeConfigSecret}}
+	return []fault{
+		{
+			title: "The same cluster has joined under another name", step: "cluster/identity", reason: "AlreadyJoined",
+			plant: func(t *testing.T, c *clinic) {
+				mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: patient}}
+				change(t, c, mc, func(*clusterv1.ManagedCluster) {})
+				c.put(t, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "first", Annotations: mc.Annotations}})
+			},
+		},
+		{
+			title: "The bootstrap token has expired or was deleted", step: "member/bootstrap", reason: operatorv1.JoinReasonBootstrapUnauthorized,
+			plant: func(t *testing.T, c *clinic) {
+				c.unjoin(t)
+				c.remove(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef"}})
+			},
+		},
+		{
+			title: "The bootstrap kubeconfig has the wrong CA", step: "member/bootstrap", reason: operatorv1.JoinReasonHubCertificateUntrusted,
+			plant: func(t *testing.T, c *clinic) {
+				c.unjoin(t)
+				change(t, c, bootstrap.DeepCopy(), func(s *corev1.Secret) {
+					s.Data["kubeconfig"] = c.kubeconfigFor(t, &clientcmdapi.AuthInfo{Token: bootstrapToken}, func(k *clientcmdapi.Config) {
+						k.Clusters["hub"].CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.webhooks.Certificate().Raw})
+					})
+				})
+			},
+		},
+		{
+			title: "The bootstrap kubeconfig has a wrong address", step: "member/bootstrap", reason: operatorv1.JoinReasonHubUnreachable,
+			plant: func(t *testing.T, c *clinic) {
+				c.unjoin(t)
+				change(t, c, bootstrap.DeepCopy(), func(s *corev1.Secret) {
+					s.Data["kubeconfig"] = c.kubeconfigFor(t, &clientcmdapi.AuthInfo{Token: bootstrapToken}, func(k *clientcmdapi.Config) {
+						k.Clusters["hub"].Server = "https://" + closedPort(t)
+					})
+				})
+			},
+		},
+		{
+			title: "There is no bootstrap kubeconfig", step: "member/bootstrap", reason: operatorv1.JoinReasonBootstrapSecretMissing,
+			plant: func(t *testing.T, c *clinic) {
+				c.unjoin(t)
+				c.remove(t, bootstrap.DeepCopy())
+			},
+		},
+		{
+			title: "The image of the agent cannot be pulled", step: "member/agents", reason: "PodsNotRunning",
+			plant: func(t *testing.T, c *clinic) {
+				c.breaks(t, agentNamespace, "klusterlet-registration-agent", "ImagePullBackOff", "")
+			},
+		},
+		{
+			title: "The agent lacks its rights in the member", step: "member/rights", reason: "AgentRightsMissing",
+			plant: func(t *testing.T, c *clinic) {
+				c.remove(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:klusterlet-work:agent"}})
+			},
+		},
+		{
+			title: "The certificate request waits for approval", step: "cluster/requests", reason: "RequestPending",
+			plant: func(t *testing.T, c *clinic) {
+				c.unjoin(t)
+				c.ask(t)
+			},
+		},
+		{
+			title: "The certificate request was denied", step: "cluster/requests", reason: "RequestDenied",
+			plant: func(t *testing.T, c *clinic) {
+				c.unjoin(t)
+				c.ask(t)
+				c.decide(t, certificatesv1.CertificateDenied)
+			},
+		},
+		{
+			title: "Nobody has accepted the cluster", step: "cluster/accepted", reason: "WaitingForAcceptance",
+			plant: func(t *testing.T, c *clinic) {
+				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient, mc.Status.Conditions = false, nil })
+				c.ask(t)
+				c.decide(t, certificatesv1.CertificateApproved, time.Now())
+			},
+		},
+	}
+}
+
+func faultsOfLife() []fault {
+	return []fault{
+		{
+			title: "The certificate of the agent has expired", step: "member/credential", reason: "HubCertificateExpired",
+			plant: func(t *testing.T, c *clinic) {
+				certificate, key := expired(t)
+				change(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: operatorv1.HubKubeConfigSecret}}, func(s *corev1.Secret) {
+					s.Data[operatorv1.TLSCertKey], s.Data[operatorv1.TLSKeyKey] = certificate, key
+				})
+			},
+		},
+		{
+			title: "The token for a Push cluster is not valid any more", cluster: pushPatient, step: "cluster/credential", reason: fleetv1alpha1.ClusterConnectionReasonUnauthorized,
+			plant: func(t *testing.T, c *clinic) {
+				c.connection(t, metav1.Condition{
+					Type: fleetv1alpha1.ClusterConnectionConditionCredentialsValid, Reason: fleetv1alpha1.ClusterConnectionReasonUnauthorized,
+					Message: "the cluster answers 401: it does not know the token, or not any more; put a new one into the Secret",
+				})
+			},
+		},
+		{
+			title: "The address of a Push cluster leads into the hub", cluster: pushPatient, step: "cluster/connection", reason: fleetv1alpha1.ClusterConnectionReasonForbiddenAddress,
+			plant: func(t *testing.T, c *clinic) {
+				c.connection(t, metav1.Condition{
+					Type: fleetv1alpha1.ClusterConnectionConditionConnected, Reason: fleetv1alpha1.ClusterConnectionReasonForbiddenAddress,
+					Message: "the address 127.0.0.1 must not be dialled: it is a loopback address",
+				})
+			},
+		},
+		{
+			title: "A Push cluster cannot be reached", cluster: pushPatient, step: "cluster/connection", reason: fleetv1alpha1.ClusterConnectionReasonUnreachable,
+			plant: func(t *testing.T, c *clinic) {
+				c.connection(t, metav1.Condition{
+					Type: fleetv1alpha1.ClusterConnectionConditionConnected, Reason: fleetv1alpha1.ClusterConnectionReasonUnreachable,
+					Message: "the API server is not reached: connection refused",
+				})
+			},
+		},
+		{
+			title: "The agent is not heard of", step: "cluster/heartbeat", reason: "HeartbeatStopped",
+			plant: func(t *testing.T, c *clinic) {
+				change(t, c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: patient, Name: clusterv1.LeaseName}}, func(l *coordinationv1.Lease) {
+					l.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
+				})
+			},
+		},
+		{
+			title: "The clock of a member is wrong", step: "cluster/clock", reason: clusterv1.ManagedClusterReasonClockOutOfSync,
+			plant: func(t *testing.T, c *clinic) {
+				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
+					meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
+						Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionFalse,
+						Reason: clusterv1.ManagedClusterReasonClockOutOfSync, Message: "the clocks of the hub and the cluster differ by 5m0s or more",
+					})
+				})
+			},
+		},
+		{
+			title: "The member does not know a kind", step: "cluster/works", reason: workv1.ManifestReasonAppliedManifestFailed,
+			plant: func(t *testing.T, c *clinic) {
+				c.work(t, nil, "the member does not know the kind Database of example.com/v1: install its definition first")
+			},
+		},
+		{
+			title: "The executor of a work lacks a right", step: "cluster/works", reason: workv1.ManifestReasonAppliedManifestFailed,
+			plant: func(t *testing.T, c *clinic) {
+				c.work(t, &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
+					Type: workv1.ExecutorSubjectTypeServiceAccount, ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "shop", Name: "deployer"},
+				}}, `databases.example.com "orders" is forbidden: User "system:serviceaccount:shop:deployer" cannot create resource "databases"`)
+			},
+		},
+		{
+			title: "A cluster waits to be deleted", step: "cluster/deletion", reason: "Deleting",
+			plant: func(t *testing.T, c *clinic) {
+				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
+					mc.Finalizers = []string{clusterv1.FinalizerAPIResourceCleanup}
+					meta.RemoveStatusCondition(&mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+				})
+				if err := c.api.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: patient}}); err != nil {
+					t.Fatal(err)
+				}
+				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
+					meta.RemoveStatusCondition(&mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+					meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
+						Type: clusterv1.ManagedClusterConditionDeleting, Status: metav1.ConditionFalse,
+						Reason: clusterv1.ManagedClusterReasonDeletingResourceRemaining, Message: "1 manifestworks remaining, 1 of them waiting for their finalizers: hello",
+					})
+				})
+			},
+		},
+	}
+}

@@ -1,0 +1,244 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// change changes an object, and its status, until the test ends.
+func change[T client.Object](t *testing.T, c *clinic, object T, mutate func(T)) {
+	t.Helper()
+	if err := c.api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+	c.heal(t, object)
+	before, _ := object.DeepCopyObject().(client.Object)
+	mutate(object)
+	status, _ := object.DeepCopyObject().(client.Object)
+	if err := c.api.Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.api.Status().Patch(t.Context(), status, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+}
+
+// remove deletes an object until the test ends.
+func (c *clinic) remove(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := c.api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		t.Fatal(err)
+	}
+	c.heal(t, object)
+	if err := c.api.Delete(t.Context(), object, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// heal makes an object at the end of the test as it is now.
+func (c *clinic) heal(t *testing.T, object client.Object) {
+	t.Helper()
+	before, _ := object.DeepCopyObject().(client.Object)
+	live, _ := object.DeepCopyObject().(client.Object)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		err := c.api.Get(ctx, client.ObjectKeyFromObject(live), live)
+		if err == nil && live.GetDeletionTimestamp() != nil {
+			live.SetFinalizers(nil)
+			if err := c.api.Update(ctx, live); err != nil {
+				t.Fatal(err)
+			}
+			err = c.api.Get(ctx, client.ObjectKeyFromObject(live), live)
+		}
+		if apierrors.IsNotFound(err) {
+			before.SetResourceVersion("")
+			before.SetUID("")
+			c.make(t, before)
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		before.SetResourceVersion(live.GetResourceVersion())
+		before.SetUID(live.GetUID())
+		status, _ := before.DeepCopyObject().(client.Object)
+		if err := c.api.Update(ctx, before); err != nil {
+			t.Fatal(err)
+		}
+		status.SetResourceVersion(before.GetResourceVersion())
+		if err := c.api.Status().Update(ctx, status); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// elsewhere makes the doctor take another address for the hub.
+func (c *clinic) elsewhere(t *testing.T, server string) {
+	t.Helper()
+	kubeconfig := kubeconfigOf(c.config)
+	kubeconfig.Clusters["hub"] = &clientcmdapi.Cluster{Server: server, InsecureSkipTLSVerify: true}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*kubeconfig, file); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+}
+
+// someCluster is an API server that knows none of our kinds.
+func someCluster(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/version" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"gitVersion":"v1.36.3"}`))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// breaks makes a Deployment have a pod that waits, for the reason.
+func (c *clinic) breaks(t *testing.T, namespace, name, reason, lastWords string) {
+	t.Helper()
+	c.runs(t, namespace, name, false)
+	deployment := &appsv1.Deployment{}
+	if err := c.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, deployment); err != nil {
+		t.Fatal(err)
+	}
+	status := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
+	if lastWords != "" {
+		status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Message: lastWords, ExitCode: 2}
+	}
+	c.put(t, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: deployment.Spec.Template.Labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "registry.example/capstan:1"}}},
+		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}},
+	})
+}
+
+func (c *clinic) cluster(t *testing.T, name string, mutate func(*clusterv1.ManagedCluster)) {
+	t.Helper()
+	change(t, c, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, mutate)
+}
+
+// unjoin makes the cluster one that has not joined yet.
+func (c *clinic) unjoin(t *testing.T) {
+	t.Helper()
+	c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
+		mc.Status.Conditions = well(clusterv1.ManagedClusterConditionHubAccepted)
+	})
+	c.remove(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: operatorv1.HubKubeConfigSecret}})
+}
+
+// ask makes the certificate request of an agent of the patient.
+func (c *clinic) ask(t *testing.T) {
+	t.Helper()
+	c.request(t, patient+"-aaaa", patient, "agent1", "system:bootstrap:abcdef")
+	t.Cleanup(func() {
+		request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: patient + "-aaaa"}}
+		if err := c.client.Delete(context.WithoutCancel(t.Context()), request); err != nil {
+			t.Errorf("removing the request: %v", err)
+		}
+	})
+}
+
+// decide approves or denies the request of the patient, a while ago if no time
+// is given.
+func (c *clinic) decide(t *testing.T, verdict certificatesv1.RequestConditionType, at ...time.Time) {
+	t.Helper()
+	request := &certificatesv1.CertificateSigningRequest{}
+	if err := c.client.Get(t.Context(), client.ObjectKey{Name: patient + "-aaaa"}, request); err != nil {
+		t.Fatal(err)
+	}
+	when := append(at, time.Now().Add(-time.Hour))[0]
+	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: verdict, Status: corev1.ConditionTrue, Reason: "Test", LastUpdateTime: metav1.NewTime(when),
+	})
+	if err := c.client.SubResource("approval").Update(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// connection gives the ClusterConnection a condition that is False.
+func (c *clinic) connection(t *testing.T, condition metav1.Condition) {
+	t.Helper()
+	condition.Status = metav1.ConditionFalse
+	change(t, c, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: pushPatient}}, func(connection *fleetv1alpha1.ClusterConnection) {
+		meta.SetStatusCondition(&connection.Status.Conditions, condition)
+	})
+}
+
+// work makes a work with an object that could not be applied.
+func (c *clinic) work(t *testing.T, executor *workv1.ManifestWorkExecutor, message string) {
+	t.Helper()
+	failed := func(reason, message string) []metav1.Condition {
+		return []metav1.Condition{{
+			Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+			ObservedGeneration: 1, LastTransitionTime: metav1.Now(),
+		}}
+	}
+	c.put(t, &workv1.ManifestWork{
+		ObjectMeta: metav1.ObjectMeta{Namespace: patient, Name: "shop"},
+		Spec:       workv1.ManifestWorkSpec{Executor: executor, Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{namespaceManifest()}}},
+		Status: workv1.ManifestWorkStatus{
+			Conditions: failed(workv1.ManifestWorkReasonAppliedManifestWorkFailed, "1 of 1 objects is not applied"),
+			ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{
+				ResourceMeta: workv1.ManifestResourceMeta{Group: "example.com", Version: "v1", Kind: "Database", Namespace: "shop", Name: "orders"},
+				Conditions:   failed(workv1.ManifestReasonAppliedManifestFailed, message),
+			}}},
+		},
+	})
+}
+
+// expired returns a certificate of the agent that was valid once.
+func expired(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: clusterv1.AgentUser(patient, "agent1")},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+}
