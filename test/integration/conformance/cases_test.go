@@ -20,11 +20,12 @@ type section struct {
 }
 
 // sections have what users rely on, in the order in which it runs: a cluster
-// joins, is told about, has troubles, is used, is away, and leaves.
+// joins, is told about, has rights and troubles, is used, is away, and leaves.
 func sections() []section {
 	return []section{
 		{"Joining", joining()},
 		{"What the hub is told", telling()},
+		{"Rights", rightsCases()},
 		{"Agents that fail, clusters that are denied", troubles()},
 		{"Delivering works", delivering()},
 		{"Update strategies", strategies()},

@@ -183,7 +183,7 @@ const portMin, portMax = 20000, 32000
 func freePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
-		port := portMin + rand.IntN(portMax-portMin) //nolint:gosec // nobody must not guess it
+		port := portMin + rand.IntN(portMax-portMin)
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("%s:%d", localhost, port))
 		if err == nil {
 			_ = listener.Close()

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
@@ -35,6 +38,10 @@ func outage() []testCase {
 func leaving() []testCase {
 	return []testCase{
 		{name: "a deleted cluster is cleaned up, on the member and on the hub", run: leaves, alone: true},
+		{
+			name: "a deleted Klusterlet takes its agents and their rights with it", run: uninstalled, alone: true,
+			without: map[mode]string{modePush: "it has no Klusterlet"},
+		},
 	}
 }
 
@@ -139,6 +146,36 @@ func leaves(s *scene) {
 	eventually(s, "the member has no record of a work", func() error {
 		return s.empty(s.member, &workv1.AppliedManifestWorkList{})
 	})
+}
+
+// uninstalled looks at both clusters of hosted agents.
+func uninstalled(s *scene) {
+	clusters, name := []*cluster{s.member}, "klusterlet"
+	if s.mode == modeHosted {
+		clusters, name = []*cluster{s.hub.cluster, s.member}, hosted
+	}
+	k := &operatorv1.Klusterlet{}
+	k.Name = name
+	if err := clusters[0].client.Delete(s.Context(), k); err != nil {
+		s.Fatal(err)
+	}
+	eventually(s, "the Klusterlet is gone", func() error {
+		err := clusters[0].client.Get(s.Context(), client.ObjectKeyFromObject(k), k)
+		if err == nil {
+			return fmt.Errorf("it is there: %s", encode(k.Status.Conditions))
+		}
+		return client.IgnoreNotFound(err)
+	})
+	for _, c := range clusters {
+		for _, list := range []client.ObjectList{
+			&appsv1.DeploymentList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+			&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
+		} {
+			eventually(s, fmt.Sprintf("%s has no %T of the Klusterlet", c.name, list), func() error {
+				return s.empty(c, list, client.HasLabels{operatorv1.LabelCreatedByKlusterlet})
+			})
+		}
+	}
 }
 
 // empty returns an error if there is anything in the list.
