@@ -150,6 +150,8 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 		"nobody listens":                 {with(closedPort(t), token, hash), exit.NoHub, "cannot reach the hub"},
 		"somebody who may not install":   {with(address, token, hash, "--as", "nobody"), exit.Failed, "cannot get resource \"namespaces\""},
 		"a context that is not there":    {with(address, token, hash, "--context", "nowhere"), exit.NoMember, "no context \"nowhere\""},
+		"flags of another tool":          {with(address, token, hash, "--cluster-name", "known", "--dry-run=server", "--enable-cert-rotation", "--karmada-agent-replicas=2"), exit.OK, "--karmada-agent-replicas has no effect"},
+		"a short certificate":            {with(address, token, hash, "--cert-expiration-seconds", "60"), exit.Usage, "less than 600"},
 		"a mode that there is not":       {with(address, token, hash, "--mode", "Hosted"), exit.Usage, "there is no \"Hosted\""},
 		"a name that is no DNS label":    {with(address, token, hash, "--cluster-name", "a.b"), exit.Usage, "--cluster-name"},
 		"what would be done, by a trust": {[]string{"register", address, "--token", token, "--discovery-token-unsafe-skip-ca-verification", "--cluster-name", "known", "--dry-run=client"}, exit.OK, "cluster(known) would join the hub"},

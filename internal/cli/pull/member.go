@@ -53,14 +53,23 @@ func (r *registering) install(ctx context.Context, j *joining) error {
 	if objects, err = r.withoutForeign(ctx, objects); err != nil {
 		return err
 	}
-	agent, err := install.Klusterlet(install.KlusterletName, operatorv1.KlusterletSpec{
-		ClusterName: j.name, Namespace: r.namespace,
-		DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallMode(r.agents)},
-	})
+	agent, err := install.Klusterlet(install.KlusterletName, r.klusterlet(j.name))
 	if err != nil {
 		return err
 	}
 	return install.Apply(ctx, r.client, append(objects, agent)...)
+}
+
+// klusterlet is what the agent is to be.
+func (r *registering) klusterlet(name string) operatorv1.KlusterletSpec {
+	spec := operatorv1.KlusterletSpec{
+		ClusterName: name, Namespace: r.namespace,
+		DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallMode(r.agents)},
+	}
+	if r.certificateSeconds > 0 {
+		spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{ClientCertExpirationSeconds: r.certificateSeconds}
+	}
+	return spec
 }
 
 // withoutForeign leaves out a namespace that somebody else made: what carries

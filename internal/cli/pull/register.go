@@ -10,11 +10,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cluster-bootstrap/token/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +35,10 @@ import (
 // minutes, and so may it until an administrator accepts the cluster.
 const defaultTimeout = 5 * time.Minute
 
+// certificateSecondsMin is the shortest life of a certificate that an API server
+// takes a request for.
+const certificateSecondsMin = 600
+
 // registering is one call of "register".
 type registering struct {
 	session *hub.Session
@@ -41,6 +48,7 @@ type registering struct {
 	hashes                                []string
 	skipCA, wait                          bool
 	timeout                               time.Duration
+	certificateSeconds                    int32
 	// address is HOST:PORT of the hub.
 	address string
 	member  *member.Member
@@ -73,6 +81,7 @@ func NewRegister(session *hub.Session) *cobra.Command {
 			if err := r.check(args[0]); err != nil {
 				return err
 			}
+			r.tellWithoutEffect(cmd.Flags())
 			return r.run(cmd.Context())
 		},
 	}
@@ -85,8 +94,37 @@ func NewRegister(session *hub.Session) *cobra.Command {
 	cmd.Flags().StringVar(&r.agents, "mode", string(operatorv1.InstallModeSingleton), "Singleton for one agent, Default for one for registration and one for work")
 	cmd.Flags().BoolVar(&r.wait, "wait", true, "Wait until the cluster has joined")
 	cmd.Flags().DurationVar(&r.timeout, "timeout", defaultTimeout, "How long each step may take")
+	cmd.Flags().Int32Var(&r.certificateSeconds, "cert-expiration-seconds", 0, "How long the certificate of the agent is to be valid, in seconds; 600 at least (default: as long as the hub gives)")
 	r.mode.AddFlag(cmd)
+	addWithoutEffect(cmd.Flags())
 	return cmd
+}
+
+// withoutEffect are flags of karmadactl that guides use and that mean nothing
+// here, and why.
+func withoutEffect() map[string]string {
+	return map[string]string{
+		"enable-cert-rotation":   "certificates of agents are always renewed",
+		"karmada-agent-replicas": "how many pods an agent has is decided by the number of nodes",
+		"proxy-server-address":   "the hub does not call a cluster that calls it",
+	}
+}
+
+func addWithoutEffect(flags *pflag.FlagSet) {
+	for name, why := range withoutEffect() {
+		flags.String(name, "", "Has no effect: "+why)
+		flags.Lookup(name).Hidden, flags.Lookup(name).NoOptDefVal = true, "true"
+	}
+}
+
+// tellWithoutEffect tells about such flags.
+func (r *registering) tellWithoutEffect(flags *pflag.FlagSet) {
+	all := withoutEffect()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if flags.Changed(name) {
+			fmt.Fprintf(r.session.ErrOut, "--%s has no effect: %s\n", name, all[name])
+		}
+	}
 }
 
 // check returns an error for arguments that make no sense.
@@ -106,6 +144,8 @@ func (r *registering) check(address string) error {
 	case len(r.hashes) == 0 && !r.skipCA:
 		return exit.UsageError("--discovery-token-ca-cert-hash is missing: without it, whoever knows the token could pretend to be the hub; " +
 			"--discovery-token-unsafe-skip-ca-verification does without")
+	case r.certificateSeconds != 0 && r.certificateSeconds < certificateSecondsMin:
+		return exit.UsageError("--cert-expiration-seconds: %d is less than %d, the least that Kubernetes gives", r.certificateSeconds, certificateSecondsMin)
 	case r.agents != string(operatorv1.InstallModeSingleton) && r.agents != string(operatorv1.InstallModeDefault):
 		return exit.UsageError("--mode: there is no %q; there are Singleton and Default", r.agents)
 	}
