@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/agent/clusterinfo"
 	"github.com/capstan-io/capstan/internal/agent/clusterspec"
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/connect"
@@ -58,6 +60,9 @@ type Options struct {
 	// Claims reports ClusterClaims, by ClaimRules.
 	Claims     bool
 	ClaimRules clusterstatus.ClaimRules
+	// DiscoverEvery is the time between two looks at the APIs of the member.
+	// Defaults to a minute.
+	DiscoverEvery time.Duration
 	// Parts are engaged besides those of registration.
 	Parts []fleet.Part
 	// Clock defaults to the real one.
@@ -125,6 +130,7 @@ func (a *Agent) parts() []fleet.Part {
 	}
 	parts := []fleet.Part{
 		a.status,
+		&clusterinfo.Part{Failed: failed("clusterinfo"), Clock: a.options.Clock, DiscoverEvery: a.options.DiscoverEvery},
 		&heartbeat.Part{Failed: failed("heartbeat"), Clock: a.options.Clock},
 		&managednamespace.Part{Failed: failed("managednamespace")},
 		&clusterspec.Part{
@@ -168,8 +174,12 @@ func (a *Agent) announce(ctx context.Context) (join.Announcement, error) {
 }
 
 // clusterUID returns the UID of the member's namespace kube-system; it is empty
-// if the agent may not know it.
+// if the agent may not know it. A cluster that is a copy of another one has the
+// same; an annotation then gives another one.
 func (a *Agent) clusterUID(ctx context.Context) (string, error) {
+	if given := a.options.Annotations[clusterv1.AnnotationClusterUID]; given != "" {
+		return given, nil
+	}
 	a.uid.Lock()
 	defer a.uid.Unlock()
 	if a.uid.known {
@@ -213,7 +223,7 @@ func (a *Agent) engage(ctx context.Context, admission join.Admission) error {
 		return fmt.Errorf("watching ManagedCluster %q: %w", admission.Cluster, err)
 	}
 	connection := &fleet.Connection{
-		Name: fleet.ClusterName(admission.Cluster), AgentID: a.options.AgentID,
+		Name: fleet.ClusterName(admission.Cluster), AgentID: a.options.AgentID, Identify: a.clusterUID,
 		HubHost: admission.Hub.Endpoint().Server, Hub: hub, Spoke: member, Home: a.home,
 	}
 	if err := succession.Take(ctx, connection); err != nil {

@@ -47,6 +47,8 @@ func TestAgents(t *testing.T) {
 		"a denied request waits for its deletion":               waitsAfterADeniedRequest,
 		"a flood of requests is not added to":                   doesNotFlood,
 		"a taken name is left alone":                            leavesATakenNameAlone,
+		"a cluster that has joined already is told so":          tellsOfAnotherName,
+		"the hub is told what the cluster is and has":           tellsWhatItHas,
 		"problems with the bootstrap kubeconfig are told":       tellsBootstrapProblems,
 		"labels and client configs are kept":                    keepsTheSpec,
 		"managed namespaces are kept":                           keepsManagedNamespaces,
@@ -350,7 +352,7 @@ func doesNotFlood(t *testing.T, h *hub) {
 
 func leavesATakenNameAlone(t *testing.T, h *hub) {
 	cases := map[string]*clusterv1.ManagedCluster{
-		"taken-uid": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{join.AnnotationClusterUID: "of-another-cluster"}}},
+		"taken-uid": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.AnnotationClusterUID: "of-another-cluster"}}},
 		"taken-heard": {Status: clusterv1.ManagedClusterStatus{Conditions: []metav1.Condition{
 			{
 				Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue, Reason: "R",

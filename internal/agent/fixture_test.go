@@ -27,6 +27,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
@@ -77,6 +79,7 @@ func newHub(t *testing.T) *hub {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, workv1.AddToScheme,
+		fleetv1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
 	} {
 		must(t, add(scheme))
 	}
@@ -376,6 +379,14 @@ func clusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 			rbacv1.PolicyRule{
 				APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters/status"},
 				ResourceNames: []string{cluster}, Verbs: []string{"patch", "update"},
+			},
+			rbacv1.PolicyRule{
+				APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"},
+				ResourceNames: []string{cluster}, Verbs: []string{"get"},
+			},
+			rbacv1.PolicyRule{
+				APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections/status"},
+				ResourceNames: []string{cluster}, Verbs: []string{"patch"},
 			})
 	}
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{

@@ -24,6 +24,10 @@ type Connection struct {
 	// AgentID tells this agent from another one that works for the same member
 	// or had its name before. The Klusterlet operator gives it.
 	AgentID string
+	// Identify returns the UID of the cluster's namespace kube-system, which tells
+	// it from all others, or "" if the agent may not know it. It may ask the
+	// cluster until it has an answer. Nil is for an agent that does not know.
+	Identify func(ctx context.Context) (string, error)
 	// Predecessor is the ID of the agent that worked for the cluster before, whose
 	// place this one takes. Empty if there was none.
 	Predecessor string
@@ -39,6 +43,14 @@ type Connection struct {
 	Home client.Client
 
 	running sync.WaitGroup
+}
+
+// Identity calls Identify.
+func (c *Connection) Identity(ctx context.Context) (string, error) {
+	if c.Identify == nil {
+		return "", nil
+	}
+	return c.Identify(ctx)
 }
 
 // Go runs a function that works for the connection and returns soon after the

@@ -6,10 +6,13 @@ package clustermanager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -50,25 +53,30 @@ func (c *Controller) pushClusters(ctx context.Context, hub *site) (bool, error) 
 		}
 	}
 	list := &fleetv1alpha1.ClusterConnectionList{}
-	if err := hub.client.List(ctx, list); err != nil {
+	if err := hub.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing ClusterConnections: %w", err)
 	}
-	for i := range list.Items {
-		if list.Items[i].Spec.SyncMode == fleetv1alpha1.SyncModePush {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(list.Items, func(c fleetv1alpha1.ClusterConnection) bool { return isPush(&c) }), nil
+}
+
+func isPush(connection *fleetv1alpha1.ClusterConnection) bool {
+	return connection.Spec.SyncMode == fleetv1alpha1.SyncModePush
 }
 
 // watchConnections returns a function that makes all hubs be looked at when a
-// ClusterConnection comes, goes or changes.
+// Push cluster comes or goes.
 func (c *Controller) watchConnections(running controller.TypedController[reconcile.Request], from cache.Cache) func() error {
 	all := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object *fleetv1alpha1.ClusterConnection) []reconcile.Request {
 		return c.allHubs(ctx, object)
 	})
 	return func() error {
 		return running.Watch(source.Kind(from, &fleetv1alpha1.ClusterConnection{}, all,
-			predicate.TypedGenerationChangedPredicate[*fleetv1alpha1.ClusterConnection]{}))
+			predicate.TypedFuncs[*fleetv1alpha1.ClusterConnection]{
+				CreateFunc: func(e event.TypedCreateEvent[*fleetv1alpha1.ClusterConnection]) bool { return isPush(e.Object) },
+				DeleteFunc: func(e event.TypedDeleteEvent[*fleetv1alpha1.ClusterConnection]) bool { return isPush(e.Object) },
+				UpdateFunc: func(e event.TypedUpdateEvent[*fleetv1alpha1.ClusterConnection]) bool {
+					return isPush(e.ObjectOld) != isPush(e.ObjectNew)
+				},
+			}))
 	}
 }

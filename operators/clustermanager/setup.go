@@ -35,6 +35,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/fleet"
 )
 
 // workers is how many hubs are worked on at the same time, so that one of mode
@@ -73,7 +74,8 @@ func CacheOptions(o Options) (cache.Options, error) {
 			o.Namespace:         named(o.PullSecret),
 			cache.AllNamespaces: named(operatorv1.ExternalHubKubeConfigSecret),
 		}},
-		definitionMeta(): ours,
+		definitionMeta():                   ours,
+		&fleetv1alpha1.ClusterConnection{}: {Transform: fleet.SlimConnection},
 	}
 	for _, object := range watchedObjects() {
 		byObject[object] = ours

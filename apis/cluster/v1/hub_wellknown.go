@@ -17,6 +17,10 @@ const (
 	// answer, and takes the finalizers off what remains in the member's namespace.
 	// What was delivered to the member stays there. Without it the hub waits.
 	AnnotationDetachDeadline = "cluster.open-cluster-management.io/detach-deadline"
+	// AnnotationClusterUID has the UID of the namespace kube-system of the cluster
+	// whose agent created the ManagedCluster. The agent writes it, so it is a claim
+	// only; see AnnotationClusterID of ClusterConnection.
+	AnnotationClusterUID = "agent.open-cluster-management.io/cluster-uid"
 )
 
 // TaintUnschedulable is the key of the taint, with effect NoSelectIfNew, of a
@@ -30,4 +34,7 @@ const (
 	// of the member is not there for it: it belongs to something else, is
 	// reserved, or is being deleted. The message says what to do.
 	ManagedClusterReasonNamespaceUnusable = "NamespaceUnusable"
+	// ManagedClusterReasonAlreadyJoined (False): the hub has accepted the same
+	// cluster under another name, which the message tells.
+	ManagedClusterReasonAlreadyJoined = "AlreadyJoined"
 )

@@ -22,6 +22,8 @@ import (
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.syncMode`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.kubernetesVersion`
 // +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].status`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodeSummary.totalNum`
+// +kubebuilder:printcolumn:name="Nodes Ready",type=integer,JSONPath=`.status.nodeSummary.readyNum`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.apiEndpoint`,priority=1
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`,priority=1
@@ -138,8 +140,8 @@ type SecretReference struct {
 	Name string `json:"name"`
 }
 
-// ClusterConnectionStatus is what the agent saw of a cluster. The agent of a
-// Push cluster writes it.
+// ClusterConnectionStatus is what the agent saw of a cluster. The agent of the
+// cluster writes it: its own one with syncMode Pull, the push agent with Push.
 type ClusterConnectionStatus struct {
 	// conditions tell whether the cluster is reached and its credential works; see
 	// docs/spec/fleet/clusterconnection.md.
@@ -159,8 +161,7 @@ type ClusterConnectionStatus struct {
 	// apiEnablements are the resources that the cluster serves, in the order of
 	// groupVersion; at most 500 groups and versions.
 	// +optional
-	// +listType=map
-	// +listMapKey=groupVersion
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=500
 	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
 
@@ -183,8 +184,7 @@ type APIEnablement struct {
 	// resources of the group and version, in the order of names, without
 	// subresources.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	Resources []APIResource `json:"resources,omitempty"`
 }
 

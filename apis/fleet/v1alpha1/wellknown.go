@@ -27,6 +27,13 @@ const (
 	AnnotationAgentID = "fleet.capstan.io/agent-id"
 )
 
+// AnnotationClusterID on a ClusterConnection is who the hub holds the cluster
+// for: the UID of its namespace kube-system, as the agent told it when the hub
+// accepted the cluster. Agents cannot change it, so a cluster that claims to be
+// another one later gains nothing by that. A Push cluster does not need it: the
+// push agent itself finds out its status.id.
+const AnnotationClusterID = "fleet.capstan.io/cluster-id"
+
 // The push agent.
 const (
 	// PushAgentServiceAccount is the name of its ServiceAccount in the namespace

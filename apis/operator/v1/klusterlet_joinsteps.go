@@ -12,6 +12,9 @@ const (
 	// JoinReasonClusterDenied: an administrator of the hub took the acceptance of
 	// the cluster back.
 	JoinReasonClusterDenied = "ClusterDenied"
+	// JoinReasonClusterAlreadyJoined: the hub has accepted the same cluster under
+	// another name, which the message tells.
+	JoinReasonClusterAlreadyJoined = "ClusterAlreadyJoined"
 	// JoinReasonClusterDeleted: the ManagedCluster was deleted on the hub after
 	// the cluster had joined. The agent does not create it again.
 	JoinReasonClusterDeleted = "ClusterDeleted"

@@ -28,9 +28,14 @@ func (r ClaimRules) reserved(name string) bool {
 }
 
 // claims returns what the hub is told of the claims: the reserved ones first,
-// each group sorted by name.
-func (r ClaimRules) claims(list []clusterv1alpha1.ClusterClaim) []clusterv1.ManagedClusterClaim {
+// each group sorted by name. The identity of the cluster is a claim, too, if it
+// has none of that name of its own.
+func (r ClaimRules) claims(list []clusterv1alpha1.ClusterClaim, id string) []clusterv1.ManagedClusterClaim {
 	var reserved, custom []clusterv1.ManagedClusterClaim
+	own := func(claim clusterv1alpha1.ClusterClaim) bool { return claim.Name == clusterv1alpha1.ClaimID }
+	if id != "" && !slices.ContainsFunc(list, own) {
+		reserved = append(reserved, clusterv1.ManagedClusterClaim{Name: clusterv1alpha1.ClaimID, Value: id})
+	}
 	for i := range list {
 		claim := &list[i]
 		if _, private := claim.Labels[clusterv1.LabelSpokeOnly]; private || claim.Spec.Value == "" {

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -29,34 +27,13 @@ func TestReservedClaimsComeFirstAndCustomOnesAreLimited(t *testing.T) {
 		claim("c", nil), claim("a", nil), claim("b", nil), claim("x.reserved", nil), claim(clusterv1alpha1.ClaimID, nil),
 		claim("private", map[string]string{clusterv1.LabelSpokeOnly: ""}),
 		{ObjectMeta: metav1.ObjectMeta{Name: "0-empty"}},
-	})
+	}, "uid")
 	var names []string
 	for _, c := range got {
 		names = append(names, c.Name)
 	}
 	if diff := cmp.Diff([]string{clusterv1alpha1.ClaimID, "x.reserved", "a", "b"}, names); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
-	}
-}
-
-func TestAllocatableLeavesOutNodesThatTakeNoPods(t *testing.T) {
-	list := corev1.ResourceList{"cpu": resource.MustParse("1500m"), "example.com/gpu": resource.MustParse("1")}
-	capacity, allocatable := resources([]corev1.Node{
-		{Status: corev1.NodeStatus{Capacity: list, Allocatable: list}},
-		{Spec: corev1.NodeSpec{Unschedulable: true}, Status: corev1.NodeStatus{Capacity: list, Allocatable: list}},
-	})
-	texts := func(list clusterv1.ResourceList) map[string]string {
-		m := map[string]string{}
-		for name, quantity := range list {
-			m[string(name)] = quantity.String()
-		}
-		return m
-	}
-	if diff := cmp.Diff(map[string]string{"cpu": "3", "example.com/gpu": "2"}, texts(capacity)); diff != "" {
-		t.Errorf("capacity (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"cpu": "1500m", "example.com/gpu": "1"}, texts(allocatable)); diff != "" {
-		t.Errorf("allocatable (-want +got):\n%s", diff)
 	}
 }
 
@@ -80,5 +57,30 @@ func TestAFailedProbeHasToPersist(t *testing.T) {
 	}
 	if h := (health{}).after(start, failure); h.known {
 		t.Errorf("after one failure at the start: %+v, want nothing to be known", h)
+	}
+}
+
+func TestTheIdentityIsAClaimUnlessTheClusterHasItsOwn(t *testing.T) {
+	identity := func(value string) []clusterv1.ManagedClusterClaim {
+		return []clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: value}}
+	}
+	private := map[string]string{clusterv1.LabelSpokeOnly: ""}
+	cases := map[string]struct {
+		reason string
+		list   []clusterv1alpha1.ClusterClaim
+		id     string
+		want   []clusterv1.ManagedClusterClaim
+	}{
+		"no claims":            {reason: "every cluster can be recognised", id: "uid", want: identity("uid")},
+		"a claim of that name": {reason: "it says what the cluster wants to be called", id: "uid", list: []clusterv1alpha1.ClusterClaim{claim(clusterv1alpha1.ClaimID, nil)}, want: identity("v")},
+		"a private claim":      {reason: "the cluster does not want it to be told", id: "uid", list: []clusterv1alpha1.ClusterClaim{claim(clusterv1alpha1.ClaimID, private)}},
+		"nobody knows":         {reason: "the agent may not read the namespace"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ClaimRules{}.claims(tc.list, tc.id)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/agent/nodes"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
@@ -42,7 +43,10 @@ type reporter struct {
 
 	health  health
 	version string
-	waited  bool
+	// id is who the cluster is, once that is identified.
+	id         string
+	identified bool
+	waited     bool
 	// reported is what was applied to the ManagedCluster in version reportedOn,
 	// so that a cache that is behind does not make a second write.
 	reported   *clusterv1.ManagedClusterStatus
@@ -105,12 +109,28 @@ func (s *reporter) look(ctx context.Context) error {
 			return nil
 		})
 		group.Go(func() error { return s.lookForClaims(ctx) })
+		group.Go(func() error {
+			s.identify(groupCtx)
+			return nil
+		})
 	}
 	if err := group.Wait(); err != nil && s.health.healthy {
 		return err
 	}
 	s.awaitCaches(ctx)
 	return ctx.Err()
+}
+
+// identify finds out who the cluster is, once.
+func (s *reporter) identify(ctx context.Context) {
+	if s.identified {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if id, err := s.connection.Identity(ctx); err == nil {
+		s.id, s.identified = id, true
+	}
 }
 
 // awaitCaches gives the member's caches a moment, the first time, so that the
@@ -144,19 +164,23 @@ func (s *reporter) desired(ctx context.Context, mc *clusterv1.ManagedCluster) (*
 	spoke := s.connection.Spoke.GetClient()
 	var errs []error
 	if s.nodes.HasSynced() {
-		nodes := &corev1.NodeList{}
-		errs = append(errs, spoke.List(ctx, nodes, client.UnsafeDisableDeepCopy))
-		want.Capacity, want.Allocatable = resources(nodes.Items)
+		list := &corev1.NodeList{}
+		errs = append(errs, spoke.List(ctx, list, client.UnsafeDisableDeepCopy))
+		want.Capacity, want.Allocatable = nodes.Resources[clusterv1.ResourceName](list.Items)
 	} else {
 		want.Capacity, want.Allocatable = mc.Status.Capacity, mc.Status.Allocatable
 	}
 	switch {
 	case !s.part.Claims:
-	case s.claims != nil && s.claims.HasSynced():
+	case !s.identified:
+		want.ClusterClaims = mc.Status.ClusterClaims
+	case s.claims == nil:
+		want.ClusterClaims = s.part.ClaimRules.claims(nil, s.id)
+	case s.claims.HasSynced():
 		list := &clusterv1alpha1.ClusterClaimList{}
 		errs = append(errs, spoke.List(ctx, list, client.UnsafeDisableDeepCopy))
-		want.ClusterClaims = s.part.ClaimRules.claims(list.Items)
-	case s.claims != nil:
+		want.ClusterClaims = s.part.ClaimRules.claims(list.Items, s.id)
+	default:
 		want.ClusterClaims = mc.Status.ClusterClaims
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -10,7 +10,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -19,6 +18,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/nodes"
 )
 
 // HubCluster returns the hub as the agent of one member may see it: its own
@@ -74,7 +74,7 @@ func MemberCluster(config *rest.Config) (cluster.Cluster, error) {
 		o.Cache = cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}:                {Transform: keepResourcesOfNode},
+				&corev1.Node{}:                {Transform: slimNode},
 				&workv1.AppliedManifestWork{}: {Transform: compactor.record, UnsafeDisableDeepCopy: &shared},
 			},
 		}
@@ -114,16 +114,10 @@ func HubClient(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// keepResourcesOfNode drops what agents have no use for: the list of images
-// alone can be 20 KiB per node.
-func keepResourcesOfNode(obj any) (any, error) {
-	node, ok := obj.(*corev1.Node)
-	if !ok {
-		return obj, nil
+// slimNode is a transform of caches.
+func slimNode(obj any) (any, error) {
+	if node, ok := obj.(*corev1.Node); ok {
+		return nodes.Slim(node), nil
 	}
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
-		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
-		Status:     corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
-	}, nil
+	return obj, nil
 }

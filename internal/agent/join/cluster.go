@@ -16,10 +16,6 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
-// AnnotationClusterUID on a ManagedCluster has the UID of the namespace
-// kube-system of the cluster whose agent created it.
-const AnnotationClusterUID = "agent.open-cluster-management.io/cluster-uid"
-
 // Announcement is what the agent says of its cluster when it creates the
 // ManagedCluster.
 type Announcement struct {
@@ -41,14 +37,14 @@ func (a Announcement) managedCluster(name string) *clusterv1.ManagedCluster {
 		mc.Annotations[key] = value
 	}
 	if a.UID != "" {
-		mc.Annotations[AnnotationClusterUID] = a.UID
+		mc.Annotations[clusterv1.AnnotationClusterUID] = a.UID
 	}
 	return mc
 }
 
 // taken tells who else has the name, or nothing if it is ours or free.
 func (a Announcement) taken(mc *clusterv1.ManagedCluster) string {
-	switch theirs := mc.Annotations[AnnotationClusterUID]; {
+	switch theirs := mc.Annotations[clusterv1.AnnotationClusterUID]; {
 	case theirs != "" && a.UID != "" && theirs != a.UID:
 		return fmt.Sprintf("another cluster (UID of its kube-system namespace: %s) has registered as ManagedCluster %s", theirs, mc.Name)
 	case theirs != "" && theirs == a.UID:
@@ -137,6 +133,8 @@ func clusterFactOf(mc *clusterv1.ManagedCluster, engaged bool) clusterFact {
 		return clusterFact{State: clusterWaiting}
 	case accepted != nil && accepted.Status == metav1.ConditionTrue:
 		return clusterFact{State: clusterAccepted}
+	case accepted != nil && accepted.Reason == clusterv1.ManagedClusterReasonAlreadyJoined:
+		return clusterFact{State: clusterTwin, Detail: accepted.Message}
 	case accepted != nil:
 		return clusterFact{State: clusterPreparing, Detail: accepted.Message}
 	}

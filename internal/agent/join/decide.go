@@ -66,6 +66,7 @@ const (
 	clusterAbsent
 	clusterWaiting  // hubAcceptsClient has not been true yet
 	clusterDenied   // it was true before
+	clusterTwin     // it is true, and the hub has the same cluster under another name
 	clusterAccepted // it is true, and the hub says that all is prepared
 	clusterPreparing
 )
@@ -263,6 +264,10 @@ func (f facts) applyByBootstrap(why string) decision {
 		d.Do = doStore
 		return d
 	}
+	if f.Cluster.State == clusterTwin {
+		d.Reason, d.Message = operatorv1.JoinReasonClusterAlreadyJoined, twinMessage(name, f.Cluster.Detail)
+		return d
+	}
 	if f.CSRProblem != nil {
 		d.Reason, d.Message = f.CSRProblem.reason, sentence(f.CSRProblem.Error())
 		return d
@@ -291,6 +296,8 @@ func (f facts) useHub() decision {
 		return f.outside(operatorv1.JoinReasonClusterDeleted, deletedMessage(f.Hub.Cluster))
 	case f.Cluster.State == clusterDenied:
 		return f.outside(operatorv1.JoinReasonClusterDenied, deniedMessage(f.Hub.Cluster))
+	case f.Cluster.State == clusterTwin:
+		return f.outside(operatorv1.JoinReasonClusterAlreadyJoined, twinMessage(f.Hub.Cluster, f.Cluster.Detail))
 	case f.Cluster.State == clusterWaiting:
 		return f.outside(operatorv1.JoinReasonWaitingForAcceptance, acceptMessage(f.Hub.Cluster))
 	case f.Engaged != nil && f.Auth == authForbidden:

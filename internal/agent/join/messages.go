@@ -49,6 +49,10 @@ func deniedMessage(cluster string) string {
 		cluster, acceptCommand(cluster))
 }
 
+func twinMessage(cluster, hubSays string) string {
+	return fmt.Sprintf("The hub does not let ManagedCluster %s in%s.", cluster, detail(hubSays))
+}
+
 func deletedMessage(cluster string) string {
 	return fmt.Sprintf("The ManagedCluster %s was deleted on the hub after the cluster had joined. To join again, create it again on the hub, "+
 		"give the agent another bootstrap kubeconfig, or delete the secret %s in the agent's namespace.", cluster, HubSecret)

@@ -88,6 +88,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a.cache, err = cache.New(o.Hub, cache.Options{
 		Scheme: scheme, Mapper: connect.HubMapper(), DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{&fleetv1alpha1.ClusterConnection{}: {Transform: fleet.SlimConnection}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of ClusterConnections: %w", err)
@@ -257,7 +258,7 @@ func (a *Agent) read(ctx context.Context, name string) (*fleetv1alpha1.ClusterCo
 }
 
 // engage has the parts work for a cluster, anew if they do already.
-func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, to *way) error {
+func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, to *way, id string) error {
 	hub, err := connect.HubCluster(rest.CopyConfig(a.options.Hub), connection.Name)
 	if err != nil {
 		return err
@@ -269,7 +270,8 @@ func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 	a.options.Log.Info("A Push cluster is connected", "cluster", connection.Name, "endpoint", connection.Spec.APIEndpoint)
 	engaged := &fleet.Connection{
 		Name: fleet.ClusterName(connection.Name), AgentID: string(connection.UID), HubHost: a.options.HubURL,
-		Hub: hub, Spoke: member, Home: a.secrets,
+		Identify: func(context.Context) (string, error) { return id, nil },
+		Hub:      hub, Spoke: member, Home: a.secrets,
 	}
 	if err := succession.Take(ctx, engaged); err != nil {
 		return err

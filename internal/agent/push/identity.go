@@ -7,57 +7,64 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// annotationClusterUID on a ManagedCluster is where the agent of a Pull cluster
-// writes who its cluster is.
-const annotationClusterUID = "agent.open-cluster-management.io/cluster-uid"
-
 // recognise tells whether the agent may work for the cluster that answered: it
-// is the one that it was before, and has no other name.
+// is the one that it was before, and the hub accepts it under no other name. What
+// agents of Pull clusters say of themselves does not count, only who the hub
+// holds them for.
 func (a *Agent) recognise(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, id string) (finding, error) {
-	if known := connection.Status.ID; known != "" && known != id {
+	if known := connection.Identity(); known != "" && known != id {
 		return finding{
 			fleetv1alpha1.ClusterConnectionReasonIdentityChanged,
-			fmt.Sprintf("the cluster at the endpoint is %s, but %q is the cluster %s; if that is meant, delete the ClusterConnection and create it again", id, connection.Name, known),
+			fmt.Sprintf("the cluster at the endpoint is %s, but %q is the cluster %s; if that is meant, delete the ClusterConnection and apply it again", id, connection.Name, known),
 		}, nil
 	}
-	clusters, connections := &clusterv1.ManagedClusterList{}, &fleetv1alpha1.ClusterConnectionList{}
-	for _, list := range []client.ObjectList{clusters, connections} {
-		if err := a.hub.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return finding{}, fmt.Errorf("looking whether another cluster than %q is %s: %w", connection.Name, id, err)
-		}
+	connections := &fleetv1alpha1.ClusterConnectionList{}
+	if err := a.hub.List(ctx, connections, client.UnsafeDisableDeepCopy); err != nil {
+		return finding{}, fmt.Errorf("looking whether another cluster than %q is %s: %w", connection.Name, id, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	other := a.identities[id]
-	if connection.Status.ID == id {
-		other = "" // who came first stays
-	}
 	for i := range connections.Items {
-		if c := &connections.Items[i]; c.Status.ID == id && connection.Status.ID != id && c.Name != connection.Name {
-			other = c.Name
+		c := &connections.Items[i]
+		if c.Name == connection.Name || c.Identity() != id {
+			continue
 		}
-	}
-	for i := range clusters.Items {
-		mc := &clusters.Items[i]
-		if mc.Name != connection.Name && connection.Status.ID != id && identityOf(mc) == id {
-			other = mc.Name
+		if in, err := a.accepted(ctx, c.Name); err != nil {
+			return finding{}, err
+		} else if in {
+			other = c.Name
 		}
 	}
 	if other != "" && other != connection.Name {
 		return finding{
 			fleetv1alpha1.ClusterConnectionReasonAlreadyJoined,
-			fmt.Sprintf("this cluster (%s) has joined already, under the name %q", id, other),
+			fmt.Sprintf("this cluster (%s) has joined already, under the name %q; delete one of both ManagedClusters", id, other),
 		}, nil
 	}
 	a.identities[id] = connection.Name
 	return finding{}, nil
+}
+
+// accepted tells whether the hub accepts a cluster. One that it does not accept
+// keeps nobody out.
+func (a *Agent) accepted(ctx context.Context, name string) (bool, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	err := a.hub.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading ManagedCluster %q: %w", name, err)
+	}
+	return uninvited(name, cluster).well(), nil
 }
 
 // release forgets who the cluster of a link was.
@@ -69,18 +76,4 @@ func (a *Agent) release(name string) {
 			delete(a.identities, id)
 		}
 	}
-}
-
-// identityOf returns who a ManagedCluster is by what its agent told; empty if
-// that is not known.
-func identityOf(mc *clusterv1.ManagedCluster) string {
-	if id := mc.Annotations[annotationClusterUID]; id != "" {
-		return id
-	}
-	for _, claim := range mc.Status.ClusterClaims {
-		if claim.Name == clusterv1alpha1.ClaimID {
-			return claim.Value
-		}
-	}
-	return ""
 }

@@ -58,9 +58,9 @@ type link struct {
 	failures int
 	// probed is when the last probe was, next when the next one is due.
 	probed, next time.Time
-	// outcome is what is told of the cluster; id and version are what it said.
-	outcome     outcome
-	id, version string
+	// outcome is what is told of the cluster; id is who it said to be.
+	outcome outcome
+	id      string
 	// known is false until there is something to tell.
 	known bool
 }
@@ -109,7 +109,7 @@ func (l *link) pass(ctx context.Context) (time.Duration, error) {
 	if err != nil || !l.known || ctx.Err() != nil {
 		return 0, err
 	}
-	return again, l.agent.report(ctx, connection, l.outcome, l.id, l.version)
+	return again, l.agent.report(ctx, connection, l.outcome, l.id)
 }
 
 // advance brings the cluster one step on.
@@ -264,7 +264,7 @@ func unchecked() finding {
 
 // connect finds out who the cluster is and has the parts work for it.
 func (l *link) connect(ctx context.Context, connection *fleetv1alpha1.ClusterConnection) (finding, error) {
-	id, version, err := l.way.identify(ctx)
+	id, err := l.way.identify(ctx)
 	if err != nil {
 		return explain(err), nil
 	}
@@ -273,10 +273,10 @@ func (l *link) connect(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		return found, err
 	}
 	l.way.block(nil)
-	if err := l.agent.engage(ctx, connection, l.way); err != nil {
+	if err := l.agent.engage(ctx, connection, l.way, id); err != nil {
 		return finding{}, err
 	}
-	l.engaged, l.id, l.version = true, id, version
+	l.engaged, l.id = true, id
 	return finding{}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/capstan-io/capstan/internal/agent/clusterinfo"
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/heartbeat"
 	"github.com/capstan-io/capstan/internal/agent/managednamespace"
@@ -24,6 +25,7 @@ func Parts(log logr.Logger, claims clusterstatus.ClaimRules) []fleet.Part {
 	}
 	return []fleet.Part{
 		&clusterstatus.Part{Claims: true, ClaimRules: claims, Failed: failed("clusterstatus")},
+		&clusterinfo.Part{Failed: failed("clusterinfo")},
 		&heartbeat.Part{Failed: failed("heartbeat")},
 		&managednamespace.Part{Failed: failed("managednamespace")},
 	}

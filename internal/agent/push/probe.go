@@ -53,23 +53,15 @@ func (w *way) probe(ctx context.Context) finding {
 	return finding{}
 }
 
-// identify returns the UID of the namespace kube-system and the version.
-func (w *way) identify(ctx context.Context) (id, version string, err error) {
+// identify returns the UID of the namespace kube-system.
+func (w *way) identify(ctx context.Context) (string, error) {
 	var namespace struct {
 		Metadata struct {
 			UID string `json:"uid"`
 		} `json:"metadata"`
 	}
-	if err := w.read(ctx, "api/v1/namespaces/kube-system", &namespace); err != nil {
-		return "", "", err
-	}
-	var answer struct {
-		GitVersion string `json:"gitVersion"`
-	}
-	if err := w.read(ctx, "version", &answer); err != nil {
-		return "", "", err
-	}
-	return namespace.Metadata.UID, answer.GitVersion, nil
+	err := w.read(ctx, "api/v1/namespaces/kube-system", &namespace)
+	return namespace.Metadata.UID, err
 }
 
 // read decodes an answer; one other than 200 is an error.
@@ -79,7 +71,7 @@ func (w *way) read(ctx context.Context, path string, into any) error {
 		return err
 	}
 	if status != http.StatusOK {
-		return fmt.Errorf("the API server answers %d to GET /%s; the push agent needs get of the namespace kube-system and of /version", status, path)
+		return fmt.Errorf("the API server answers %d to GET /%s; the push agent needs get of the namespace kube-system", status, path)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("understanding the answer to GET /%s: %w", path, err)

@@ -47,12 +47,16 @@ func TestAPushClusterIsWorkedForThroughItsWholeLife(t *testing.T) {
 	// With a good Secret all parts work.
 	l.secret("c1", l.token, ca)
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
-	found, _ := l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+	l.says("c1", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 	system := &corev1.Namespace{}
 	must(t, l.member.client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, system))
-	if found.Status.ID != string(system.UID) || !strings.HasPrefix(found.Status.KubernetesVersion, "v1.") {
-		t.Errorf("the status has id %q and version %q, want %q and v1.…", found.Status.ID, found.Status.KubernetesVersion, system.UID)
-	}
+	l.eventually("the hub to hear what the cluster is and has", func(ctx context.Context) (string, bool) {
+		found := &fleetv1alpha1.ClusterConnection{}
+		must(t, l.hub.client.Get(ctx, client.ObjectKey{Name: "c1"}, found))
+		s := found.Status
+		return fmt.Sprint(s), s.ID == string(system.UID) && strings.HasPrefix(s.KubernetesVersion, "v1.") && s.NodeSummary != nil &&
+			meta.IsStatusConditionTrue(s.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements)
+	})
 	l.work("c1", "first")
 	l.delivered("c1", "first")
 	l.eventually("the hub to hear that the cluster is available", func(ctx context.Context) (string, bool) {
@@ -91,6 +95,28 @@ func TestAPushClusterIsWorkedForThroughItsWholeLife(t *testing.T) {
 	l.says("c2", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 	l.work("c2", "fourth")
 	l.delivered("c2", "fourth")
+
+	// A Pull cluster that was first keeps it out, too; what one only claims does not.
+	must(t, l.hub.client.Delete(t.Context(), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "c2"}}))
+	l.pull("first", map[string]string{fleetv1alpha1.AnnotationClusterID: string(system.UID)}, "")
+	l.pull("liar", nil, string(system.UID))
+	l.connection("c2", l.member.config.Host)
+	if _, message := l.says("c2", connected, fleetv1alpha1.ClusterConnectionReasonAlreadyJoined); !strings.Contains(message, `"first"`) {
+		t.Errorf("the refusal does not name the cluster that it is already: %s", message)
+	}
+	l.accepts("first", false)
+	l.says("c2", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+}
+
+// pull makes an accepted Pull cluster, with what the hub knows of it and what
+// its agent says that it is.
+func (l *lab) pull(name string, known map[string]string, claims string) {
+	l.t.Helper()
+	l.accept(name)
+	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: known}}
+	must(l.t, l.hub.client.Create(l.t.Context(), connection))
+	connection.Status.ID = claims
+	must(l.t, l.hub.client.Status().Update(l.t.Context(), connection))
 }
 
 // accepts says whether the hub accepts a cluster.

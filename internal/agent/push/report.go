@@ -13,8 +13,8 @@ import (
 	"github.com/capstan-io/capstan/internal/conditions"
 )
 
-// fieldOwner owns the conditions Connected and CredentialsValid, the id and
-// the version in the status of ClusterConnections.
+// fieldOwner owns the conditions Connected and CredentialsValid and the id in the
+// status of ClusterConnections.
 const fieldOwner = "push-agent"
 
 // conditions returns what is told of a cluster.
@@ -44,7 +44,7 @@ func (o outcome) conditions() []metav1.Condition {
 }
 
 // report writes what is known of a cluster, if that is news.
-func (a *Agent) report(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, o outcome, id, version string) error {
+func (a *Agent) report(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, o outcome, id string) error {
 	types := []string{fleetv1alpha1.ClusterConnectionConditionConnected, fleetv1alpha1.ClusterConnectionConditionCredentialsValid}
 	before := conditions.Of(connection.Status.Conditions, types...)
 	after := conditions.Of(connection.Status.Conditions, types...)
@@ -54,18 +54,12 @@ func (a *Agent) report(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 	if id == "" {
 		id = connection.Status.ID
 	}
-	if version == "" {
-		version = connection.Status.KubernetesVersion
-	}
-	if equality.Semantic.DeepEqual(before, after) && id == connection.Status.ID && version == connection.Status.KubernetesVersion {
+	if equality.Semantic.DeepEqual(before, after) && id == connection.Status.ID {
 		return nil
 	}
 	extra := map[string]any{}
 	if id != "" {
 		extra["id"] = id
-	}
-	if version != "" {
-		extra["kubernetesVersion"] = version
 	}
 	return conditions.ApplyStatus(ctx, a.hub, connection, fieldOwner, after, extra)
 }

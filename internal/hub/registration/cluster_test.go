@@ -23,6 +23,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 )
@@ -81,7 +82,7 @@ func (h *hub) may(ctx context.Context, t testing.TB, name string, what authoriza
 }
 
 // agentChecks are what klusterlets check before they start (reference §3.4),
-// exactly as they ask: without a name for renew.
+// exactly as they ask: without a name for renew; and what ours needs besides.
 func agentChecks(name string) []authorizationv1.ResourceAttributes {
 	var checks []authorizationv1.ResourceAttributes
 	add := func(a authorizationv1.ResourceAttributes, verbs ...string) {
@@ -95,6 +96,8 @@ func agentChecks(name string) []authorizationv1.ResourceAttributes {
 	add(authorizationv1.ResourceAttributes{Group: clusterv1.GroupName, Resource: "managedclusters", Subresource: "status", Name: name}, "patch", "update")
 	add(authorizationv1.ResourceAttributes{Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates"}, "renew")
 	add(authorizationv1.ResourceAttributes{Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "clientcertificates", Name: name}, "renew")
+	add(authorizationv1.ResourceAttributes{Group: fleetv1alpha1.GroupName, Resource: "clusterconnections", Name: name}, "get")
+	add(authorizationv1.ResourceAttributes{Group: fleetv1alpha1.GroupName, Resource: "clusterconnections", Subresource: "status", Name: name}, "patch")
 	add(authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Namespace: name, Name: clusterv1.LeaseName}, "get", "update")
 	add(authorizationv1.ResourceAttributes{Resource: "events", Namespace: name}, "create", "patch", "update")
 	add(authorizationv1.ResourceAttributes{Group: "events.k8s.io", Resource: "events", Namespace: name}, "create", "patch", "update")
@@ -134,6 +137,8 @@ func acceptedAgent(t *testing.T, h *hub) {
 		{Verb: "create", Group: clusterv1.GroupName, Resource: "managedclusters"},
 		{Verb: "update", Group: clusterv1.RegisterGroup, Resource: "managedclusters", Subresource: "accept", Name: "east"},
 		{Verb: "update", Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Subresource: "approval"},
+		{Verb: "patch", Group: fleetv1alpha1.GroupName, Resource: "clusterconnections", Name: "east"},
+		{Verb: "list", Group: fleetv1alpha1.GroupName, Resource: "clusterconnections"},
 		{Verb: "get", Resource: "secrets", Namespace: "east"},
 		{Verb: "create", Group: "work.open-cluster-management.io", Resource: "manifestworks", Namespace: "east"},
 		{Verb: "delete", Resource: "namespaces", Name: "east"},

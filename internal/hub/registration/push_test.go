@@ -52,8 +52,7 @@ func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T)
 		ObjectMeta: metav1.ObjectMeta{Name: "push"},
 		Spec:       fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://member"},
 	}
-	h.create(t, cluster("push", true), cluster("pull", true), push,
-		&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "pull"}})
+	h.create(t, push, cluster("push", true), cluster("pull", true))
 	for _, name := range []string{"push", "pull"} {
 		h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	}

@@ -31,6 +31,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/csr/policy"
 	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/hub/registration/csr/approval"
 	clocksync "github.com/capstan-io/capstan/internal/hub/registration/managedcluster/clock"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
@@ -104,7 +105,8 @@ func CacheOptions() (cache.Options, error) {
 			&rbacv1.ClusterRoleBinding{}:                labelled,
 			&rbacv1.RoleBinding{}:                       labelled,
 			&certificatesv1.CertificateSigningRequest{}: csrs,
-			works: {Transform: existence},
+			&fleetv1alpha1.ClusterConnection{}:          {Transform: fleet.SlimConnection},
+			works:                                       {Transform: existence},
 		},
 	}, nil
 }
@@ -146,7 +148,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	return errors.Join(
-		lifecycle.New(life).SetupWithManager(mgr),
+		lifecycle.New(life).SetupWithManager(ctx, mgr),
 		taint.New(c).SetupWithManager(mgr),
 		lease.New(c, o.Clock, events).SetupWithManager(mgr),
 		clocksync.New(c, o.Clock).SetupWithManager(mgr),

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
@@ -76,6 +77,8 @@ func (f *Fleet) StartAgent(ctx context.Context, agent Agent) (*Process, error) {
 		"--agent-namespace=" + agent.Name(),
 		"--spoke-cluster-name=" + agent.Cluster(),
 		"--agent-id=" + agent.Name(),
+		// Agents share a member, which would be one cluster with many names.
+		"--cluster-annotations=" + clusterv1.AnnotationClusterUID + "=" + agent.Cluster(),
 	}, agent.Args...)...)
 	if err != nil {
 		return nil, err

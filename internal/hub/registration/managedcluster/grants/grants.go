@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
 // Names of the objects.
@@ -75,6 +76,14 @@ func ClusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 		{
 			APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters/status"}, ResourceNames: own,
 			Verbs: []string{"patch", "update"},
+		},
+		{
+			APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"}, ResourceNames: own,
+			Verbs: []string{"get"},
+		},
+		{
+			APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections/status"}, ResourceNames: own,
+			Verbs: []string{"patch"},
 		},
 	}
 	return role

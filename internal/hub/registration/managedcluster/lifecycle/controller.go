@@ -67,7 +67,8 @@ type Deps struct {
 // Controller accepts, denies and removes clusters.
 type Controller struct {
 	Deps
-	writer *writer
+	writer  *writer
+	holders holders
 }
 
 // New returns the controller.
@@ -82,7 +83,8 @@ func (c *Controller) Name() string { return "managedcluster.lifecycle" }
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc := &clusterv1.ManagedCluster{}
 	if err := c.Client.Get(ctx, req.NamespacedName, mc); apierrors.IsNotFound(err) {
-		return ctrl.Result{}, c.writer.release(ctx, req.Name)
+		c.holders.drop(req.Name)
+		return ctrl.Result{}, errors.Join(c.writer.forget(ctx, req.Name), c.writer.release(ctx, req.Name))
 	} else if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", req.Name, err)
 	}
@@ -118,7 +120,17 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 	if err := c.hold(ctx, mc); err != nil {
 		return ctrl.Result{}, err
 	}
-	why, err := c.writer.grant(ctx, mc, c.Clock.Now())
+	id, other, err := c.identify(ctx, mc)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case other != "" && !saysAccepted(mc):
+		return c.refuseTwin(ctx, mc, id, other)
+	case other != "":
+		c.warnOfTwin(mc, id, other)
+		id = ""
+	}
+	why, err := c.writer.grant(ctx, mc, id, c.Clock.Now())
 	switch {
 	case why != "":
 		refuse(mc, why)
@@ -137,6 +149,7 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 // deny takes the permissions back, at once and all of them but the one to see
 // that the cluster is denied. A cluster that was never accepted has no condition.
 func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
+	c.holders.drop(mc.Name)
 	if c.unusable(mc.Name) != "" {
 		return ctrl.Result{}, nil // it has nothing, and may not get even the little of others
 	}

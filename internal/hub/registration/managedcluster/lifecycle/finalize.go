@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,8 @@ import (
 
 const reasonDetachedWithoutCleanup = "DetachedWithoutCleanup"
 
-// finalize empties the namespace of a cluster, then takes the permissions back
+// finalize empties the namespace of a cluster, then removes its connection, by
+// which the push agent cleaned up, takes the permissions back
 // and lets the ManagedCluster go. The agent keeps its permissions as long as
 // it has something to clean up. The namespace itself stays: users keep things
 // of their own there.
@@ -44,7 +46,8 @@ func (c *Controller) finalize(ctx context.Context, mc *clusterv1.ManagedCluster)
 		}
 	}
 	setDeleting(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonDeletingNoResource, "nothing is left to wait for")
-	if err := c.writer.release(ctx, mc.Name); err != nil {
+	c.holders.drop(mc.Name)
+	if err := errors.Join(c.writer.disconnect(ctx, mc.Name), c.writer.release(ctx, mc.Name)); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, c.letGo(ctx, mc)

@@ -7,8 +7,6 @@ import (
 	"context"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
@@ -16,12 +14,8 @@ import (
 
 // push tells whether the push agent works for the cluster.
 func (w *writer) push(ctx context.Context, name string) (bool, error) {
-	connection := &fleetv1alpha1.ClusterConnection{}
-	err := w.client.Get(ctx, client.ObjectKey{Name: name}, connection)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return connection.Spec.SyncMode == fleetv1alpha1.SyncModePush, wrap(err, "reading", "ClusterConnection", name)
+	connection, err := w.connection(ctx, name)
+	return connection != nil && connection.Spec.SyncMode == fleetv1alpha1.SyncModePush, err
 }
 
 // to gives a binding to the push agent instead of the cluster's own agents:

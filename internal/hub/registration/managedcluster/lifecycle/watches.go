@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,13 +32,19 @@ import (
 // SetupWithManager adds the controller to the manager. What it writes itself
 // does not bring it back: of the objects of an accepted cluster only changes
 // and deletions do.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	for _, i := range indexes() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
+			return fmt.Errorf("indexing %T by its %s: %w", i.of, i.name, err)
+		}
+	}
 	works := &metav1.PartialObjectMetadata{}
 	works.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"})
 	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: matters})).
-		Watches(&fleetv1alpha1.ClusterConnection{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.twins), builder.WithPredicates(leaves())).
+		Watches(&fleetv1alpha1.ClusterConnection{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(c.connectionMatters(ctx))).
 		Watches(&corev1.Namespace{}, c.objects(), builder.WithPredicates(predicate.Funcs{UpdateFunc: namespaceChanged})).
 		Watches(&rbacv1.ClusterRole{}, c.objects()).
 		Watches(&rbacv1.ClusterRoleBinding{}, c.objects()).

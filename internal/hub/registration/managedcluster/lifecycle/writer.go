@@ -32,7 +32,8 @@ type writer struct {
 
 // grant makes sure that all objects of an accepted cluster are there. It
 // returns why they cannot be if the namespace is not for the cluster.
-func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, now time.Time) (string, error) {
+// The identity of the cluster is "" if it is not known.
+func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id string, now time.Time) (string, error) {
 	name := mc.Name
 	why := ""
 	push, err := w.push(ctx, name)
@@ -59,6 +60,7 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, now ti
 					return w.ensure(ctx, roleBinding(w.to(push, grants.WorkBinding(name))))
 				},
 				func(ctx context.Context) error { return w.credentials(ctx, name, push) },
+				func(ctx context.Context) error { return w.connect(ctx, name, id) },
 				func(ctx context.Context) error {
 					return w.ensure(ctx, lease(grants.Lease(name, mc.Spec.LeaseDurationSeconds, now)))
 				},

@@ -1,0 +1,135 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterinfo
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/conditions"
+)
+
+const (
+	// groupVersionsMax is how many groups and versions are told, and resourcesMax
+	// how many resources of all of them.
+	groupVersionsMax = 500
+	resourcesMax     = 10000
+	// nameBytesMax is the longest name of a resource, a kind, or a group and
+	// version that is told. Kubernetes has none that is longer.
+	nameBytesMax = 320
+	// namesMax is how many groups and versions a message names.
+	namesMax = 10
+)
+
+// tell says what the cluster serves, in the status of a ClusterConnection that
+// has what was known before.
+func (d *discovery) tell(connection *fleetv1alpha1.ClusterConnection) {
+	var found []served
+	var failed []string
+	for _, doc := range d.documents {
+		found = append(found, doc.found...)
+		if doc.lost() {
+			failed = append(failed, "/"+doc.path)
+		}
+	}
+	list, condition := enablements(connection.Status.APIEnablements, found, failed)
+	connection.Status.APIEnablements = list
+	conditions.Set(&connection.Status.Conditions, connection.Generation, condition)
+}
+
+// enablements returns what to tell of what was found, and of what was known
+// before where something is missing. failed are the documents that the API
+// server did not give.
+func enablements(known []fleetv1alpha1.APIEnablement, found []served, failed []string) ([]fleetv1alpha1.APIEnablement, metav1.Condition) {
+	if len(found) == 0 || len(failed) == len(discovery{}.documents) {
+		return known, incomplete(fleetv1alpha1.ClusterConnectionReasonEmpty, "the API server did not tell what it serves; the list is as it was before")
+	}
+	before := map[string]fleetv1alpha1.APIEnablement{}
+	for _, e := range known {
+		before[e.GroupVersion] = e
+	}
+	var list []fleetv1alpha1.APIEnablement
+	var stale []string
+	for _, s := range found {
+		e := fleetv1alpha1.APIEnablement{GroupVersion: s.groupVersion, Resources: resources(s.resources)}
+		if s.stale {
+			stale = append(stale, s.groupVersion)
+			if old, ok := before[s.groupVersion]; ok && len(e.Resources) == 0 {
+				e = old
+			}
+		}
+		delete(before, s.groupVersion)
+		if len(e.Resources) > 0 && len(e.GroupVersion) <= nameBytesMax {
+			list = append(list, e)
+		}
+	}
+	for _, e := range before { // gone, unless the document that it stood in was not given
+		if slices.Contains(failed, documentOf(e.GroupVersion)) {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b fleetv1alpha1.APIEnablement) int { return cmp.Compare(a.GroupVersion, b.GroupVersion) })
+	list = slices.CompactFunc(list, func(a, b fleetv1alpha1.APIEnablement) bool { return a.GroupVersion == b.GroupVersion })
+	told := limit(list)
+	slices.Sort(stale)
+	switch {
+	case len(failed)+len(stale) > 0:
+		missing := append(failed, stale...)
+		text := strings.Join(missing[:min(len(missing), namesMax)], ", ")
+		if more := len(missing) - namesMax; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		return told, incomplete(fleetv1alpha1.ClusterConnectionReasonPartial, "not discovered: "+text+"; what was known of that before is kept")
+	case len(told) < len(list):
+		return told, incomplete(fleetv1alpha1.ClusterConnectionReasonPartial, fmt.Sprintf("the cluster serves %d groups and versions, of which %d are listed", len(list), len(told)))
+	}
+	return told, metav1.Condition{
+		Type: fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements, Status: metav1.ConditionTrue,
+		Reason: fleetv1alpha1.ClusterConnectionReasonComplete, Message: "all that the API server serves is listed",
+	}
+}
+
+func incomplete(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+	}
+}
+
+// documentOf returns the document that a group and version stands in.
+func documentOf(groupVersion string) string {
+	if strings.Contains(groupVersion, "/") {
+		return "/apis"
+	}
+	return "/api"
+}
+
+// resources returns the resources in the order of their names, each once.
+func resources(found []resource) []fleetv1alpha1.APIResource {
+	var list []fleetv1alpha1.APIResource
+	for _, r := range found {
+		if r.name != "" && r.kind != "" && len(r.name) <= nameBytesMax && len(r.kind) <= nameBytesMax {
+			list = append(list, fleetv1alpha1.APIResource{Name: r.name, Kind: r.kind})
+		}
+	}
+	slices.SortFunc(list, func(a, b fleetv1alpha1.APIResource) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
+	return slices.CompactFunc(list, func(a, b fleetv1alpha1.APIResource) bool { return a.Name == b.Name })
+}
+
+// limit returns as many of the first ones as may be told.
+func limit(list []fleetv1alpha1.APIEnablement) []fleetv1alpha1.APIEnablement {
+	n := 0
+	for i, e := range list[:min(len(list), groupVersionsMax)] {
+		if n += len(e.Resources); n > resourcesMax {
+			return list[:i]
+		}
+	}
+	return list[:min(len(list), groupVersionsMax)]
+}

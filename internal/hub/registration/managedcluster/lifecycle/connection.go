@@ -1,0 +1,89 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+// connection returns the ClusterConnection of a cluster, nil if there is none.
+func (w *writer) connection(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, error) {
+	connection := &fleetv1alpha1.ClusterConnection{}
+	err := w.client.Get(ctx, client.ObjectKey{Name: name}, connection)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return connection, wrap(err, "reading", "ClusterConnection", name)
+}
+
+// connect makes sure that an accepted cluster has a ClusterConnection, and that
+// it says who the cluster is, if that is known. Of one that somebody made before
+// it changes nothing: what is applied says nothing of the mode, whose default is
+// Pull, so that it collides with nobody's.
+func (w *writer) connect(ctx context.Context, name, id string) error {
+	have, err := w.connection(ctx, name)
+	if err != nil || have != nil && (id == "" || have.Identity() != "") {
+		return err
+	}
+	metadata := map[string]any{"name": name, "labels": map[string]any{clusterv1.LabelClusterName: name}}
+	if id != "" {
+		metadata["annotations"] = map[string]any{fleetv1alpha1.AnnotationClusterID: id}
+	}
+	want := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata, "spec": map[string]any{}}}
+	want.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("ClusterConnection"))
+	err = w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(fieldOwner), client.ForceOwnership)
+	return wrap(err, "applying", "ClusterConnection", name)
+}
+
+// disconnect removes the ClusterConnection of a cluster that is being deleted.
+func (w *writer) disconnect(ctx context.Context, name string) error {
+	connection := &fleetv1alpha1.ClusterConnection{}
+	connection.Name = name
+	return w.remove(ctx, connection)
+}
+
+// forget removes a ClusterConnection of ours whose ManagedCluster is gone. One
+// that an administrator made may be there before its ManagedCluster.
+func (w *writer) forget(ctx context.Context, name string) error {
+	connection, err := w.connection(ctx, name)
+	if err != nil || connection == nil || connection.Spec.SyncMode == fleetv1alpha1.SyncModePush ||
+		connection.Labels[clusterv1.LabelClusterName] != name {
+		return err
+	}
+	return w.remove(ctx, connection)
+}
+
+// connectionMatters passes what this controller has to look at: not what an
+// agent reports, but for who its cluster is, and not what we made ourselves.
+func (c *Controller) connectionMatters(ctx context.Context) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			connection, _ := e.Object.(*fleetv1alpha1.ClusterConnection)
+			if connection == nil || connection.Spec.SyncMode == fleetv1alpha1.SyncModePush {
+				return true
+			}
+			mc := &clusterv1.ManagedCluster{}
+			err := c.Client.Get(ctx, client.ObjectKeyFromObject(connection), mc) // from memory
+			return err != nil || !mc.DeletionTimestamp.IsZero()
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, _ := e.ObjectOld.(*fleetv1alpha1.ClusterConnection)
+			after, _ := e.ObjectNew.(*fleetv1alpha1.ClusterConnection)
+			if before == nil || after == nil {
+				return true
+			}
+			return before.Generation != after.Generation || before.Identity() != after.Identity() ||
+				after.Identity() == "" && before.Status.ID != after.Status.ID
+		},
+	}
+}

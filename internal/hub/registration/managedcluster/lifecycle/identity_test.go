@@ -1,0 +1,128 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+// The cluster "mine" is uid, was created at noon, and is to be accepted.
+func TestWhoIsFirstOfTwoThatAreTheSameCluster(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	other := func(name string, created time.Time, change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
+		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+			Name: name, CreationTimestamp: metav1.NewTime(created),
+			Annotations: map[string]string{clusterv1.AnnotationClusterUID: "uid"},
+		}}
+		mc.Spec.HubAcceptsClient = true
+		if change != nil {
+			change(mc)
+		}
+		return mc
+	}
+	condition := func(status metav1.ConditionStatus, reason string) func(*clusterv1.ManagedCluster) {
+		return func(mc *clusterv1.ManagedCluster) { setAccepted(mc, status, reason, "") }
+	}
+	isAccepted := condition(metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	held := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{
+		Name: "other", Annotations: map[string]string{fleetv1alpha1.AnnotationClusterID: "uid"},
+	}}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		want    string
+	}{
+		"nobody else": {reason: "there is one only"},
+		"another one that is accepted": {
+			reason: "it was first, although it is younger", want: "other",
+			objects: []client.Object{other("other", noon.Add(time.Hour), isAccepted), held},
+		},
+		"an accepted one that says so only now": {
+			reason: "what an accepted cluster claims does not count", objects: []client.Object{other("other", noon.Add(-time.Hour), isAccepted)},
+		},
+		"one that is denied": {
+			reason: "it keeps nobody out", objects: []client.Object{held, other("other", noon, func(mc *clusterv1.ManagedCluster) {
+				isAccepted(mc)
+				mc.Spec.HubAcceptsClient = false
+			})},
+		},
+		"one that is gone": {reason: "what is left of it keeps nobody out", objects: []client.Object{held}},
+		"an older one that waits": {
+			reason: "the older one is first", want: "other", objects: []client.Object{other("other", noon.Add(-time.Second), nil)},
+		},
+		"a younger one that waits": {reason: "the older one is first", objects: []client.Object{other("other", noon.Add(time.Second), nil)}},
+		"one of the same second":   {reason: "the name decides", want: "also", objects: []client.Object{other("also", noon, nil)}},
+		"an older one that nobody wants": {
+			reason:  "anybody could make one, to keep us out",
+			objects: []client.Object{other("other", noon.Add(-time.Hour), func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient = false })},
+		},
+		"an older one that is refused": {
+			reason: "both wait for a third one; the older one goes first", want: "other",
+			objects: []client.Object{other("other", noon.Add(-time.Hour), condition(metav1.ConditionFalse, clusterv1.ManagedClusterReasonAlreadyJoined))},
+		},
+		"an older one that cannot be accepted": {
+			reason:  "nobody knows whether it ever will be",
+			objects: []client.Object{other("other", noon.Add(-time.Hour), condition(metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable))},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			mine := other("mine", noon, nil)
+			_, got, err := controllerOf(t, append(tc.objects, mine)...).identify(t.Context(), mine)
+			if err != nil || got != tc.want {
+				t.Errorf("the cluster that was first is %q (%v), want %q: %s", got, err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// controllerOf returns a controller whose cache has the objects.
+func controllerOf(t *testing.T, objects ...client.Object) *Controller {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, fleetv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+	for _, i := range indexes() {
+		b = b.WithIndex(i.of, i.name, i.values)
+	}
+	c := b.Build()
+	return New(Deps{Client: c, Live: c})
+}
+
+func TestOneOfManyAtOnceGetsAnIdentity(t *testing.T) {
+	var h holders
+	var group sync.WaitGroup
+	winners := make(chan string, 100)
+	for i := range cap(winners) {
+		group.Go(func() {
+			name := fmt.Sprint(i)
+			if h.take("uid", name, func(string) bool { return true }) == name {
+				winners <- name
+			}
+		})
+	}
+	group.Wait()
+	if len(winners) != 1 {
+		t.Fatalf("%d clusters have the same identity", len(winners))
+	}
+	h.drop(<-winners)
+	if got := h.take("uid", "next", func(string) bool { return true }); got != "next" {
+		t.Errorf("%q has the identity that was given back", got)
+	}
+}
