@@ -145,7 +145,24 @@ func (v *view) printSummary(p *page) {
 	p.line("Region", f.Region)
 	p.line("Zones", f.Zones)
 	p.line("Endpoint", f.Endpoint)
+	p.line("Identity", f.Identity)
+	p.line("Nodes", nodes(f))
+	p.line("APIs", apis(f))
 	p.line(sectionHeartbeat, v.heartbeat(p))
+}
+
+func nodes(f facts.Facts) string {
+	if f.Nodes == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d, of which %d are ready", f.Nodes.TotalNum, f.Nodes.ReadyNum)
+}
+
+func apis(f facts.Facts) string {
+	if f.GroupVersions == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d resources in %d groups and versions", f.Resources, f.GroupVersions)
 }
 
 func (v *view) heartbeat(p *page) string {

@@ -34,6 +34,14 @@ type Facts struct {
 	Zones, Region, Provider string
 	// Endpoint has the addresses of its API server, with commas between them.
 	Endpoint string
+	// Identity is the UID of its namespace kube-system, as the hub holds it, or else
+	// as its agent tells it.
+	Identity string
+	// Nodes counts its nodes, nil if nobody has.
+	Nodes *fleetv1alpha1.NodeSummary
+	// GroupVersions and Resources are how many of each it serves; both are 0 if
+	// nobody has looked.
+	GroupVersions, Resources int
 }
 
 // Of returns what is known about the cluster. What its ClusterConnection says,
@@ -51,6 +59,10 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	for _, config := range cluster.Spec.ManagedClusterClientConfigs {
 		endpoints = append(endpoints, config.URL)
 	}
+	resources := 0
+	for _, served := range connection.Status.APIEnablements {
+		resources += len(served.Resources)
+	}
 	return Facts{
 		Version:  cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion]),
 		Mode:     string(cmp.Or(connection.Spec.SyncMode, fleetv1alpha1.SyncModePull)),
@@ -58,5 +70,7 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		Region:   cmp.Or(connection.Spec.Region, claims[claimRegion], cluster.Labels[labelRegion]),
 		Provider: cmp.Or(connection.Spec.Provider, claims[clusterv1alpha1.ClaimPlatform]),
 		Endpoint: cmp.Or(connection.Spec.APIEndpoint, strings.Join(endpoints, ",")),
+		Identity: cmp.Or(connection.Identity(), connection.Status.ID, cluster.Annotations[clusterv1.AnnotationClusterUID]),
+		Nodes:    connection.Status.NodeSummary, GroupVersions: len(connection.Status.APIEnablements), Resources: resources,
 	}
 }

@@ -5,6 +5,7 @@ package get
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/facts"
 	"github.com/capstan-io/capstan/internal/cli/health"
@@ -27,11 +29,11 @@ func newClusters(session *hub.Session) *cobra.Command {
 		Aliases: []string{"cluster", "managedclusters", "managedcluster", "mcl"},
 		Short:   "List clusters, or those named",
 		Long: "Lists the clusters of the hub: their Kubernetes version, how the hub and they are connected (MODE), and whether " +
-			"they are ready. -o wide adds where they are, and why they are not ready.",
+			"they are ready. -o wide adds how many of their nodes are ready, where they are, and why they are not ready.",
 		Example: `  # All clusters
   capstan get clusters
 
-  # With their zones, region, provider and endpoint, and why one is not ready
+  # With their nodes (ready/all), zones, region, provider and endpoint, and why one is not ready
   capstan get clusters -o wide
 
   # Those with a label, as names that other commands take
@@ -54,6 +56,7 @@ func (l *listing) clusterTable(ctx context.Context, c client.Client, objects []u
 		{Name: "Mode", Type: "string"},
 		{Name: "Ready", Type: "string"},
 		{Name: "Age", Type: "string"},
+		{Name: "Nodes", Type: "string", Priority: wide},
 		{Name: "Zones", Type: "string", Priority: wide},
 		{Name: "Region", Type: "string", Priority: wide},
 		{Name: "Provider", Type: "string", Priority: wide},
@@ -72,10 +75,18 @@ func (l *listing) clusterTable(ctx context.Context, c client.Client, objects []u
 		f, state := facts.Of(cluster, connections[cluster.Name]), health.Cluster(cluster)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			cluster.Name, orNone(f.Version), f.Mode, string(state.Ready), l.age(cluster.CreationTimestamp),
-			orNone(f.Zones), orNone(f.Region), orNone(f.Provider), orNone(f.Endpoint), orNone(state.Reason),
+			nodes(f.Nodes), orNone(f.Zones), orNone(f.Region), orNone(f.Provider), orNone(f.Endpoint), orNone(state.Reason),
 		}})
 	}
 	return table, nil
+}
+
+// nodes is how many nodes are ready, and how many there are.
+func nodes(summary *fleetv1alpha1.NodeSummary) string {
+	if summary == nil {
+		return orNone("")
+	}
+	return fmt.Sprintf("%d/%d", summary.ReadyNum, summary.TotalNum)
 }
 
 // age is how long ago something was, as kubectl says it.
