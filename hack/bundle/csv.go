@@ -12,12 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/internal/version"
 )
 
 const (
-	channel       = "stable"
-	website       = "https://github.com/capstan-io/capstan"
-	kubernetesMin = "1.30.0"
+	channel = "stable"
+	website = "https://github.com/capstan-io/capstan"
 )
 
 // object is a part of a manifest that has no type here.
@@ -66,7 +67,7 @@ func serviceVersion(t *text, f *installed, release, image string) (object, error
 			"version":                   release,
 			"maturity":                  t.Maturity,
 			"keywords":                  t.Keywords,
-			"minKubeVersion":            kubernetesMin,
+			"minKubeVersion":            version.KubernetesMinimum,
 			"provider":                  object{"name": "The Capstan Authors", "url": website},
 			"maintainers":               []object{{"name": "The Capstan Authors", "email": "maintainers@capstan.invalid"}},
 			"links":                     []object{{"name": "Source code", "url": website}},

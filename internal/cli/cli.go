@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/mark"
 	"github.com/capstan-io/capstan/internal/cli/membership"
 	"github.com/capstan-io/capstan/internal/cli/pull"
+	"github.com/capstan-io/capstan/internal/cli/setup"
 	"github.com/capstan-io/capstan/internal/cli/token"
 	"github.com/capstan-io/capstan/internal/cli/tree"
 	"github.com/capstan-io/capstan/internal/cli/version"
@@ -97,6 +98,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 		&cobra.Group{ID: groupLook, Title: "Look at the fleet:"},
 		&cobra.Group{ID: groupJoin, Title: "Let clusters in:"},
 		&cobra.Group{ID: groupMark, Title: "Mark clusters:"},
+		&cobra.Group{ID: groupHub, Title: "Make a hub:"},
 		&cobra.Group{ID: groupOther, Title: "Other commands:"},
 	)
 	root.SetHelpCommandGroupID(groupOther)
@@ -105,6 +107,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	add(root, groupJoin, membership.NewAccept(session), membership.NewDeny(session), token.New(session))
 	add(root, groupJoin, pull.NewRegister(session), pull.NewUnregister(session))
 	add(root, groupMark, mark.NewCordon(session), mark.NewUncordon(session), mark.NewTaint(session), mark.NewLabel(session))
+	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session))
 	add(root, groupOther, version.New(session))
 	complete.Flags(root, session)
 	forEach(root, usage)
@@ -116,6 +119,7 @@ const (
 	groupLook  = "look"
 	groupJoin  = "join"
 	groupMark  = "mark"
+	groupHub   = "hub"
 	groupOther = "other"
 )
 

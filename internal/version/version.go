@@ -5,6 +5,10 @@
 // image belongs to it.
 package version
 
+// KubernetesMinimum is the oldest release of Kubernetes that a hub or a member
+// may have.
+const KubernetesMinimum = "1.30.0"
+
 // release is set by the linker (see the Makefile). It is a semantic version
 // without a leading "v".
 var release = "0.1.0-dev"

@@ -53,16 +53,31 @@ func InstallerOf(object metav1.Object) Installer {
 	}
 }
 
+// Definition returns the definition of the kind that the operator works for, or
+// nil if there is none.
+func (o Operator) Definition(ctx context.Context, c client.Reader) (*metav1.PartialObjectMetadata, error) {
+	return definition(ctx, c, o.CRD())
+}
+
 // Release returns the release of the operator that has installed what it works
 // for, and nothing as long as none has.
 func (o Operator) Release(ctx context.Context, c client.Reader) (string, error) {
-	definition := &metav1.PartialObjectMetadata{}
-	definition.SetGroupVersionKind(definitionKind())
-	err := c.Get(ctx, client.ObjectKey{Name: o.installs}, definition)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("read the definition %q: %w", o.installs, err)
+	installed, err := definition(ctx, c, o.installs)
+	if err != nil || installed == nil {
+		return "", err
 	}
-	return definition.Annotations[operatorv1.AnnotationCRDVersion], nil
+	return installed.Annotations[operatorv1.AnnotationCRDVersion], nil
+}
+
+func definition(ctx context.Context, c client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(definitionKind())
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, found); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read the definition %q: %w", name, err)
+	}
+	return found, nil
 }
 
 // Component is a Deployment that an operator has made.

@@ -48,18 +48,10 @@ func (o Operator) Remove(ctx context.Context, c client.Client, w Waiter) error {
 		return exit.Next(fmt.Errorf("the operator %q has to stay: there is still %s %s", o.name, o.kind, strings.Join(instances, ", ")),
 			"Delete it first, and wait until its operator has cleaned up.")
 	}
-	objects, err := o.Objects(Options{})
+	objects, err := o.own(ctx, w.Client)
 	if err != nil {
 		return err
 	}
-	shared, err := o.other().Installed(ctx, w.Client)
-	if err != nil {
-		return err
-	}
-	if shared != nil {
-		objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" })
-	}
-	slices.Reverse(objects)
 	for _, object := range objects {
 		if err := Delete(ctx, c, object); err != nil {
 			return err
@@ -71,6 +63,45 @@ func (o Operator) Remove(ctx context.Context, c client.Client, w Waiter) error {
 		}
 	}
 	return nil
+}
+
+// own returns what installs this operator only, in the order in which to remove
+// it: without the namespace while the other operator is in it.
+func (o Operator) own(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
+	objects, err := o.Objects(Options{})
+	if err != nil {
+		return nil, err
+	}
+	shared, err := o.other().Installed(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if shared != nil {
+		objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" })
+	}
+	slices.Reverse(objects)
+	return objects, nil
+}
+
+// Leftovers tells whether anything is there that installs this operator, of what
+// Capstan has installed.
+func (o Operator) Leftovers(ctx context.Context, c client.Reader) (bool, error) {
+	objects, err := o.own(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	for _, object := range objects {
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(object.GroupVersionKind())
+		err := c.Get(ctx, client.ObjectKeyFromObject(object), live)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("read %s: %w", describe(object), err)
+		}
+		if err == nil && InstallerOf(live) == ByCapstan {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Installed returns the Deployment of the operator, or nil if there is none.

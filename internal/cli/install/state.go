@@ -29,7 +29,7 @@ func rollout(d *appsv1.Deployment) state {
 	status := d.Status
 	switch {
 	case status.ObservedGeneration < d.Generation:
-		return state{why: "Kubernetes has not begun with it: is the controller manager of the cluster well?"}
+		return state{why: "the controller manager of the cluster has not seen it yet"}
 	case status.UpdatedReplicas < wanted || status.AvailableReplicas < wanted:
 		s := state{why: fmt.Sprintf("%d of %d pods run", min(status.UpdatedReplicas, status.AvailableReplicas), wanted)}
 		for _, c := range status.Conditions {
@@ -77,21 +77,17 @@ func conditionState(generation, observed int64, conditions []metav1.Condition, a
 		if c != nil && c.Status != w.status && c.ObservedGeneration >= generation {
 			return state{why: fmt.Sprintf("%s: %s", c.Reason, c.Message)}
 		}
-		if c == nil || c.Status != w.status {
-			return state{why: "its operator has not said yet that it is " + w.String()}
+		if c == nil {
+			return state{why: "its operator has not begun with it yet"}
+		}
+		if c.Status != w.status {
+			return state{why: "its operator has not seen the latest change yet"}
 		}
 	}
 	if observed < generation {
 		return state{why: "its operator has not seen the latest change yet"}
 	}
 	return state{done: true}
-}
-
-func (w wanted) String() string {
-	if w.status == metav1.ConditionFalse {
-		return "not " + w.condition
-	}
-	return w.condition
 }
 
 // troubleOf tells why pods do not run: each reason once, of those that do not
@@ -125,8 +121,9 @@ func podTrouble(pod *corev1.Pod) string {
 			continue
 		}
 		text := fmt.Sprintf("container %s: %s", container.Name, waiting.Reason)
-		if strings.HasPrefix(waiting.Reason, "ErrImage") || strings.HasPrefix(waiting.Reason, "ImagePull") || waiting.Reason == "InvalidImageName" {
-			text = fmt.Sprintf("%s (is the image %s on the nodes or in a registry that they reach?)", text, container.Image)
+		// The two words for it take turns.
+		if waiting.Reason == "ErrImagePull" || waiting.Reason == "ImagePullBackOff" {
+			text = fmt.Sprintf("the image %s cannot be pulled: is it on the nodes, or in a registry that they reach?", container.Image)
 		}
 		if last := container.LastTerminationState.Terminated; last != nil {
 			return fmt.Sprintf("%s: it ended with exit code %d %s", text, last.ExitCode, strings.TrimSpace(last.Message))

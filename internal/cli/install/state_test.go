@@ -45,6 +45,30 @@ func TestRolloutIsDoneWhenAllPodsAreOfThePresentState(t *testing.T) {
 	}
 }
 
+func TestInstallersAreTold(t *testing.T) {
+	made := func(label, value, manager string) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+			Labels: map[string]string{label: value}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager}},
+		}}
+	}
+	cases := map[string]struct {
+		object *appsv1.Deployment
+		want   Installer
+	}{
+		"kubectl apply -k":            {made("app.kubernetes.io/part-of", "capstan", "kubectl"), ByCapstan},
+		"an earlier make deploy-hub":  {made("app", "cluster-manager", "capstan-deploy"), ByCapstan},
+		"OLM, from a bundle of ours":  {&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"olm.owner": "x", "app.kubernetes.io/part-of": "capstan"}}}, ByOLM},
+		"an operator of another tool": {made("app", "cluster-manager", "helm"), ByOther},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := InstallerOf(c.object); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestHubWorksWhenItsConditionsSaySo(t *testing.T) {
 	hub := func(change func(*operatorv1.ClusterManager)) *operatorv1.ClusterManager {
 		condition := func(kind string, status metav1.ConditionStatus) metav1.Condition {
@@ -64,13 +88,13 @@ func TestHubWorksWhenItsConditionsSaySo(t *testing.T) {
 		why    string // empty when it is done
 	}{
 		"it works":                 {func(*operatorv1.ClusterManager) {}, ""},
-		"nobody has seen it":       {func(cm *operatorv1.ClusterManager) { cm.Status = operatorv1.ClusterManagerStatus{} }, "not said yet that it is Applied"},
+		"nobody has seen it":       {func(cm *operatorv1.ClusterManager) { cm.Status = operatorv1.ClusterManagerStatus{} }, "not begun with it"},
 		"a change is not seen":     {func(cm *operatorv1.ClusterManager) { cm.Status.ObservedGeneration = 1 }, "has not seen the latest change"},
 		"something is not applied": {func(cm *operatorv1.ClusterManager) { cm.Status.Conditions[0].Status = "False" }, "RApplied: message"},
 		"pods are rolling":         {func(cm *operatorv1.ClusterManager) { cm.Status.Conditions[1].Status = "True" }, "RProgressing: message"},
 		"a word of an earlier change": {func(cm *operatorv1.ClusterManager) {
 			cm.Status.Conditions[1] = metav1.Condition{Type: "Progressing", Status: "True", ObservedGeneration: 1}
-		}, "not said yet that it is not Progressing"},
+		}, "has not seen the latest change"},
 		"it is paused": {func(cm *operatorv1.ClusterManager) {
 			cm.Status.Conditions = append(cm.Status.Conditions, metav1.Condition{Type: "Paused", Status: "True", Message: "it is paused"})
 		}, "it is paused"},
@@ -102,7 +126,7 @@ func TestTroubleOfPodsIsToldOnce(t *testing.T) {
 		"only starting":           {[]corev1.Pod{waiting("ContainerCreating", nil)}, ""},
 		"going":                   {[]corev1.Pod{going}, ""},
 		"no node":                 {[]corev1.Pod{unscheduled, unscheduled}, "no node takes the pod: 0/3 nodes are available"},
-		"no image":                {[]corev1.Pod{waiting("ImagePullBackOff", nil)}, "container c: ImagePullBackOff (is the image example.com/i:1 on the nodes or in a registry that they reach?)"},
+		"no image":                {[]corev1.Pod{waiting("ImagePullBackOff", nil), waiting("ErrImagePull", nil)}, "the image example.com/i:1 cannot be pulled: is it on the nodes, or in a registry that they reach?"},
 		"it ends again and again": {[]corev1.Pod{waiting("CrashLoopBackOff", &corev1.ContainerStateTerminated{ExitCode: 2, Message: "no such flag\n"})}, "container c: CrashLoopBackOff: it ended with exit code 2 no such flag"},
 		"several reasons":         {[]corev1.Pod{waiting("A", nil), waiting("B", nil), waiting("C", nil), waiting("D", nil)}, "container c: A; container c: B; container c: C; …"},
 	}

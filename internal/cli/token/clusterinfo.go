@@ -20,6 +20,7 @@ import (
 	"k8s.io/cluster-bootstrap/token/jws"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/cli/discovery"
 )
 
@@ -69,6 +70,12 @@ func publish(ctx context.Context, c client.Client, config *rest.Config, token st
 	return nil
 }
 
+// marks tell what is made here from what kubeadm has made, so that it can be
+// removed with the hub.
+func marks() map[string]string {
+	return map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}
+}
+
 // describe puts the address and CA of the hub into the ConfigMap.
 func describe(info *corev1.ConfigMap, config *rest.Config) error {
 	ca, err := bundle(config)
@@ -84,6 +91,7 @@ func describe(info *corev1.ConfigMap, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
 	}
+	info.Labels = marks()
 	info.Data = map[string]string{api.KubeConfigKey: string(text)}
 	return nil
 }
@@ -100,7 +108,7 @@ func create(ctx context.Context, c client.Client, objects ...client.Object) erro
 
 func everybodyReads() *rbacv1.Role {
 	return &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: readers},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: readers, Labels: marks()},
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{api.ConfigMapClusterInfo}, Verbs: []string{"get"},
 		}},
@@ -109,15 +117,15 @@ func everybodyReads() *rbacv1.Role {
 
 func bindEverybody() *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: readers},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: readers, Labels: marks()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: readers},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: anonymous}},
 	}
 }
 
-// unpublish takes the signature of a token that is gone out of what the hub
+// Unpublish takes the signature of a token that is gone out of what the hub
 // publishes. Where the hub's own signer runs, it does the same.
-func unpublish(ctx context.Context, c client.Client, id string) error {
+func Unpublish(ctx context.Context, c client.Client, id string) error {
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: api.ConfigMapClusterInfo}}
 	patch := fmt.Appendf(nil, `{"data":{%q:null}}`, api.JWSSignatureKeyPrefix+id)
 	err := c.Patch(ctx, info, client.RawPatch("application/merge-patch+json", patch))

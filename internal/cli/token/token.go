@@ -226,5 +226,5 @@ func remove(ctx context.Context, session *hub.Session, mode *dryrun.Mode, c clie
 	if mode.Skips() {
 		return nil
 	}
-	return unpublish(ctx, c, id)
+	return Unpublish(ctx, c, id)
 }

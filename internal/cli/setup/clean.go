@@ -1,0 +1,267 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cluster-bootstrap/token/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/dryrun"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/cli/token"
+)
+
+const (
+	// silentWait is how long after its deletion --force lets the hub wait for the
+	// agent of a cluster that it does not hear of.
+	silentWait = time.Minute
+	// namesMax is how many clusters a message names.
+	namesMax = 10
+)
+
+// cleaning is one call of "clean".
+type cleaning struct {
+	session     *hub.Session
+	mode        dryrun.Mode
+	allClusters bool
+	namespaces  bool
+	force       bool
+	timeout     time.Duration
+}
+
+// NewClean returns the command "clean".
+func NewClean(session *hub.Session) *cobra.Command {
+	c := &cleaning{session: session}
+	cmd := &cobra.Command{
+		Use:   "clean",
+		Short: "Make a cluster no hub any more",
+		Long: "Removes the hub from the cluster of the current context: the ClusterManager with all that it has installed, the operator, " +
+			"the definitions, and the bootstrap tokens with which clusters could ask to join.\n\n" +
+			"As long as the hub has clusters it refuses, and names them. --all-clusters lets them leave first: their agents remove what " +
+			"was delivered to them, but stay there and find no hub any more; \"capstan unjoin\" and \"capstan unregister\" remove these, too. " +
+			fmt.Sprintf("A cluster that the hub does not hear of keeps the removal waiting; with --force that ends after %s, and what was delivered there stays.", silentWait),
+		Example: `  # What would be removed?
+  capstan clean --dry-run=client
+
+  # Remove a hub without clusters
+  capstan clean
+
+  # Remove the hub, whatever becomes of its clusters
+  capstan clean --all-clusters --cluster-namespaces --force`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&c.allClusters, "all-clusters", false, "Let all clusters leave the hub first")
+	flags.BoolVar(&c.namespaces, "cluster-namespaces", false, "Also delete the namespaces of the clusters, with all that is in them")
+	flags.BoolVar(&c.force, "force", false, "Do not wait for clusters that the hub does not hear of; remove an operator that another tool has installed")
+	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "How long to wait for each step")
+	c.mode.AddFlag(cmd)
+	return cmd
+}
+
+func (c *cleaning) run(ctx context.Context) error {
+	if err := c.mode.Check(); err != nil {
+		return err
+	}
+	s, err := openSite(c.session, c.mode, c.timeout)
+	if err != nil {
+		return err
+	}
+	return c.session.Explain(c.clean(ctx, s))
+}
+
+func (c *cleaning) clean(ctx context.Context, s *site) error {
+	found, err := look(ctx, s.read, install.ClusterManagerOperator())
+	if err != nil {
+		return err
+	}
+	clusters, err := clusterNames(ctx, s.read)
+	if err != nil {
+		return err
+	}
+	tokens, err := bootstrapTokens(ctx, s.read)
+	if err != nil {
+		return err
+	}
+	published, err := publishedByUs(ctx, s.read)
+	if err != nil {
+		return err
+	}
+	if err := c.mayClean(found, clusters); err != nil {
+		return err
+	}
+	namespaces, err := c.clusterNamespaces(ctx, s.read)
+	if err != nil {
+		return err
+	}
+	r := removing{site: s, waits: s.waiter()}
+	if !found.there() {
+		fmt.Fprintf(s.out, "%s is no hub\n", c.session.Where())
+	}
+	r.steps(ctx, "Letting clusters leave", managedClusters(clusters), c.prepare(s))
+	r.steps(ctx, "Removing the hub", clusterManagers(found), nil)
+	if hosted := found.hosted(); len(hosted) > 0 {
+		fmt.Fprintf(s.out, "The operator stays for hubs elsewhere: ClusterManager %s\n", some(hosted))
+	} else {
+		r.operator(ctx, found)
+	}
+	r.steps(ctx, "Removing bootstrap tokens", tokens, unpublish(s))
+	r.steps(ctx, "Removing what members verify the hub by", published, nil)
+	r.steps(ctx, "Removing the namespaces of clusters", namespaces, nil)
+	if r.err != nil || !c.mode.Changes() {
+		return r.err
+	}
+	if found.there() {
+		fmt.Fprintf(s.out, "%s is no hub any more\n", c.session.Where())
+	}
+	if !c.namespaces && len(clusters) > 0 {
+		fmt.Fprintf(s.out, "The namespaces of the clusters stay; \"kubectl delete namespaces -l %s\" deletes them with all that is in them.\n", clusterv1.LabelClusterName)
+	}
+	return nil
+}
+
+// there tells whether anything of a hub is on the cluster.
+func (s situation) there() bool { return s.deployment != nil || len(s.hubs) > 0 || s.leftovers }
+
+// hosted returns the names of the ClusterManagers whose hub is another cluster.
+func (s situation) hosted() []string {
+	var names []string
+	for i := range s.hubs {
+		if s.hubs[i].Spec.DeployOption.Mode == operatorv1.InstallModeHosted {
+			names = append(names, s.hubs[i].Name)
+		}
+	}
+	return names
+}
+
+// mayClean returns why the hub cannot be removed as it is.
+func (c *cleaning) mayClean(found situation, clusters []string) error {
+	if err := found.foreign(c.force); err != nil {
+		return err
+	}
+	if len(clusters) > 0 && !c.allClusters {
+		return exit.Next(fmt.Errorf("the hub still has %d clusters: %s", len(clusters), some(clusters)),
+			"Let each leave with \"capstan unregister NAME\" if it calls the hub, or with \"capstan unjoin NAME\" if the hub calls it; \"capstan get clusters\" tells which. Or let all leave with --all-clusters.")
+	}
+	if found.deployment == nil && (len(found.hubs) > 0 || len(clusters) > 0) {
+		return exit.Next(fmt.Errorf("there are %d ClusterManagers and %d clusters, but no operator that could remove them", len(found.hubs), len(clusters)),
+			"Install the operator again with \"capstan init\", and then remove all.")
+	}
+	return nil
+}
+
+func some(names []string) string {
+	if len(names) > namesMax {
+		return strings.Join(names[:namesMax], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// prepare lets the hub give up clusters that are silent, if that was asked for.
+func (c *cleaning) prepare(s *site) func(context.Context, client.Object) error {
+	if !c.force {
+		return nil
+	}
+	return func(ctx context.Context, cluster client.Object) error {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, clusterv1.AnnotationDetachDeadline, silentWait)
+		return client.IgnoreNotFound(s.write.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(install.FieldOwner)))
+	}
+}
+
+func clusterNames(ctx context.Context, c client.Reader) ([]string, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ManagedClusterList"))
+	if err := c.List(ctx, list); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list the clusters: %w", err)
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// bootstrapTokens returns the Secrets of tokens that let clusters ask to join.
+// Those of nodes are none of ours.
+func bootstrapTokens(ctx context.Context, c client.Reader) ([]client.Object, error) {
+	list := &corev1.SecretList{}
+	err := c.List(ctx, list, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(api.SecretTypeBootstrapToken)})
+	if err != nil {
+		return nil, fmt.Errorf("list the bootstrap tokens: %w", err)
+	}
+	var tokens []client.Object
+	for i := range list.Items {
+		groups := strings.Split(string(list.Items[i].Data[api.BootstrapTokenExtraGroupsKey]), ",")
+		if slices.Contains(groups, clusterv1.GroupBootstrappers) {
+			tokens = append(tokens, reference(corev1.SchemeGroupVersion.WithKind("Secret"), metav1.NamespaceSystem, list.Items[i].Name))
+		}
+	}
+	return tokens, nil
+}
+
+// unpublish takes the signature of a token out of what tells members how to
+// verify the hub.
+func unpublish(s *site) func(context.Context, client.Object) error {
+	return func(ctx context.Context, secret client.Object) error {
+		return token.Unpublish(ctx, s.write, strings.TrimPrefix(secret.GetName(), api.BootstrapTokenSecretPrefix))
+	}
+}
+
+// publishedByUs returns what tells members how to verify the hub, as far as
+// nobody else had published it before.
+func publishedByUs(ctx context.Context, c client.Reader) ([]client.Object, error) {
+	var objects []client.Object
+	for _, kind := range []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), rbacv1.SchemeGroupVersion.WithKind("Role"),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		ours := client.MatchingLabels{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}
+		if err := c.List(ctx, list, client.InNamespace(metav1.NamespacePublic), ours); err != nil {
+			return nil, fmt.Errorf("list what is published in namespace %s: %w", metav1.NamespacePublic, err)
+		}
+		for i := range list.Items {
+			objects = append(objects, reference(kind, metav1.NamespacePublic, list.Items[i].Name))
+		}
+	}
+	return objects, nil
+}
+
+// clusterNamespaces returns the namespaces that the hub has made for clusters,
+// if they are to be deleted.
+func (c *cleaning) clusterNamespaces(ctx context.Context, r client.Reader) ([]client.Object, error) {
+	if !c.namespaces {
+		return nil, nil
+	}
+	list := &corev1.NamespaceList{}
+	if err := r.List(ctx, list, client.HasLabels{clusterv1.LabelClusterName}); err != nil {
+		return nil, fmt.Errorf("list the namespaces of clusters: %w", err)
+	}
+	var namespaces []client.Object
+	for i := range list.Items {
+		if n := list.Items[i].Name; n == list.Items[i].Labels[clusterv1.LabelClusterName] {
+			namespaces = append(namespaces, reference(corev1.SchemeGroupVersion.WithKind("Namespace"), "", n))
+		}
+	}
+	return namespaces, nil
+}

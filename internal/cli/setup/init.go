@@ -1,0 +1,205 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/dryrun"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/version"
+)
+
+// defaultTimeout is how long a step may take: an image may have to be pulled.
+const defaultTimeout = 5 * time.Minute
+
+// making is one call of "init".
+type making struct {
+	session  *hub.Session
+	mode     dryrun.Mode
+	image    string
+	replicas int32
+	gates    []string
+	users    []string
+	output   string
+	wait     bool
+	timeout  time.Duration
+	force    bool
+}
+
+// NewInit returns the command "init".
+func NewInit(session *hub.Session) *cobra.Command {
+	m := &making{session: session}
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make a cluster a hub",
+		Long: "Makes the cluster of the current context a hub: checks it, installs the operator with its definitions and a ClusterManager, " +
+			"and waits until the hub works. What is there already stays, so the command can be repeated, and goes on where it was " +
+			"stopped. What a flag has set and is not given again goes back to its default, except for --image.\n\n" +
+			"With -o yaml it only prints what it would apply, for a repository that a GitOps tool applies.",
+		Example: `  # Make the cluster of the current context a hub
+  capstan init
+
+  # Make another one a hub, with three pods of each component
+  capstan init --context hub --replicas 3
+
+  # Let clusters in without asking that are registered by this user
+  capstan init --auto-approve-users system:serviceaccount:open-cluster-management:agent-registration-bootstrap
+
+  # Print everything, for GitOps
+  capstan init -o yaml > hub.yaml`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return m.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&m.image, "image", "", "Image of Capstan (default: the one there is, otherwise that of this release of capstan)")
+	flags.Int32Var(&m.replicas, "replicas", 0, "Pods of the operator and of each component of the hub (default: 1 of the operator; 3 of each component if the control plane has several nodes, otherwise 1)")
+	flags.StringSliceVar(&m.gates, "feature-gates", nil, "Feature gates of the hub to turn on or off, such as StrictBootstrap=true; see docs/reference/gates.md")
+	flags.StringSliceVar(&m.users, "auto-approve-users", nil, "Users of the hub whose clusters are let in without asking; turns ManagedClusterAutoApproval on")
+	flags.StringVarP(&m.output, "output", "o", "", "Only print what would be applied. One of: (yaml)")
+	flags.BoolVar(&m.wait, "wait", true, "Wait until the hub works")
+	flags.DurationVar(&m.timeout, "timeout", defaultTimeout, "How long to wait for each step")
+	flags.BoolVar(&m.force, "force", false, "Take the place of an operator that another tool, such as OCM, has installed")
+	m.mode.AddFlag(cmd)
+	return cmd
+}
+
+func (m *making) run(ctx context.Context) error {
+	if err := m.mode.Check(); err != nil {
+		return err
+	}
+	if m.replicas < 0 {
+		return exit.UsageError("--replicas has to be at least 1")
+	}
+	spec, err := hubSpec(m.gates, m.users)
+	if err != nil {
+		return err
+	}
+	switch m.output {
+	case "":
+	case "yaml":
+		objects, err := m.objects(m.image, spec)
+		if err != nil {
+			return err
+		}
+		return printYAML(m.session.Out, objects)
+	default:
+		return exit.UsageError("--output: there is no format %q; there is yaml", m.output)
+	}
+	s, err := openSite(m.session, m.mode, m.timeout)
+	if err != nil {
+		return err
+	}
+	return m.session.Explain(m.install(ctx, s, spec))
+}
+
+// objects are what makes a cluster a hub, in the order in which to apply them;
+// the ClusterManager is the last.
+func (m *making) objects(image string, spec operatorv1.ClusterManagerSpec) ([]*unstructured.Unstructured, error) {
+	objects, err := install.ClusterManagerOperator().Objects(install.Options{Image: image, Replicas: m.replicas, ComponentReplicas: m.replicas})
+	if err != nil {
+		return nil, err
+	}
+	instance, err := install.ClusterManager(install.ClusterManagerName, spec)
+	if err != nil {
+		return nil, err
+	}
+	return append(objects, instance), nil
+}
+
+func (m *making) install(ctx context.Context, s *site, spec operatorv1.ClusterManagerSpec) error {
+	before := situation{}
+	var objects []*unstructured.Unstructured
+	err := s.steps.Do("Checking the cluster", func() (err error) {
+		if before, err = look(ctx, s.read, install.ClusterManagerOperator()); err != nil {
+			return err
+		}
+		if err := before.mayInit(m.force, version.Get()); err != nil {
+			return err
+		}
+		image := before.image()
+		if before.installer() != install.ByCapstan {
+			image = ""
+		}
+		if objects, err = m.objects(cmp.Or(m.image, image), spec); err != nil {
+			return err
+		}
+		return s.preflight(ctx, objects)
+	})
+	if err != nil {
+		return err
+	}
+	if !m.mode.Changes() {
+		return s.rehearse(ctx, objects)
+	}
+	operator, instance := objects[:len(objects)-1], objects[len(objects)-1]
+	if err := s.putOperator(ctx, before.operator, operator, m.wait); err != nil {
+		return err
+	}
+	err = s.steps.Do("Creating the ClusterManager", func() error { return install.Apply(ctx, s.write, instance) })
+	if err != nil {
+		return err
+	}
+	if m.wait {
+		err = s.steps.Do("Starting the hub", func() error { return s.waiter().ClusterManager(ctx, install.ClusterManagerName) })
+		if err != nil {
+			return err
+		}
+	}
+	m.sayNext()
+	return nil
+}
+
+// sayNext tells what to do with the new hub.
+func (m *making) sayNext() {
+	ready := "is a hub"
+	if !m.wait {
+		ready = "becomes a hub: \"kubectl get clustermanager\" tells when it is one"
+	}
+	fmt.Fprintf(m.session.Out, `
+%s %s.
+
+Let clusters join:
+  capstan token create --print-register-command        # for clusters that call the hub: run there what this prints
+  capstan join NAME --cluster-kubeconfig FILE          # for clusters that the hub calls
+See them:
+  capstan get clusters
+`, m.session.Where(), ready)
+}
+
+// mayInit returns why a cluster cannot be made a hub as it is.
+func (s situation) mayInit(force bool, release string) error {
+	if err := s.foreign(force); err != nil {
+		return err
+	}
+	if s.installer() == install.ByCapstan && s.release != "" && s.release != release {
+		word := "\"capstan upgrade\" brings it to this release."
+		if older(release, s.release) {
+			word = "Use capstan of that release, or a newer one."
+		}
+		return exit.Next(fmt.Errorf("there is a hub of release %s already, and this is capstan %s", s.release, release), "%s", word)
+	}
+	for i := range s.hubs {
+		cm := &s.hubs[i]
+		switch {
+		case !cm.DeletionTimestamp.IsZero():
+			return exit.Next(fmt.Errorf("the hub is just being removed: ClusterManager %q is being deleted", cm.Name),
+				"\"capstan clean\" waits for the end of that, and tells what it hangs on.")
+		case cm.Name != install.ClusterManagerName && cm.Spec.DeployOption.Mode != operatorv1.InstallModeHosted:
+			return exit.Next(fmt.Errorf("the cluster is a hub already: there is ClusterManager %q", cm.Name),
+				"A cluster can be one hub only. \"capstan get clusters\" shows its clusters.")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package setup makes a cluster a hub, brings a hub or a member to another
+// release, and makes a cluster no hub any more.
+package setup
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/install"
+)
+
+// situation is what of an operator is on a cluster.
+type situation struct {
+	operator install.Operator
+	// deployment is that of the operator, nil if there is none.
+	deployment *appsv1.Deployment
+	// definition is that of the kind that the operator works for, nil if there is none.
+	definition *metav1.PartialObjectMetadata
+	// leftovers says that something that installs the operator is there.
+	leftovers bool
+	// release is that of the operator which has installed what there is, or empty.
+	release string
+	// hubs are the ClusterManagers, if the operator is the one of a hub.
+	hubs []operatorv1.ClusterManager
+}
+
+// look finds out what is on a cluster.
+func look(ctx context.Context, c client.Reader, operator install.Operator) (situation, error) {
+	s := situation{operator: operator}
+	var err error
+	if s.deployment, err = operator.Installed(ctx, c); err != nil {
+		return s, err
+	}
+	if s.definition, err = operator.Definition(ctx, c); err != nil {
+		return s, err
+	}
+	if s.leftovers, err = operator.Leftovers(ctx, c); err != nil {
+		return s, err
+	}
+	if s.release, err = operator.Release(ctx, c); err != nil {
+		return s, err
+	}
+	hubs := &operatorv1.ClusterManagerList{}
+	if err := c.List(ctx, hubs); err != nil && !apierrors.IsNotFound(err) {
+		return s, fmt.Errorf("list the ClusterManagers: %w", err)
+	}
+	s.hubs = hubs.Items
+	return s, nil
+}
+
+// installer is who has installed what there is; Capstan if there is nothing. An
+// operator may be in another namespace, and then its definition tells.
+func (s situation) installer() install.Installer {
+	switch {
+	case s.deployment != nil:
+		return install.InstallerOf(s.deployment)
+	case s.definition != nil:
+		return install.InstallerOf(s.definition)
+	default:
+		return install.ByCapstan
+	}
+}
+
+// what names what there is, for people.
+func (s situation) what() string {
+	if s.deployment != nil {
+		return fmt.Sprintf("an operator %q with the image %s", s.operator.Key(), s.image())
+	}
+	return fmt.Sprintf("a definition %q", s.operator.CRD())
+}
+
+// image is that of the operator, if there is one.
+func (s situation) image() string {
+	if s.deployment == nil {
+		return ""
+	}
+	return install.OptionsOf(s.deployment).Image
+}
+
+// foreign returns an error if the operator is not Capstan's to change, which
+// force allows for those that nobody else changes back.
+func (s situation) foreign(force bool) error {
+	switch by := s.installer(); {
+	case by == install.ByOLM:
+		return exit.Next(fmt.Errorf("there is %s, installed by OLM, which undoes what others change", s.what()),
+			"Change it by its Subscription. A ClusterManager for it is at the end of what \"capstan init -o yaml\" prints.")
+	case by == install.ByOther && !force:
+		return exit.Next(fmt.Errorf("there is %s already, which Capstan has not installed", s.what()),
+			"Probably this is a hub or member of OCM. Choose another cluster by --context, or let Capstan take its place by --force: the clusters and works in it stay.")
+	default:
+		return nil
+	}
+}
+
+// older tells whether a release is older than another one. Of what is no release
+// nothing is known.
+func older(release, than string) bool {
+	a, err := utilversion.ParseSemantic(release)
+	if err != nil {
+		return false
+	}
+	b, err := utilversion.ParseSemantic(than)
+	return err == nil && a.LessThan(b)
+}

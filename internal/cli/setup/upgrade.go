@@ -1,0 +1,225 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/cli/dryrun"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/cli/member"
+	"github.com/capstan-io/capstan/internal/version"
+)
+
+// upgrading is one call of "upgrade".
+type upgrading struct {
+	session *hub.Session
+	member  member.Flags
+	mode    dryrun.Mode
+	image   string
+	timeout time.Duration
+	force   bool
+}
+
+// NewUpgrade returns the command "upgrade".
+func NewUpgrade(session *hub.Session) *cobra.Command {
+	u := &upgrading{session: session}
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Bring a hub or a member to this release",
+		Long: "Brings the hub to the release of this capstan: its operator, with roles and definitions, and by that all that the operator " +
+			"has installed; waits until everything runs, and says what has changed. With --cluster-kubeconfig or --cluster-context it is " +
+			"a member whose agents run on it, instead of the hub. It does not matter whether it was installed by capstan or by make.\n\n" +
+			"Images in a ClusterManager or Klusterlet are changed if they are the one of the operator; others were chosen, and stay.",
+		Example: `  # What would be changed?
+  capstan upgrade --dry-run=client
+
+  # Upgrade the hub, and then a member
+  capstan upgrade
+  capstan upgrade --cluster-kubeconfig member1.kubeconfig`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return u.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	u.member.AddFlags(flags)
+	flags.StringVar(&u.image, "image", "", "Image of Capstan (default: that of this release of capstan)")
+	flags.DurationVar(&u.timeout, "timeout", defaultTimeout, "How long to wait for each step")
+	flags.BoolVar(&u.force, "force", false, "Also go back to an older release, or take the place of an operator that another tool has installed")
+	u.mode.AddFlag(cmd)
+	return cmd
+}
+
+func (u *upgrading) run(ctx context.Context) error {
+	if err := u.mode.Check(); err != nil {
+		return err
+	}
+	if u.member.Given() {
+		m, err := u.member.Connect(u.session.ErrOut)
+		if err != nil {
+			return err
+		}
+		s, err := newSite(m.Config, u.session, u.mode, u.timeout)
+		if err != nil {
+			return err
+		}
+		return m.Explain(u.upgrade(ctx, s, install.KlusterletOperator(), m.Where()))
+	}
+	s, err := openSite(u.session, u.mode, u.timeout)
+	if err != nil {
+		return err
+	}
+	return u.session.Explain(u.upgrade(ctx, s, install.ClusterManagerOperator(), u.session.Where()))
+}
+
+func (u *upgrading) upgrade(ctx context.Context, s *site, operator install.Operator, where string) error {
+	before, err := look(ctx, s.read, operator)
+	if err != nil {
+		return err
+	}
+	if before.deployment == nil {
+		return exit.Next(fmt.Errorf("%s has no operator %q to upgrade", where, operator.Key().Name), "%s", missingNext(operator))
+	}
+	image := cmp.Or(u.image, version.Image())
+	to := targetRelease(u.image, image)
+	if err := before.mayUpgrade(u.force, to); err != nil {
+		return err
+	}
+	options := install.OptionsOf(before.deployment)
+	options.Image = image
+	objects, err := operator.Objects(options)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s: from %s to %s\n", where, releaseText(before.release, before.image()), releaseText(to, image))
+	pinned, err := imageFields(ctx, s.read, operator, before.image())
+	if err != nil {
+		return err
+	}
+	if !u.mode.Changes() {
+		return s.rehearse(ctx, objects)
+	}
+	former, err := operator.Components(ctx, s.read)
+	if err != nil {
+		return err
+	}
+	if err := s.steps.Do("Checking the cluster", func() error { return s.preflight(ctx, objects) }); err != nil {
+		return err
+	}
+	if err := s.putOperator(ctx, operator, objects, true); err != nil {
+		return err
+	}
+	err = s.steps.Do("Upgrading what it has installed", func() error { return u.follow(ctx, s, before, image, pinned) })
+	if err != nil {
+		return err
+	}
+	return report(ctx, s, before, image, former)
+}
+
+// follow waits until everything runs with the new image.
+func (u *upgrading) follow(ctx context.Context, s *site, before situation, image string, pinned []imageField) error {
+	for _, field := range pinned {
+		if err := field.set(ctx, s.write, image); err != nil {
+			return err
+		}
+	}
+	former := before.image()
+	if former == image {
+		former = ""
+	}
+	if err := s.waiter().Components(ctx, before.operator, former); err != nil {
+		return err
+	}
+	names, err := before.operator.Instances(ctx, s.read)
+	if err != nil {
+		return err
+	}
+	wait := s.waiter().ClusterManager
+	if before.operator == install.KlusterletOperator() {
+		wait = s.waiter().Klusterlet
+	}
+	for _, name := range names {
+		if err := wait(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report says what has changed.
+func report(ctx context.Context, s *site, before situation, image string, former []install.Component) error {
+	now, err := before.operator.Components(ctx, s.read)
+	if err != nil {
+		return err
+	}
+	images := map[client.ObjectKey]string{before.operator.Key(): before.image()}
+	for _, c := range former {
+		images[c.Key] = c.Image
+	}
+	changed := false
+	for _, c := range append([]install.Component{{Key: before.operator.Key(), Image: image}}, now...) {
+		was, known := images[c.Key]
+		if was == c.Image {
+			continue
+		}
+		if !known {
+			was = "new"
+		}
+		changed = true
+		fmt.Fprintf(s.out, "deployment.apps/%s: %s -> %s\n", c.Key.Name, was, c.Image)
+	}
+	if !changed {
+		fmt.Fprintln(s.out, "all images were these already; roles and definitions are those of this release")
+	}
+	return nil
+}
+
+// mayUpgrade returns why an operator cannot be brought to the release.
+func (s situation) mayUpgrade(force bool, to string) error {
+	if err := s.foreign(force); err != nil {
+		return err
+	}
+	if !force && older(to, s.release) {
+		return exit.Next(fmt.Errorf("release %s is older than what is there: %s", to, s.release),
+			"Use capstan of release %s or newer. --force goes back; definitions then stay as the newer release has written them.", s.release)
+	}
+	return nil
+}
+
+func missingNext(operator install.Operator) string {
+	if operator == install.KlusterletOperator() {
+		return "Agents run on clusters that were registered by \"capstan register\"; a cluster that the hub calls is upgraded by \"capstan join\", repeated."
+	}
+	return "\"capstan init\" makes a cluster a hub. Choose another one by --context."
+}
+
+// targetRelease is the release that an image has: that of capstan itself, or
+// what the tag of another image says if that looks like a release.
+func targetRelease(given, image string) string {
+	if given == "" || given == version.Image() {
+		return version.Get()
+	}
+	tag := image[strings.LastIndex(image, ":")+1:]
+	if strings.ContainsAny(tag, "/@") || !older("0.0.0", strings.TrimPrefix(tag, "v")) {
+		return ""
+	}
+	return strings.TrimPrefix(tag, "v")
+}
+
+// releaseText names a release, as far as it is known, and its image.
+func releaseText(release, image string) string {
+	if release == "" {
+		return image
+	}
+	return fmt.Sprintf("release %s (%s)", release, image)
+}
