@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
@@ -105,7 +107,7 @@ func (w *way) ask(ctx context.Context, method, path string, what []byte) (status
 }
 
 // explain says why a request failed, in words that do not change from one
-// attempt to the next: no ports of ours, no times.
+// attempt to the next: no ports or streams of ours, no times.
 func explain(err error) finding {
 	var (
 		forbidden *ForbiddenAddressError
@@ -114,6 +116,8 @@ func explain(err error) finding {
 		name      *net.DNSError
 		link      *url.Error
 		number    syscall.Errno
+		stream    http2.StreamError
+		away      http2.GoAwayError
 	)
 	unreachable := func(text string) finding {
 		return finding{fleetv1alpha1.ClusterConnectionReasonUnreachable, "the API server is not reached: " + text}
@@ -130,6 +134,10 @@ func explain(err error) finding {
 		return unreachable(fmt.Sprintf("no answer within %s", probeTimeout))
 	case errors.As(err, &name):
 		return unreachable(fmt.Sprintf("the name %q cannot be resolved", name.Name))
+	case errors.As(err, &stream):
+		return unreachable("it ended the request: " + stream.Code.String())
+	case errors.As(err, &away):
+		return unreachable("it ended the connection: " + away.ErrCode.String())
 	case errors.As(err, &number):
 		return unreachable(number.Error())
 	case errors.As(err, &network):

@@ -1,0 +1,31 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+func TestAClusterThatResetsRequestsIsToldOfInTheSameWordsEachTime(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+		server.EnableHTTP2 = http2
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		w := wayTo(t, target{endpoint: server.URL, insecure: true}, toLocal())
+		first := w.probe(t.Context())
+		if first.reason != fleetv1alpha1.ClusterConnectionReasonUnreachable {
+			t.Errorf("HTTP/2 %t: found %v, want Unreachable", http2, first)
+		}
+		for range 3 {
+			if again := w.probe(t.Context()); again != first {
+				t.Errorf("HTTP/2 %t: found %v, and before %v", http2, again, first)
+			}
+		}
+	}
+}
