@@ -19,6 +19,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
 )
@@ -169,7 +170,13 @@ func TestNoClusterSlowsAnother(t *testing.T) {
 	}
 	l.says("hanging", connected, fleetv1alpha1.ClusterConnectionReasonUnreachable)
 	l.says("resetting", connected, fleetv1alpha1.ClusterConnectionReasonUnreachable)
-	l.delivered("slow", "slow-0")
+	l.eventually("a work of the slow cluster to be applied", func(ctx context.Context) (string, bool) {
+		list := &workv1.ManifestWorkList{}
+		must(t, l.hub.client.List(ctx, list, client.InNamespace("slow")))
+		return "none", slices.ContainsFunc(list.Items, func(w workv1.ManifestWork) bool {
+			return w.Name != "slow-first" && meta.IsStatusConditionTrue(w.Status.Conditions, workv1.ManifestWorkConditionApplied)
+		})
+	})
 	l.says("slow", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 	l.says("well", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 
