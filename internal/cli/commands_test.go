@@ -6,12 +6,15 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
 	testingclock "k8s.io/utils/clock/testing"
@@ -85,5 +88,58 @@ func (w *world) testInterruption(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "interrupted: what is done so far stays") {
 		t.Errorf("the user is not told that it was interrupted:\n%s", out)
+	}
+}
+
+// screen is an output that is looked at while it is written.
+type screen struct {
+	mutex sync.Mutex
+	text  strings.Builder
+}
+
+func (s *screen) Write(text []byte) (int, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.text.Write(text)
+}
+
+func (s *screen) String() string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.text.String()
+}
+
+func (w *world) testWatch(t *testing.T) {
+	w.load(t, "fleet.yaml")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	shown, ended := &screen{}, make(chan int, 1)
+	go func() {
+		ended <- cli.Run(ctx, cli.Call{
+			As: "capstan", Args: []string{"get", "clusters", "--watch"},
+			Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: shown, ErrOut: shown},
+			Clock:   testingclock.NewFakePassiveClock(time.Now()),
+		})
+	}()
+	sees := func(part string) func() error {
+		return func() error {
+			if !strings.Contains(shown.String(), part) {
+				return fmt.Errorf("%q is not shown in:\n%s", part, shown)
+			}
+			return nil
+		}
+	}
+	eventually(t, sees("member5   <none>    Push   False"))
+	late := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
+	if err := w.client.Create(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, sees("late      <none>    Pull   False"))
+	cancel()
+	if code := <-ended; code != exit.OK {
+		t.Errorf("a watch that the user has ended has exit code %d:\n%s", code, shown)
+	}
+	if strings.Count(shown.String(), "NAME") != 1 || strings.Count(shown.String(), "member1") != 1 {
+		t.Errorf("headings or what has not changed are repeated:\n%s", shown)
 	}
 }

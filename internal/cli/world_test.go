@@ -70,6 +70,7 @@ func TestCapstan(t *testing.T) {
 		"commands are completed": w.testCompletion,
 		"the kubeconfig of a token is that of somebody who may ask to join": w.testTokenKubeconfig,
 		"a wait that is interrupted says so":                                w.testInterruption,
+		"a watch shows what changes until it is interrupted":                w.testWatch,
 		"a cluster registers with a token and leaves again":                 w.testRegister,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,9 @@ func newClusters(session *hub.Session) *cobra.Command {
   # With their nodes (ready/all), zones, region, provider and endpoint, and why one is not ready
   capstan get clusters -o wide
 
+  # All of them, and each again whenever it changes
+  capstan get clusters -w
+
   # Those with a label, as names that other commands take
   capstan get clusters -l env=prod -o name
 

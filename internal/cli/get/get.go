@@ -44,6 +44,7 @@ type listing struct {
 	session   *hub.Session
 	selector  string
 	noHeaders bool
+	watch     bool
 	printing  *genericclioptions.PrintFlags
 	output    string
 
@@ -64,6 +65,7 @@ func (l *listing) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&l.output, "output", "o", "", "Output format. One of: ("+strings.Join(formats, ", ")+")")
 	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Labels that the objects have to have, such as env=prod,tier!=test")
 	cmd.Flags().BoolVar(&l.noHeaders, "no-headers", false, "Leave out the line of headings of a table")
+	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "Then show each object again whenever it changes, until Ctrl-C")
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return formats, cobra.ShellCompDirectiveNoFileComp
@@ -87,7 +89,11 @@ func (l *listing) run(ctx context.Context, namespace string, names []string) err
 	if err != nil {
 		return err
 	}
-	objects, missing, err := l.fetch(ctx, c, names, &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: pageSize})
+	options := &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: pageSize}
+	if l.watch {
+		return l.follow(ctx, c, names, options)
+	}
+	objects, missing, err := l.fetch(ctx, c, names, options)
 	if err != nil {
 		return err
 	}

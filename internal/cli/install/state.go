@@ -142,12 +142,12 @@ func remaining(object *unstructured.Unstructured) string {
 		kind, _ := c["type"].(string)
 		message, _ := c["message"].(string)
 		status, _ := c["status"].(string)
-		// Namespaces and definitions have several conditions, of which those count
-		// that are true; our own kinds tell it by one.
-		if strings.Contains(kind, "Delet") || strings.HasPrefix(kind, "Namespace") || strings.Contains(kind, "Terminating") {
-			if status == string(metav1.ConditionTrue) && message != "" {
-				told = append(told, message)
-			}
+		// Of the several of a namespace or a definition those count that are true;
+		// our kinds have one, which is not true while there is something to wait for.
+		ours := kind == operatorv1.ClusterManagerConditionDeleting
+		others := (strings.HasPrefix(kind, "Namespace") || strings.Contains(kind, "Terminating")) && status == string(metav1.ConditionTrue)
+		if (ours || others) && message != "" {
+			told = append(told, message)
 		}
 	}
 	if len(told) == 0 && len(object.GetFinalizers()) > 0 {

@@ -153,6 +153,7 @@ func TestWhatKeepsAnObjectIsTold(t *testing.T) {
 		want   string
 	}{
 		"its operator tells":    {object([]string{"f"}, condition("Applied", "True"), condition("Deleting", "True")), "Deleting message"},
+		"the hub tells":         {object([]string{"f"}, condition("Deleting", "False")), "Deleting message"},
 		"a namespace with rest": {object(nil, condition("NamespaceDeletionDiscoveryFailure", "False"), condition("NamespaceContentRemaining", "True")), "NamespaceContentRemaining message"},
 		"nobody tells":          {object([]string{"a", "b"}), "it waits for a, b"},
 		"nothing is known":      {object(nil), "it is being deleted"},

@@ -6,6 +6,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,6 +31,8 @@ type Waiter struct {
 	Client client.Client
 	// Timeout is how long each single thing may take.
 	Timeout time.Duration
+	// Hint is added to the next step where the end of something was waited for in vain.
+	Hint string
 	// Note is told what is waited for, each time that it changes.
 	Note func(text string)
 }
@@ -179,7 +182,7 @@ func (w Waiter) withPods(ctx context.Context, s state, namespace string, selecto
 // Gone waits until an object that was deleted is gone.
 func (w Waiter) Gone(ctx context.Context, object client.Object) error {
 	kind := object.GetObjectKind().GroupVersionKind()
-	next := "What it waits for stands there. The same command goes on from there."
+	next := strings.TrimSpace("What it waits for stands there. The same command goes on from there. " + w.Hint)
 	return w.until(ctx, "the end of "+describe(object), next, func(ctx context.Context) (state, error) {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(kind)

@@ -117,16 +117,19 @@ func (c *cleaning) clean(ctx context.Context, s *site) error {
 	if !found.there() {
 		fmt.Fprintf(s.out, "%s is no hub\n", c.session.Where())
 	}
-	r.steps(ctx, "Letting clusters leave", managedClusters(clusters), c.prepare(s))
-	r.steps(ctx, "Removing the hub", clusterManagers(found), nil)
+	r.remove(ctx, removal{
+		step: "Letting clusters leave", objects: managedClusters(clusters), before: c.prepare(s),
+		hint: "--force gives up clusters that the hub does not hear of.",
+	})
+	r.remove(ctx, removal{step: "Removing the hub", objects: clusterManagers(found)})
 	if hosted := found.hosted(); len(hosted) > 0 {
 		fmt.Fprintf(s.out, "The operator stays for hubs elsewhere: ClusterManager %s\n", some(hosted))
 	} else {
 		r.operator(ctx, found)
 	}
-	r.steps(ctx, "Removing bootstrap tokens", tokens, unpublish(s))
-	r.steps(ctx, "Removing what members verify the hub by", published, nil)
-	r.steps(ctx, "Removing the namespaces of clusters", namespaces, nil)
+	r.remove(ctx, removal{step: "Removing bootstrap tokens", objects: tokens, before: unpublish(s)})
+	r.remove(ctx, removal{step: "Removing what members verify the hub by", objects: published})
+	r.remove(ctx, removal{step: "Removing the namespaces of clusters", objects: namespaces})
 	if r.err != nil || !c.mode.Changes() {
 		return r.err
 	}
@@ -159,7 +162,7 @@ func (c *cleaning) mayClean(found situation, clusters []string) error {
 		return err
 	}
 	if len(clusters) > 0 && !c.allClusters {
-		return exit.Next(fmt.Errorf("the hub still has %d clusters: %s", len(clusters), some(clusters)),
+		return exit.Next(fmt.Errorf("the hub still has clusters, %d in all: %s", len(clusters), some(clusters)),
 			"Let each leave with \"capstan unregister NAME\" if it calls the hub, or with \"capstan unjoin NAME\" if the hub calls it; \"capstan get clusters\" tells which. Or let all leave with --all-clusters.")
 	}
 	if found.deployment == nil && (len(found.hubs) > 0 || len(clusters) > 0) {

@@ -152,7 +152,12 @@ func (m *making) install(ctx context.Context, s *site, spec operatorv1.ClusterMa
 		return err
 	}
 	if m.wait {
-		err = s.steps.Do("Starting the hub", func() error { return s.waiter().ClusterManager(ctx, install.ClusterManagerName) })
+		err = s.steps.Do("Starting the hub", func() error {
+			if err := s.waiter().ClusterManager(ctx, install.ClusterManagerName); err != nil {
+				return err
+			}
+			return s.waiter().Components(ctx, before.operator, "")
+		})
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,16 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/install"
 )
 
+// removal is a step that removes objects.
+type removal struct {
+	step    string
+	objects []client.Object
+	// before is done with each object before it is deleted; nil is nothing.
+	before func(context.Context, client.Object) error
+	// hint is what to do if they do not go.
+	hint string
+}
+
 // removing removes things step by step, until one fails.
 type removing struct {
 	site  *site
@@ -24,20 +34,19 @@ type removing struct {
 	err   error
 }
 
-// steps removes objects at once, after something was done to each of them, and
-// waits until they are gone.
-func (r *removing) steps(ctx context.Context, step string, objects []client.Object, before func(context.Context, client.Object) error) {
-	if r.err != nil || len(objects) == 0 {
+// remove removes the objects at once, and waits until they are gone.
+func (r *removing) remove(ctx context.Context, m removal) {
+	if r.err != nil || len(m.objects) == 0 {
 		return
 	}
 	if !r.site.mode.Changes() {
-		r.rehearse(ctx, objects)
+		r.rehearse(ctx, m.objects)
 		return
 	}
-	r.err = r.site.steps.Do(step, func() error {
-		for _, object := range objects {
-			if before != nil {
-				if err := before(ctx, object); err != nil {
+	r.err = r.site.steps.Do(m.step, func() error {
+		for _, object := range m.objects {
+			if m.before != nil {
+				if err := m.before(ctx, object); err != nil {
 					return fmt.Errorf("prepare the removal of %s: %w", object.GetName(), err)
 				}
 			}
@@ -45,10 +54,11 @@ func (r *removing) steps(ctx context.Context, step string, objects []client.Obje
 				return err
 			}
 		}
-		for i, object := range objects {
+		for i, object := range m.objects {
 			waits := r.waits
+			waits.Hint = m.hint
 			waits.Note = func(why string) {
-				r.site.steps.Waits("%d left; %s: %s", len(objects)-i, object.GetName(), why)
+				r.site.steps.Waits("%d left; %s: %s", len(m.objects)-i, object.GetName(), why)
 			}
 			if err := waits.Gone(ctx, object); err != nil {
 				return err

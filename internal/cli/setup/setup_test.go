@@ -126,7 +126,7 @@ func TestHubsAreRemovedOnlyWithoutClusters(t *testing.T) {
 		want     string // empty if it may be removed
 	}{
 		"no clusters":                     {found: situation{deployment: ours}},
-		"clusters":                        {found: situation{deployment: ours}, clusters: []string{"a", "b"}, want: "2 clusters: a, b"},
+		"clusters":                        {found: situation{deployment: ours}, clusters: []string{"a", "b"}, want: "2 in all: a, b"},
 		"clusters that shall leave":       {found: situation{deployment: ours}, clusters: []string{"a"}, flags: cleaning{allClusters: true}},
 		"nobody who could remove a hub":   {found: situation{hubs: []operatorv1.ClusterManager{hubNamed("x", "Default")}}, want: "no operator"},
 		"nobody who could let them leave": {clusters: []string{"a"}, flags: cleaning{allClusters: true}, want: "no operator"},
