@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
@@ -36,14 +37,9 @@ func telling() []testCase {
 		{name: "the member gets the managed namespaces of its set", run: managedNamespaces},
 		{
 			name: "the Klusterlet says that all is well", run: klusterletIsWell,
-			without: map[mode]string{modePush: "it has no Klusterlet; its ClusterConnection says so, see the next row"},
+			without: map[mode]string{modePush: "it has no Klusterlet; its ClusterConnection says so, as the next line tells"},
 		},
-		{
-			name: "the ClusterConnection says that all is well", run: connectionIsWell,
-			without: map[mode]string{
-				modePull: "the hub does not dial it", modeHosted: "the hub does not dial it", modeSingleton: "the hub does not dial it",
-			},
-		},
+		{name: "the ClusterConnection tells mode, identity, version and APIs, and the hub dials Push clusters only", run: connectionTells},
 	}
 }
 
@@ -217,19 +213,38 @@ func klusterletIsWell(s *scene) {
 	})
 }
 
-func connectionIsWell(s *scene) {
-	eventually(s, "the ClusterConnection is well", func() error {
+func connectionTells(s *scene) {
+	system := &corev1.Namespace{}
+	if err := s.member.client.Get(s.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		s.Fatal(err)
+	}
+	wanted, dialled := fleetv1alpha1.SyncModePull, false
+	if s.mode == modePush {
+		wanted, dialled = fleetv1alpha1.SyncModePush, true
+	}
+	eventually(s, "the ClusterConnection is complete", func() error {
 		connection := &fleetv1alpha1.ClusterConnection{}
 		if err := s.hub.client.Get(s.Context(), client.ObjectKey{Name: s.clusterName()}, connection); err != nil {
 			return err
 		}
+		status := connection.Status
+		if connection.Spec.SyncMode != wanted || status.ID != string(system.UID) || !strings.HasPrefix(status.KubernetesVersion, "v1.") {
+			return fmt.Errorf("mode, identity or version is wrong: %s", encode(connection))
+		}
 		for _, condition := range []string{fleetv1alpha1.ClusterConnectionConditionConnected, fleetv1alpha1.ClusterConnectionConditionCredentialsValid} {
-			if !meta.IsStatusConditionTrue(connection.Status.Conditions, condition) {
-				return fmt.Errorf("%s is not True: %s", condition, encode(connection.Status))
+			if meta.IsStatusConditionTrue(status.Conditions, condition) != dialled {
+				return fmt.Errorf("%s should be True: %t; there is %s", condition, dialled, encode(status.Conditions))
 			}
 		}
-		if connection.Status.ID == "" || connection.Status.KubernetesVersion == "" {
-			return fmt.Errorf("identity or version is missing: %s", encode(connection.Status))
+		if !meta.IsStatusConditionTrue(status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements) ||
+			!strings.Contains(encode(status.APIEnablements), "deployments") {
+			return fmt.Errorf("the APIs are not told: %s", encode(status))
+		}
+		return nil
+	})
+	s.managed("the claim of the identity", func(mc *clusterv1.ManagedCluster) error {
+		if !slices.Contains(mc.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: clusterv1alpha1.ClaimID, Value: string(system.UID)}) {
+			return errors.New("it is not told")
 		}
 		return nil
 	})

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -133,6 +134,15 @@ func leaves(s *scene) {
 		return client.IgnoreNotFound(err)
 	})
 	s.hasNot("a")
+	eventually(s, "the ClusterConnection is gone", func() error {
+		connection := &fleetv1alpha1.ClusterConnection{}
+		connection.Name = s.clusterName()
+		err := s.hub.client.Get(s.Context(), client.ObjectKeyFromObject(connection), connection)
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
 	for _, list := range []client.ObjectList{&workv1.ManifestWorkList{}, &rbacv1.RoleBindingList{}, &coordinationv1.LeaseList{}} {
 		eventually(s, fmt.Sprintf("the hub has no %T of the cluster", list), func() error {
 			return s.empty(s.hub.cluster, list, client.InNamespace(s.clusterName()))
