@@ -95,6 +95,30 @@ func TestRotationWithoutNeedWritesNothing(t *testing.T) {
 	}
 }
 
+func TestCertificatesAreForNamesAndAddresses(t *testing.T) {
+	rotator, c, clock := newRotator(t)
+	issued := func(address string) *Pair {
+		t.Helper()
+		if _, _, err := rotator.Rotate(t.Context(), []Serving{{Secret: "a-serving-cert", Hosts: []string{"a.hub.svc", address}}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		pair := stored(t, c, "a-serving-cert")
+		for _, host := range []string{"a.hub.svc", address} {
+			if err := pair.Certificate.VerifyHostname(host); err != nil {
+				t.Errorf("the certificate is not for %s: %v", host, err)
+			}
+		}
+		return pair
+	}
+	first := issued("192.0.2.7")
+	clock.SetTime(start.Add(2 * TrustDelay))
+	if !issued("192.0.2.7").Certificate.Equal(first.Certificate) {
+		t.Error("a certificate that fits is replaced")
+	}
+	issued("192.0.2.8")
+	issued("hooks.example.com")
+}
+
 func TestDamagedAndForeignCertificatesAreReplaced(t *testing.T) {
 	stranger, err := NewAuthority("stranger", start)
 	if err != nil {

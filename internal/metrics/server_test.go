@@ -36,7 +36,9 @@ func TestMetricsServerAsksARealAPIServer(t *testing.T) {
 	}
 	allowReader(t, config, clients)
 	port := freePort(t)
-	server, err := metricsserver.NewServer(Options(port, nil), config, httpClient)
+	// What the component works on is another cluster, which knows nobody here.
+	elsewhere := &rest.Config{Host: "https://hub.invalid"}
+	server, err := metricsserver.NewServer(AskedOf(Options(port, nil), config), elsewhere, http.DefaultClient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,10 @@ func (c *Controller) connect(ctx context.Context, p *pass) error {
 		return err
 	}
 	if outcome.Verdict != probe.Functional {
+		// What runs goes on with its own credentials, so it is still told how it is.
+		if err := c.look(ctx, p); err != nil {
+			return err
+		}
 		return unreachedError{hubReason(outcome.Verdict), outcome.Message}
 	}
 	p.dueIn(hubResync)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,10 +177,9 @@ func (c *Controller) removeNamespace(ctx context.Context, p *pass, where *site) 
 
 // available tells whether a Deployment of the hub has a pod that works.
 func (c *Controller) available(ctx context.Context, p *pass, part string) (bool, error) {
-	deployment := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: p.hub.Namespace(), Name: p.cm.Name + "-" + part}
-	if err := c.client.Get(ctx, key, deployment); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading the Deployment %q: %w", key, err)
+	live, err := c.deployment(ctx, p.cm.Name+"-"+part, p)
+	if err != nil {
+		return false, err
 	}
-	return deployment.Status.AvailableReplicas > 0, nil
+	return live.Status.AvailableReplicas > 0, nil
 }

@@ -243,13 +243,28 @@ func hostedProblems(t *testing.T, l *hostedLab) {
 	l.leadAs(t, installer)
 	l.settle(t)
 
+	l.staysWhileTheHubIsAway(t)
+}
+
+// staysWhileTheHubIsAway expects that what is installed goes on, and is looked at,
+// while the hub cannot be reached.
+func (l *hostedLab) staysWhileTheHubIsAway(t *testing.T) {
+	t.Helper()
 	l.leadNowhere(t)
 	related := len(l.get(t).Status.RelatedResources)
+	controller := l.deployments(t)["cluster-manager-registration-controller"]
+	controller.Status.AvailableReplicas, controller.Status.ReadyReplicas = 0, 0
+	if err := l.client.Status().Update(t.Context(), &controller); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := l.pass(t); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(l.get(t).Status.RelatedResources); got != related || len(l.deployments(t)) == 0 {
-		t.Errorf("a hub that cannot be reached for a while loses what is installed: %d related resources, were %d", got, related)
+	if got := len(l.get(t).Status.RelatedResources); got != related {
+		t.Errorf("the status forgets what is installed: %d related resources, were %d", got, related)
+	}
+	if got := l.condition(t, operatorv1.ClusterManagerConditionHubRegistrationDegraded); got.Status != metav1.ConditionTrue {
+		t.Errorf("a missing pod is not told while the hub is away: %+v", got)
 	}
 	l.leadAs(t, installer)
 	l.settle(t)

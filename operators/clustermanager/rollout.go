@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/render"
@@ -43,14 +42,39 @@ func (c *Controller) components(ctx context.Context, p *pass) error {
 		if err != nil {
 			return err
 		}
-		live := &appsv1.Deployment{}
-		key := client.ObjectKey{Namespace: component.Workload.Namespace, Name: component.Workload.Name}
-		if err := c.client.Get(ctx, key, live); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading the Deployment %q: %w", key, err)
+		live, err := c.deployment(ctx, component.Workload.Name, p)
+		if err != nil {
+			return err
 		}
 		p.rollouts = append(p.rollouts, rolloutOf(component, records[0], live))
 	}
 	return nil
+}
+
+// look finds out how those components are that are installed, while nothing can
+// be changed.
+func (c *Controller) look(ctx context.Context, p *pass) error {
+	for _, component := range manifests.Components(p.hub) {
+		live, err := c.deployment(ctx, component.Workload.Name, p)
+		if err != nil {
+			return err
+		}
+		if live.UID != "" {
+			p.rollouts = append(p.rollouts, rolloutOf(component, render.Record{Generation: live.Generation}, live))
+		}
+	}
+	return nil
+}
+
+// deployment returns a Deployment of the hub; one without a UID means that there
+// is none.
+func (c *Controller) deployment(ctx context.Context, name string, p *pass) (*appsv1.Deployment, error) {
+	live := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: p.hub.Namespace(), Name: name}
+	if err := c.client.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the Deployment %q: %w", key, err)
+	}
+	return live, nil
 }
 
 // rolloutOf compares the Deployment, as the cache has it, with what was applied.

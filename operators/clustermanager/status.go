@@ -23,12 +23,17 @@ func (c *Controller) report(p *pass, o outcome) {
 	complete := o.err == nil && o.waiting == ""
 	remember(p.cm, p.records, complete)
 	noteApplied(p.cm, o)
-	// Of a generation that was not installed yet nothing may look finished.
+	if p.rollouts != nil {
+		noteRegistration(p.cm, p.rollouts)
+	}
+	if o.retried {
+		return // of a generation that was not installed yet nothing may look finished
+	}
 	if p.rollouts != nil || o.terminal {
 		p.cm.Status.ObservedGeneration = p.cm.Generation
 	}
 	if p.rollouts != nil {
-		noteRollouts(p.cm, p.rollouts)
+		noteProgress(p.cm, p.rollouts)
 	}
 }
 
@@ -48,7 +53,7 @@ func noteApplied(cm *operatorv1.ClusterManager, o outcome) {
 	conditions.Set(&cm.Status.Conditions, cm.Generation, applied)
 }
 
-func noteRollouts(cm *operatorv1.ClusterManager, rollouts []rollout) {
+func noteProgress(cm *operatorv1.ClusterManager, rollouts []rollout) {
 	progressing := metav1.Condition{
 		Type: operatorv1.ClusterManagerConditionProgressing, Status: metav1.ConditionFalse,
 		Reason: operatorv1.ClusterManagerReasonUpToDate, Message: "all components run as the spec has them",
@@ -59,6 +64,14 @@ func noteRollouts(cm *operatorv1.ClusterManager, rollouts []rollout) {
 	}
 	conditions.Set(&cm.Status.Conditions, cm.Generation, progressing)
 
+	conditions.Set(&cm.Status.Conditions, cm.Generation, metav1.Condition{
+		Type: operatorv1.ClusterManagerConditionHubPlacementDegraded, Status: metav1.ConditionFalse,
+		Reason:  operatorv1.ClusterManagerReasonPlacementNotInstalled,
+		Message: "this version has no placement controller: Placements are not decided",
+	})
+}
+
+func noteRegistration(cm *operatorv1.ClusterManager, rollouts []rollout) {
 	var missing []string
 	for _, r := range rollouts {
 		if r.countsFor == operatorv1.ClusterManagerConditionHubRegistrationDegraded && r.available < r.wanted {
@@ -74,12 +87,6 @@ func noteRollouts(cm *operatorv1.ClusterManager, rollouts []rollout) {
 		registration.Message = strings.Join(missing, "; ")
 	}
 	conditions.Set(&cm.Status.Conditions, cm.Generation, registration)
-
-	conditions.Set(&cm.Status.Conditions, cm.Generation, metav1.Condition{
-		Type: operatorv1.ClusterManagerConditionHubPlacementDegraded, Status: metav1.ConditionFalse,
-		Reason:  operatorv1.ClusterManagerReasonPlacementNotInstalled,
-		Message: "this version has no placement controller: Placements are not decided",
-	})
 }
 
 func noteGates(cm *operatorv1.ClusterManager, unknown []string) {

@@ -97,9 +97,9 @@ func (h *hostedStory) deployHub(t *testing.T) {
 		t.Errorf("the hub has pods of Capstan: %s", pods)
 	}
 	// The webhook of works is on the other cluster, and answers.
-	h.hub.refused(t, `{"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
-		"metadata": {"name": "empty", "namespace": "default"}, "spec": {"workload": {"manifests": [{}]}}}`,
-		[]string{"manifestworkvalidators"}, "apply", "-f", "-")
+	big := fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: big, namespace: default}, data: {a: %s}}`, strings.Repeat("x", 512001))
+	h.hub.refused(t, "apiVersion: work.open-cluster-management.io/v1\nkind: ManifestWork\nmetadata: {name: big, namespace: default}\n"+
+		"spec: {workload: {manifests: ["+big+"]}}\n", []string{"manifestworkvalidators", "512000"}, "create", "-f", "-")
 }
 
 func (h *hostedStory) hostedVariables(mode string) map[string]string {
