@@ -15,7 +15,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -194,16 +193,37 @@ func hostedNames(t *testing.T, l *hostedLab) {
 	}
 }
 
-func hostedRefused(t *testing.T, l *hostedLab) {
-	cm := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: testName}}
-	cm.Spec.DeployOption.Mode = operatorv1.InstallModeHosted
-	if err := l.client.Create(t.Context(), cm); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "registrationWebhookConfiguration.address") {
-		t.Errorf("a hosted hub without addresses: got error %v", err)
+func hostedWithoutAddress(t *testing.T, l *hostedLab) {
+	l.leadAs(t, installer)
+	l.host(t, func(cm *operatorv1.ClusterManager) { cm.Spec.DeployOption.Hosted = nil })
+	l.refuses(t, "no address")
+	l.change(t, func(cm *operatorv1.ClusterManager) {
+		cm.Spec.DeployOption.Hosted = &operatorv1.HostedClusterManagerConfiguration{
+			RegistrationWebhookConfiguration: operatorv1.HostedWebhookConfiguration{Address: "a.example"},
+			WorkWebhookConfiguration:         operatorv1.HostedWebhookConfiguration{Address: "b.example"},
+		}
+	})
+	l.settle(t)
+}
+
+func hostedModeChange(t *testing.T, l *hostedLab) {
+	l.installed(t)
+	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Spec.DeployOption.Mode = operatorv1.InstallModeDefault })
+	l.refuses(t, "delete the ClusterManager")
+	l.removeHosted(t)
+	if left := append(l.left(t, l.hubAdmin), l.left(t, l.client)...); len(left) > 0 {
+		t.Errorf("left over after a change of the mode: %q", left)
 	}
-	l.host(t, nil)
-	changed := l.get(t)
-	changed.Spec.DeployOption.Mode = operatorv1.InstallModeDefault
-	if err := l.client.Update(t.Context(), changed); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "delete the ClusterManager") {
-		t.Errorf("a change of the mode: got error %v", err)
+}
+
+// refuses expects that the spec is told to be a mistake.
+func (l *hostedLab) refuses(t *testing.T, why string) {
+	t.Helper()
+	if _, err := l.pass(t); !errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("the pass ended with %v, want a terminal error", err)
+	}
+	applied := l.condition(t, operatorv1.ClusterManagerConditionApplied)
+	if applied.Reason != operatorv1.ClusterManagerReasonConfigurationNotSupported || !strings.Contains(applied.Message, why) {
+		t.Errorf("Applied is %+v, want one with %q", applied, why)
 	}
 }

@@ -35,21 +35,22 @@ import (
 func TestHosted(t *testing.T) {
 	l := newHostedLab(t)
 	for name, test := range map[string]func(*testing.T, *hostedLab){
-		"InstallsEachPartWhereItBelongs":            hostedInstalls,
-		"ComponentsHaveWhatTheyNeedAndNothingMore":  hostedKubeconfigs,
-		"RenewsTokensLongBeforeTheyExpire":          hostedRenewal,
-		"TellsWhyTheHubCannotBeWorkedOn":            hostedProblems,
-		"WebhooksAreReachedByNameOrAddress":         hostedAddresses,
-		"PushAgentRunsForAPushClusterOfTheHub":      hostedPush,
-		"SecretOfAComponentGoesWithIt":              hostedGateOff,
-		"SecondInstallationOnTheHubWaits":           hostedSecond,
-		"HubCanBeTheManagementClusterItself":        selfHosted,
-		"RemovesEverythingOnBothClusters":           hostedRemoval,
-		"LeavesAnUnreachableHubBehindInTheEnd":      hostedEviction,
-		"WaitsForACredentialThatCanBeMended":        hostedRefusal,
-		"HubThatWasNeverReachedHoldsNothingUp":      hostedNeverReached,
-		"NameMustBeThatOfANamespaceOfItsOwn":        hostedNames,
-		"APIRefusesMissingAddressesAndAChangedMode": hostedRefused,
+		"InstallsEachPartWhereItBelongs":           hostedInstalls,
+		"ComponentsHaveWhatTheyNeedAndNothingMore": hostedKubeconfigs,
+		"RenewsTokensLongBeforeTheyExpire":         hostedRenewal,
+		"TellsWhyTheHubCannotBeWorkedOn":           hostedProblems,
+		"WebhooksAreReachedByNameOrAddress":        hostedAddresses,
+		"PushAgentRunsForAPushClusterOfTheHub":     hostedPush,
+		"SecretOfAComponentGoesWithIt":             hostedGateOff,
+		"SecondInstallationOnTheHubWaits":          hostedSecond,
+		"HubCanBeTheManagementClusterItself":       selfHosted,
+		"RemovesEverythingOnBothClusters":          hostedRemoval,
+		"LeavesAnUnreachableHubBehindInTheEnd":     hostedEviction,
+		"WaitsForACredentialThatCanBeMended":       hostedRefusal,
+		"HubThatWasNeverReachedHoldsNothingUp":     hostedNeverReached,
+		"NameMustBeThatOfANamespaceOfItsOwn":       hostedNames,
+		"AddressesAreNeeded":                       hostedWithoutAddress,
+		"ModeCannotBeChanged":                      hostedModeChange,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, l) })
 	}

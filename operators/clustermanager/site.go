@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/render"
@@ -28,9 +29,31 @@ func newSite(c client.Client, reader client.Reader) *site {
 	return &site{client: c, reader: reader, applier: render.NewApplier(c, c, FieldOwner)}
 }
 
-// hubOf returns the hub of the ClusterManager, as far as names go.
+// hubOf returns the hub of the ClusterManager as it is installed, as far as names
+// go, whatever became of the spec since.
 func hubOf(cm *operatorv1.ClusterManager) manifests.Hub {
-	return manifests.Hub{Name: cm.Name, Spec: cm.Spec}
+	h := manifests.Hub{Name: cm.Name, Spec: *cm.Spec.DeepCopy()}
+	h.Spec.DeployOption.Mode = installedMode(cm)
+	return h
+}
+
+// installedMode returns the mode that the hub is installed in, or that of the
+// spec if nothing is.
+func installedMode(cm *operatorv1.ClusterManager) operatorv1.InstallMode {
+	for _, related := range cm.Status.RelatedResources {
+		switch {
+		case related.Resource != "deployments":
+		case related.Namespace == operatorv1.DefaultHubNamespace:
+			return operatorv1.InstallModeDefault
+		default:
+			return operatorv1.InstallModeHosted
+		}
+	}
+	hosted := cm.Spec.DeployOption.Mode == operatorv1.InstallModeHosted
+	if hosted || controllerutil.ContainsFinalizer(cm, operatorv1.FinalizerClusterManagerHostedCleanup) {
+		return operatorv1.InstallModeHosted
+	}
+	return operatorv1.InstallModeDefault
 }
 
 // changeMeta changes the metadata of the ClusterManager at once, and nothing else

@@ -22,7 +22,7 @@ import (
 // gates. Gates that do not exist are told in a condition and left out.
 func (c *Controller) validate(ctx context.Context, p *pass) error {
 	spec := p.cm.Spec
-	for _, err := range []error{supported(spec), hostable(p.cm, c.options.Namespace), c.alone(ctx, p.cm)} {
+	for _, err := range []error{supported(spec), sameMode(p.cm), hostable(p.cm, c.options.Namespace), c.alone(ctx, p.cm)} {
 		if err != nil {
 			return err
 		}
@@ -52,6 +52,23 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 			operatorv1.ClusterManagerReasonConfigurationNotSupported,
 			fmt.Sprintf("workConfiguration.workDriver is %q, which this version does not have; set it to %q",
 				work.WorkDriver, operatorv1.WorkDriverTypeKube),
+		}
+	}
+	return nil
+}
+
+// sameMode returns a mistakeError if the hub is installed in another mode than
+// that of the spec: what is on one cluster would be left there.
+func sameMode(cm *operatorv1.ClusterManager) error {
+	wanted := cm.Spec.DeployOption.Mode
+	if wanted == "" {
+		wanted = operatorv1.InstallModeDefault
+	}
+	if installed := installedMode(cm); installed != wanted {
+		return mistakeError{
+			operatorv1.ClusterManagerReasonConfigurationNotSupported,
+			fmt.Sprintf("deployOption.mode cannot become %q while the hub is installed in mode %q; delete the ClusterManager and make a new one",
+				wanted, installed),
 		}
 	}
 	return nil

@@ -95,12 +95,9 @@ type ClusterManagerSpec struct {
 }
 
 // ClusterManagerDeployOption tells where the hub's components run.
-//
-// +kubebuilder:validation:XValidation:rule="self.mode != 'Hosted' || has(self.hosted) && has(self.hosted.registrationWebhookConfiguration) && has(self.hosted.workWebhookConfiguration)",message="mode Hosted needs hosted.registrationWebhookConfiguration.address and hosted.workWebhookConfiguration.address, under which the hub's API server reaches the webhooks"
-// +kubebuilder:validation:XValidation:rule="self.mode == oldSelf.mode",message="mode cannot be changed, as what is installed on one cluster would be left there; delete the ClusterManager and make a new one"
 type ClusterManagerDeployOption struct {
 	// mode is Default (on the hub itself) or Hosted (on another cluster, in the
-	// namespace with the name of the ClusterManager). It cannot be changed later.
+	// namespace with the name of the ClusterManager). It must not be changed.
 	// Default: Default.
 	// +required
 	// +kubebuilder:validation:Required
