@@ -43,6 +43,7 @@ func clusterChecks() []check {
 		{OnCluster, "grants", "the hub has a namespace and rights for it", accepted, clusterGrants},
 		{OnMember, "credential", "its agents have a certificate that the hub takes", agentSeen, memberCredential},
 		{OnCluster, "pushagent", "the hub's push agent runs", pushed, pushAgent},
+		{OnMember, "account", "the push agent has its account and rights in the member", pushedAndSeen, pushAccount},
 		{OnCluster, "credential", "the push agent has a credential for it", pushed, pushCredential},
 		{OnCluster, "connection", "the push agent reaches it", pushed, pushConnection},
 		{OnCluster, "joined", "its agent has joined", accepted, clusterJoined},
@@ -61,6 +62,8 @@ func glanced() []string {
 }
 
 func known(e *evidence.Evidence) bool { return e.Cluster.Managed.Found }
+
+func pushedAndSeen(e *evidence.Evidence) bool { return pushed(e) && memberSeen(e) }
 
 // asks is for a cluster that has an agent of its own, and whose agent may have
 // asked for something.

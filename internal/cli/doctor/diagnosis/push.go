@@ -15,6 +15,10 @@ import (
 
 func connectionOf(e *evidence.Evidence) string { return "ClusterConnection " + e.Cluster.Name }
 
+func connected(e *evidence.Evidence) bool {
+	return meta.IsStatusConditionTrue(e.Cluster.Connection.Value.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
+}
+
 func pushAgent(e *evidence.Evidence) []Finding {
 	for _, w := range e.Hub.Components {
 		if isPushAgent(w) {
@@ -22,6 +26,22 @@ func pushAgent(e *evidence.Evidence) []Finding {
 		}
 	}
 	return nil
+}
+
+// pushAccount looks at what "capstan join" has made in the member.
+func pushAccount(e *evidence.Evidence) []Finding {
+	m := e.Member
+	next := fmt.Sprintf("Make it again: capstan join %s --cluster-kubeconfig FILE", e.Cluster.Name)
+	switch {
+	case m.Accounts.Err != nil:
+		return []Finding{unseen("the ServiceAccounts of the member", m.Accounts.Err)}
+	case (!m.Accounts.Found || len(m.Accounts.Value.Items) == 0) && connected(e):
+		return nil // it was not made by "capstan join", and works
+	case !m.Accounts.Found || len(m.Accounts.Value.Items) == 0:
+		return []Finding{broken("AccountMissing", "ServiceAccount "+fleetv1alpha1.MemberAccountPrefix+e.Cluster.Name,
+			"the member has none that the hub's push agent could work as", next)}
+	}
+	return missing(m.AccountGrants, "AccountRightsMissing", "it is not there, so the push agent may not do its work", next)
 }
 
 func pushCredential(e *evidence.Evidence) []Finding {

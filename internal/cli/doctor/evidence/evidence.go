@@ -133,7 +133,11 @@ type Member struct {
 	Bootstrap, Hub             Reading[*corev1.Secret]
 	BootstrapAnswer, HubAnswer probe.Outcome
 	JoinStatus                 Reading[*corev1.ConfigMap]
-	Applied                    Reading[*workv1.AppliedManifestWorkList]
+	// Accounts are those that push agents work as for the cluster, and AccountGrants
+	// what the first of them needs.
+	Accounts      Reading[*corev1.ServiceAccountList]
+	AccountGrants []Object
+	Applied       Reading[*workv1.AppliedManifestWorkList]
 }
 
 // Evidence is all that is known about one cluster.

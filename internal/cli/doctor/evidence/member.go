@@ -14,8 +14,10 @@ import (
 	"k8s.io/cluster-bootstrap/token/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/member"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
@@ -45,7 +47,11 @@ func GatherMember(ctx context.Context, settings *rest.Config, cluster string) (*
 		},
 		func() { m.Applied = many(ctx, c, &workv1.AppliedManifestWorkList{}) },
 		func() { m.Klusterlets = many(ctx, c, &operatorv1.KlusterletList{}) },
+		func() { err = m.accounts(ctx, c, cluster) },
 	)
+	if err != nil {
+		return nil, err
+	}
 	if m.Klusterlets.Found {
 		m.choose(ctx, c, cluster)
 	}
@@ -53,6 +59,21 @@ func GatherMember(ctx context.Context, settings *rest.Config, cluster string) (*
 		m.agents(ctx, c, cluster)
 	}
 	return m, nil
+}
+
+// accounts reads what the push agent of a hub has in the member.
+func (m *Member) accounts(ctx context.Context, c client.Client, cluster string) error {
+	m.Accounts = many(ctx, c, &corev1.ServiceAccountList{}, client.MatchingLabels{fleetv1alpha1.LabelPushCluster: cluster})
+	if !m.Accounts.Found || len(m.Accounts.Value.Items) == 0 {
+		return nil
+	}
+	push := member.Push{Cluster: cluster, Namespace: m.Accounts.Value.Items[0].Namespace}
+	wanted, err := push.Objects()
+	if err != nil {
+		return err
+	}
+	m.AccountGrants = objects(ctx, c, wanted)
+	return nil
 }
 
 // choose finds the Klusterlet of the cluster: the one that has its name, or
