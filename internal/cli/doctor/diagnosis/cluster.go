@@ -162,7 +162,11 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 				fmt.Sprintf("Find out who made it: %s. \"capstan deny %s\" denies it.", ready.Request.Spec.Username, c.Name)))
 			continue
 		}
-		found = append(found, broken("RequestPending", object, "it waits for an administrator of the hub", accept))
+		next := accept
+		if joined(e) {
+			next += " --request " + ready.Request.Name // the hub still hears of the agent that it knows
+		}
+		found = append(found, broken("RequestPending", object, "it waits for an administrator of the hub", next))
 	}
 	for _, refused := range sorted.Refused {
 		f := broken("RequestRefused", "CertificateSigningRequest "+refused.Request.Name, refused.Why,

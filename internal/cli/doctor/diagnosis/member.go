@@ -194,7 +194,7 @@ func memberCredential(e *evidence.Evidence) []Finding {
 	if m.Hub.Err != nil {
 		return []Finding{unseen(object, m.Hub.Err)}
 	}
-	anew := fmt.Sprintf("Let it join anew: kubectl -n %s delete secret %s, then on the hub: capstan accept %s --wait. The bootstrap kubeconfig has to be valid for that.",
+	anew := fmt.Sprintf("Let it join anew, for which the bootstrap kubeconfig has to be valid: kubectl -n %s delete secret %s; then on the hub, once the agent has asked: capstan accept %s.",
 		m.Namespace(), operatorv1.HubKubeConfigSecret, e.Cluster.Name)
 	if m.Hub.Found {
 		if f, wrong := certificate(e, object, anew); wrong {
