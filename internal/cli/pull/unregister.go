@@ -65,7 +65,7 @@ func NewUnregister(session *hub.Session) *cobra.Command {
 
   # A cluster that is gone for good
   capstan unregister member1 --force`,
-		Args:              cobra.ExactArgs(1),
+		Args:              one("the name of the cluster"),
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args[0]) },
 	}
