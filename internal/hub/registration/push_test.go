@@ -24,7 +24,7 @@ func TestThePushAgentMayUseWhatBelongsToPushClustersAndNothingElse(t *testing.T)
 		User: "system:serviceaccount:" + hubNamespace + ":" + fleetv1alpha1.PushAgentServiceAccount,
 	}
 	secret := func(name string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}, Verbs: []string{"get", "list", "watch"}}
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}, Verbs: []string{"get", "list", "watch", "patch"}}
 	}
 	works := rbacv1.PolicyRule{APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks/status"}, Verbs: []string{"patch"}}
 	lease := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "update"}}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -184,6 +185,13 @@ func (l *lab) works() (*work.Part, *fleet.Registry) {
 	return part, fleet.NewRegistry(fleet.Options{Parts: []fleet.Part{part}})
 }
 
+// ahead is how far the clock of the push agent is ahead: two thirds of the
+// shortest life that a token can have are over then, so it is renewed at once.
+const (
+	shortest = 10 * time.Minute
+	ahead    = shortest * 2 / 3
+)
+
 // startPush runs the push agent with the rights that it gets, and no others.
 // It knows the hub by another URL than the agent in the cluster.
 func (l *lab) startPush() {
@@ -194,8 +202,21 @@ func (l *lab) startPush() {
 		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: hubNamespace, Name: fleetv1alpha1.PushAgentServiceAccount},
 		authorizationv1.SubjectAccessReviewSpec{User: account, Groups: groups})
 	works, _ := l.works()
+	clock := clocktesting.NewFakeClock(time.Now().Add(ahead))
+	l.background("the clock", func(ctx context.Context) error {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case now := <-tick.C:
+				clock.SetTime(now.Add(ahead))
+			}
+		}
+	})
 	agent, err := push.New(push.Options{
-		Hub: l.as(account, groups...), HubURL: "https://10.96.0.1", Log: logr.Discard(),
+		Hub: l.as(account, groups...), HubURL: "https://10.96.0.1", Clock: clock, Log: logr.Discard(),
 		Guard: push.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Parts: append(push.Parts(logr.Discard(), clusterstatus.ClaimRules{CustomMax: 20}), works),
 	})
@@ -203,7 +224,8 @@ func (l *lab) startPush() {
 	l.background("the push agent", agent.Run)
 }
 
-// token returns a token of an administrator of the member.
+// token returns a token of an administrator of the member that has the shortest
+// life there is.
 func (l *lab) token() []byte {
 	l.t.Helper()
 	ctx := l.t.Context()
@@ -214,7 +236,8 @@ func (l *lab) token() []byte {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "push"}},
 	}))
-	request := &authenticationv1.TokenRequest{}
+	seconds := int64(shortest / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	must(l.t, l.member.client.SubResource("token").Create(ctx, account, request))
 	return []byte(request.Status.Token)
 }

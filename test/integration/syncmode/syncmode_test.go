@@ -6,6 +6,7 @@
 package syncmode
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -41,17 +43,14 @@ func TestAClusterChangesBetweenPullAndPushWithAllThatRunsOnIt(t *testing.T) {
 	l.ownedBy(klusterlet, 3)
 
 	// To Push: the agent on the hub takes over, and touches nothing.
-	l.create(&corev1.Secret{
+	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: fleetv1alpha1.DefaultSecretName},
 		Data: map[string][]byte{
 			fleetv1alpha1.SecretKeyToken: l.token(), fleetv1alpha1.SecretKeyCABundle: l.member.config.CAData,
 		},
-	})
-	connection := &fleetv1alpha1.ClusterConnection{
-		ObjectMeta: metav1.ObjectMeta{Name: cluster},
-		Spec:       fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: l.member.config.Host},
 	}
-	l.create(connection)
+	l.create(secret)
+	connection := l.connect(fleetv1alpha1.SyncModePush)
 	l.mayUseWorks(false)
 	l.ownedBy(string(connection.UID), 3)
 	if diff := cmp.Diff(before, l.marks()); diff != "" {
@@ -60,10 +59,11 @@ func TestAClusterChangesBetweenPullAndPushWithAllThatRunsOnIt(t *testing.T) {
 	l.change("changes", "2")
 	l.delivered("changes", "2")
 	l.remove("goes")
+	l.renewed(secret)
 
 	// And back, likewise.
 	before = l.marks()
-	l.mode(fleetv1alpha1.SyncModePull)
+	l.connect(fleetv1alpha1.SyncModePull)
 	l.mayUseWorks(true)
 	l.ownedBy(klusterlet, 2)
 	if diff := cmp.Diff(before, l.marks()); diff != "" {
@@ -74,6 +74,19 @@ func TestAClusterChangesBetweenPullAndPushWithAllThatRunsOnIt(t *testing.T) {
 	l.remove("stays")
 	l.remove("changes")
 	l.ownedBy(klusterlet, 0)
+}
+
+// renewed waits until the push agent has put another token into the Secret.
+func (l *lab) renewed(before *corev1.Secret) {
+	l.t.Helper()
+	l.eventually("another token in the Secret", func(ctx context.Context) string {
+		now := &corev1.Secret{}
+		must(l.t, l.hub.client.Get(ctx, client.ObjectKeyFromObject(before), now))
+		if bytes.Equal(now.Data[fleetv1alpha1.SecretKeyToken], before.Data[fleetv1alpha1.SecretKeyToken]) {
+			return "it is the first one"
+		}
+		return ""
+	})
 }
 
 // marks are what tells whether somebody wrote an object of a work.
@@ -133,11 +146,14 @@ func (l *lab) change(name, value string) {
 	must(l.t, l.hub.client.Patch(l.t.Context(), after, client.MergeFrom(work)))
 }
 
-func (l *lab) mode(mode fleetv1alpha1.SyncMode) {
+// connect makes the ClusterConnection have the mode, whoever created it.
+func (l *lab) connect(mode fleetv1alpha1.SyncMode) *fleetv1alpha1.ClusterConnection {
 	l.t.Helper()
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"syncMode":%q}}`, mode))
-	must(l.t, l.hub.client.Patch(l.t.Context(), connection, patch))
+	patch := fmt.Appendf(nil, `{"apiVersion":%q,"kind":"ClusterConnection","metadata":{"name":%q},"spec":{"syncMode":%q,"apiEndpoint":%q}}`,
+		fleetv1alpha1.GroupVersion.String(), cluster, mode, l.member.config.Host)
+	must(l.t, l.hub.client.Patch(l.t.Context(), connection, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner("test"), client.ForceOwnership))
+	return connection
 }
 
 // remove deletes a work and waits until nothing of it is left on either side.
