@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/clusterinfo"
 	"github.com/capstan-io/capstan/internal/agent/clusterspec"
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
@@ -161,12 +162,13 @@ func (a *Agent) announce(ctx context.Context) (join.Announcement, error) {
 	if err != nil {
 		return join.Announcement{}, err
 	}
-	annotations := maps.Clone(a.options.Annotations)
+	annotations := map[string]string{}
+	maps.Copy(annotations, a.options.Annotations)
 	if keys := clusterspec.Keys(a.options.Labels); keys != "" {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
 		annotations[clusterspec.AnnotationLabels] = keys
+	}
+	if a.options.AgentID != "" {
+		annotations[fleetv1alpha1.AnnotationAgentID] = a.options.AgentID
 	}
 	return join.Announcement{
 		Labels: a.options.Labels, Annotations: annotations, ClientConfigs: a.options.ClientConfigs, UID: uid,

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
@@ -27,11 +28,14 @@ type Announcement struct {
 	UID string
 }
 
-// managedCluster returns the object to create.
-func (a Announcement) managedCluster(name string) *clusterv1.ManagedCluster {
+// managedCluster returns the object to create. That the agent knows the hub by
+// the URL is said right away, as it would have to be written later.
+func (a Announcement) managedCluster(name, hubURL string) *clusterv1.ManagedCluster {
 	mc := &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: a.Labels, Annotations: map[string]string{}},
-		Spec:       clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: a.ClientConfigs},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: a.Labels, Annotations: map[string]string{fleetv1alpha1.AnnotationHubURL: hubURL},
+		},
+		Spec: clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: a.ClientConfigs},
 	}
 	for key, value := range a.Annotations {
 		mc.Annotations[key] = value
@@ -71,7 +75,7 @@ func (m *Machine) announce(ctx context.Context, hub client.Client, name string) 
 	if err != nil {
 		return nil, err
 	}
-	mc := announcement.managedCluster(name)
+	mc := announcement.managedCluster(name, server)
 	if mayCreate {
 		err = hub.Create(ctx, mc)
 		if err == nil {
