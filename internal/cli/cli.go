@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/mark"
 	"github.com/capstan-io/capstan/internal/cli/membership"
 	"github.com/capstan-io/capstan/internal/cli/pull"
+	"github.com/capstan-io/capstan/internal/cli/push"
 	"github.com/capstan-io/capstan/internal/cli/setup"
 	"github.com/capstan-io/capstan/internal/cli/token"
 	"github.com/capstan-io/capstan/internal/cli/tree"
@@ -106,6 +107,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), doctor.New(session))
 	add(root, groupJoin, membership.NewAccept(session), membership.NewDeny(session), token.New(session))
 	add(root, groupJoin, pull.NewRegister(session), pull.NewUnregister(session))
+	add(root, groupJoin, push.NewJoin(session), push.NewUnjoin(session))
 	add(root, groupMark, mark.NewCordon(session), mark.NewUncordon(session), mark.NewTaint(session), mark.NewLabel(session))
 	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session))
 	add(root, groupOther, version.New(session))

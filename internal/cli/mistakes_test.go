@@ -97,6 +97,7 @@ func (w *world) testMistakes(t *testing.T) {
 		"describe": {"describe", "cluster", "member1"}, "tree": {"tree"},
 		"doctor": {"doctor"}, "doctor of a cluster": {"doctor", "member1"},
 		"accept": {"accept", "member1"}, "deny": {"deny", "member1", "member2"}, "cordon": {"cordon", "member1", "member2"},
+		"join": {"join", "member1", "--cluster-kubeconfig", w.kubeconfig}, "unjoin": {"unjoin", "member1"},
 		"taint": {"taint", "member1", "a=b:NoSelect"}, "label": {"label", "clusters", "--all", "a=b"},
 	}
 	for name, c := range cases {

@@ -111,6 +111,11 @@ func (w *world) happen(t *testing.T, directive string) {
 func (w *world) run(t *testing.T, command string) string {
 	t.Helper()
 	words := fields(command)
+	for i, word := range words {
+		if strings.HasSuffix(word, ".kubeconfig") {
+			words[i] = w.kubeconfig // members are this API server, too
+		}
+	}
 	var out bytes.Buffer
 	t.Setenv("KUBECONFIG", w.kubeconfig)
 	code := cli.Run(t.Context(), cli.Call{
@@ -131,7 +136,9 @@ func (w *world) steady(answer string) string {
 	answer = strings.ReplaceAll(answer, filepath.Dir(w.kubeconfig), "/home/me")
 	answer = strings.ReplaceAll(answer, version.Get(), "1.2.3")
 	for pattern, with := range map[string]string{
+		`(?m)^ • .*  \.\.\. .+\n`:                                 "", // what a step waits for
 		`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`:                   "2026-01-01T00:00:00Z",
+		`(cluster ID )[0-9a-f-]{36}`:                              "${1}00000000-0000-0000-0000-000000000000",
 		`(?m)^(Kubernetes Version: v).*$`:                         "${1}1.36.3",
 		`(?m)(uid: |"uid": ")[0-9a-f-]{36}`:                       "${1}00000000-0000-0000-0000-000000000000",
 		`(resourceVersion: "|"resourceVersion": ")[0-9]+`:         "${1}1",

@@ -68,6 +68,7 @@ func TestCapstan(t *testing.T) {
 	t.Run("sessions", w.testSessions)
 	for name, test := range map[string]func(*testing.T){
 		"commands are completed": w.testCompletion,
+		"what keeps a cluster from joining is told before anything is made": w.testJoinMistakes,
 		"the kubeconfig of a token is that of somebody who may ask to join": w.testTokenKubeconfig,
 		"a wait that is interrupted says so":                                w.testInterruption,
 		"a watch shows what changes until it is interrupted":                w.testWatch,
@@ -234,7 +235,7 @@ func (w *world) heartbeat(t *testing.T, cluster string) {
 }
 
 // joins plays the hub and the agent of a cluster: once the cluster is accepted,
-// it joins. The function that it returns waits until that has happened.
+// it joins, and if it is a Push cluster, the hub is connected with it. The function that it returns waits until that has happened.
 func (w *world) joins(t *testing.T, name string) (done func()) {
 	t.Helper()
 	result := make(chan error, 1)
@@ -255,6 +256,13 @@ func (w *world) join(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("waiting for its acceptance: %w", err)
 	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := w.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := w.connect(ctx, name); err != nil {
+		return err
+	}
 	before := cluster.DeepCopy()
 	for _, kind := range []string{
 		clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable,
@@ -262,6 +270,20 @@ func (w *world) join(ctx context.Context, name string) error {
 		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
 	}
 	return w.client.Status().Patch(ctx, cluster, client.MergeFrom(before))
+}
+
+// connect plays the push agent, if the cluster is one for it.
+func (w *world) connect(ctx context.Context, name string) error {
+	connection := &fleetv1alpha1.ClusterConnection{}
+	if err := w.client.Get(ctx, client.ObjectKey{Name: name}, connection); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before := connection.DeepCopy()
+	meta.SetStatusCondition(&connection.Status.Conditions, metav1.Condition{
+		Type: fleetv1alpha1.ClusterConnectionConditionConnected, Status: metav1.ConditionTrue,
+		Reason: fleetv1alpha1.ClusterConnectionReasonConnected, ObservedGeneration: connection.Generation,
+	})
+	return w.client.Status().Patch(ctx, connection, client.MergeFrom(before))
 }
 
 // clear removes what a session has made.

@@ -16,6 +16,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/member"
 )
 
 const (
@@ -35,6 +36,15 @@ func Flags(root *cobra.Command, session *hub.Session) {
 	}
 	// The flag is there and has no other function: there is no error to expect.
 	_ = root.RegisterFlagCompletionFunc("context", contexts)
+}
+
+// MemberContexts lets the flag for the context of a member be completed.
+func MemberContexts(cmd *cobra.Command, flags *member.Flags) {
+	contexts := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return flags.Contexts(), cobra.ShellCompDirectiveNoFileComp
+	}
+	// The flag is there and has no other function: there is no error to expect.
+	_ = cmd.RegisterFlagCompletionFunc(member.FlagContext, contexts)
 }
 
 // Clusters completes arguments that are names of clusters.

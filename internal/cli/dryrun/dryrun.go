@@ -29,6 +29,13 @@ func (m *Mode) AddFlag(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{none, local, server}, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// AddBareFlag adds the flag --dry-run, which without a value means "client", as
+// the guides of Karmada have it.
+func (m *Mode) AddBareFlag(cmd *cobra.Command) {
+	m.AddFlag(cmd)
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = local
+}
+
 // Check returns an error for a value that makes no sense.
 func (m *Mode) Check() error {
 	switch m.value {

@@ -74,3 +74,27 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		Nodes:    connection.Status.NodeSummary, GroupVersions: len(connection.Status.APIEnablements), Resources: resources,
 	}
 }
+
+// AnnotationClusterUID on a ManagedCluster is where agents write who their
+// cluster is.
+const AnnotationClusterUID = "agent.open-cluster-management.io/cluster-uid"
+
+// Identity returns who a cluster is: the UID of its namespace kube-system, as its
+// agent told it. It is empty if that is not known. Either may be nil.
+func Identity(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) string {
+	if connection != nil && connection.Status.ID != "" {
+		return connection.Status.ID
+	}
+	if cluster == nil {
+		return ""
+	}
+	if id := cluster.Annotations[AnnotationClusterUID]; id != "" {
+		return id
+	}
+	for _, claim := range cluster.Status.ClusterClaims {
+		if claim.Name == clusterv1alpha1.ClaimID {
+			return claim.Value
+		}
+	}
+	return ""
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
@@ -26,8 +28,9 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	err := errors.Join(
-		certificatesv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
-		clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), workv1.AddToScheme(scheme),
+		authorizationv1.AddToScheme(scheme), certificatesv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
+		corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
+		clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), operatorv1.AddToScheme(scheme), workv1.AddToScheme(scheme),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
@@ -44,13 +47,16 @@ func newMapper() meta.RESTMapper {
 			mapper.Add(version.WithKind(kind), scope)
 		}
 	}
+	add(authorizationv1.SchemeGroupVersion, meta.RESTScopeRoot, "SelfSubjectAccessReview")
 	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
 	add(coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Event", "Secret", "ConfigMap")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
 	add(apiextensionsv1.SchemeGroupVersion, meta.RESTScopeRoot, "CustomResourceDefinition")
 	add(clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
 	add(fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
+	add(operatorv1.GroupVersion, meta.RESTScopeRoot, "ClusterManager")
 	add(workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
 	return mapper
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -37,8 +38,8 @@ const requestTimeout = 30 * time.Second
 
 // The names of the flags.
 const (
-	flagKubeconfig = "cluster-kubeconfig"
-	flagContext    = "cluster-context"
+	FlagKubeconfig = "cluster-kubeconfig"
+	FlagContext    = "cluster-context"
 )
 
 // Flags are the flags that tell how to reach a member.
@@ -46,8 +47,8 @@ type Flags struct{ kubeconfig, context string }
 
 // AddFlags adds the flags.
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.kubeconfig, flagKubeconfig, "", "Path of the kubeconfig of the member (default with --cluster-context: $KUBECONFIG, or ~/.kube/config)")
-	flags.StringVar(&f.context, flagContext, "", "Context of that kubeconfig that stands for the member (default: its current context)")
+	flags.StringVar(&f.kubeconfig, FlagKubeconfig, "", "Path of the kubeconfig of the member (default with --cluster-context: $KUBECONFIG, or ~/.kube/config)")
+	flags.StringVar(&f.context, FlagContext, "", "Context of that kubeconfig that stands for the member (default: its current context)")
 }
 
 // Given tells whether the user has named a member.
@@ -57,13 +58,13 @@ func (f *Flags) Given() bool { return f.kubeconfig != "" || f.context != "" }
 func (f *Flags) Describe() string {
 	text := ""
 	if f.kubeconfig != "" {
-		text += " --" + flagKubeconfig + " " + f.kubeconfig
+		text += " --" + FlagKubeconfig + " " + f.kubeconfig
 	}
 	if f.context != "" {
-		text += " --" + flagContext + " " + f.context
+		text += " --" + FlagContext + " " + f.context
 	}
 	if text == "" {
-		return "--" + flagKubeconfig + " FILE"
+		return "--" + FlagKubeconfig + " FILE"
 	}
 	return text[1:]
 }
@@ -78,7 +79,7 @@ func (f *Flags) access(errOut io.Writer) *access.Access {
 // words are what messages say about a member.
 func words() access.Words {
 	return access.Words{
-		Cluster: "the member", Kubeconfig: "--" + flagKubeconfig, Context: "--" + flagContext,
+		Cluster: "the member", Kubeconfig: "--" + FlagKubeconfig, Context: "--" + FlagContext,
 		Missing:  "Give the kubeconfig of the member by --cluster-kubeconfig FILE.",
 		Slow:     "See whether the member is well, and try again.",
 		Webhooks: "A webhook in the member does not answer: look at its webhook configurations, and at the pods behind them.",
@@ -101,7 +102,7 @@ type Member struct {
 // its API server go to errOut.
 func (f *Flags) Connect(errOut io.Writer) (*Member, error) {
 	if !f.Given() {
-		return nil, exit.UsageError("it is not said which cluster is the member: give --%s, --%s or both", flagKubeconfig, flagContext)
+		return nil, exit.UsageError("it is not said which cluster is the member: give --%s, --%s or both", FlagKubeconfig, FlagContext)
 	}
 	return connect(f.access(errOut))
 }
@@ -136,7 +137,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	err := errors.Join(
-		authenticationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
+		authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
 		operatorv1.AddToScheme(scheme), workv1.AddToScheme(scheme),
 	)
 	if err != nil {

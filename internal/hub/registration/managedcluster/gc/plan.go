@@ -28,7 +28,7 @@ type patience struct {
 	over bool
 	// left is the time until it will be over; zero if it never will.
 	left time.Duration
-	// why explains it, or is "" for an agent that answers.
+	// why explains it, or is "" for a cluster that is available.
 	why string
 }
 
@@ -44,6 +44,8 @@ func patienceWith(mc *clusterv1.ManagedCluster, now time.Time) patience {
 		why = "the hub does not accept the cluster, so its agent may not clean up"
 	case available == nil || available.Status == metav1.ConditionUnknown:
 		why = "the agent of the cluster does not answer"
+	case available.Status == metav1.ConditionFalse:
+		why = "the cluster is not available"
 	default:
 		return patience{}
 	}

@@ -22,6 +22,7 @@ func TestPatienceWithAnAgent(t *testing.T) {
 	joined := is(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue)
 	silent := is(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown)
 	well := is(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue)
+	unwell := is(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionFalse)
 	cases := map[string]struct {
 		reason     string
 		conditions []metav1.Condition
@@ -51,6 +52,14 @@ func TestPatienceWithAnAgent(t *testing.T) {
 		},
 		"a silent agent after its deadline": {
 			reason: "gives up", conditions: []metav1.Condition{joined, silent}, deadline: "5m", after: 5 * time.Minute, over: true, says: "over",
+		},
+		"a cluster that is not well": {
+			reason: "waits, and says how to go on", conditions: []metav1.Condition{joined, unwell}, after: time.Hour,
+			says: clusterv1.AnnotationDetachDeadline,
+		},
+		"a cluster that is not well after its deadline": {
+			reason: "the push agent says so of one that it does not reach", conditions: []metav1.Condition{joined, unwell}, deadline: "0s", over: true,
+			says: "not available",
 		},
 		"a deadline that is none": {
 			reason: "waits, and says what is wrong", conditions: []metav1.Condition{joined, silent}, deadline: "soon", says: `"soon"`,

@@ -1,0 +1,132 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+// testJoinMistakes joins with what keeps a join from working: each is told with
+// the next step before anything is made on the hub.
+func (w *world) testJoinMistakes(t *testing.T) {
+	w.viewer(t, "viewer")
+	cases := map[string]struct {
+		reason string
+		change func(*clientcmdapi.Config)
+		args   []string
+		code   int
+		want   []string
+	}{
+		"several contexts and none is current": {
+			reason: "capstan must not guess which of them is the member", code: exit.NoMember,
+			change: func(c *clientcmdapi.Config) { c.CurrentContext, c.Contexts["other"] = "", c.Contexts["hub"].DeepCopy() },
+			want:   []string{"which cluster is the member", "--cluster-context hub, --cluster-context other"},
+		},
+		"nobody listens": {
+			reason: "the member is down", code: exit.NoMember,
+			change: func(c *clientcmdapi.Config) { c.Clusters["hub"].Server = "https://" + closedPort(t) },
+			want:   []string{"cannot reach https://127.0.0.1:", "whether the member runs", "--cluster-context"},
+		},
+		"a token that is not valid": {
+			reason: "it has expired", code: exit.NoMember,
+			change: func(c *clientcmdapi.Config) { c.AuthInfos["me"] = &clientcmdapi.AuthInfo{Token: "expired"} },
+			want:   []string{"refuses the credentials", "new kubeconfig of the member"},
+		},
+		"a user who may nothing in the member": {
+			reason: "not even find out which cluster it is", code: exit.Failed,
+			change: func(c *clientcmdapi.Config) { c.AuthInfos["me"].Impersonate = "nobody" },
+			want:   []string{"forbidden", "administrator of the member"},
+		},
+		"a user who may only look in the member": {
+			reason: "all that is missing is told at once", code: exit.Failed,
+			change: func(c *clientcmdapi.Config) { c.AuthInfos["me"].Impersonate = "viewer" },
+			want: []string{
+				"you lack rights in the member", "create clusterroles.rbac.authorization.k8s.io",
+				`create serviceaccounts/token "capstan-member1" in namespace "capstan-cluster"`, "Use a kubeconfig of somebody who has them",
+			},
+		},
+		"a user who may not accept clusters": {
+			reason: "the hub would refuse that later", code: exit.Failed, args: []string{"--as", "viewer"},
+			want: []string{
+				"you lack rights on the hub", `update managedclusters/accept.register.open-cluster-management.io "member1"`,
+				`create secrets "cluster-connection" in namespace "member1"`,
+			},
+		},
+		"a kubeconfig that checks no certificate": {
+			reason: "the token would go to anybody", code: exit.Failed,
+			change: func(c *clientcmdapi.Config) {
+				c.Clusters["hub"].CertificateAuthorityData, c.Clusters["hub"].InsecureSkipTLSVerify = nil, true
+			},
+			want: []string{"insecure-skip-tls-verify", "--insecure-skip-tls-verification"},
+		},
+		"a region that is too long": {
+			reason: "the hub checks it before anything is made", code: exit.Failed, args: []string{"--cluster-region", strings.Repeat("x", 300)},
+			want: []string{"spec.region"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			config := kubeconfigOf(w.config)
+			if c.change != nil {
+				c.change(config)
+			}
+			file := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := clientcmd.WriteToFile(*config, file); err != nil {
+				t.Fatal(err)
+			}
+			code, out := call(t, append([]string{"join", "member1", "--cluster-kubeconfig", file}, c.args...)...)
+			if code != c.code {
+				t.Errorf("%s: exit code %d, want %d", c.reason, code, c.code)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("%s: it does not say %q:\n%s", c.reason, want, out)
+				}
+			}
+			for _, object := range []client.Object{&clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}} {
+				if err := w.client.Get(t.Context(), client.ObjectKey{Name: "member1"}, object); err == nil {
+					t.Errorf("%s: it has left a %T", c.reason, object)
+				}
+			}
+		})
+	}
+}
+
+// viewer lets a user read what a join looks at first, on either side.
+func (w *world) viewer(t *testing.T, user string) {
+	t.Helper()
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, Verbs: []string{"list"}},
+		{APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"}, Verbs: []string{"list"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectaccessreviews"}, Verbs: []string{"create"}},
+	}
+	meta := metav1.ObjectMeta{Name: user}
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		},
+	} {
+		if err := w.client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env.WaitAllowed(t.Context(), t, w.config, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
+}

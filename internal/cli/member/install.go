@@ -1,0 +1,184 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// FieldOwner owns what is installed in a member for the push agent.
+const FieldOwner = "capstan-join"
+
+// rolesFirst is how many of Objects are roles of the whole member.
+const rolesFirst = 3
+
+// Rights returns what a user needs in the member to install and remove this.
+func (p Push) Rights() []authorizationv1.ResourceAttributes {
+	var rights []authorizationv1.ResourceAttributes
+	add := func(group, resource, namespace string) {
+		for _, verb := range []string{"get", "create", "patch", "delete"} {
+			rights = append(rights, authorizationv1.ResourceAttributes{Group: group, Resource: resource, Namespace: namespace, Verb: verb})
+		}
+	}
+	add("", "namespaces", "")
+	add(apiextensionsv1.GroupName, "customresourcedefinitions", "")
+	add(rbacv1.GroupName, "clusterroles", "")
+	add(rbacv1.GroupName, "clusterrolebindings", "")
+	add(rbacv1.GroupName, "roles", p.Namespace)
+	add(rbacv1.GroupName, "rolebindings", p.Namespace)
+	add("", "serviceaccounts", p.Namespace)
+	return append(rights, authorizationv1.ResourceAttributes{
+		Resource: "serviceaccounts", Subresource: "token", Namespace: p.Namespace, Name: p.Account().Name, Verb: "create",
+	})
+}
+
+// Rehearse finds out whether Install would work, as far as that can be said
+// without changing anything.
+func (p Push) Rehearse(ctx context.Context, c client.Client) error {
+	if _, err := p.container(ctx, c); err != nil {
+		return err
+	}
+	if err := p.unclaimed(ctx, c); err != nil {
+		return err
+	}
+	objects, err := p.Objects()
+	if err != nil {
+		return err
+	}
+	// Whoever makes a role needs all the rights in it, or the right to escalate.
+	_, err = render.NewApplier(client.NewDryRunClient(c), c, FieldOwner).Apply(ctx, objects[:rolesFirst]...)
+	return grantable(err)
+}
+
+// grantable explains an error of making roles.
+func grantable(err error) error {
+	if apierrors.IsForbidden(err) {
+		return exit.Next(err, "Use a kubeconfig of somebody who has these rights in the member, as an administrator of the cluster (role cluster-admin) has.")
+	}
+	return err
+}
+
+// Install applies everything that the push agent needs in the member. It can be
+// repeated.
+func (p Push) Install(ctx context.Context, c client.Client) error {
+	if err := p.unclaimed(ctx, c); err != nil {
+		return err
+	}
+	applier := render.NewApplier(c, c, FieldOwner)
+	there, err := p.container(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !there {
+		if _, err := applier.Apply(ctx, p.Container()); err != nil {
+			return err
+		}
+	}
+	definitions, err := Definitions(ctx, c)
+	if err != nil {
+		return err
+	}
+	objects, err := p.Objects()
+	if err != nil {
+		return err
+	}
+	_, err = applier.Apply(ctx, append(definitions, objects...)...)
+	return grantable(err)
+}
+
+// container tells whether the namespace is there and can be used.
+func (p Push) container(ctx context.Context, c client.Client) (bool, error) {
+	namespace := &corev1.Namespace{}
+	err := c.Get(ctx, client.ObjectKey{Name: p.Namespace}, namespace)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read the namespace %q of the member: %w", p.Namespace, err)
+	case !namespace.DeletionTimestamp.IsZero():
+		return false, exit.Next(fmt.Errorf("the namespace %q of the member is being deleted", p.Namespace), "Wait until it is gone, and run the command again.")
+	}
+	return true, nil
+}
+
+// unclaimed returns an error if the account is that of another hub, or nobody
+// knows whose.
+func (p Push) unclaimed(ctx context.Context, c client.Client) error {
+	account := &corev1.ServiceAccount{}
+	name := p.Account().Name
+	err := c.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: name}, account)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the ServiceAccount %q of the member: %w", p.Namespace+"/"+name, err)
+	case account.Labels[fleetv1alpha1.LabelPushHub] == p.Hub:
+		return nil
+	}
+	return exit.Next(fmt.Errorf("the ServiceAccount %q of the member is that of another hub", p.Namespace+"/"+name),
+		"Choose another namespace for this hub by --cluster-namespace, or let the cluster leave the other hub first.")
+}
+
+// Definitions returns those of the kinds that the agent needs in the member. One
+// that the operator of a Klusterlet looks after is left to it.
+func Definitions(ctx context.Context, c client.Client) ([]render.Object, error) {
+	crds, err := config.SpokeCRDs()
+	if err != nil {
+		return nil, err
+	}
+	var objects []render.Object
+	for _, crd := range crds {
+		live, err := definition(ctx, c, crd.Name)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil && live.Annotations[operatorv1.AnnotationCRDVersion] != "" {
+			continue
+		}
+		crd.Labels = maps.Clone(crd.Labels)
+		metav1.SetMetaDataLabel(&crd.ObjectMeta, fleetv1alpha1.LabelPushCluster, "")
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+		if err != nil {
+			return nil, fmt.Errorf("encode the definition %q: %w", crd.Name, err)
+		}
+		unstructured.RemoveNestedField(content, "status")
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+		object := &unstructured.Unstructured{Object: content}
+		object.SetGroupVersionKind(definitionKind())
+		objects = append(objects, client.ApplyConfigurationFromUnstructured(object))
+	}
+	return objects, nil
+}
+
+// definition returns the metadata of a definition in the member, or nil.
+func definition(ctx context.Context, c client.Client, name string) (*metav1.PartialObjectMetadata, error) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(definitionKind())
+	err := c.Get(ctx, client.ObjectKey{Name: name}, live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the definition %q of the member: %w", name, err)
+	}
+	return live, nil
+}

@@ -1,0 +1,145 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+)
+
+func definitionKind() schema.GroupVersionKind {
+	return apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+}
+
+// Remains returns what there is in the member for the push agent, in the order
+// in which to remove it: rights first. The namespace belongs to it if nobody
+// else has an account there, and a definition if it has no objects and no
+// Klusterlet needs it. What is being deleted already does not count.
+func (p Push) Remains(ctx context.Context, c client.Client) ([]metav1.PartialObjectMetadata, error) {
+	var remains []metav1.PartialObjectMetadata
+	for _, kind := range []schema.GroupVersionKind{
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("Role"),
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
+	} {
+		found, err := list(ctx, c, kind, client.MatchingLabels(p.Labels()))
+		if err != nil {
+			return nil, err
+		}
+		remains = append(remains, found...)
+	}
+	namespaces, err := unused(ctx, c, remains)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := spare(ctx, c, remains)
+	all := slices.Concat(remains, namespaces, definitions)
+	return slices.DeleteFunc(all, func(object metav1.PartialObjectMetadata) bool { return !object.DeletionTimestamp.IsZero() }), err
+}
+
+// unused returns the namespaces made for push agents in which no account is left
+// besides those that are to be removed.
+func unused(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
+	namespaces, err := list(ctx, c, corev1.SchemeGroupVersion.WithKind("Namespace"), client.HasLabels{fleetv1alpha1.LabelPushCluster})
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := others(ctx, c, removed)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(namespaces, func(namespace metav1.PartialObjectMetadata) bool {
+		return slices.ContainsFunc(accounts, func(a metav1.PartialObjectMetadata) bool { return a.Namespace == namespace.Name })
+	}), nil
+}
+
+// others returns the accounts of push agents that are not to be removed.
+func others(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
+	uids := map[types.UID]bool{}
+	for i := range removed {
+		uids[removed[i].UID] = true
+	}
+	accounts, err := list(ctx, c, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), client.HasLabels{fleetv1alpha1.LabelPushCluster})
+	return slices.DeleteFunc(accounts, func(a metav1.PartialObjectMetadata) bool { return uids[a.UID] }), err
+}
+
+// spare returns the definitions made for push agents that nobody needs.
+func spare(ctx context.Context, c client.Client, removed []metav1.PartialObjectMetadata) ([]metav1.PartialObjectMetadata, error) {
+	accounts, err := others(ctx, c, removed)
+	if err != nil || len(accounts) > 0 {
+		return nil, err
+	}
+	crds, err := config.SpokeCRDs()
+	if err != nil {
+		return nil, err
+	}
+	var definitions []metav1.PartialObjectMetadata
+	for _, crd := range crds {
+		live, err := definition(ctx, c, crd.Name)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil {
+			continue
+		}
+		_, made := live.Labels[fleetv1alpha1.LabelPushCluster]
+		if !made || live.Annotations[operatorv1.AnnotationCRDVersion] != "" {
+			continue
+		}
+		objects, err := list(ctx, c, schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind}, client.Limit(1))
+		if err != nil {
+			return nil, err
+		}
+		if len(objects) == 0 {
+			definitions = append(definitions, *live)
+		}
+	}
+	return definitions, nil
+}
+
+// list returns the metadata of objects, with their kind. A kind that is not
+// known has none.
+func list(ctx context.Context, c client.Client, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := c.List(ctx, found, options...)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the objects of kind %s in the member: %w", kind.Kind, err)
+	}
+	for i := range found.Items {
+		found.Items[i].SetGroupVersionKind(kind)
+	}
+	return found.Items, nil
+}
+
+// Remove deletes what remains, in this order. It does not wait for a namespace
+// to be empty.
+func Remove(ctx context.Context, c client.Client, remains []metav1.PartialObjectMetadata) error {
+	for i := range remains {
+		object := &remains[i]
+		err := c.Delete(ctx, object, client.Preconditions{UID: &object.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete the %s %q of the member: %w", object.Kind, client.ObjectKeyFromObject(object), err)
+		}
+	}
+	return nil
+}

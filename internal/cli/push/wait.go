@@ -1,0 +1,119 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/health"
+)
+
+// surelyLooks is how many looks in a row have to find what does not mend itself
+// until a join gives up: the first may find what was said before the join.
+const surelyLooks = 10
+
+// state is how far a cluster is on its way.
+type state struct {
+	done bool
+	// reason and message say what is missing.
+	reason, message string
+}
+
+// progressOf tells how far the cluster is, by what the hub says about it.
+func progressOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) state {
+	connected := meta.FindStatusCondition(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
+	switch {
+	case connected == nil:
+		return state{message: "the push agent of the hub is starting"}
+	case connected.ObservedGeneration < connection.Generation:
+		return state{message: "the push agent of the hub has not looked at it yet"}
+	case connected.Status != metav1.ConditionTrue:
+		return state{reason: connected.Reason, message: connected.Message}
+	}
+	ready := health.Cluster(cluster)
+	return state{done: ready.Ready == metav1.ConditionTrue, message: ready.Message}
+}
+
+// hopeless returns the next step for what waiting does not mend, or nothing.
+func hopeless(reason string) string {
+	switch reason {
+	case fleetv1alpha1.ClusterConnectionReasonForbiddenAddress:
+		return "Give its address as seen from the hub by --" + flagEndpoint + ". If the address is right, an administrator of the hub can allow it with --allowed-networks of the push agent."
+	case fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint:
+		return "Give its address as seen from the hub by --" + flagEndpoint + "."
+	case fleetv1alpha1.ClusterConnectionReasonUntrusted:
+		return "The hub gets another certificate than this machine does. Give an address that the certificate is for by --" + flagEndpoint + "."
+	case fleetv1alpha1.ClusterConnectionReasonAlreadyJoined, fleetv1alpha1.ClusterConnectionReasonIdentityChanged:
+		return "See whether the address leads to this cluster from the hub, too; if not, give that by --" + flagEndpoint + "."
+	}
+	return ""
+}
+
+// await waits until the hub is connected with the cluster, and it is ready.
+func (j *join) await(ctx, patience context.Context) error {
+	sure := 0
+	for {
+		now, err := j.look(ctx)
+		if err != nil || now.done {
+			return err
+		}
+		j.steps.Waits("%s", now.message)
+		next := hopeless(now.reason)
+		if next == "" {
+			sure = 0
+		} else if sure++; sure == surelyLooks {
+			return exit.Next(fmt.Errorf("the hub cannot work for cluster %q: %s", j.name, now.message), "%s", next)
+		}
+		if sleep(patience, lookEvery) != nil {
+			return tooLong(ctx, exit.Next(fmt.Errorf("cluster %q is accepted, but not ready: %s", j.name, now.message),
+				"\"capstan describe cluster %s\" tells more. The push agent is the Deployment cluster-manager-push-agent in namespace open-cluster-management-hub.", j.name))
+		}
+	}
+}
+
+func (j *join) look(ctx context.Context) (state, error) {
+	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	key := client.ObjectKey{Name: j.name}
+	err := errors.Join(j.hub.Get(ctx, key, cluster), j.hub.Get(ctx, key, connection))
+	if apierrors.IsNotFound(err) {
+		return state{}, exit.Next(fmt.Errorf("somebody has removed cluster %q from the hub meanwhile", j.name), "Run the command again if that was a mistake.")
+	}
+	if err != nil {
+		return state{}, fmt.Errorf("see how cluster %q is: %w", j.name, err)
+	}
+	return progressOf(cluster, connection), nil
+}
+
+// sleep waits for the duration, or until the context ends.
+func sleep(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// tooLong gives an error the exit code for a wait that was too short, unless it
+// was the user who ended it.
+func tooLong(ctx context.Context, err error) error {
+	known := &exit.Error{}
+	if ctx.Err() != nil || !errors.As(err, &known) {
+		return ctx.Err()
+	}
+	return &exit.Error{Err: fmt.Errorf("waited long enough: %w", known.Err), Next: known.Next, Code: exit.TimedOut}
+}
