@@ -54,9 +54,6 @@ func (p Push) Rights() []authorizationv1.ResourceAttributes {
 // Rehearse finds out whether Install would work, as far as that can be said
 // without changing anything.
 func (p Push) Rehearse(ctx context.Context, c client.Client) error {
-	if _, err := p.container(ctx, c); err != nil {
-		return err
-	}
 	if err := p.unclaimed(ctx, c); err != nil {
 		return err
 	}
@@ -84,11 +81,11 @@ func (p Push) Install(ctx context.Context, c client.Client) error {
 		return err
 	}
 	applier := render.NewApplier(c, c, FieldOwner)
-	there, err := p.container(ctx, c)
+	namespace, err := p.container(ctx, c)
 	if err != nil {
 		return err
 	}
-	if !there {
+	if namespace == nil {
 		if _, err := applier.Apply(ctx, p.Container()); err != nil {
 			return err
 		}
@@ -105,19 +102,24 @@ func (p Push) Install(ctx context.Context, c client.Client) error {
 	return grantable(err)
 }
 
-// container tells whether the namespace is there and can be used.
-func (p Push) container(ctx context.Context, c client.Client) (bool, error) {
+// Ending tells whether the namespace is being deleted, as after the cluster has
+// left; nothing can be installed before it is gone.
+func (p Push) Ending(ctx context.Context, c client.Client) (bool, error) {
+	namespace, err := p.container(ctx, c)
+	return namespace != nil && !namespace.DeletionTimestamp.IsZero(), err
+}
+
+// container returns the namespace, or nil if there is none.
+func (p Push) container(ctx context.Context, c client.Client) (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{}
 	err := c.Get(ctx, client.ObjectKey{Name: p.Namespace}, namespace)
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read the namespace %q of the member: %w", p.Namespace, err)
-	case !namespace.DeletionTimestamp.IsZero():
-		return false, exit.Next(fmt.Errorf("the namespace %q of the member is being deleted", p.Namespace), "Wait until it is gone, and run the command again.")
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return true, nil
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace %q of the member: %w", p.Namespace, err)
+	}
+	return namespace, nil
 }
 
 // unclaimed returns an error if the account is that of another hub, or nobody

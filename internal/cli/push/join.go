@@ -166,7 +166,7 @@ func (j *join) run(ctx context.Context) error {
 		text string
 		do   func() error
 	}{
-		{"Giving the hub access to the member", func() error { return j.there.Explain(j.equip(ctx)) }},
+		{"Giving the hub access to the member", func() error { return j.there.Explain(j.equip(ctx, patience)) }},
 		{"Letting the cluster in", func() error { return j.register(ctx, patience) }},
 		{"Waiting until the hub works for the cluster", func() error { return j.await(ctx, patience) }},
 	}
@@ -182,7 +182,10 @@ func (j *join) run(ctx context.Context) error {
 }
 
 // equip installs what the hub needs in the member, and gets the first token.
-func (j *join) equip(ctx context.Context) error {
+func (j *join) equip(ctx, patience context.Context) error {
+	if err := j.untilFree(ctx, patience); err != nil {
+		return err
+	}
 	if err := j.push.Install(ctx, j.there.Client); err != nil {
 		return err
 	}

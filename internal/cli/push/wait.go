@@ -61,6 +61,21 @@ func hopeless(reason string) string {
 	return ""
 }
 
+// untilFree waits until nothing is left in the member of an earlier join.
+func (j *join) untilFree(ctx, patience context.Context) error {
+	for {
+		ending, err := j.push.Ending(ctx, j.there.Client)
+		if err != nil || !ending {
+			return err
+		}
+		j.steps.Waits("its namespace %q is being deleted", j.push.Namespace)
+		if sleep(patience, lookEvery) != nil {
+			return tooLong(ctx, exit.Next(fmt.Errorf("the namespace %q of the member is still being deleted", j.push.Namespace),
+				"\"kubectl describe namespace %s\" in the member tells what keeps it; --%s gives another one.", j.push.Namespace, flagNamespace))
+		}
+	}
+}
+
 // await waits until the hub is connected with the cluster, and it is ready.
 func (j *join) await(ctx, patience context.Context) error {
 	sure := 0

@@ -102,6 +102,9 @@ func (w *world) testSwitch(t *testing.T) {
 	})
 	must(t, w.hub.client.Status().Patch(t.Context(), cluster, client.MergeFrom(before)))
 
+	// That of the first join is being deleted, which takes a controller that this
+	// member does not have.
+	w.want(t, exit.TimedOut, "", `the namespace "capstan-cluster" of the member is still being deleted`, w.join("member2", "--timeout", "1s")...)
 	join := w.join("member2", "--cluster-namespace", "switched")
 	w.want(t, exit.Failed, "", `cluster "member2" has an agent of its own (Pull)`, "unjoin", "member2")
 	w.want(t, exit.OK, "its Klusterlet may be removed", "", join...)
@@ -125,8 +128,6 @@ func (s *stopper) Write(text []byte) (int, error) {
 }
 
 func (w *world) testInterruption(t *testing.T) {
-	// The namespace of the first join is being deleted, which takes a controller
-	// that this member does not have.
 	join := w.join("member3", "--cluster-namespace", "second")
 	for _, at := range []string{"• Giving the hub access", "✓ Giving the hub access", "• Letting the cluster in", "• Waiting until the hub works"} {
 		ctx, cancel := context.WithCancel(t.Context())
