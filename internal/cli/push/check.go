@@ -41,10 +41,11 @@ func (j *join) check(ctx context.Context) error {
 	if j.plan, err = decide(known, j.name, j.identity.UID); err != nil {
 		return err
 	}
-	warning := ""
-	if j.route, warning, err = plot(j.there.Config, j.there.Entry(), j.joinOptions.route); err != nil {
+	route, warning, err := plot(j.there.Config, j.there.Entry(), j.joinOptions.route)
+	if err != nil {
 		return err
 	}
+	j.route = route
 	if warning != "" {
 		j.warnings = append(j.warnings, warning)
 	}

@@ -59,7 +59,7 @@ func (u *unjoin) detach(ctx context.Context) error {
 		reached = meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 		says := deletionOf(cluster)
 		u.steps.Waits("%s", says)
-		if sleep(patience, lookEvery) != nil {
+		if pause(patience) != nil {
 			return tooLong(ctx, u.stuck(says, reached))
 		}
 	}

@@ -69,7 +69,7 @@ func (j *join) untilFree(ctx, patience context.Context) error {
 			return err
 		}
 		j.steps.Waits("its namespace %q is being deleted", j.push.Namespace)
-		if sleep(patience, lookEvery) != nil {
+		if pause(patience) != nil {
 			return tooLong(ctx, exit.Next(fmt.Errorf("the namespace %q of the member is still being deleted", j.push.Namespace),
 				"\"kubectl describe namespace %s\" in the member tells what keeps it; --%s gives another one.", j.push.Namespace, flagNamespace))
 		}
@@ -91,7 +91,7 @@ func (j *join) await(ctx, patience context.Context) error {
 		} else if sure++; sure == surelyLooks {
 			return exit.Next(fmt.Errorf("the hub cannot work for cluster %q: %s", j.name, now.message), "%s", next)
 		}
-		if sleep(patience, lookEvery) != nil {
+		if pause(patience) != nil {
 			return tooLong(ctx, exit.Next(fmt.Errorf("cluster %q is accepted, but not ready: %s", j.name, now.message),
 				"\"capstan describe cluster %s\" tells more. The push agent is the Deployment cluster-manager-push-agent in namespace open-cluster-management-hub.", j.name))
 		}
@@ -111,9 +111,9 @@ func (j *join) look(ctx context.Context) (state, error) {
 	return progressOf(cluster, connection), nil
 }
 
-// sleep waits for the duration, or until the context ends.
-func sleep(ctx context.Context, duration time.Duration) error {
-	timer := time.NewTimer(duration)
+// pause waits until it is time to look again, or until the context ends.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
