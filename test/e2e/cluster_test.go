@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,9 @@ import (
 // patience is how long a test waits for something that normally takes
 // seconds. It only decides how long a failure takes.
 const patience = 3 * time.Minute
+
+// pause is how long it waits before it looks again.
+const pause = 250 * time.Millisecond
 
 // cluster is a cluster of the lab, seen by its administrator unless
 // kubeconfig is another identity's.
@@ -138,13 +142,36 @@ func (c cluster) waitThere(t *testing.T, object ...string) {
 	})
 }
 
+// leftovers returns an error that names what the cluster has of Capstan.
+func (c cluster) leftovers(ctx context.Context) error {
+	var left []string
+	for _, kind := range []string{"namespaces", "clusterroles", "clusterrolebindings", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
+		out, err := c.try(ctx, "", "get", kind, "-o", "name")
+		if err != nil {
+			return err
+		}
+		for name := range strings.FieldsSeq(out) {
+			if ours.MatchString(name) {
+				left = append(left, name)
+			}
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("on %s there still is %q", c.name, left)
+	}
+	return nil
+}
+
+// ours matches the names of what an installation makes for all of a cluster.
+var ours = regexp.MustCompile(`open-cluster-management|klusterlet|cluster-manager|capstan`)
+
 // eventually calls check until it returns nil, and fails the test with its
 // last error if that takes longer than patience.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	tick := time.NewTicker(250 * time.Millisecond)
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
 		err := check()

@@ -63,19 +63,6 @@ func TestHubAndSpoke(t *testing.T) {
 	}
 }
 
-// TestAllInOne installs hub and agent on the same cluster.
-func TestAllInOne(t *testing.T) {
-	single := inLab(allInOneName)
-	diagnose(t, single)
-	s := &story{hub: single, member: single, clusterName: "cluster1", hubKubeconfig: filepath.Join(t.TempDir(), "hub-kubeconfig")}
-	makeTarget(t, "deploy", s.variables("Singleton"))
-	s.approveAndAccept(t)
-	s.operatorsAreGood(t)
-	s.deliver(t)
-	makeTarget(t, "clean-deploy", s.variables("Singleton"))
-	s.nothingIsLeft(t, single)
-}
-
 // story is a hub and a member with what the steps need to know.
 type story struct {
 	hub, member   cluster
@@ -174,18 +161,5 @@ func (s *story) operatorsAreGood(t *testing.T) {
 // nothingIsLeft fails the test if a cluster still has something of Capstan.
 func (s *story) nothingIsLeft(t *testing.T, c cluster) {
 	t.Helper()
-	for _, namespace := range []string{agentNamespace, agentNamespace + "-addon", hubNamespace, operatorNamespace} {
-		c.waitGone(t, "namespace", namespace)
-	}
-	for _, kind := range []string{"clusterroles", "clusterrolebindings", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
-		var left []string
-		for name := range strings.FieldsSeq(c.kubectl(t, "get", kind, "-o", "name")) {
-			if strings.Contains(name, "open-cluster-management") || strings.Contains(name, "klusterlet") || strings.Contains(name, "cluster-manager") {
-				left = append(left, name)
-			}
-		}
-		if len(left) > 0 {
-			t.Errorf("on %s these %s are left behind: %q", c.name, kind, left)
-		}
-	}
+	eventually(t, func() error { return c.leftovers(t.Context()) })
 }
