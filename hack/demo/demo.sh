@@ -1,111 +1,84 @@
 #!/usr/bin/env bash
-# From nothing to a joined cluster that runs a workload: builds Capstan, starts
-# two real clusters on this machine, installs both operators, registers the
-# member, and delivers a Deployment to it. A second run repairs and repeats.
+# From nothing to two joined clusters that run a workload: builds Capstan, starts
+# three real clusters on this machine, makes one a hub, lets one member join by
+# an agent of its own (Pull) and one by the agent on the hub (Push), and delivers
+# a Deployment to both. A second run repairs and repeats.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 DEMO_DIR=${DEMO_DIR:-/var/lib/capstan-demo}
 IMAGE_NAME=${IMAGE_NAME:?set by make}
 HUB=hub
-MEMBER=member1
+PULL=member1
+PUSH=member2
 WAIT=${WAIT:-180s}
 
 export KUBECONFIG=$DEMO_DIR/kubeconfig
 lab() { test/lab/bin/lab --dir "$DEMO_DIR" "$@"; }
-hub() { test/lab/bin/kubectl --context "$HUB" "$@"; }
-member() { test/lab/bin/kubectl --context "$MEMBER" "$@"; }
+kubectl() { test/lab/bin/kubectl "$@"; }
+capstan() { bin/capstan "$@"; }
 
 started=$SECONDS
 step() { printf '\n[%3d s] %s\n' $((SECONDS - started)) "$*"; }
 fail() { printf '\ndemo: %s\n' "$*" >&2; exit 1; }
 
-# explain prints where a registration that does not get on stands.
-explain() {
-  echo
-  echo "The Klusterlet on $MEMBER says:"
-  member get klusterlet klusterlet -o \
-    jsonpath='{range .status.conditions[*]}  {.type}={.status} {.reason}: {.message}{"\n"}{end}' || true
-  member -n open-cluster-management-agent get pods || true
-  hub -n open-cluster-management-hub get pods || true
-}
-
 [[ $EUID -eq 0 ]] || fail "real clusters need root (network namespaces, containerd): run 'sudo make demo'"
 
-step "Building the lab's Kubernetes (about 6 minutes the first time) and Capstan's image"
+step "Building the lab's Kubernetes (about 6 minutes the first time), Capstan's image and its command line"
 make --no-print-directory lab-build image IMAGE_NAME="$IMAGE_NAME"
 
-step "Starting the clusters $HUB and $MEMBER"
-lab up --install-packages --name "$HUB" --name "$MEMBER"
+step "Starting the clusters $HUB, $PULL and $PUSH"
+lab up --install-packages --name "$HUB" --name "$PULL" --name "$PUSH"
 lab kubeconfig >"$KUBECONFIG"
 chmod 600 "$KUBECONFIG"
 lab load-image bin/capstan-image.tar
 
-deploy() {
-  make --no-print-directory "$@" IMAGE_NAME="$IMAGE_NAME" KUBECTL="$PWD/test/lab/bin/kubectl" \
-    HUB_CONTEXT="$HUB" SPOKE_CONTEXT="$MEMBER" MANAGED_CLUSTER_NAME="$MEMBER" \
-    HUB_KUBECONFIG="$DEMO_DIR/hub-kubeconfig"
-}
+# What does not get on is explained.
+trap 'echo; capstan doctor --context "$HUB" || true' ERR
 
-step "Installing the ClusterManager operator and the hub on $HUB"
-deploy deploy-hub
+step "Making $HUB a hub"
+capstan init --context "$HUB" --image "$IMAGE_NAME" --timeout "$WAIT"
 
-step "Installing the Klusterlet operator and the agent on $MEMBER"
-deploy deploy-spoke
+step "$PULL joins by an agent of its own, with a token that lets in this cluster and no other"
+register=$(capstan token create --context "$HUB" --ttl 1h --cluster-name "$PULL" --auto-accept --print-register-command)
+echo "$register"
+read -ra arguments <<<"${register#*capstan }"
+capstan "${arguments[@]}" --context "$PULL" --cluster-name "$PULL" --image "$IMAGE_NAME" --timeout "$WAIT"
 
-step "Registering $MEMBER: its agent asked to join by a certificate signing request"
-trap explain ERR
-# pending lists the requests of the member that nobody has decided about.
-pending() {
-  hub get csr -l "open-cluster-management.io/cluster-name=$MEMBER" \
-    -o go-template='{{range .items}}{{if not .status.conditions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}'
-}
-joined() {
-  [[ $(hub get managedcluster "$MEMBER" --ignore-not-found \
-    -o jsonpath='{.status.conditions[?(@.type=="ManagedClusterJoined")].status}') == True ]]
-}
-until joined || [[ -n $(pending) ]]; do
-  ((SECONDS - started < 900)) || { explain; fail "$MEMBER does not ask to join"; }
-  sleep 1
+step "$PUSH joins by the agent on the hub"
+capstan join "$PUSH" --context "$HUB" --cluster-kubeconfig "$KUBECONFIG" --cluster-context "$PUSH" --timeout "$WAIT"
+
+step "Delivering a Deployment to both by ManifestWorks on $HUB"
+for member in "$PULL" "$PUSH"; do
+  kubectl --context "$HUB" -n "$member" apply -f hack/demo/work.yaml
 done
-for csr in $(pending); do
-  hub certificate approve "$csr"
+for member in "$PULL" "$PUSH"; do
+  kubectl --context "$HUB" -n "$member" wait --for=condition=Available manifestwork/hello --timeout="$WAIT"
+  kubectl --context "$member" -n hello rollout status deployment/hello --timeout="$WAIT"
 done
-hub patch managedcluster "$MEMBER" --type merge -p '{"spec":{"hubAcceptsClient":true}}'
-hub wait --for=condition=ManagedClusterJoined "managedcluster/$MEMBER" --timeout="$WAIT"
-hub wait --for=condition=ManagedClusterConditionAvailable "managedcluster/$MEMBER" --timeout="$WAIT"
-
-step "Delivering a Deployment to $MEMBER by a ManifestWork on $HUB"
-hub apply -f hack/demo/work.yaml
-hub -n "$MEMBER" wait --for=condition=Applied manifestwork/hello --timeout="$WAIT"
-hub -n "$MEMBER" wait --for=condition=Available manifestwork/hello --timeout="$WAIT"
-member -n hello rollout status deployment/hello --timeout="$WAIT"
 trap - ERR
 
-step "Done. What runs where:"
+step "Done. What there is:"
 echo
-echo "On $HUB:"
-hub get managedclusters
+capstan get clusters --context "$HUB" -o wide
 echo
-hub -n open-cluster-management get pods --no-headers
-hub -n open-cluster-management-hub get pods --no-headers
+capstan tree --context "$HUB"
 echo
-hub -n "$MEMBER" get manifestwork hello -o custom-columns=\
-'WORK:.metadata.name,CLUSTER:.metadata.namespace,APPLIED:.status.conditions[?(@.type=="Applied")].status,AVAILABLE:.status.conditions[?(@.type=="Available")].status'
-echo
-echo "On $MEMBER:"
-member -n open-cluster-management get pods --no-headers
-member -n open-cluster-management-agent get pods --no-headers
-member -n hello get pods --no-headers
+kubectl --context "$HUB" -n open-cluster-management-hub get pods --no-headers
+for member in "$PULL" "$PUSH"; do
+  echo "On $member:"
+  kubectl --context "$member" get pods --no-headers -A | grep -v '^kube-system ' || true
+done
 
 cat <<TXT
 
 Look around:
-  export KUBECONFIG=$KUBECONFIG PATH=$PWD/test/lab/bin:\$PATH
-  kubectl --context $HUB describe managedcluster $MEMBER
-  kubectl --context $HUB -n $MEMBER describe manifestwork hello
-  kubectl --context $MEMBER describe klusterlet klusterlet
-  kubectl --context $MEMBER -n hello delete deployment hello   # it comes back at once
+  export KUBECONFIG=$KUBECONFIG PATH=$PWD/bin:$PWD/test/lab/bin:\$PATH
+  kubectl config use-context $HUB
+  capstan get clusters
+  capstan describe cluster $PUSH
+  capstan doctor
+  kubectl --context $PULL -n hello delete deployment hello   # it comes back at once
 Clean up:
   make clean-demo
 TXT
