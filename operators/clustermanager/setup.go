@@ -74,13 +74,23 @@ func CacheOptions(o Options) (cache.Options, error) {
 			o.Namespace:         named(o.PullSecret),
 			cache.AllNamespaces: named(operatorv1.ExternalHubKubeConfigSecret),
 		}},
-		definitionMeta():                   ours,
-		&fleetv1alpha1.ClusterConnection{}: {Transform: fleet.SlimConnection},
+		definitionMeta(): ours,
 	}
 	for _, object := range watchedObjects() {
 		byObject[object] = ours
 	}
-	return cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()}, nil
+	return cache.Options{ByObject: byObject, DefaultTransform: slim}, nil
+}
+
+// slim is the transform of all objects: ClusterConnections cannot have one of
+// their own, as a cache asks at its start what it has options for, and it is
+// this operator that installs their definition.
+func slim(obj any) (any, error) {
+	obj, err := cache.TransformStripManagedFields()(obj)
+	if err != nil {
+		return nil, err
+	}
+	return fleet.SlimConnection(obj)
 }
 
 // watchedObjects are the kinds that are put right again as soon as one changes.
