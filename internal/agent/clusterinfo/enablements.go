@@ -80,7 +80,7 @@ func enablements(known []fleetv1alpha1.APIEnablement, found []served, failed []s
 	slices.Sort(stale)
 	switch {
 	case len(failed)+len(stale) > 0:
-		missing := append(failed, stale...)
+		missing := slices.Concat(failed, stale)
 		text := strings.Join(missing[:min(len(missing), namesMax)], ", ")
 		if more := len(missing) - namesMax; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)

@@ -134,11 +134,11 @@ func (r *reporter) tellFacts(ctx context.Context, want *fleetv1alpha1.ClusterCon
 	if version := mc.Status.Version.Kubernetes; version != "" {
 		want.Status.KubernetesVersion = version
 	}
-	id, err := r.connection.Identity(ctx)
-	if err == nil && id != "" {
+	// Of a member that does not answer it is known later.
+	if id, err := r.connection.Identity(ctx); err == nil && id != "" {
 		want.Status.ID = id
 	}
-	return nil //nolint:nilerr // it is known later, when the member answers
+	return nil
 }
 
 // write applies what this agent says, and no more.

@@ -46,10 +46,10 @@ func (l *lab) shortToken(account string, rules ...rbacv1.PolicyRule) string {
 }
 
 // tokenOf returns the token in the Secret of a cluster.
-func (l *lab) tokenOf(cluster string) string {
+func (l *lab) tokenOf(ctx context.Context, cluster string) string {
 	l.t.Helper()
 	secret := &corev1.Secret{}
-	must(l.t, l.hub.client.Get(l.t.Context(), client.ObjectKey{Namespace: cluster, Name: fleetv1alpha1.DefaultSecretName}, secret))
+	must(l.t, l.hub.client.Get(ctx, client.ObjectKey{Namespace: cluster, Name: fleetv1alpha1.DefaultSecretName}, secret))
 	if len(secret.Data[fleetv1alpha1.SecretKeyCABundle]) == 0 {
 		l.t.Errorf("the Secret of %s has lost its caBundle", cluster)
 	}
@@ -59,8 +59,8 @@ func (l *lab) tokenOf(cluster string) string {
 // renewed waits until the Secret of a cluster has another token.
 func (l *lab) renewed(cluster, before string) {
 	l.t.Helper()
-	l.eventually("another token in the Secret of "+cluster, func(context.Context) (string, bool) {
-		return "the same", l.tokenOf(cluster) != before
+	l.eventually("another token in the Secret of "+cluster, func(ctx context.Context) (string, bool) {
+		return "the same", l.tokenOf(ctx, cluster) != before
 	})
 }
 
@@ -81,14 +81,14 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	// Nothing happens while there is time, and a new token comes when a third is left.
 	clock.Step(shortest / 2 * time.Second)
 	l.works("c1", "half")
-	if l.tokenOf("c1") != first {
+	if l.tokenOf(l.t.Context(), "c1") != first {
 		t.Error("the token was renewed when half of its life was left")
 	}
 	clock.Step(shortest / 4 * time.Second)
 	l.renewed("c1", first)
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
 	l.works("c1", "renewed")
-	second := l.tokenOf("c1")
+	second := l.tokenOf(l.t.Context(), "c1")
 
 	// Only that account's own token is asked for, and a member that refuses is told of.
 	may := func(group string, resources ...string) rbacv1.PolicyRule {
@@ -122,17 +122,17 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 
 	// A token that somebody puts there while another one is asked for stays.
 	front.beforeMint.Store(new(func() {
-		if l.tokenOf("c1") == first {
+		if l.tokenOf(l.t.Context(), "c1") == first {
 			l.secret("c1", users, front.ca())
 		}
 	}))
 	l.secret("c1", first, front.ca())
-	l.eventually("the token of the user in the Secret", func(context.Context) (string, bool) {
-		return "another", l.tokenOf("c1") == users
+	l.eventually("the token of the user in the Secret", func(ctx context.Context) (string, bool) {
+		return "another", l.tokenOf(ctx, "c1") == users
 	})
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
 	l.works("c1", "last")
-	if l.tokenOf("c1") != users {
+	if l.tokenOf(l.t.Context(), "c1") != users {
 		t.Error("the token of the user was overwritten")
 	}
 }

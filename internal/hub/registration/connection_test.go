@@ -51,10 +51,10 @@ func push(name string) *fleetv1alpha1.ClusterConnection {
 }
 
 // connection returns the ClusterConnection of a cluster, nil if there is none.
-func (h *hub) connection(t *testing.T, name string) *fleetv1alpha1.ClusterConnection {
+func (h *hub) connection(ctx context.Context, t *testing.T, name string) *fleetv1alpha1.ClusterConnection {
 	t.Helper()
 	connection := &fleetv1alpha1.ClusterConnection{}
-	err := h.client.Get(t.Context(), client.ObjectKey{Name: name}, connection)
+	err := h.client.Get(ctx, client.ObjectKey{Name: name}, connection)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -67,8 +67,8 @@ func (h *hub) connection(t *testing.T, name string) *fleetv1alpha1.ClusterConnec
 // identity waits until the hub holds a cluster for the one of this identity.
 func (h *hub) identity(t *testing.T, name, id string) {
 	t.Helper()
-	h.eventually(t, name+" is "+id, func(context.Context) (bool, error) {
-		connection := h.connection(t, name)
+	h.eventually(t, name+" is "+id, func(ctx context.Context) (bool, error) {
+		connection := h.connection(ctx, t, name)
 		return connection != nil && connection.Identity() == id, nil
 	})
 }
@@ -116,7 +116,7 @@ func (h *hub) accept(t *testing.T, objects ...client.Object) {
 
 func newConnection(t *testing.T, h *hub) {
 	h.accept(t, cluster("east", true))
-	have := h.connection(t, "east")
+	have := h.connection(t.Context(), t, "east")
 	if have == nil || have.Spec.SyncMode != fleetv1alpha1.SyncModePull || have.Identity() != "" {
 		t.Fatalf("the connection is %+v, want one that says Pull and nothing else", have)
 	}
@@ -131,22 +131,22 @@ func newConnection(t *testing.T, h *hub) {
 	if err := h.client.Delete(t.Context(), have); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the deleted connection is made again", func(context.Context) (bool, error) {
-		again := h.connection(t, "east")
+	h.eventually(t, "the deleted connection is made again", func(ctx context.Context) (bool, error) {
+		again := h.connection(ctx, t, "east")
 		return again != nil && again.UID != have.UID && again.Spec.SyncMode == fleetv1alpha1.SyncModePull, nil
 	})
 }
 
 func olderConnection(t *testing.T, h *hub) {
 	h.create(t, push("west"))
-	want := h.connection(t, "west")
+	want := h.connection(t.Context(), t, "west")
 	h.accept(t, cluster("west", true))
-	if have := h.connection(t, "west"); have.ResourceVersion != want.ResourceVersion {
+	if have := h.connection(t.Context(), t, "west"); have.ResourceVersion != want.ResourceVersion {
 		t.Errorf("it was changed to %+v", have)
 	}
 	h.create(t, push("north")) // its ManagedCluster comes later, or never
 	h.accept(t, cluster("south", true))
-	if h.connection(t, "north") == nil {
+	if h.connection(t.Context(), t, "north") == nil {
 		t.Error("a connection without a ManagedCluster was removed")
 	}
 }
@@ -164,7 +164,7 @@ func lastConnection(t *testing.T, h *hub) {
 			err := h.client.Get(ctx, client.ObjectKeyFromObject(work), work)
 			return !work.GetDeletionTimestamp().IsZero(), err
 		})
-		if h.connection(t, name) == nil {
+		if h.connection(t.Context(), t, name) == nil {
 			t.Errorf("the connection of %s was gone before its work", name)
 		}
 		if err := h.client.Patch(t.Context(), manifestWork(name, "work", ""), joined); err != nil {
@@ -197,7 +197,7 @@ func oneName(t *testing.T, h *hub) {
 	if message := h.message(t, "second"); !strings.Contains(message, `"first"`) {
 		t.Errorf("the refusal does not name the cluster that it is already: %s", message)
 	}
-	if h.connection(t, "second") != nil {
+	if h.connection(t.Context(), t, "second") != nil {
 		t.Error("the refused cluster has a connection")
 	}
 	for _, check := range agentChecks("second") {
@@ -264,7 +264,7 @@ func knownLater(t *testing.T, h *hub) {
 	h.create(t, is("later", "uid-6"))
 	h.accepted(t, "later", metav1.ConditionFalse, alreadyJoined)
 	h.accepted(t, "late", metav1.ConditionTrue, accepted)
-	if id := h.connection(t, "late").Identity(); id != "" {
+	if id := h.connection(t.Context(), t, "late").Identity(); id != "" {
 		t.Errorf("two clusters are %s", id)
 	}
 }
