@@ -223,7 +223,7 @@ func diagnose(t *testing.T, clusters ...cluster) {
 				{"-n", "open-cluster-management", "logs", "-l", "app=cluster-manager", "--tail=40"},
 				{"-n", "open-cluster-management", "logs", "-l", "app=klusterlet", "--tail=40"},
 				{"-n", "open-cluster-management-hub", "logs", "-l", "open-cluster-management.io/created-by-clustermanager", "--tail=40", "--prefix"},
-				{"-n", hostedHub, "logs", "-l", "open-cluster-management.io/created-by-clustermanager", "--tail=40", "--prefix"},
+				{"-n", "hostedhub", "logs", "-l", "open-cluster-management.io/created-by-clustermanager", "--tail=40", "--prefix"},
 				{"-n", "open-cluster-management-agent", "logs", "-l", "open-cluster-management.io/created-by-klusterlet", "--tail=60", "--prefix"},
 			} {
 				out, err := c.try(ctx, "", args...)

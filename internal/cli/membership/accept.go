@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,7 +56,8 @@ func NewAccept(session *hub.Session) *cobra.Command {
 		Short: "Let clusters in",
 		Long: "Lets clusters in: approves the certificate requests of their agents that wait, and accepts them. A request is approved " +
 			"only if it asks for the certificate of one agent of this cluster and nothing else, and if it is clear which one is right; " +
-			"of several agents that ask to be the same cluster, --request chooses one. A cluster that was denied is let in again.",
+			"of several agents that ask to be the same cluster, --request chooses one. A cluster that was denied is let in again. " +
+			"A Push cluster whose agent asks to join becomes a Pull cluster if --request says so; what was delivered to it stays.",
 		Example: `  # Let a cluster in that has asked for it
   capstan accept member1
 
@@ -122,6 +124,12 @@ func (a *accepting) one(ctx context.Context, name string) error {
 			return fmt.Errorf("approve the request %q: %w", request.Name, err)
 		}
 		a.say("certificatesigningrequest.certificates.k8s.io/%s approved", request.Name)
+	}
+	if p.pull {
+		if err := a.changeToPull(ctx, name); err != nil {
+			return fmt.Errorf("make cluster %q a Pull cluster: %w", name, err)
+		}
+		a.say("clusterconnection.fleet.capstan.io/%s changed to Pull", name)
 	}
 	if p.accept {
 		if err := a.accept(ctx, name); err != nil {
@@ -243,6 +251,17 @@ func (a *accepting) accept(ctx context.Context, name string) error {
 	return setAccepted(ctx, a.mode, a.write, name, true)
 }
 
+// changeToPull takes the rights for a cluster from the push agent, and gives them
+// to the agent that calls the hub.
+func (a *accepting) changeToPull(ctx context.Context, name string) error {
+	if a.mode.Skips() {
+		return nil
+	}
+	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	patch := fmt.Appendf(nil, `{"spec":{"syncMode":%q}}`, fleetv1alpha1.SyncModePull)
+	return a.write.Patch(ctx, connection, client.RawPatch(types.MergePatchType, patch))
+}
+
 // setAccepted writes the hub's half of the agreement to join.
 func setAccepted(ctx context.Context, mode dryrun.Mode, write client.Client, name string, accepted bool) error {
 	if mode.Skips() {
@@ -250,7 +269,7 @@ func setAccepted(ctx context.Context, mode dryrun.Mode, write client.Client, nam
 	}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	patch := fmt.Appendf(nil, `{"spec":{"hubAcceptsClient":%t}}`, accepted)
-	return write.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", patch))
+	return write.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch))
 }
 
 // untilReady waits until the cluster is ready.

@@ -36,6 +36,8 @@ type plan struct {
 	approve []*certificatesv1.CertificateSigningRequest
 	// accept says whether the cluster is to be accepted, too.
 	accept bool
+	// pull says whether a cluster that the hub calls is to call the hub from now on.
+	pull bool
 }
 
 // decide returns what is to be done to accept a cluster, or why it should not
@@ -56,6 +58,10 @@ func decide(f facts) (plan, error) {
 		return plan{}, exit.Next(fmt.Errorf("%d different agents ask to be cluster %q:\n%s", len(agents), name, f.list()),
 			"Only one can be right. Find out which, approve it with \"capstan accept %s --request NAME\", and deny the others with \"kubectl certificate deny\".", name)
 	}
+	if f.pushed() {
+		return plan{}, exit.Next(fmt.Errorf("cluster %q is one that the hub calls (Push), and an agent asks to be it:\n%s", name, f.list()),
+			"If it is to be a Pull cluster from now on, say so with \"capstan accept %s --request NAME\": what was delivered to it stays. If not, deny the request with \"kubectl certificate deny NAME\".", name)
+	}
 	if f.alive() {
 		return plan{}, exit.Next(fmt.Errorf("cluster %q has an agent that the hub hears of, and another one asks to be it:\n%s", name, f.list()),
 			"If that is right, approve it with \"capstan accept %s --request NAME\"; if not, deny it with \"kubectl certificate deny NAME\".", name)
@@ -71,6 +77,7 @@ func (f facts) withChosen(p plan) (plan, error) {
 	for _, ready := range f.requests.Ready {
 		if ready.Request.Name == f.chosen {
 			p.approve = append(p.approve, ready.Request)
+			p.pull = f.pushed()
 			return p, nil
 		}
 	}
@@ -88,7 +95,7 @@ func (f facts) withChosen(p plan) (plan, error) {
 func (f facts) withoutRequest() error {
 	switch {
 	case f.cluster.Spec.HubAcceptsClient,
-		f.connection != nil && f.connection.Spec.SyncMode == fleetv1alpha1.SyncModePush, // the hub calls it, so it needs no certificate
+		f.pushed(), // it needs no certificate
 		len(f.requests.Approved) > 0, len(f.requests.Renewals) > 0,
 		meta.IsStatusConditionTrue(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined):
 		return nil
@@ -103,6 +110,11 @@ func (f facts) withoutRequest() error {
 		return exit.Next(fmt.Errorf("cluster %q: %w", f.cluster.Name, errNoRequest),
 			"Start its agent; on the cluster, \"kubectl describe klusterlet\" says what it waits for. \"capstan accept %s --wait\" waits for the request.", f.cluster.Name)
 	}
+}
+
+// pushed tells whether the hub calls the cluster.
+func (f facts) pushed() bool {
+	return f.connection != nil && f.connection.Spec.SyncMode == fleetv1alpha1.SyncModePush
 }
 
 // agents returns the identities that are asked for, and by whom.

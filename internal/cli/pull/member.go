@@ -42,6 +42,9 @@ func (r *registering) install(ctx context.Context, j *joining) error {
 	if err := w.Established(ctx, operator.CRD()); err != nil {
 		return err
 	}
+	if err := r.untilSettled(ctx, w); err != nil {
+		return err
+	}
 	kubeconfig, err := r.bootstrapKubeconfig(j)
 	if err != nil {
 		return err
@@ -58,6 +61,20 @@ func (r *registering) install(ctx context.Context, j *joining) error {
 		return err
 	}
 	return install.Apply(ctx, r.client, append(objects, agent)...)
+}
+
+// untilSettled waits until the namespace of an agent that was removed a moment
+// ago is gone: what is written into it would go with it.
+func (r *registering) untilSettled(ctx context.Context, w install.Waiter) error {
+	namespace := &corev1.Namespace{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the namespace %q: %w", r.namespace, err)
+	}
+	if namespace.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return w.Gone(ctx, namespace)
 }
 
 // klusterlet is what the agent is to be.
