@@ -37,6 +37,16 @@ type Push struct {
 	Namespace string
 }
 
+// PushOf returns what a hub has in a member for one of its clusters. The
+// namespace may be empty for who only wants to find it.
+func PushOf(ctx context.Context, hub client.Reader, cluster, namespace string) (Push, error) {
+	system := &corev1.Namespace{}
+	if err := hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		return Push{}, fmt.Errorf("find out which cluster the hub is: %w", err)
+	}
+	return Push{Cluster: cluster, Hub: string(system.UID), Namespace: namespace}, nil
+}
+
 // Account returns the ServiceAccount that the push agent works as.
 func (p Push) Account() rbacv1.Subject {
 	return render.Account(p.Namespace, fleetv1alpha1.MemberAccountPrefix+p.Cluster)

@@ -130,6 +130,8 @@ func (a *accepting) one(ctx context.Context, name string) error {
 			return fmt.Errorf("make cluster %q a Pull cluster: %w", name, err)
 		}
 		a.say("clusterconnection.fleet.capstan.io/%s changed to Pull", name)
+		fmt.Fprintf(a.session.ErrOut, "The account of the hub stays in the cluster, until \"capstan unregister %s\". To take its rights now, in the cluster: kubectl delete clusterrolebinding,clusterrole -l %s=%s\n",
+			name, fleetv1alpha1.LabelPushCluster, name)
 	}
 	if p.accept {
 		if err := a.accept(ctx, name); err != nil {

@@ -102,7 +102,7 @@ func (l *leaving) run(ctx context.Context, name string) error {
 		}
 	}
 	if l.member != nil {
-		if err := l.member.Explain(l.cleanMember(ctx)); err != nil {
+		if err := l.member.Explain(l.cleanMember(ctx, name)); err != nil {
 			return err
 		}
 	}
@@ -218,8 +218,9 @@ func (l *leaving) forget(ctx context.Context, cluster *clusterv1.ManagedCluster)
 	return nil
 }
 
-// cleanMember removes from the member what "register" installed there.
-func (l *leaving) cleanMember(ctx context.Context) error {
+// cleanMember removes from the member what "register" installed there, and what
+// the hub had there if the cluster was a Push cluster before.
+func (l *leaving) cleanMember(ctx context.Context, name string) error {
 	operator, w := install.KlusterletOperator(), l.waiter(l.client)
 	namespace := operatorv1.DefaultAgentNamespace
 	if l.agent != nil {
@@ -241,7 +242,28 @@ func (l *leaving) cleanMember(ctx context.Context) error {
 	if err := l.removeNamespace(ctx, namespace, w); err != nil {
 		return err
 	}
+	if err := l.removePush(ctx, name); err != nil {
+		return err
+	}
 	return l.nameLeftovers(ctx)
+}
+
+// removePush removes the account that the hub had in the member, with all of its
+// rights.
+func (l *leaving) removePush(ctx context.Context, name string) error {
+	push, err := member.PushOf(ctx, l.hub, name, "")
+	if err != nil {
+		return err
+	}
+	remains, err := push.Remains(ctx, l.member.Client)
+	if err != nil || len(remains) == 0 {
+		return err
+	}
+	if err := member.Remove(ctx, l.member.Client, remains); err != nil {
+		return err
+	}
+	l.say("account of the hub deleted")
+	return nil
 }
 
 // nameLeftovers tells which definitions stay: others may have objects of these

@@ -10,10 +10,8 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -49,7 +47,7 @@ func (j *join) check(ctx context.Context) error {
 	if warning != "" {
 		j.warnings = append(j.warnings, warning)
 	}
-	if j.push, err = pushOf(ctx, j.hub, j.name, j.namespace); err != nil {
+	if j.push, err = member.PushOf(ctx, j.hub, j.name, j.namespace); err != nil {
 		return err
 	}
 	if err := permitted(ctx, j.hub, "on the hub", j.hubRights()...); err != nil {
@@ -100,15 +98,6 @@ func managed(ctx context.Context, c client.Client) error {
 		return exit.Next(errors.New("the hub has no ClusterManager, so nobody would let the cluster in"), "Install the hub completely: see docs/cli.md.")
 	}
 	return nil
-}
-
-// pushOf returns what the hub has in the member.
-func pushOf(ctx context.Context, c client.Client, name, namespace string) (member.Push, error) {
-	system := &corev1.Namespace{}
-	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
-		return member.Push{}, fmt.Errorf("find out which cluster the hub is: %w", err)
-	}
-	return member.Push{Cluster: name, Hub: string(system.UID), Namespace: namespace}, nil
 }
 
 // permitted returns an error with all rights that the user lacks.

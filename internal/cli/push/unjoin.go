@@ -156,7 +156,7 @@ func (u *unjoin) check(ctx context.Context) error {
 		return exit.Next(fmt.Errorf("the kubeconfig leads to the cluster %s, but %q is the cluster %s", identity.UID, u.name, id),
 			"Give the kubeconfig or the context of %q.", u.name)
 	}
-	if u.push, err = pushOf(ctx, u.hub, u.name, ""); err != nil {
+	if u.push, err = member.PushOf(ctx, u.hub, u.name, ""); err != nil {
 		return err
 	}
 	u.remains, err = u.push.Remains(ctx, u.there.Client)
