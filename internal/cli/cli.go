@@ -81,8 +81,8 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "capstan",
 		Short: "Manage many Kubernetes clusters from one hub",
-		Long: "capstan manages the clusters of a Capstan hub: it lets them in, shows how they and what was delivered to them are, " +
-			"and marks them.\n\nIt asks the hub only, by the kubeconfig that kubectl uses, too.",
+		Long: "capstan makes a cluster a hub, lets other clusters join it, shows how they and what was delivered to them are, and " +
+			"says what is broken.\n\nIt talks to the hub by the kubeconfig that kubectl uses, too, and to a member only where one is named.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
