@@ -119,3 +119,13 @@ func split(err error) []error {
 	}
 	return all
 }
+
+// WaitedTooShort gives an error of this package the exit code for a wait that
+// was too short, unless it was the user who ended it, by the context.
+func WaitedTooShort(ctx context.Context, err error) error {
+	known := &Error{}
+	if ctx.Err() != nil || !errors.As(err, &known) {
+		return ctx.Err()
+	}
+	return &Error{Err: fmt.Errorf("waited long enough: %w", known.Err), Next: known.Next, Code: TimedOut}
+}

@@ -163,7 +163,7 @@ func (a *accepting) plan(ctx, patience context.Context, name string) (plan, erro
 			fmt.Fprintf(a.session.ErrOut, "Waiting for cluster %q to ask for a certificate ...\n", name)
 		}
 		if sleep(patience, lookEvery) != nil {
-			return plan{}, timedOut(ctx, err)
+			return plan{}, exit.WaitedTooShort(ctx, err)
 		}
 	}
 }
@@ -178,16 +178,6 @@ func sleep(ctx context.Context, duration time.Duration) error {
 	case <-timer.C:
 		return nil
 	}
-}
-
-// timedOut gives an error the exit code for a wait that was too short, unless
-// it was the user who ended it.
-func timedOut(ctx context.Context, err error) error {
-	known := &exit.Error{}
-	if ctx.Err() != nil || !errors.As(err, &known) {
-		return ctx.Err()
-	}
-	return &exit.Error{Err: fmt.Errorf("waited long enough: %w", known.Err), Next: known.Next, Code: exit.TimedOut}
 }
 
 func (a *accepting) look(ctx context.Context, name string) (plan, error) {
@@ -288,7 +278,7 @@ func (a *accepting) untilReady(ctx, patience context.Context, name string) error
 		}
 		if sleep(patience, lookEvery) != nil {
 			err := fmt.Errorf("cluster %q is accepted, but not ready: %s: %s", name, state.Reason, state.Message)
-			return timedOut(ctx, exit.Next(err, "Nothing has to be undone. \"capstan describe cluster %s\" tells more; on the cluster, \"kubectl describe klusterlet\" does.", name))
+			return exit.WaitedTooShort(ctx, exit.Next(err, "Nothing has to be undone. \"capstan describe cluster %s\" tells more; on the cluster, \"kubectl describe klusterlet\" does.", name))
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (u *unjoin) detach(ctx context.Context) error {
 		says := deletionOf(cluster)
 		u.steps.Waits("%s", says)
 		if pause(patience) != nil {
-			return tooLong(ctx, u.stuck(says, reached))
+			return exit.WaitedTooShort(ctx, u.stuck(says, reached))
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (j *join) untilNamespace(ctx, patience context.Context) error {
 		}
 		j.steps.Waits("%s", says)
 		if pause(patience) != nil {
-			return tooLong(ctx, exit.Next(fmt.Errorf("the hub does not give cluster %q a namespace: %s", j.name, says),
+			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("the hub does not give cluster %q a namespace: %s", j.name, says),
 				"Look at its controllers: \"kubectl get pods -n open-cluster-management-hub\" and \"kubectl describe clustermanager\"."))
 		}
 	}

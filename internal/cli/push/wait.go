@@ -70,7 +70,7 @@ func (j *join) untilFree(ctx, patience context.Context) error {
 		}
 		j.steps.Waits("its namespace %q is being deleted", j.push.Namespace)
 		if pause(patience) != nil {
-			return tooLong(ctx, exit.Next(fmt.Errorf("the namespace %q of the member is still being deleted", j.push.Namespace),
+			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("the namespace %q of the member is still being deleted", j.push.Namespace),
 				"\"kubectl describe namespace %s\" in the member tells what keeps it; --%s gives another one.", j.push.Namespace, flagNamespace))
 		}
 	}
@@ -92,7 +92,7 @@ func (j *join) await(ctx, patience context.Context) error {
 			return exit.Next(fmt.Errorf("the hub cannot work for cluster %q: %s", j.name, now.message), "%s", next)
 		}
 		if pause(patience) != nil {
-			return tooLong(ctx, exit.Next(fmt.Errorf("cluster %q is accepted, but not ready: %s", j.name, now.message),
+			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("cluster %q is accepted, but not ready: %s", j.name, now.message),
 				"\"capstan describe cluster %s\" tells more. The push agent is the Deployment cluster-manager-push-agent in namespace open-cluster-management-hub.", j.name))
 		}
 	}
@@ -121,14 +121,4 @@ func pause(ctx context.Context) error {
 	case <-timer.C:
 		return nil
 	}
-}
-
-// tooLong gives an error the exit code for a wait that was too short, unless it
-// was the user who ended it.
-func tooLong(ctx context.Context, err error) error {
-	known := &exit.Error{}
-	if ctx.Err() != nil || !errors.As(err, &known) {
-		return ctx.Err()
-	}
-	return &exit.Error{Err: fmt.Errorf("waited long enough: %w", known.Err), Next: known.Next, Code: exit.TimedOut}
 }
