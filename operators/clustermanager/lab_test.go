@@ -37,8 +37,9 @@ const (
 	testImage = "registry.example/capstan:1"
 	testHubNS = operatorv1.DefaultHubNamespace
 	// passesMax is how many passes a hub may need to settle: far more than it does,
-	// as the API server takes its time to remove a definition on a busy machine.
-	passesMax = 1200
+	// as the API server, when it cannot remove a definition at once on a busy machine,
+	// tries again after a minute, and after that waits longer each time.
+	passesMax = 4000
 	// gonePause lets the API server do what it does on its own in a removal.
 	gonePause = 100 * time.Millisecond
 )
