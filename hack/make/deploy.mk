@@ -59,22 +59,22 @@ deploy-hub: ## Makes the cluster of HUB_CONTEXT a hub and writes HUB_KUBECONFIG 
 
 .PHONY: deploy-hub-hosted
 deploy-hub-hosted: ## Makes the cluster of EXTERNAL_HUB_KUBECONFIG a hub and writes HUB_KUBECONFIG; its components run on that of HUB_CONTEXT.
-	@$(MAKE) --no-print-directory deploy-hub-operator
 	@$(MAKE) --no-print-directory external-hub-secret
+	@$(MAKE) --no-print-directory deploy-hub-operator
 	@$(MAKE) --no-print-directory apply-hub-cr-hosted
 	@$(MAKE) --no-print-directory hub-kubeconfig-hosted
 
 .PHONY: deploy-spoke
 deploy-spoke: ## Lets the cluster of SPOKE_CONTEXT join the hub of HUB_KUBECONFIG as MANAGED_CLUSTER_NAME.
-	@$(MAKE) --no-print-directory deploy-spoke-operator
 	@$(MAKE) --no-print-directory bootstrap-secret
+	@$(MAKE) --no-print-directory deploy-spoke-operator
 	@$(MAKE) --no-print-directory apply-spoke-cr
 
 .PHONY: deploy-spoke-hosted
 deploy-spoke-hosted: ## Lets the cluster of EXTERNAL_MANAGED_KUBECONFIG join as MANAGED_CLUSTER_NAME; its agents run on that of SPOKE_CONTEXT.
-	@$(MAKE) --no-print-directory deploy-spoke-operator
 	@$(MAKE) --no-print-directory bootstrap-secret-hosted
 	@$(MAKE) --no-print-directory external-managed-secret
+	@$(MAKE) --no-print-directory deploy-spoke-operator
 	@$(MAKE) --no-print-directory apply-spoke-cr-hosted
 
 .PHONY: deploy-hub-operator

@@ -107,6 +107,14 @@ func (w *world) testJoinMistakes(t *testing.T) {
 	}
 }
 
+// testJoinOfANoName: what no cluster can be called is said before anybody is asked.
+func (w *world) testJoinOfANoName(t *testing.T) {
+	code, out := call(t, "join", "Member_3", "--cluster-kubeconfig", w.kubeconfig)
+	if code != exit.Usage || !strings.Contains(out, `"Member_3" cannot be the name of a cluster`) {
+		t.Errorf("exit code %d, want %d: %s", code, exit.Usage, out)
+	}
+}
+
 // viewer lets a user read what a join looks at first, on either side.
 func (w *world) viewer(t *testing.T, user string) {
 	t.Helper()

@@ -69,6 +69,7 @@ func TestCapstan(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"commands are completed": w.testCompletion,
 		"what keeps a cluster from joining is told before anything is made": w.testJoinMistakes,
+		"a name that no cluster can have is refused at once":                w.testJoinOfANoName,
 		"the kubeconfig of a token is that of somebody who may ask to join": w.testTokenKubeconfig,
 		"a wait that is interrupted says so":                                w.testInterruption,
 		"a watch shows what changes until it is interrupted":                w.testWatch,

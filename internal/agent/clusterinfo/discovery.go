@@ -20,7 +20,7 @@ const (
 	// discoveryTimeout is how long the API server may take to tell what it serves,
 	// and answerBytesMax how much of its answer is read.
 	discoveryTimeout = 30 * time.Second
-	answerBytesMax   = 32 << 20
+	answerBytesMax   = 8 << 20
 	// failuresMax is how many requests in a row have to fail until the hub is told.
 	failuresMax = 2
 	// aggregated asks for all in one answer, in the two ways that there were of it.

@@ -13,13 +13,40 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// Connections returns the ClusterConnections by the names of their clusters. A
-// hub that has none, and a user who may not read them, get along without.
+// connectionsPerPage is how many ClusterConnections are read at a time. Each may
+// have a hundred kilobytes of what its cluster serves.
+const connectionsPerPage = 200
+
+// ListConnections returns all ClusterConnections without what their clusters
+// serve, which is nearly all of them and would not fit into memory for a large
+// fleet.
+func ListConnections(ctx context.Context, c client.Client) (*fleetv1alpha1.ClusterConnectionList, error) {
+	all := &fleetv1alpha1.ClusterConnectionList{}
+	for {
+		page := &fleetv1alpha1.ClusterConnectionList{}
+		if err := c.List(ctx, page, client.Limit(connectionsPerPage), client.Continue(all.Continue)); err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			page.Items[i].Status.APIEnablements = nil
+			page.Items[i].ManagedFields = nil
+		}
+		all.Items = append(all.Items, page.Items...)
+		if all.Continue = page.Continue; all.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// Connections returns the ClusterConnections by the names of their clusters, as
+// ListConnections does. A hub that has none, and a user who may not read them,
+// get along without.
 func Connections(ctx context.Context, c client.Client) (map[string]*fleetv1alpha1.ClusterConnection, error) {
-	list := &fleetv1alpha1.ClusterConnectionList{}
-	if err := c.List(ctx, list); apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	list, err := ListConnections(ctx, c)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return nil, fmt.Errorf("list the connections of clusters: %w", err)
 	}
 	connections := make(map[string]*fleetv1alpha1.ClusterConnection, len(list.Items))

@@ -26,6 +26,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/version"
 )
 
@@ -106,6 +107,9 @@ type Options struct {
 // it: what `make deploy-hub-operator` and `make deploy-spoke-operator` apply for
 // the same image.
 func (o Operator) Objects(options Options) ([]*unstructured.Unstructured, error) {
+	if err := checkImage(options.Image); err != nil {
+		return nil, err
+	}
 	objects, err := config.Operator(o.manifests)
 	if err != nil {
 		return nil, err
@@ -119,6 +123,16 @@ func (o Operator) Objects(options Options) ([]*unstructured.Unstructured, error)
 		}
 	}
 	return objects, nil
+}
+
+// checkImage refuses what no image can be called, which would only be noticed
+// when no pod comes up.
+func checkImage(image string) error {
+	const first = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ["
+	if image == "" || strings.ContainsRune(first, rune(image[0])) && !strings.ContainsAny(image, " \t\r\n") {
+		return nil
+	}
+	return exit.UsageError("%q is not the name of an image: one looks like registry.example.com/capstan:0.1.0", image)
 }
 
 // deployment returns the Deployment of the manifests with the options in it.

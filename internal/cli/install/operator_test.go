@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +26,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
 )
 
 // kustomizeVariable makes the executable of these tests kustomize, so that the
@@ -188,5 +190,17 @@ func TestInstancesHaveOnlyWhatIsSet(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, []any{hub.Object, member.Object}); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAnImageThatCannotBeOneIsRefused(t *testing.T) {
+	for image, good := range map[string]bool{
+		"": true, "capstan": true, "quay.io/capstan-io/capstan:0.1.0": true, "[::1]:5000/capstan@sha256:" + strings.Repeat("0", 64): true,
+		":0.1.0": false, "my image": false, "-x": false, "/capstan": false, "capstan\n": false,
+	} {
+		_, err := KlusterletOperator().Objects(Options{Image: image})
+		if good != (err == nil) || err != nil && exit.Code(err) != exit.Usage {
+			t.Errorf("image %q: %v", image, err)
+		}
 	}
 }

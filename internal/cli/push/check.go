@@ -67,11 +67,13 @@ func (j *join) check(ctx context.Context) error {
 
 // readFleet reads what the hub knows about its clusters.
 func readFleet(ctx context.Context, c client.Client) (fleet, error) {
-	clusters, connections := &clusterv1.ManagedClusterList{}, &fleetv1alpha1.ClusterConnectionList{}
-	for _, list := range []client.ObjectList{clusters, connections} {
-		if err := c.List(ctx, list); err != nil {
-			return fleet{}, err
-		}
+	clusters := &clusterv1.ManagedClusterList{}
+	if err := c.List(ctx, clusters); err != nil {
+		return fleet{}, err
+	}
+	connections, err := hub.ListConnections(ctx, c)
+	if err != nil {
+		return fleet{}, err
 	}
 	f := fleet{clusters: map[string]*clusterv1.ManagedCluster{}, connections: map[string]*fleetv1alpha1.ClusterConnection{}}
 	for i := range clusters.Items {

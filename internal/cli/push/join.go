@@ -9,9 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -136,6 +138,9 @@ type join struct {
 }
 
 func newJoin(session *hub.Session, o *joinOptions, name string) (*join, error) {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return nil, exit.UsageError("%q cannot be the name of a cluster: %s", name, strings.Join(problems, "; "))
+	}
 	j := &join{joinOptions: o, session: session, name: name, steps: progress.New(session.ErrOut)}
 	c, err := session.Connect()
 	if err != nil {

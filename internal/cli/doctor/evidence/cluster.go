@@ -106,17 +106,17 @@ func works(ctx context.Context, c client.Client, namespace string) Reading[*work
 // identities reads the UIDs that clusters report, by either kind of agent.
 func identities(ctx context.Context, c client.Client) Reading[map[string]string] {
 	var clusters Reading[*clusterv1.ManagedClusterList]
-	var connections Reading[*fleetv1alpha1.ClusterConnectionList]
+	var connected Reading[*fleetv1alpha1.ClusterConnectionList]
 	parallel(
 		func() { clusters = many(ctx, c, &clusterv1.ManagedClusterList{}) },
-		func() { connections = many(ctx, c, &fleetv1alpha1.ClusterConnectionList{}) },
+		func() { connected = connections(ctx, c) },
 	)
 	uids := map[string]string{}
 	if clusters.Found {
 		maps.Copy(uids, uidsOf(clusters.Value.Items))
 	}
-	if connections.Found {
-		for _, connection := range connections.Value.Items {
+	if connected.Found {
+		for _, connection := range connected.Value.Items {
 			if connection.Status.ID != "" {
 				uids[connection.Name] = connection.Status.ID
 			}

@@ -23,12 +23,12 @@ func GatherFleet(ctx context.Context, settings *rest.Config) (Reading[[]*Cluster
 		return Reading[[]*Cluster]{}, err
 	}
 	var clusters Reading[*clusterv1.ManagedClusterList]
-	var connections Reading[*fleetv1alpha1.ClusterConnectionList]
+	var connected Reading[*fleetv1alpha1.ClusterConnectionList]
 	var leases Reading[*coordinationv1.LeaseList]
 	var all Reading[*workv1.ManifestWorkList]
 	parallel(
 		func() { clusters = many(ctx, c, &clusterv1.ManagedClusterList{}) },
-		func() { connections = many(ctx, c, &fleetv1alpha1.ClusterConnectionList{}) },
+		func() { connected = connections(ctx, c) },
 		func() {
 			leases = many(ctx, c, &coordinationv1.LeaseList{}, client.MatchingFields{"metadata.name": clusterv1.LeaseName})
 		},
@@ -42,16 +42,16 @@ func GatherFleet(ctx context.Context, settings *rest.Config) (Reading[[]*Cluster
 		mc := &clusters.Value.Items[i]
 		cluster := &Cluster{
 			Name: mc.Name, Managed: Reading[*clusterv1.ManagedCluster]{Value: mc, Found: true},
-			Connection: Reading[*fleetv1alpha1.ClusterConnection]{Err: connections.Err},
+			Connection: Reading[*fleetv1alpha1.ClusterConnection]{Err: connected.Err},
 			Lease:      Reading[*coordinationv1.Lease]{Err: leases.Err},
 			Works:      Reading[*workv1.ManifestWorkList]{Value: &workv1.ManifestWorkList{}, Found: all.Found, Err: all.Err},
 		}
 		fleet, byName[mc.Name] = append(fleet, cluster), cluster
 	}
-	if connections.Found {
-		for i := range connections.Value.Items {
-			if cluster := byName[connections.Value.Items[i].Name]; cluster != nil {
-				cluster.Connection = Reading[*fleetv1alpha1.ClusterConnection]{Value: &connections.Value.Items[i], Found: true}
+	if connected.Found {
+		for i := range connected.Value.Items {
+			if cluster := byName[connected.Value.Items[i].Name]; cluster != nil {
+				cluster.Connection = Reading[*fleetv1alpha1.ClusterConnection]{Value: &connected.Value.Items[i], Found: true}
 			}
 		}
 	}

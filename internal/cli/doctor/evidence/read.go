@@ -28,6 +28,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/render"
 )
 
@@ -92,7 +93,17 @@ func one[T client.Object](ctx context.Context, c client.Client, object T) Readin
 
 // many reads a list. A kind that the API server does not know is not there.
 func many[T client.ObjectList](ctx context.Context, c client.Client, list T, options ...client.ListOption) Reading[T] {
-	switch err := c.List(ctx, list, options...); {
+	return listed(list, c.List(ctx, list, options...))
+}
+
+// connections reads the connections of all clusters.
+func connections(ctx context.Context, c client.Client) Reading[*fleetv1alpha1.ClusterConnectionList] {
+	return listed(hub.ListConnections(ctx, c))
+}
+
+// listed tells what became of reading a list.
+func listed[T client.ObjectList](list T, err error) Reading[T] {
+	switch {
 	case apierrors.IsNotFound(err):
 		return Reading[T]{}
 	case err != nil:
