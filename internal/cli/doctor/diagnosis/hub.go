@@ -73,7 +73,7 @@ func hubOperator(e *evidence.Evidence) []Finding {
 		return []Finding{odd("HubHosted", e.Hub.Server, "there is no ClusterManager here: the hub is installed from another cluster, where its pods run",
 			"Look there: kubectl describe clustermanager.")}
 	}
-	return needed(e.Hub.Operator, "Install it with \"capstan init\".")
+	return needed(e.Hub.Operator, e.Hub.Now, "Install it with \"capstan init\".")
 }
 
 // hostedHub tells whether the hub was installed from another cluster.
@@ -128,7 +128,7 @@ func hubComponents(e *evidence.Evidence) []Finding {
 		if isPushAgent(w) {
 			look = running // it has pods only while there are Push clusters
 		}
-		found = append(found, look(w, "The operator installs it: mend the steps before this one.")...)
+		found = append(found, look(w, e.Hub.Now, "The operator installs it: mend the steps before this one.")...)
 	}
 	return found
 }

@@ -61,7 +61,7 @@ func memberKlusterlet(e *evidence.Evidence) []Finding {
 		return []Finding{broken("KlusterletMissing", "Klusterlet of cluster "+e.Cluster.Name, cause,
 			"\"capstan token create --print-register-command\" on the hub prints the command that installs it.")}
 	}
-	return append(needed(m.Operator, "Install it again: \"capstan register\" does."), klusterletState(m.Klusterlet)...)
+	return append(needed(m.Operator, e.Hub.Now, "Install it again: \"capstan register\" does."), klusterletState(m.Klusterlet)...)
 }
 
 func klusterletState(k *operatorv1.Klusterlet) []Finding {
@@ -178,7 +178,7 @@ func memberAgents(e *evidence.Evidence) []Finding {
 		if i == 0 {
 			look = needed
 		}
-		found = append(found, look(w, "The operator installs it: see whether it runs, and \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")...)
+		found = append(found, look(w, e.Hub.Now, "The operator installs it: see whether it runs, and \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")...)
 	}
 	return found
 }

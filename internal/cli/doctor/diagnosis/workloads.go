@@ -5,6 +5,10 @@ package diagnosis
 
 import (
 	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 	"github.com/capstan-io/capstan/internal/pods"
@@ -12,7 +16,7 @@ import (
 
 // running says why the pods of a Deployment do not run. A Deployment that is to
 // have none is in order.
-func running(w evidence.Workload, absent string) []Finding {
+func running(w evidence.Workload, now time.Time, absent string) []Finding {
 	object := fmt.Sprintf("Deployment %s/%s", w.Namespace, w.Name)
 	switch {
 	case w.Deployment.Err != nil:
@@ -32,6 +36,9 @@ func running(w evidence.Workload, absent string) []Finding {
 	}
 	look := fmt.Sprintf("Look at it: kubectl -n %s describe pods -l app=%s; kubectl -n %s logs deployment/%s --tail=20",
 		w.Namespace, deployment.Spec.Template.Labels["app"], w.Namespace, w.Name)
+	if w.Pods.Found && starting(w.Pods.Value.Items, now) {
+		return []Finding{odd("PodsStarting", object, "its pods have just been made and are starting", "Run the command again in a minute.")}
+	}
 	if w.Pods.Found {
 		if why := pods.WhyNotRunning(deployment, w.Pods.Value.Items); why != "" {
 			return []Finding{broken("PodsNotRunning", object, why, look)}
@@ -43,13 +50,36 @@ func running(w evidence.Workload, absent string) []Finding {
 	return []Finding{odd("PodsMissing", object, fmt.Sprintf("%d of %d pods are available", deployment.Status.AvailableReplicas, wanted), look)}
 }
 
+// starting tells whether all pods that are to stay are new and nothing has gone
+// wrong with them yet. The kubelet asks a container whether it is ready every few
+// seconds, so one that works may not be ready yet.
+func starting(all []corev1.Pod, now time.Time) bool {
+	stay := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	return len(stay) > 0 && !slices.ContainsFunc(stay, func(p corev1.Pod) bool {
+		// The clocks of the hub and of a member may differ a little.
+		return now.Sub(p.CreationTimestamp.Time).Abs() >= soon ||
+			slices.ContainsFunc(p.Status.Conditions, unscheduled) || slices.ContainsFunc(p.Status.ContainerStatuses, failed)
+	})
+}
+
+func unscheduled(c corev1.PodCondition) bool {
+	return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+}
+
+// failed tells whether a container has ended, or waits for something else than
+// its start.
+func failed(c corev1.ContainerStatus) bool {
+	waits := c.State.Waiting
+	return c.RestartCount > 0 || c.State.Terminated != nil || waits != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waits.Reason)
+}
+
 // needed is running for a Deployment that has to have pods.
-func needed(w evidence.Workload, absent string) []Finding {
+func needed(w evidence.Workload, now time.Time, absent string) []Finding {
 	if w.Deployment.Found && w.Deployment.Value.Spec.Replicas != nil && *w.Deployment.Value.Spec.Replicas == 0 {
 		return []Finding{broken("ScaledToZero", fmt.Sprintf("Deployment %s/%s", w.Namespace, w.Name), "somebody has scaled it to 0, so it has no pods",
 			fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=1", w.Namespace, w.Name))}
 	}
-	return running(w, absent)
+	return running(w, now, absent)
 }
 
 // missing tells which of the objects are known not to be there.
