@@ -55,8 +55,8 @@ func NewUnregister(session *hub.Session) *cobra.Command {
 			"there; then the agent is removed from the member, and the operator, if \"register\" installed it and nothing else needs it. " +
 			"The kubeconfig in use is that of the hub, --cluster-kubeconfig or --cluster-context lead to the member. Without them the agent " +
 			"stays there, without a hub.\n\n" +
-			"With --force the hub does not wait for the agent, so what works have brought to the member may stay there until its agent is " +
-			"removed. When it is interrupted, the same command goes on from there.",
+			"With --force the hub gives the cluster up as soon as it misses its heartbeats, a good minute after the last one, so what works have " +
+			"brought to the member may stay there until its agent is removed. When it is interrupted, the same command goes on from there.",
 		Example: `  # The cluster of another kubeconfig
   capstan unregister member1 --cluster-kubeconfig ~/.kube/member1
 
@@ -187,7 +187,10 @@ func (l *leaving) leaveHub(ctx context.Context, cluster *clusterv1.ManagedCluste
 	if !l.mode.Changes() {
 		return nil
 	}
-	next := fmt.Sprintf("Nothing has to be undone: the same command goes on from there. If the member does not come back: capstan unregister %s --force", name)
+	next := "Nothing has to be undone: the same command goes on from there."
+	if !l.force {
+		next += fmt.Sprintf(" If the member does not come back: capstan unregister %s --force", name)
+	}
 	return l.waiter(l.hub).Until(ctx, fmt.Sprintf("the hub to forget cluster %q", name), next, func(ctx context.Context) (bool, string, error) {
 		err := l.hub.Get(ctx, client.ObjectKey{Name: name}, cluster)
 		if apierrors.IsNotFound(err) {
@@ -207,9 +210,8 @@ func (l *leaving) leaveHub(ctx context.Context, cluster *clusterv1.ManagedCluste
 func (l *leaving) forget(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	write := l.mode.Client(l.hub)
 	if l.force {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"0s"}}}`, clusterv1.AnnotationDetachDeadline)
-		if err := write.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-			return fmt.Errorf("let the hub not wait for the agent of cluster %q: %w", cluster.Name, err)
+		if err := hub.GiveUp(ctx, write, cluster.Name, 0); err != nil {
+			return err
 		}
 	}
 	if err := write.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {

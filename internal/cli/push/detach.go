@@ -19,6 +19,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
 )
 
 // namesMax is how many names a message has at most.
@@ -30,9 +31,8 @@ func (u *unjoin) detach(ctx context.Context) error {
 	patience, cancel := context.WithTimeout(ctx, u.wait)
 	defer cancel()
 	if u.force {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"0s"}}}`, clusterv1.AnnotationDetachDeadline)
-		if err := u.hub.Patch(ctx, u.cluster.DeepCopy(), client.RawPatch("application/merge-patch+json", patch)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("have the hub give up cluster %q: %w", u.name, err)
+		if err := hub.GiveUp(ctx, u.hub, u.name, 0); err != nil {
+			return err
 		}
 	}
 	delivered, err := u.works(ctx)

@@ -56,7 +56,7 @@ func NewClean(session *hub.Session) *cobra.Command {
 			"the definitions, and the bootstrap tokens with which clusters could ask to join.\n\n" +
 			"As long as the hub has clusters it refuses, and names them. --all-clusters lets them leave first: their agents remove what " +
 			"was delivered to them, but stay there and find no hub any more; \"capstan unjoin\" and \"capstan unregister\" remove these, too. " +
-			fmt.Sprintf("A cluster that the hub does not hear of keeps the removal waiting; with --force that ends after %s, and what was delivered there stays.", silentWait),
+			fmt.Sprintf("A cluster that the hub does not hear of keeps the removal waiting; with --force that ends soon after %s, and what was delivered there stays.", silentWait),
 		Example: `  # What would be removed?
   capstan clean --dry-run=client
 
@@ -185,8 +185,7 @@ func (c *cleaning) prepare(s *site) func(context.Context, client.Object) error {
 		return nil
 	}
 	return func(ctx context.Context, cluster client.Object) error {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, clusterv1.AnnotationDetachDeadline, silentWait)
-		return client.IgnoreNotFound(s.write.Patch(ctx, cluster, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(install.FieldOwner)))
+		return hub.GiveUp(ctx, s.write, cluster.GetName(), silentWait)
 	}
 }
 
