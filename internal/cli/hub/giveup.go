@@ -22,16 +22,16 @@ const (
 	leaseSecondsHasty = 15
 )
 
-// GiveUp has the hub not wait for the agent of a cluster that is about to be
-// deleted, from so long after its deletion on, unless the agent is heard of. A
-// cluster that is not there is no error.
+// GiveUp has the hub not wait for the agent of a cluster that is being deleted,
+// from so long after its deletion on, unless the agent is heard of. A cluster that
+// is not being deleted is left as it is, and one that is not there is no error.
 //
 // As the hub holds an agent for alive until five heartbeats are missing, which is
 // five minutes by default, more heartbeats are asked for.
 func GiveUp(ctx context.Context, c client.Client, name string, after time.Duration) error {
 	cluster := &clusterv1.ManagedCluster{}
 	err := c.Get(ctx, client.ObjectKey{Name: name}, cluster)
-	if err == nil {
+	if err == nil && !cluster.DeletionTimestamp.IsZero() {
 		before := cluster.DeepCopy()
 		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, clusterv1.AnnotationDetachDeadline, after.String())
 		cluster.Spec.LeaseDurationSeconds = hasty(cluster.Spec.LeaseDurationSeconds)

@@ -209,15 +209,13 @@ func (l *leaving) leaveHub(ctx context.Context, cluster *clusterv1.ManagedCluste
 // forget deletes a cluster on the hub.
 func (l *leaving) forget(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	write := l.mode.Client(l.hub)
-	if l.force {
-		if err := hub.GiveUp(ctx, write, cluster.Name, 0); err != nil {
-			return err
-		}
-	}
 	if err := write.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete cluster %q on the hub: %w", cluster.Name, err)
 	}
-	return nil
+	if !l.force {
+		return nil
+	}
+	return hub.GiveUp(ctx, write, cluster.Name, 0)
 }
 
 // cleanMember removes from the member what "register" installed there, and what

@@ -30,11 +30,6 @@ const namesMax = 10
 func (u *unjoin) detach(ctx context.Context) error {
 	patience, cancel := context.WithTimeout(ctx, u.wait)
 	defer cancel()
-	if u.force {
-		if err := hub.GiveUp(ctx, u.hub, u.name, 0); err != nil {
-			return err
-		}
-	}
 	delivered, err := u.works(ctx)
 	if err != nil {
 		return err
@@ -42,6 +37,11 @@ func (u *unjoin) detach(ctx context.Context) error {
 	uid := u.cluster.UID
 	if err := u.hub.Delete(ctx, u.cluster.DeepCopy(), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete cluster %q: %w", u.name, err)
+	}
+	if u.force {
+		if err := hub.GiveUp(ctx, u.hub, u.name, 0); err != nil {
+			return err
+		}
 	}
 	reached := true
 	for {

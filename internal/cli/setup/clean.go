@@ -118,7 +118,7 @@ func (c *cleaning) clean(ctx context.Context, s *site) error {
 		fmt.Fprintf(s.out, "%s is no hub\n", c.session.Where())
 	}
 	r.remove(ctx, removal{
-		step: "Letting clusters leave", objects: managedClusters(clusters), before: c.prepare(s),
+		step: "Letting clusters leave", objects: managedClusters(clusters), after: c.giveUp(s),
 		hint: "--force gives up clusters that the hub does not hear of.",
 	})
 	r.remove(ctx, removal{step: "Removing the hub", objects: clusterManagers(found)})
@@ -179,8 +179,8 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// prepare lets the hub give up clusters that are silent, if that was asked for.
-func (c *cleaning) prepare(s *site) func(context.Context, client.Object) error {
+// giveUp lets the hub give up clusters that are silent, if that was asked for.
+func (c *cleaning) giveUp(s *site) func(context.Context, client.Object) error {
 	if !c.force {
 		return nil
 	}

@@ -21,8 +21,9 @@ import (
 type removal struct {
 	step    string
 	objects []client.Object
-	// before is done with each object before it is deleted; nil is nothing.
-	before func(context.Context, client.Object) error
+	// before is done with each object before it is deleted, and after when its
+	// deletion has begun; nil is nothing.
+	before, after func(context.Context, client.Object) error
 	// hint is what to do if they do not go.
 	hint string
 }
@@ -52,6 +53,11 @@ func (r *removing) remove(ctx context.Context, m removal) {
 			}
 			if err := install.Delete(ctx, r.site.write, object); err != nil {
 				return err
+			}
+			if m.after != nil {
+				if err := m.after(ctx, object); err != nil {
+					return err
+				}
 			}
 		}
 		for i, object := range m.objects {
