@@ -111,7 +111,12 @@ func (s *story) hubOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.hub.waitThere(t, "managedcluster", s.clusterName)
-	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "after the outage"))
+	// Kubernetes takes the nodes that it did not hear of during the outage for not
+	// ready, and with them the webhooks, until they have reported again.
+	eventually(t, func() error {
+		_, err := s.hub.try(t.Context(), fmt.Sprintf(workload, s.clusterName, "after the outage"), "apply", "-f", "-")
+		return err
+	})
 	s.memberHas(t, "greeting", "after the outage")
 	s.isAvailable(t)
 	if now := s.agentPods(t); now != pods {
