@@ -12,22 +12,37 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
 
 // Steps shows steps, one after the other. It is not safe for concurrent use.
 type Steps struct {
-	out      io.Writer
-	terminal bool
+	out io.Writer
+	// columns returns how wide the terminal is now, or 0 if that is not known; it
+	// is nil if out is no terminal.
+	columns func() int
 	// step and waits are those of the step under way; step is empty if there is none.
 	step, waits string
 }
 
 // New returns Steps that are shown on out.
 func New(out io.Writer) *Steps {
-	file, isFile := out.(*os.File)
-	return &Steps{out: out, terminal: isFile && term.IsTerminal(int(file.Fd()))}
+	s := &Steps{out: out}
+	if file, isFile := out.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
+		s.columns = func() int { return width(int(file.Fd())) }
+	}
+	return s
+}
+
+// width returns how many columns a terminal has, or 0 if it does not tell.
+func width(terminal int) int {
+	columns, _, err := term.GetSize(terminal)
+	if err != nil {
+		return 0
+	}
+	return columns
 }
 
 // Do shows a step while do runs, and how it ended. The error of do is returned
@@ -62,12 +77,24 @@ func (s *Steps) show(mark, text string, last bool) {
 		begin     = "\r"
 		clearRest = "\x1b[K"
 	)
+	line := " " + mark + " " + text
 	switch {
-	case !s.terminal:
-		fmt.Fprintf(s.out, " %s %s\n", mark, text)
+	case s.columns == nil:
+		fmt.Fprintln(s.out, line)
 	case last:
-		fmt.Fprintf(s.out, "%s %s %s%s\n", begin, mark, text, clearRest)
+		fmt.Fprint(s.out, begin, line, clearRest, "\n")
 	default:
-		fmt.Fprintf(s.out, "%s %s %s%s", begin, mark, text, clearRest)
+		fmt.Fprint(s.out, begin, cut(line, s.columns()), clearRest)
 	}
+}
+
+// cut shortens a line that is written over: of one that continues on the next
+// row of the terminal, only that row could be. The last column stays free, as
+// some terminals go on to the next row once it is taken.
+func cut(line string, columns int) string {
+	const more = "…"
+	if columns <= 0 || utf8.RuneCountInString(line) < columns {
+		return line
+	}
+	return string([]rune(line)[:max(columns-2, 0)]) + more
 }

@@ -15,6 +15,7 @@ func TestSteps(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		terminal bool
+		columns  int
 		want     string
 	}{
 		"in a log": {
@@ -25,12 +26,22 @@ func TestSteps(t *testing.T) {
 			reason: "the line of a step is written over", terminal: true,
 			want: "\r • Cook  ...\x1b[K\r • Cook  ... the water is cold\x1b[K\r ✓ Cook\x1b[K\n\r • Eat  ...\x1b[K\r ✗ Eat\x1b[K\n",
 		},
+		"on a narrow terminal": {
+			reason: "a line that needs two rows cannot be written over, and leaves its first row for ever", terminal: true, columns: 20,
+			want: "\r • Cook  ...\x1b[K\r • Cook  ... the w…\x1b[K\r ✓ Cook\x1b[K\n\r • Eat  ...\x1b[K\r ✗ Eat\x1b[K\n",
+		},
+		"on a terminal of one column": {
+			reason: "there is room for nothing, and nothing breaks", terminal: true, columns: 1,
+			want: "\r…\x1b[K\r…\x1b[K\r ✓ Cook\x1b[K\n\r…\x1b[K\r ✗ Eat\x1b[K\n",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			steps := New(&out)
-			steps.terminal = c.terminal
+			if c.terminal {
+				steps.columns = func() int { return c.columns }
+			}
 			steps.Waits("nothing, as no step is under way")
 			err := steps.Do("Cook", func() error {
 				steps.Waits("the water is %s", "cold")
