@@ -25,7 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/install"
-	"github.com/capstan-io/capstan/internal/cli/token"
+	"github.com/capstan-io/capstan/internal/cli/clusterinfo"
 )
 
 const (
@@ -225,7 +225,7 @@ func bootstrapTokens(ctx context.Context, c client.Reader) ([]client.Object, err
 // verify the hub.
 func unpublish(s *site) func(context.Context, client.Object) error {
 	return func(ctx context.Context, secret client.Object) error {
-		return token.Unpublish(ctx, s.write, strings.TrimPrefix(secret.GetName(), api.BootstrapTokenSecretPrefix))
+		return clusterinfo.Unpublish(ctx, s.write, strings.TrimPrefix(secret.GetName(), api.BootstrapTokenSecretPrefix))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/boundtoken"
+	"github.com/capstan-io/capstan/internal/cli/clusterinfo"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
@@ -183,7 +184,7 @@ func (c *creating) make(ctx context.Context, hub client.Client, config *rest.Con
 	if !slices.Contains(c.usages, signing) || c.kubeconfig {
 		return nil
 	}
-	err := publish(ctx, hub, config, token)
+	err := clusterinfo.Publish(ctx, hub, config, token)
 	switch {
 	case err == nil:
 		return nil

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/cluster-bootstrap/token/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/cli/clusterinfo"
 	"github.com/capstan-io/capstan/internal/cli/discovery"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 )
@@ -103,7 +103,7 @@ func verified(config *rest.Config) ([]byte, error) {
 		return nil, exit.Next(errors.New("the kubeconfig does not verify the certificate of the hub, and agents have to"),
 			"Use a kubeconfig with the CA of the hub, without insecure-skip-tls-verify.")
 	}
-	return bundle(config)
+	return clusterinfo.Bundle(config)
 }
 
 // kubeconfig returns a kubeconfig of the hub with the token and nothing of the
@@ -119,17 +119,4 @@ func kubeconfig(config *rest.Config, ca []byte, token string) ([]byte, error) {
 		return nil, fmt.Errorf("write the kubeconfig: %w", err)
 	}
 	return text, nil
-}
-
-// bundle returns the CA of the hub, PEM encoded, or nothing if it is one of
-// those that the system trusts.
-func bundle(config *rest.Config) ([]byte, error) {
-	if len(config.CAData) > 0 || config.CAFile == "" {
-		return config.CAData, nil
-	}
-	ca, err := os.ReadFile(config.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("read the CA of the hub: %w", err)
-	}
-	return ca, nil
 }

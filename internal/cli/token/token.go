@@ -26,6 +26,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/boundtoken"
+	"github.com/capstan-io/capstan/internal/cli/clusterinfo"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -226,5 +227,5 @@ func remove(ctx context.Context, session *hub.Session, mode *dryrun.Mode, c clie
 	if mode.Skips() {
 		return nil
 	}
-	return Unpublish(ctx, c, id)
+	return clusterinfo.Unpublish(ctx, c, id)
 }

@@ -1,12 +1,16 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package token
+// Package clusterinfo publishes how to trust a hub: its address and CA, signed
+// with each bootstrap token, in ConfigMap kube-public/cluster-info, as kubeadm
+// does. It neither makes nor deletes tokens.
+package clusterinfo
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,14 +36,14 @@ const (
 	anonymous = "system:anonymous"
 )
 
-// publish makes sure that the hub tells everybody how to trust it, signed with
+// Publish makes sure that the hub tells everybody how to trust it, signed with
 // the token. What is published already stays: the hub may be known by another
 // address than that in use here.
 //
 // The signer in the controller manager of the hub signs, too, if it runs, which
 // it does only where it was asked for. It computes the same, so it does not
 // matter who is first.
-func publish(ctx context.Context, c client.Client, config *rest.Config, token string) error {
+func Publish(ctx context.Context, c client.Client, config *rest.Config, token string) error {
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: api.ConfigMapClusterInfo}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(info), info)
 	isNew := apierrors.IsNotFound(err)
@@ -78,7 +82,7 @@ func marks() map[string]string {
 
 // describe puts the address and CA of the hub into the ConfigMap.
 func describe(info *corev1.ConfigMap, config *rest.Config) error {
-	ca, err := bundle(config)
+	ca, err := Bundle(config)
 	if err != nil {
 		return err
 	}
@@ -104,6 +108,19 @@ func create(ctx context.Context, c client.Client, objects ...client.Object) erro
 		}
 	}
 	return nil
+}
+
+// Bundle returns the CA that a configuration trusts, PEM encoded; nothing if it is
+// one of those that the system trusts.
+func Bundle(config *rest.Config) ([]byte, error) {
+	if len(config.CAData) > 0 || config.CAFile == "" {
+		return config.CAData, nil
+	}
+	ca, err := os.ReadFile(config.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the CA of the hub: %w", err)
+	}
+	return ca, nil
 }
 
 func everybodyReads() *rbacv1.Role {
