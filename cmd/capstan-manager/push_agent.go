@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/logging"
 	"github.com/capstan-io/capstan/internal/options"
@@ -112,7 +113,7 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 }
 
 // lead works for the clusters until ctx ends.
-func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard push.Guard, logger logr.Logger) error {
+func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard dial.Guard, logger logr.Logger) error {
 	networks, err := serviceNetworks(ctx, hub, home)
 	if err != nil {
 		return fmt.Errorf("the push agent does not dial before it knows what not to: %w", err)
@@ -146,11 +147,11 @@ func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard
 // serviceNetworks returns the networks of Services on the hub, and on the cluster
 // that the agent runs on if that is another one.
 func serviceNetworks(ctx context.Context, hub, home *rest.Config) ([]netip.Prefix, error) {
-	networks, err := push.ServiceNetworks(ctx, hub)
+	networks, err := dial.ServiceNetworks(ctx, hub)
 	if err != nil || home == hub {
 		return networks, err
 	}
-	own, err := push.ServiceNetworks(ctx, home)
+	own, err := dial.ServiceNetworks(ctx, home)
 	if err != nil {
 		return nil, fmt.Errorf("the cluster of the agent: %w", err)
 	}
@@ -158,22 +159,22 @@ func serviceNetworks(ctx context.Context, hub, home *rest.Config) ([]netip.Prefi
 }
 
 // guard checks the flags about addresses.
-func (f *pushAgentFlags) guard() (push.Guard, error) {
+func (f *pushAgentFlags) guard() (dial.Guard, error) {
 	if f.customClaims < 0 {
-		return push.Guard{}, fmt.Errorf("--max-custom-cluster-claims: %d is less than 0", f.customClaims)
+		return dial.Guard{}, fmt.Errorf("--max-custom-cluster-claims: %d is less than 0", f.customClaims)
 	}
 	allowed, err := networks("--allowed-networks", f.allowed)
 	if err != nil {
-		return push.Guard{}, err
+		return dial.Guard{}, err
 	}
 	forbidden, err := networks("--forbidden-networks", f.forbidden)
 	if err != nil {
-		return push.Guard{}, err
+		return dial.Guard{}, err
 	}
 	if own, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST")); err == nil {
 		forbidden = append(forbidden, netip.PrefixFrom(own, own.BitLen()))
 	}
-	return push.Guard{Allowed: allowed, Forbidden: forbidden}, nil
+	return dial.Guard{Allowed: allowed, Forbidden: forbidden}, nil
 }
 
 func networks(flag string, texts []string) ([]netip.Prefix, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/agent/follow"
 	"github.com/capstan-io/capstan/internal/agent/succession"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 	HubURL string
 	// Parts are engaged for each cluster.
 	Parts []fleet.Part
-	Guard Guard
+	Guard dial.Guard
 	// Clock defaults to the real one.
 	Clock clock.Clock
 	Log   logr.Logger
@@ -54,23 +55,23 @@ type Agent struct {
 	// seen are the handlers that tell of them.
 	seen []toolscache.ResourceEventHandlerRegistration
 
-	lives sync.WaitGroup // of links
+	lives sync.WaitGroup // of sessions
 
-	mu     sync.Mutex
-	closed bool
-	links  map[string]*running
-	// ending are the links that were told to end and have not yet.
+	mu       sync.Mutex
+	closed   bool
+	sessions map[string]*running
+	// ending are the sessions that were told to end and have not yet.
 	ending map[string]*running
 	// identities are who the clusters are that were let in, by UID.
 	identities map[string]string
 }
 
-// running is a link and what it follows.
+// running is a session and what it follows.
 type running struct {
-	link   *link
-	secret string
-	cancel context.CancelFunc
-	ended  chan struct{}
+	session *session
+	secret  string
+	cancel  context.CancelFunc
+	ended   chan struct{}
 }
 
 // New returns an agent that has not begun.
@@ -81,7 +82,7 @@ func New(o Options) (*Agent, error) {
 	if o.HubURL == "" {
 		o.HubURL = o.Hub.Host
 	}
-	a := &Agent{options: o, links: map[string]*running{}, ending: map[string]*running{}, identities: map[string]string{}}
+	a := &Agent{options: o, sessions: map[string]*running{}, ending: map[string]*running{}, identities: map[string]string{}}
 	scheme, err := connect.HubScheme()
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	failed := make(chan error, 1)
 	group.Go(func() { failed <- a.cache.Start(ctx) })
-	defer a.endLinks()
+	defer a.endSessions()
 	select {
 	case err := <-failed:
 		if err != nil {
@@ -134,7 +135,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// watch makes each ClusterConnection have its link, and tells links of changes.
+// watch makes each ClusterConnection have its session, and tells sessions of changes.
 func (a *Agent) watch(ctx context.Context) error {
 	see := func(obj any) {
 		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
@@ -159,7 +160,7 @@ func (a *Agent) watch(ctx context.Context) error {
 	return nil
 }
 
-// see begins or ends the link of a cluster, or tells it that something changed.
+// see begins or ends the session of a cluster, or tells it that something changed.
 // It does not wait for one to end.
 func (a *Agent) see(ctx context.Context, name string) {
 	connection, _, err := a.read(ctx, name)
@@ -173,34 +174,34 @@ func (a *Agent) see(ctx context.Context, name string) {
 	}
 	secret := ""
 	if connection != nil && connection.Spec.SyncMode == fleetv1alpha1.SyncModePush {
-		secret = secretName(&connection.Spec)
+		secret = dial.SecretName(&connection.Spec)
 	}
-	have := a.links[name]
+	have := a.sessions[name]
 	if have != nil && have.secret == secret {
-		have.link.loop.Kick()
+		have.session.loop.Kick()
 		return
 	}
 	if have != nil {
 		have.cancel()
-		delete(a.links, name)
+		delete(a.sessions, name)
 		a.ending[name] = have
 	}
 	if secret != "" {
-		a.links[name] = a.begin(ctx, name, secret)
+		a.sessions[name] = a.begin(ctx, name, secret)
 	}
 }
 
-// begin starts a link, after the one before has ended. Call it with the lock held.
+// begin starts a session, after the one before has ended. Call it with the lock held.
 func (a *Agent) begin(ctx context.Context, name, secret string) *running {
 	before := a.ending[name]
 	ctx, cancel := context.WithCancel(ctx)
-	r := &running{link: newLink(a, name), secret: secret, cancel: cancel, ended: make(chan struct{})}
+	r := &running{session: newSession(a, name), secret: secret, cancel: cancel, ended: make(chan struct{})}
 	follower := &follow.Object{
 		Client: a.secrets, Clock: a.options.Clock, List: &corev1.SecretList{},
 		Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: secret}},
 		See: func(obj client.Object, err error) {
 			found, _ := obj.(*corev1.Secret)
-			r.link.seeSecret(found, err)
+			r.session.seeSecret(found, err)
 		},
 	}
 	a.lives.Go(func() {
@@ -213,27 +214,27 @@ func (a *Agent) begin(ctx context.Context, name, secret string) *running {
 		}
 		var group sync.WaitGroup
 		group.Go(func() { follower.Run(ctx) })
-		r.link.run(ctx)
+		r.session.run(ctx)
 		group.Wait()
 	})
 	return r
 }
 
-// ended is called when a link has.
+// ended is called when a session has.
 func (a *Agent) ended(r *running) {
 	close(r.ended)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ending[r.link.name] == r {
-		delete(a.ending, r.link.name)
+	if a.ending[r.session.name] == r {
+		delete(a.ending, r.session.name)
 	}
 }
 
-// endLinks ends all links and waits for them.
-func (a *Agent) endLinks() {
+// endSessions ends all sessions and waits for them.
+func (a *Agent) endSessions() {
 	a.mu.Lock()
 	a.closed = true
-	for _, r := range a.links {
+	for _, r := range a.sessions {
 		r.cancel()
 	}
 	a.mu.Unlock()
@@ -258,12 +259,12 @@ func (a *Agent) read(ctx context.Context, name string) (*fleetv1alpha1.ClusterCo
 }
 
 // engage has the parts work for a cluster, anew if they do already.
-func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, to *way, id string) error {
+func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, to *dial.Transport, id string) error {
 	hub, err := connect.HubCluster(rest.CopyConfig(a.options.Hub), connection.Name)
 	if err != nil {
 		return err
 	}
-	member, err := connect.MemberCluster(to.config())
+	member, err := connect.MemberCluster(to.Config())
 	if err != nil {
 		return err
 	}

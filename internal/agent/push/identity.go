@@ -12,22 +12,23 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/dial"
 )
 
 // recognise tells whether the agent may work for the cluster that answered: it
 // is the one that it was before, and the hub accepts it under no other name. What
 // agents of Pull clusters say of themselves does not count, only who the hub
 // holds them for.
-func (a *Agent) recognise(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, id string) (finding, error) {
+func (a *Agent) recognise(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, id string) (dial.Problem, error) {
 	if known := connection.Identity(); known != "" && known != id {
-		return finding{
-			fleetv1alpha1.ClusterConnectionReasonIdentityChanged,
-			fmt.Sprintf("the cluster at the endpoint is %s, but %q is the cluster %s; if that is meant, delete the ClusterConnection and apply it again", id, connection.Name, known),
+		return dial.Problem{
+			Reason:  fleetv1alpha1.ClusterConnectionReasonIdentityChanged,
+			Message: fmt.Sprintf("the cluster at the endpoint is %s, but %q is the cluster %s; if that is meant, delete the ClusterConnection and apply it again", id, connection.Name, known),
 		}, nil
 	}
 	connections := &fleetv1alpha1.ClusterConnectionList{}
 	if err := a.hub.List(ctx, connections, client.UnsafeDisableDeepCopy); err != nil {
-		return finding{}, fmt.Errorf("looking whether another cluster than %q is %s: %w", connection.Name, id, err)
+		return dial.Problem{}, fmt.Errorf("looking whether another cluster than %q is %s: %w", connection.Name, id, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,19 +39,19 @@ func (a *Agent) recognise(ctx context.Context, connection *fleetv1alpha1.Cluster
 			continue
 		}
 		if in, err := a.accepted(ctx, c.Name); err != nil {
-			return finding{}, err
+			return dial.Problem{}, err
 		} else if in {
 			other = c.Name
 		}
 	}
 	if other != "" && other != connection.Name {
-		return finding{
-			fleetv1alpha1.ClusterConnectionReasonAlreadyJoined,
-			fmt.Sprintf("this cluster (%s) has joined already, under the name %q; delete one of both ManagedClusters", id, other),
+		return dial.Problem{
+			Reason:  fleetv1alpha1.ClusterConnectionReasonAlreadyJoined,
+			Message: fmt.Sprintf("this cluster (%s) has joined already, under the name %q; delete one of both ManagedClusters", id, other),
 		}, nil
 	}
 	a.identities[id] = connection.Name
-	return finding{}, nil
+	return dial.Problem{}, nil
 }
 
 // accepted tells whether the hub accepts a cluster. One that it does not accept
@@ -64,10 +65,10 @@ func (a *Agent) accepted(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading ManagedCluster %q: %w", name, err)
 	}
-	return uninvited(name, cluster).well(), nil
+	return uninvited(name, cluster).None(), nil
 }
 
-// release forgets who the cluster of a link was.
+// release forgets who the cluster of a session was.
 func (a *Agent) release(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -41,6 +41,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -100,7 +101,7 @@ func newLab(t *testing.T) *lab {
 }
 
 // start runs the agent until the test ends.
-func (l *lab) start(guard push.Guard, options work.Options) {
+func (l *lab) start(guard dial.Guard, options work.Options) {
 	l.t.Helper()
 	options.Logger = logr.Discard()
 	works, err := work.New(options)
@@ -126,8 +127,8 @@ func (l *lab) start(guard push.Guard, options work.Options) {
 }
 
 // local lets the agent dial the API servers of the test.
-func local() push.Guard {
-	return push.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+func local() dial.Guard {
+	return dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }
 
 // accept makes a ManagedCluster with what the hub's controllers make for it.

@@ -20,8 +20,8 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
+	"github.com/capstan-io/capstan/internal/dial"
 )
 
 const (
@@ -208,7 +208,7 @@ func (l *lab) takes(clusters []string, name string) time.Duration {
 
 func TestAnEndpointOfTheHubItselfIsNotDialled(t *testing.T) {
 	l := newLab(t)
-	l.start(push.Guard{}, work.Options{})
+	l.start(dial.Guard{}, work.Options{})
 	front := l.front("uid")
 	l.accept("c1")
 	l.secret("c1", l.token, front.ca())

@@ -23,21 +23,21 @@ func (o outcome) conditions() []metav1.Condition {
 		Type: fleetv1alpha1.ClusterConnectionConditionConnected, Status: metav1.ConditionTrue,
 		Reason: fleetv1alpha1.ClusterConnectionReasonConnected, Message: "the API server answers, and the push agent works for the cluster",
 	}
-	if !o.connected.well() {
-		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, o.connected.reason, o.connected.message
+	if !o.connected.None() {
+		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, o.connected.Reason, o.connected.Message
 	}
 	credentials := metav1.Condition{
 		Type: fleetv1alpha1.ClusterConnectionConditionCredentialsValid, Status: metav1.ConditionTrue,
 		Reason: fleetv1alpha1.ClusterConnectionReasonAuthenticated, Message: "the cluster takes the token",
 	}
 	switch {
-	case o.credentials.well():
-	case o.credentials.reason == fleetv1alpha1.ClusterConnectionReasonRenewalFailing:
-		credentials.Reason, credentials.Message = o.credentials.reason, o.credentials.message
+	case o.credentials.None():
+	case o.credentials.Reason == fleetv1alpha1.ClusterConnectionReasonRenewalFailing:
+		credentials.Reason, credentials.Message = o.credentials.Reason, o.credentials.Message
 	default:
-		credentials.Status, credentials.Reason, credentials.Message = metav1.ConditionFalse, o.credentials.reason, o.credentials.message
+		credentials.Status, credentials.Reason, credentials.Message = metav1.ConditionFalse, o.credentials.Reason, o.credentials.Message
 	}
-	if o.credentials.reason == fleetv1alpha1.ClusterConnectionReasonNotChecked {
+	if o.credentials.Reason == fleetv1alpha1.ClusterConnectionReasonNotChecked {
 		credentials.Status = metav1.ConditionUnknown
 	}
 	return []metav1.Condition{connected, credentials}

@@ -40,6 +40,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/cli"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/testing/env"
@@ -149,7 +150,7 @@ func (w *world) agent(t *testing.T) {
 	must(t, err)
 	agent, err := push.New(push.Options{
 		Hub: w.as(t, config.PushAgent, fleetv1alpha1.PushAgentServiceAccount), HubURL: w.hub.config.Host, Log: logr.Discard(),
-		Guard: push.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Guard: dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Parts: append(push.Parts(logr.Discard(), clusterstatus.ClaimRules{CustomMax: 20}), works),
 	})
 	must(t, err)

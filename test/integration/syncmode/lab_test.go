@@ -36,6 +36,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/agent/work/hubfile"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/hub/registration"
@@ -217,7 +218,7 @@ func (l *lab) startPush() {
 	})
 	agent, err := push.New(push.Options{
 		Hub: l.as(account, groups...), HubURL: "https://10.96.0.1", Clock: clock, Log: logr.Discard(),
-		Guard: push.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		Guard: dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		Parts: append(push.Parts(logr.Discard(), clusterstatus.ClaimRules{CustomMax: 20}), works),
 	})
 	must(l.t, err)

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package push
+package dial
 
 import (
 	"encoding/base64"
@@ -21,64 +21,64 @@ import (
 // subjectPrefix begins the subject of a token of a ServiceAccount.
 const subjectPrefix = "system:serviceaccount:"
 
-// credential is what a Secret has for a cluster.
-type credential struct {
-	token string
-	ca    []byte
-	// expires is when the token does; zero if it does not say.
-	expires time.Time
-	// issued is when it was issued, and account whose it is; both are zero unless
+// Credential is what a Secret has for a cluster.
+type Credential struct {
+	Token string
+	CA    []byte
+	// Expires is when the token does; zero if it does not say.
+	Expires time.Time
+	// Issued is when it was issued, and Account whose it is; both are zero unless
 	// it is one that a ServiceAccount got for a while.
-	issued  time.Time
-	account types.NamespacedName
+	Issued  time.Time
+	Account types.NamespacedName
 }
 
-// life returns how long the token is valid in all.
-func (c credential) life() time.Duration { return c.expires.Sub(c.issued) }
+// Life returns how long the token is valid in all.
+func (c Credential) Life() time.Duration { return c.Expires.Sub(c.Issued) }
 
-// secretName returns the name of the Secret for a cluster.
-func secretName(spec *fleetv1alpha1.ClusterConnectionSpec) string {
+// SecretName returns the name of the Secret for a cluster.
+func SecretName(spec *fleetv1alpha1.ClusterConnectionSpec) string {
 	if spec.SecretRef == nil {
 		return fleetv1alpha1.DefaultSecretName
 	}
 	return spec.SecretRef.Name
 }
 
-// readCredential returns the credential in a Secret, or what is wrong with it.
+// ReadCredential returns the credential in the Secret that key names in messages, or what is wrong with it.
 // The error is that of reading the Secret; a nil Secret without one is missing.
-func readCredential(key string, secret *corev1.Secret, err error, now time.Time) (credential, finding) {
+func ReadCredential(key string, secret *corev1.Secret, err error, now time.Time) (Credential, Problem) {
 	switch {
 	case apierrors.IsForbidden(err):
-		return credential{}, finding{
+		return Credential{}, Problem{
 			fleetv1alpha1.ClusterConnectionReasonSecretForbidden,
 			fmt.Sprintf("the push agent may not read the Secret %s: grant it get, list and watch, or use the name %q", key, fleetv1alpha1.DefaultSecretName),
 		}
 	case err != nil:
-		return credential{}, finding{fleetv1alpha1.ClusterConnectionReasonNotChecked, fmt.Sprintf("reading the Secret %s failed: %v", key, err)}
+		return Credential{}, Problem{fleetv1alpha1.ClusterConnectionReasonNotChecked, fmt.Sprintf("reading the Secret %s failed: %v", key, err)}
 	case secret == nil:
-		return credential{}, finding{fleetv1alpha1.ClusterConnectionReasonSecretMissing, fmt.Sprintf("there is no Secret %s", key)}
+		return Credential{}, Problem{fleetv1alpha1.ClusterConnectionReasonSecretMissing, fmt.Sprintf("there is no Secret %s", key)}
 	}
-	c := credential{token: strings.TrimSpace(string(secret.Data[fleetv1alpha1.SecretKeyToken])), ca: secret.Data[fleetv1alpha1.SecretKeyCABundle]}
-	if c.token == "" || strings.ContainsAny(c.token, "\r\n") {
-		return credential{}, finding{
+	c := Credential{Token: strings.TrimSpace(string(secret.Data[fleetv1alpha1.SecretKeyToken])), CA: secret.Data[fleetv1alpha1.SecretKeyCABundle]}
+	if c.Token == "" || strings.ContainsAny(c.Token, "\r\n") {
+		return Credential{}, Problem{
 			fleetv1alpha1.ClusterConnectionReasonSecretMissing,
 			fmt.Sprintf("the Secret %s has no token of one line under key %q", key, fleetv1alpha1.SecretKeyToken),
 		}
 	}
 	c.readClaims()
-	if !c.expires.IsZero() && !now.Before(c.expires) {
-		return credential{}, finding{
+	if !c.Expires.IsZero() && !now.Before(c.Expires) {
+		return Credential{}, Problem{
 			fleetv1alpha1.ClusterConnectionReasonTokenExpired,
-			fmt.Sprintf("the token in the Secret %s expired at %s; put a new one there", key, c.expires.UTC().Format(time.RFC3339)),
+			fmt.Sprintf("the token in the Secret %s expired at %s; put a new one there", key, c.Expires.UTC().Format(time.RFC3339)),
 		}
 	}
-	return c, finding{}
+	return c, Problem{}
 }
 
 // readClaims takes out of the token what it says of itself. It is not verified:
 // the cluster does that.
-func (c *credential) readClaims() {
-	parts := strings.Split(c.token, ".")
+func (c *Credential) readClaims() {
+	parts := strings.Split(c.Token, ".")
 	if len(parts) != 3 {
 		return
 	}
@@ -94,11 +94,11 @@ func (c *credential) readClaims() {
 	if err := json.Unmarshal(payload, &claims); err != nil || claims.Expires <= 0 {
 		return
 	}
-	c.expires = time.Unix(claims.Expires, 0)
+	c.Expires = time.Unix(claims.Expires, 0)
 	subject, ok := strings.CutPrefix(claims.Subject, subjectPrefix)
 	namespace, name, _ := strings.Cut(subject, ":")
 	if ok && len(validation.IsDNS1123Label(namespace))+len(validation.IsDNS1123Subdomain(name)) == 0 &&
 		claims.Issued > 0 && claims.Issued < claims.Expires {
-		c.issued, c.account = time.Unix(claims.Issued, 0), types.NamespacedName{Namespace: namespace, Name: name}
+		c.Issued, c.Account = time.Unix(claims.Issued, 0), types.NamespacedName{Namespace: namespace, Name: name}
 	}
 }

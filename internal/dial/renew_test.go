@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package push
+package dial
 
 import (
 	"encoding/base64"
@@ -35,16 +35,16 @@ func TestATokenIsRenewedWhenAThirdOfItsLifeIsLeft(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := credential{token: "e30." + base64.RawURLEncoding.EncodeToString([]byte(c.claims)) + ".x"}
+			got := Credential{Token: "e30." + base64.RawURLEncoding.EncodeToString([]byte(c.claims)) + ".x"}
 			got.readClaims()
 			want := time.Time{}
 			if c.due != 0 {
 				want = time.Unix(c.due, 0)
 			}
-			if due := (&renewal{}).due(got); !due.Equal(want) {
+			if due := (&Renewal{}).Due(got); !due.Equal(want) {
 				t.Errorf("%s: it is renewed at %s, want %s", c.reason, due, want)
 			}
-			if diff := cmp.Diff(c.account, got.account); diff != "" {
+			if diff := cmp.Diff(c.account, got.Account); diff != "" {
 				t.Errorf("%s: whose it is (-want +got):\n%s", c.reason, diff)
 			}
 		})
@@ -53,27 +53,27 @@ func TestATokenIsRenewedWhenAThirdOfItsLifeIsLeft(t *testing.T) {
 
 func TestRenewalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
-	c := credential{
-		token: "one", issued: start, expires: start.Add(7 * 24 * time.Hour), account: types.NamespacedName{Namespace: "n", Name: "a"},
+	c := Credential{
+		Token: "one", Issued: start, Expires: start.Add(7 * 24 * time.Hour), Account: types.NamespacedName{Namespace: "n", Name: "a"},
 	}
-	r := renewal{}
-	r.of(c.token)
-	now := r.due(c)
+	r := Renewal{}
+	r.Of(c.Token)
+	now := r.Due(c)
 	var waits []time.Duration
 	for range 9 {
-		r.failed(c, errors.New("why"), now)
-		waits = append(waits, r.due(c).Sub(now))
-		now = r.due(c)
+		r.Failed(c, errors.New("why"), now)
+		waits = append(waits, r.Due(c).Sub(now))
+		now = r.Due(c)
 	}
 	s := time.Second
 	if diff := cmp.Diff([]time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 600 * s, 600 * s, 600 * s}, waits); diff != "" {
 		t.Errorf("times between attempts (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(r.problem.message, "why") || !strings.Contains(r.problem.message, "1970-01-19T13:46:40Z") {
-		t.Errorf("the message tells neither why nor until when: %s", r.problem.message)
+	if !strings.Contains(r.problem.Message, "why") || !strings.Contains(r.problem.Message, "1970-01-19T13:46:40Z") {
+		t.Errorf("the message tells neither why nor until when: %s", r.problem.Message)
 	}
-	r.of("another")
-	if diff := cmp.Diff(renewal{token: "another"}, r, cmp.AllowUnexported(renewal{}, finding{})); diff != "" {
+	r.Of("another")
+	if diff := cmp.Diff(Renewal{token: "another"}, r, cmp.AllowUnexported(Renewal{}, Problem{})); diff != "" {
 		t.Errorf("what is left of it for another token (-want +got):\n%s", diff)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package push
+package dial
 
 import (
 	"net/http"
@@ -17,13 +17,13 @@ func TestAClusterThatResetsRequestsIsToldOfInTheSameWordsEachTime(t *testing.T) 
 		server.EnableHTTP2 = http2
 		server.StartTLS()
 		t.Cleanup(server.Close)
-		w := wayTo(t, target{endpoint: server.URL, insecure: true}, toLocal())
-		first := w.probe(t.Context())
-		if first.reason != fleetv1alpha1.ClusterConnectionReasonUnreachable {
+		transport := transportTo(t, Endpoint{URL: server.URL, Insecure: true}, toLocal())
+		first := transport.Probe(t.Context())
+		if first.Reason != fleetv1alpha1.ClusterConnectionReasonUnreachable {
 			t.Errorf("HTTP/2 %t: found %v, want Unreachable", http2, first)
 		}
 		for range 3 {
-			if again := w.probe(t.Context()); again != first {
+			if again := transport.Probe(t.Context()); again != first {
 				t.Errorf("HTTP/2 %t: found %v, and before %v", http2, again, first)
 			}
 		}

@@ -1,0 +1,14 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dial reaches the API server of a member from the hub: where to, by
+// which proxy, with which certificates and token, and with which limits on what
+// comes back.
+//
+// Where to dial and what is answered are said by others. So the Guard looks at
+// each address right before it is dialled, after names were resolved, and a
+// Transport leads to one host only, whatever that redirects to.
+//
+// It does not decide when to dial or what to do with an answer: it knows neither
+// controllers nor caches nor works, and reports no condition.
+package dial

@@ -1,0 +1,94 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+const (
+	// probeTimeout is how long the API server may take to say how it is, or to
+	// give a token. One that takes long for each answer is slow, and not lost.
+	probeTimeout = 10 * time.Second
+	// answerBytesMax is how much of an answer is read.
+	answerBytesMax = 64 << 10
+)
+
+// Probe asks the API server whether it is well, also while requests are blocked.
+// A server that does not let us ask is up, and knows the token.
+func (t *Transport) Probe(ctx context.Context) Problem {
+	status, _, err := t.get(ctx, "livez")
+	switch {
+	case err != nil:
+		return Explain(err)
+	case status == http.StatusUnauthorized:
+		return Problem{
+			fleetv1alpha1.ClusterConnectionReasonUnauthorized,
+			"the cluster answers 401: it does not know the token, or not any more; put a new one into the Secret",
+		}
+	case status >= http.StatusInternalServerError:
+		return Problem{fleetv1alpha1.ClusterConnectionReasonUnreachable, fmt.Sprintf("the API server answers %d to the question whether it is well", status)}
+	}
+	return Problem{}
+}
+
+// Identify returns the UID of the namespace kube-system, which tells the cluster
+// from all others, also while requests are blocked.
+func (t *Transport) Identify(ctx context.Context) (string, error) {
+	var namespace struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+	err := t.read(ctx, "api/v1/namespaces/kube-system", &namespace)
+	return namespace.Metadata.UID, err
+}
+
+// read decodes an answer; one other than 200 is an error.
+func (t *Transport) read(ctx context.Context, path string, into any) error {
+	status, body, err := t.get(ctx, path)
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("the API server answers %d to GET /%s; the push agent needs get of the namespace kube-system", status, path)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("understanding the answer to GET /%s: %w", path, err)
+	}
+	return nil
+}
+
+func (t *Transport) get(ctx context.Context, path string) (status int, body []byte, err error) {
+	return t.ask(ctx, http.MethodGet, path, nil)
+}
+
+// ask sends one request of our own, with a body in JSON or none.
+func (t *Transport) ask(ctx context.Context, method, path string, what []byte) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, t.base.JoinPath(path).String(), bytes.NewReader(what))
+	if err != nil {
+		return 0, nil, fmt.Errorf("asking for /%s: %w", path, err)
+	}
+	if what != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := t.send(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
+	body, err = io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
+	return response.StatusCode, body, err
+}

@@ -1,0 +1,135 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// dialTimeout is how long it may take to reach a cluster, and handshakeTimeout
+	// how long TLS may take.
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 10 * time.Second
+	// answerTimeout is how long a request may wait for the beginning of its answer.
+	// The slowest are writes that webhooks of the cluster look at, for 30 s each at most.
+	answerTimeout = 35 * time.Second
+	keepAlive     = 30 * time.Second
+)
+
+// Transport leads to one cluster with a token that can be replaced at any time.
+// It is safe for concurrent use.
+type Transport struct {
+	base      *url.URL
+	transport *http.Transport
+	token     atomic.Pointer[string]
+	// blocked is why no request is sent; nil if requests are.
+	blocked atomic.Pointer[error]
+
+	userAgent string
+	doubt     func()
+}
+
+// Options of a Transport.
+type Options struct {
+	Guard Guard
+	// UserAgent is who the API server is told to be asked by.
+	UserAgent string
+	// Doubt is called when a request failed in a way that makes the cluster or the
+	// token suspicious. It has to return at once.
+	Doubt func()
+}
+
+// New returns a Transport without dialling. It has no token.
+func New(endpoint Endpoint, o Options) (*Transport, error) {
+	base, err := endpoint.base(o.Guard)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := endpoint.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: o.Guard.control}
+	transport := &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: handshakeTimeout,
+		ResponseHeaderTimeout: answerTimeout, MaxIdleConnsPerHost: 2,
+	}
+	if err := endpoint.useProxy(transport); err != nil {
+		return nil, err
+	}
+	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
+	t := &Transport{base: base, transport: transport, userAgent: o.UserAgent, doubt: o.Doubt}
+	t.SetToken("")
+	return t, nil
+}
+
+// SetToken makes requests go with the token from now on.
+func (t *Transport) SetToken(token string) { t.token.Store(&token) }
+
+// Block makes all requests fail with the error, but those of Probe, Identify and
+// RequestToken; nil ends that.
+func (t *Transport) Block(why error) {
+	if why == nil {
+		t.blocked.Store(nil)
+		return
+	}
+	t.blocked.Store(&why)
+}
+
+// Blocked tells whether requests fail because of Block.
+func (t *Transport) Blocked() bool { return t.blocked.Load() != nil }
+
+// Config returns a configuration for clients that use this transport. It has no
+// limit on requests.
+func (t *Transport) Config() *rest.Config {
+	return &rest.Config{Host: t.base.String(), Transport: t, QPS: -1, UserAgent: t.userAgent}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if why := t.blocked.Load(); why != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // nothing was read of it
+		}
+		return nil, *why
+	}
+	response, err := t.send(request)
+	switch {
+	case err != nil && request.Context().Err() == nil, err == nil && response.StatusCode == http.StatusUnauthorized:
+		t.doubt()
+	}
+	return response, err
+}
+
+// errElsewhere says that a cluster wanted to send us to another host, which
+// would be dialled by the hub and get the token.
+var errElsewhere = errors.New("the API server redirects to another host, which is not followed")
+
+// send sends a request with the token, and to the cluster only.
+func (t *Transport) send(request *http.Request) (*http.Response, error) {
+	if request.URL.Host != t.base.Host || request.URL.Scheme != t.base.Scheme {
+		if request.Body != nil {
+			_ = request.Body.Close() // nothing was read of it
+		}
+		return nil, errElsewhere
+	}
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer "+*t.token.Load())
+	return t.transport.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets client-go find the connections, to close idle ones.
+func (t *Transport) WrappedRoundTripper() http.RoundTripper { return t.transport }
+
+// Close closes the connections that nothing uses.
+func (t *Transport) Close() { t.transport.CloseIdleConnections() }

@@ -1,0 +1,206 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+// member is an API server that says which token it was sent.
+func member(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, ca []byte) {
+	t.Helper()
+	server = httptest.NewTLSServer(handler)
+	t.Cleanup(server.Close)
+	return server, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+}
+
+func toLocal() Guard { return Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}} }
+
+func transportTo(t *testing.T, to Endpoint, guard Guard) *Transport {
+	t.Helper()
+	transport, err := New(to, Options{Guard: guard, Doubt: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport.SetToken("secret")
+	t.Cleanup(transport.Close)
+	return transport
+}
+
+func TestARedirectDoesNotLeadTheHubOrTheTokenAstray(t *testing.T) {
+	var reached atomic.Int32
+	inside, _ := member(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	evil, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, inside.URL+"/latest", http.StatusFound)
+	})
+	transport := transportTo(t, Endpoint{URL: evil.URL, CA: ca, Insecure: true}, toLocal())
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, evil.URL+"/api", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	if !errors.Is(err, errElsewhere) {
+		t.Errorf("got error %v, want %q", err, errElsewhere)
+	}
+	if reached.Load() != 0 {
+		t.Error("the redirect was followed")
+	}
+}
+
+func TestABlockedTransportSendsProbesOnly(t *testing.T) {
+	server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer renewed" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+	if found := transport.Probe(t.Context()); found.Reason != fleetv1alpha1.ClusterConnectionReasonUnauthorized {
+		t.Errorf("the probe with a bad token finds %v, want Unauthorized", found)
+	}
+	why := errors.New("why")
+	transport.Block(why)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := transport.RoundTrip(request); !errors.Is(err, why) { //nolint:bodyclose // there is none
+		t.Errorf("a request on a blocked transport: %v, want %v", err, why)
+	}
+	transport.SetToken("renewed")
+	if found := transport.Probe(t.Context()); !found.None() {
+		t.Errorf("the probe with the new token finds %v", found)
+	}
+	transport.Block(nil)
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+}
+
+func TestEachKindOfProxyLeadsToTheMember(t *testing.T) {
+	var header atomic.Pointer[http.Header]
+	connect := func(w http.ResponseWriter, r *http.Request) {
+		got := r.Header.Clone()
+		header.Store(&got)
+		tunnel(w, r)
+	}
+	server, ca := member(t, func(http.ResponseWriter, *http.Request) {})
+	plain := httptest.NewServer(http.HandlerFunc(connect))
+	defer plain.Close()
+	secure, _ := member(t, connect) // all test servers have the same certificate
+	cases := map[string]struct {
+		proxy  string
+		header map[string]string
+	}{
+		"http":   {proxy: plain.URL, header: map[string]string{"X-One": "1", "X-Two": "a, b"}},
+		"https":  {proxy: secure.URL, header: map[string]string{"X-One": "1", "X-Two": "a, b"}},
+		"socks5": {proxy: "socks5://" + socks(t)},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			header.Store(nil)
+			transport := transportTo(t, Endpoint{URL: server.URL, CA: ca, Proxy: c.proxy, ProxyHeader: c.header}, toLocal())
+			if found := transport.Probe(t.Context()); !found.None() {
+				t.Fatalf("the member is not reached: %v", found)
+			}
+			if c.header == nil {
+				return
+			}
+			got := header.Load()
+			if got == nil {
+				t.Fatal("the proxy was not asked")
+			}
+			if got.Get("X-One") != "1" || fmt.Sprint(got.Values("X-Two")) != "[a b]" {
+				t.Errorf("the proxy got the headers %v", *got)
+			}
+			if got.Get("Authorization") != "" {
+				t.Error("the proxy got the token")
+			}
+		})
+		t.Run(name+" in a forbidden place", func(t *testing.T) {
+			transport := transportTo(t, Endpoint{URL: "https://member.example.com", CA: ca, Proxy: c.proxy}, Guard{})
+			if found := transport.Probe(t.Context()); found.Reason != fleetv1alpha1.ClusterConnectionReasonForbiddenAddress {
+				t.Errorf("found %v, want ForbiddenAddress", found)
+			}
+		})
+	}
+	if _, err := New(Endpoint{URL: "https://169.254.169.254", Proxy: plain.URL}, Options{Guard: toLocal(), Doubt: func() {}}); err == nil {
+		t.Error("a proxy may be asked for an address that must not be dialled")
+	}
+}
+
+// tunnel is what a proxy does for CONNECT.
+func tunnel(w http.ResponseWriter, r *http.Request) {
+	there, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", r.Host)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	here, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
+	join(here, there)
+}
+
+func join(a, b net.Conn) {
+	go func() {
+		_, _ = io.Copy(a, b)
+		_ = a.Close()
+	}()
+	_, _ = io.Copy(b, a)
+	_ = b.Close()
+}
+
+// socks is a SOCKS5 proxy that takes IPv4 addresses and no credentials.
+func socks(t *testing.T) (address string) {
+	t.Helper()
+	var listen net.ListenConfig
+	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			here, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				greeting, request := make([]byte, 3), make([]byte, 10)
+				_, _ = io.ReadFull(here, greeting)
+				_, _ = here.Write([]byte{5, 0})
+				_, _ = io.ReadFull(here, request)
+				host := net.IP(request[4:8]).String()
+				port := strconv.Itoa(int(request[8])<<8 | int(request[9]))
+				there, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
+				if err != nil {
+					_ = here.Close()
+					return
+				}
+				_, _ = here.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0})
+				join(here, there)
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
