@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/capstan-io/capstan/internal/agent/work"
-	"github.com/capstan-io/capstan/internal/interpret/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 )
 
 func TestAgentsApplyWorksAsTheFlagsSay(t *testing.T) {

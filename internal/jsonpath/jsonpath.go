@@ -126,3 +126,20 @@ func Bounds(node *jsonpath.ArrayNode, length int) (first, end int) {
 	}
 	return min(max(first, 0), length), min(max(end, 0), length)
 }
+
+// TypeName returns what a value is, in words for the author of a path.
+func TypeName(value any) string {
+	switch value.(type) {
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case nil:
+		return "null"
+	}
+	return "a number"
+}

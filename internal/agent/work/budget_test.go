@@ -20,12 +20,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/interpret/feedback"
-	"github.com/capstan-io/capstan/internal/interpret/rules"
+	"github.com/capstan-io/capstan/internal/budget"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
 // manyConditions returns a status of n manifests, of which every third is
@@ -207,11 +209,11 @@ func TestAnInterruptedReadIsDoneAgain(t *testing.T) {
 	o.conditions = []metav1.Condition{{Type: "Open", Status: metav1.ConditionFalse}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	o.take(ctx, object, feedback.Options{})
+	o.take(ctx, object, feedback.Options{}, budget.New(clock.RealClock{}))
 	if o.seen != "1" || len(o.conditions) != 1 || o.conditions[0].Status != metav1.ConditionFalse || !o.next.IsZero() {
 		t.Errorf("the object counts as read: %q with %v, next %v", o.seen, o.conditions, o.next)
 	}
-	o.take(t.Context(), object, feedback.Options{})
+	o.take(t.Context(), object, feedback.Options{}, budget.New(clock.RealClock{}))
 	if o.seen != "2" || o.conditions[0].Status != metav1.ConditionTrue {
 		t.Errorf("the object was not read: %q with %v", o.seen, o.conditions)
 	}

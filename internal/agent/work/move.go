@@ -14,6 +14,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/budget"
 	"github.com/capstan-io/capstan/internal/conditions"
 )
 
@@ -42,7 +43,7 @@ func (p *pass) isKeeper() bool {
 
 // requestOf returns what to look at when a record changed.
 func (s *site) requestOf(record *workv1.AppliedManifestWork) Request {
-	p := &pass{site: s, record: record}
+	p := &pass{site: s, record: record, budget: budget.New(s.options.Clock)}
 	if p.isKeeper() {
 		return Request{Cluster: s.connection.Name, Work: record.Spec.ManifestWorkName}
 	}

@@ -19,9 +19,11 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/interpret/feedback"
+	"github.com/capstan-io/capstan/internal/budget"
+	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/health"
-	"github.com/capstan-io/capstan/internal/interpret/rules"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
 // observer is what is asked about the objects of one manifestConfig, which
@@ -29,6 +31,7 @@ import (
 type observer struct {
 	feedback *feedback.Set
 	rules    *rules.Set
+	kinds    interpret.Chain
 	watch    bool // feedbackScrapeType Watch
 	health   bool
 }
@@ -257,22 +260,22 @@ func (p *pass) read(ctx context.Context, it *item) {
 		}
 		o.next = now.Add(again)
 	default:
-		o.take(ctx, object, p.options.Feedback)
+		o.take(ctx, object, p.options.Feedback, p.budget)
 	}
 }
 
 // take notes what an object says, unless the context ends: then the object has
-// not been seen, and is read again.
-func (o *observation) take(ctx context.Context, object *unstructured.Unstructured, options feedback.Options) {
+// not been seen, and is read again. Left is what the work may still cost.
+func (o *observation) take(ctx context.Context, object *unstructured.Unstructured, options feedback.Options, left *budget.Budget) {
 	found := observation{observer: o.observer, presence: presenceYes, seen: object.GetResourceVersion(), next: o.next}
 	if o.feedback != nil {
-		found.values, found.unread = o.feedback.Values(object, options)
+		found.values, found.unread = o.feedback.Values(object, o.kinds, left, options)
 	}
 	if o.rules != nil {
-		found.conditions = o.rules.Evaluate(ctx, object)
+		found.conditions = o.rules.Evaluate(ctx, object, o.kinds, left)
 	}
 	if o.observer.health {
-		found.health = health.Of(object)
+		found.health = o.kinds.Health(object)
 	}
 	if ctx.Err() != nil {
 		o.next = time.Time{}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/interpret/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 )
 
 // BenchmarkStatusOfUnchangedWork makes the status of a work of 100 objects with

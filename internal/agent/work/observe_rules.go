@@ -13,8 +13,8 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/interpret/feedback"
-	"github.com/capstan-io/capstan/internal/interpret/rules"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
 // reportsHealth tells whether the health of the objects is asked for.
@@ -36,7 +36,7 @@ func (p *pass) ask(it *item) {
 		at = len(configs)
 	}
 	if p.plan.observers[at] == nil {
-		o := &observer{health: p.plan.health}
+		o := &observer{health: p.plan.health, kinds: p.options.Interpreter}
 		if at < len(configs) {
 			o.configure(&configs[at], p.rules)
 		}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/interpret/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 )
 
 // TestObservedWorks runs agents that report fields, conditions and health. The

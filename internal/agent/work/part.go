@@ -17,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/interpret/feedback"
-	"github.com/capstan-io/capstan/internal/interpret/rules"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
 // Defaults of Options, and limits that have no option.
@@ -73,6 +75,8 @@ type Options struct {
 	// roles or bindings change, instead of asking before each write (feature gate
 	// ExecutorValidatingCaches).
 	KeepExecutorDecisions bool
+	// Interpreter knows kinds. Defaults to what is known of Kubernetes' own.
+	Interpreter interpret.Chain
 	// Feedback is how fields are reported.
 	Feedback feedback.Options
 	// MaxFeedbackWatch is how many objects with updateStrategy ReadOnly are watched
@@ -107,6 +111,9 @@ type Part struct {
 func New(options Options) (*Part, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
+	}
+	if options.Interpreter == nil {
+		options.Interpreter = interpret.Chain{native.New()}
 	}
 	options.Workers = cmp.Or(options.Workers, DefaultWorkers)
 	options.WorkersPerCluster = cmp.Or(options.WorkersPerCluster, options.Workers)

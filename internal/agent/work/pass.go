@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/apply/ignore"
+	"github.com/capstan-io/capstan/internal/budget"
 )
 
 // conflictRetry is how soon a pass comes again that met a newer state of what
@@ -57,6 +58,8 @@ type pass struct {
 	crowded map[*item]struct{}
 	// held says that the keeper has objects that are not the record's yet.
 	held bool
+	// budget is what the expressions of the work may cost in this pass.
+	budget *budget.Budget
 	// trouble is an error that a deletion met.
 	trouble error
 	// again is when to come back if nothing happens; zero is never.
@@ -129,7 +132,7 @@ func (p *pass) deliver(ctx context.Context) error {
 
 // open reads what a pass is about.
 func (s *site) open(ctx context.Context, request Request) (*pass, error) {
-	this := &pass{site: s, name: request.Work}
+	this := &pass{site: s, name: request.Work, budget: budget.New(s.options.Clock)}
 	recordName := request.Applied
 	if request.Work != "" {
 		recordName = s.recordName(request.Work)

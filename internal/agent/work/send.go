@@ -106,7 +106,7 @@ func (p *pass) leaveAlone(
 		return fmt.Errorf("manifest %d: %w", it.ordinal, err)
 	}
 	changed := changedSince(seen.Annotations[workv1.AnnotationConfigSpecHash], it.manifest.Hash)
-	if stamp.Without, err = it.ignored.Select(ctx, content, changed); err != nil {
+	if stamp.Without, err = it.ignored.Select(ctx, content, changed, p.budget); err != nil {
 		return err
 	}
 	rest, owned, err := ignore.Disown(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {

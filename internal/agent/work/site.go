@@ -29,7 +29,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/interpret/rules"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
 // site is what the part has for one connection: nothing in it outlives that.

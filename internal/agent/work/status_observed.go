@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/interpret/health"
-	"github.com/capstan-io/capstan/internal/interpret/rules"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
 // entry is an entry of the status about one object, as it becomes and as it was.
@@ -33,8 +33,8 @@ func (e *entry) before() []metav1.Condition {
 	return e.had.Conditions
 }
 
-func (e *entry) kind() schema.GroupKind {
-	return schema.GroupKind{Group: e.ResourceMeta.Group, Kind: e.ResourceMeta.Kind}
+func (e *entry) kind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: e.ResourceMeta.Group, Version: e.ResourceMeta.Version, Kind: e.ResourceMeta.Kind}
 }
 
 // set sets a condition, which keeps its transition time if its status does not
@@ -125,12 +125,12 @@ func feedbackCondition(unread []string, text string) metav1.Condition {
 
 // conditionsOr returns the conditions that rules and health make, or, if text
 // says why they cannot be made, that they are not known.
-func (o *observation) conditionsOr(text string, kind schema.GroupKind) []metav1.Condition {
+func (o *observation) conditionsOr(text string, kind schema.GroupVersionKind) []metav1.Condition {
 	var list []metav1.Condition
 	if text == "" {
 		list = slices.Clone(o.conditions)
 	} else {
-		for _, conditionType := range o.rules.Types(kind) {
+		for _, conditionType := range o.rules.Types(kind, o.kinds) {
 			list = append(list, metav1.Condition{
 				Type: conditionType, Status: metav1.ConditionUnknown,
 				Reason: workv1.ManifestReasonConditionRuleInternalError, Message: text,

@@ -11,8 +11,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/clock"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/budget"
 )
 
 // slow is longer than any expression may take, on a machine that is busy.
@@ -62,7 +64,7 @@ func fuzz(f *testing.F, field func(string) workv1.IgnoreField) {
 		if utiljson.Unmarshal([]byte(raw), &object) != nil || object == nil {
 			return
 		}
-		paths, err := fields.Select(t.Context(), object, false)
+		paths, err := fields.Select(t.Context(), object, false, budget.New(clock.RealClock{}))
 		if took := time.Since(started); took > slow {
 			t.Errorf("%q took %s", text, took)
 		}

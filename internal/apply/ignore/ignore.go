@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/budget"
 )
 
 const (
@@ -40,8 +41,9 @@ func (p Path) String() string { return formatPointer(p) }
 
 // selector is one compiled expression.
 type selector interface {
-	// paths returns where the fields are that the expression selects.
-	paths(ctx context.Context, object map[string]any) ([]Path, error)
+	// paths returns where the fields are that the expression selects, if there is
+	// budget left to find out.
+	paths(ctx context.Context, object map[string]any, left *budget.Budget) ([]Path, error)
 }
 
 type expression struct {
@@ -117,14 +119,16 @@ func shorten(text string) string {
 // an object that exists, sorted and without those inside others. Changed says
 // that the object was not made from this manifest. Fields that the manifest
 // does not have are not selected. The errors are ErrExpression.
-func (f *Fields) Select(ctx context.Context, manifest map[string]any, changed bool) ([]Path, error) {
+//
+// What it costs is taken from the budget of the work that the manifest is of.
+func (f *Fields) Select(ctx context.Context, manifest map[string]any, changed bool, left *budget.Budget) ([]Path, error) {
 	var all []Path
 	for i := range f.expressions {
 		e := &f.expressions[i]
 		if changed && e.condition == workv1.IgnoreFieldsConditionOnSpokeChange {
 			continue
 		}
-		found, err := e.paths(ctx, manifest)
+		found, err := e.paths(ctx, manifest, left)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %q: %w", ErrExpression, shorten(e.text), err)
 		}

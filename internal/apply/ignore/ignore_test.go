@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/clock"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/budget"
 )
 
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d","namespace":"n","annotations":{"a.b/c":"1","other":"2"}},
@@ -98,7 +100,7 @@ func TestExpressionsSelectFields(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			paths, err := fields.Select(t.Context(), decode(t, deployment), tc.changed)
+			paths, err := fields.Select(t.Context(), decode(t, deployment), tc.changed, budget.New(clock.RealClock{}))
 			var got []string
 			for _, path := range paths {
 				got = append(got, path.String())
@@ -179,7 +181,7 @@ func TestExpressionsThatCannotBeUsedSayWhy(t *testing.T) {
 				t.Fatal(err)
 			}
 			started := time.Now()
-			_, err = fields.Select(t.Context(), decode(t, tc.manifest), false)
+			_, err = fields.Select(t.Context(), decode(t, tc.manifest), false, budget.New(clock.RealClock{}))
 			if !errors.Is(err, ErrExpression) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Select: got error %v, want one with %q", err, tc.want)
 			}
@@ -286,6 +288,48 @@ func TestOwnershipIsGivenUp(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got); err != nil || diff != "" || changed != tc.changed {
 				t.Errorf("Disown: changed %t, %v, -want +got:\n%s", changed, err, diff)
+			}
+		})
+	}
+}
+
+// jumping is a clock on which each reading takes half a second.
+type jumping struct{ now time.Time }
+
+func (j *jumping) Now() time.Time {
+	j.now = j.now.Add(time.Second / 2)
+	return j.now
+}
+
+func (j *jumping) Since(t time.Time) time.Duration { return j.Now().Sub(t) }
+
+func TestTheManifestsOfAWorkShareABudget(t *testing.T) {
+	var many []string
+	for range 900 {
+		many = append(many, `{"a":{"a":{"a":1}}}`)
+	}
+	wide := decode(t, `{"b":[`+strings.Join(many, ",")+`]}`)
+	for name, c := range map[string]struct {
+		field    workv1.IgnoreField
+		manifest map[string]any
+		clock    clock.PassiveClock
+		most     int
+		want     string
+	}{
+		"jq":       {jqs(".spec.replicas"), decode(t, deployment), &jumping{}, 10, "the jq expressions of this work take longer than 5s together"},
+		"JSONPath": {jsonPaths("..a"), wide, clock.RealClock{}, 5000, "the paths of this work visit more than 2000000 values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fields, err := Compile([]workv1.IgnoreField{c.field})
+			if err != nil {
+				t.Fatal(err)
+			}
+			left := budget.New(c.clock)
+			for n := 1; err == nil && n <= c.most+1; n++ {
+				_, err = fields.Select(t.Context(), c.manifest, false, left)
+			}
+			if !errors.Is(err, ErrExpression) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("want the end of the budget of the work, got %v", err)
 			}
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/capstan-io/capstan/internal/budget"
 )
 
 const (
@@ -57,9 +59,15 @@ func compileJQ(text string) (selector, error) {
 	return jq{code: code}, nil
 }
 
-func (j jq) paths(ctx context.Context, object map[string]any) ([]Path, error) {
-	ctx, cancel := context.WithTimeout(ctx, JQTimeout)
-	defer cancel()
+func (j jq) paths(ctx context.Context, object map[string]any, left *budget.Budget) (found []Path, err error) {
+	err = left.JQ(ctx, JQTimeout, func(ctx context.Context) error {
+		found, err = j.run(ctx, object)
+		return err
+	})
+	return found, err
+}
+
+func (j jq) run(ctx context.Context, object map[string]any) ([]Path, error) {
 	results := j.code.RunWithContext(ctx, plain(object))
 	var found []Path
 	for {
@@ -69,10 +77,7 @@ func (j jq) paths(ctx context.Context, object map[string]any) ([]Path, error) {
 		}
 		switch r := result.(type) {
 		case error:
-			switch {
-			case errors.Is(r, context.DeadlineExceeded):
-				return nil, fmt.Errorf("it takes longer than %s", JQTimeout)
-			case strings.HasSuffix(r.Error(), ": null"): // inside something that is not there
+			if strings.HasSuffix(r.Error(), ": null") { // inside something that is not there
 				return found, nil
 			}
 			return nil, r

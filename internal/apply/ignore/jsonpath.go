@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/util/jsonpath"
 
+	"github.com/capstan-io/capstan/internal/budget"
 	paths "github.com/capstan-io/capstan/internal/jsonpath"
 )
 
@@ -93,8 +94,8 @@ func (p place) at(step, value any) place {
 	return place{path: append(slices.Clip(p.path), step), value: value}
 }
 
-func (j jsonPath) paths(_ context.Context, object map[string]any) ([]Path, error) {
-	walk := walker{left: SelectedMax}
+func (j jsonPath) paths(_ context.Context, object map[string]any, left *budget.Budget) ([]Path, error) {
+	walk := walker{left: SelectedMax, of: left}
 	places, err := walk.all(j.nodes, []place{{value: object}})
 	if err != nil {
 		return nil, err
@@ -107,7 +108,10 @@ func (j jsonPath) paths(_ context.Context, object map[string]any) ([]Path, error
 }
 
 // walker evaluates a JSONPath, looking at a limited number of places.
-type walker struct{ left int }
+type walker struct {
+	left int
+	of   *budget.Budget
+}
 
 func (w *walker) all(nodes []jsonpath.Node, places []place) ([]place, error) {
 	for _, node := range nodes {
@@ -131,11 +135,7 @@ func (w *walker) one(node jsonpath.Node, p place) ([]place, error) {
 		if n.Value == "" { // a lone dot
 			return []place{p}, nil
 		}
-		if entries, ok := p.value.(map[string]any); ok {
-			if value, there := entries[n.Value]; there {
-				found = []place{p.at(n.Value, value)}
-			}
-		}
+		found = entry(n, p)
 	case *jsonpath.WildcardNode:
 		found = children(p)
 	case *jsonpath.RecursiveNode:
@@ -157,22 +157,42 @@ func (w *walker) one(node jsonpath.Node, p place) ([]place, error) {
 			found = append(found, more...)
 		}
 	case *jsonpath.FilterNode:
-		items, _ := p.value.([]any)
-		for i, item := range items {
-			ok, err := w.matches(n, item)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				found = append(found, p.at(i, item))
-			}
+		var err error
+		if found, err = w.filter(n, p); err != nil {
+			return nil, err
 		}
 	}
 	w.left -= len(found) + 1
 	if w.left < 0 {
 		return nil, fmt.Errorf("it looks at more than %d places", SelectedMax)
 	}
+	return found, w.of.Visit(len(found) + 1)
+}
+
+// filter returns the items of a list that a filter lets pass.
+func (w *walker) filter(n *jsonpath.FilterNode, p place) ([]place, error) {
+	var found []place
+	items, _ := p.value.([]any)
+	for i, item := range items {
+		ok, err := w.matches(n, item)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, p.at(i, item))
+		}
+	}
 	return found, nil
+}
+
+// entry returns the entry of a map that a field names.
+func entry(n *jsonpath.FieldNode, p place) []place {
+	entries, _ := p.value.(map[string]any)
+	value, there := entries[n.Value]
+	if !there {
+		return nil
+	}
+	return []place{p.at(n.Value, value)}
 }
 
 // children returns the entries of a map or the items of a list.
@@ -230,15 +250,8 @@ func (w *walker) matches(filter *jsonpath.FilterNode, item any) (bool, error) {
 // a path finds in the item.
 func (w *walker) operand(nodes []jsonpath.Node, item any) ([]any, error) {
 	if len(nodes) == 1 {
-		switch n := nodes[0].(type) {
-		case *jsonpath.TextNode:
-			return []any{n.Text}, nil
-		case *jsonpath.IntNode:
-			return []any{int64(n.Value)}, nil
-		case *jsonpath.FloatNode:
-			return []any{n.Value}, nil
-		case *jsonpath.BoolNode:
-			return []any{n.Value}, nil
+		if value, ok := paths.Constant(nodes[0]); ok {
+			return []any{value}, nil
 		}
 	}
 	if err := checkNodes(nodes); err != nil {

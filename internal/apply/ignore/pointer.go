@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/capstan-io/capstan/internal/budget"
 )
 
 // pointer is a JSON pointer (RFC 6901).
@@ -49,7 +51,7 @@ func unescape(part string) (string, error) {
 	return key.String(), nil
 }
 
-func (p pointer) paths(_ context.Context, object map[string]any) ([]Path, error) {
+func (p pointer) paths(_ context.Context, object map[string]any, _ *budget.Budget) ([]Path, error) {
 	var value any = object
 	path := make(Path, 0, len(p))
 	for _, part := range p {

@@ -12,8 +12,8 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply/ignore"
-	"github.com/capstan-io/capstan/internal/interpret/feedback"
-	"github.com/capstan-io/capstan/internal/interpret/rules"
+	"github.com/capstan-io/capstan/internal/jsonpath"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
 // warningsMax is how many warnings one answer has.
@@ -40,7 +40,7 @@ func checkConfigs(configs []workv1.ManifestConfigOption) (admission.Warnings, er
 		}
 		for j := range config.FeedbackRules {
 			for k := range config.FeedbackRules[j].JSONPaths {
-				if _, err := feedback.Parse(config.FeedbackRules[j].JSONPaths[k].Path); err != nil {
+				if _, err := jsonpath.Parse(config.FeedbackRules[j].JSONPaths[k].Path); err != nil {
 					warnings = append(warnings, fmt.Sprintf("%s.feedbackRules[%d].jsonPaths[%d] will report nothing: %v", where, j, k, err))
 				}
 			}

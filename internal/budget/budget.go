@@ -1,0 +1,106 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// ValuesMax is the number of values that the JSONPaths of one work may visit,
+	// for all of its objects together. A path such as .status.phase visits three.
+	ValuesMax = 2_000_000
+	// JQTimeMax is how long the jq expressions of one work may take, for all of its
+	// manifests together.
+	JQTimeMax = 5 * time.Second
+	// CELCostMax is what the CEL expressions of one work may cost, for all of its
+	// objects together, in the cost units of CEL.
+	CELCostMax = 20_000_000
+)
+
+// Budget is what is left for one evaluation of one work. It may be used by
+// several goroutines. There is one for each evaluation: nothing is given back.
+type Budget struct {
+	clock  clock.PassiveClock
+	values atomic.Int64
+	cost   atomic.Int64
+
+	mu sync.Mutex // held while a jq expression is evaluated
+	jq time.Duration
+}
+
+// New returns a whole budget. The clock measures what jq takes.
+func New(c clock.PassiveClock) *Budget {
+	b := &Budget{clock: c, jq: JQTimeMax}
+	b.values.Store(ValuesMax)
+	b.cost.Store(CELCostMax)
+	return b
+}
+
+// errJQ is the end of the time of jq.
+var errJQ = fmt.Errorf("the jq expressions of this work take longer than %s together, the limit; use fewer or narrower ones", JQTimeMax)
+
+// JQ runs an evaluation of a jq expression. Its context ends after the given
+// time, or when the budget is used up, whichever is sooner; jq has no other
+// measure of work than time. Evaluations of one work are run one after another,
+// so that none pays for the time that others take.
+func (b *Budget) JQ(ctx context.Context, most time.Duration, evaluate func(context.Context) error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.jq <= 0 {
+		return errJQ
+	}
+	limited, cancel := context.WithTimeout(ctx, min(most, b.jq))
+	defer cancel()
+	start := b.clock.Now()
+	err := evaluate(limited)
+	b.jq -= b.clock.Since(start)
+	switch {
+	case err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+		return err
+	case b.jq <= 0:
+		return errJQ
+	}
+	return fmt.Errorf("it takes longer than %s", most)
+}
+
+// CELCost returns what CEL expressions may still cost.
+func (b *Budget) CELCost() uint64 { return uint64(max(0, b.cost.Load())) }
+
+// SpendCEL takes what a CEL expression cost.
+func (b *Budget) SpendCEL(units uint64) { b.cost.Add(-int64(min(units, CELCostMax))) }
+
+// Visit takes a number of values that JSONPaths visit, unless there are not so
+// many left.
+func (b *Budget) Visit(values int) error {
+	if b.values.Add(-int64(values)) < 0 {
+		return fmt.Errorf("the paths of this work visit more than %d values, for all of its objects together; choose narrower ones", ValuesMax)
+	}
+	return nil
+}
+
+// Meter returns what the JSONPaths for one object may visit.
+func (b *Budget) Meter(valuesMax int) *Meter { return &Meter{most: valuesMax, left: valuesMax, of: b} }
+
+// Meter is what is left for the JSONPaths of one object. Only one goroutine may
+// use it.
+type Meter struct {
+	most, left int
+	of         *Budget
+}
+
+// Take takes a number of values, unless there are not so many left.
+func (m *Meter) Take(values int) error {
+	if m.left -= values; m.left < 0 {
+		return fmt.Errorf("the paths for this object visit more than %d values; choose narrower ones", m.most)
+	}
+	return m.of.Visit(values)
+}

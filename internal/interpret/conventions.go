@@ -1,0 +1,119 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package interpret
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// Health judges an object, however odd. All kinds are judged by the conventions
+// that kstatus (sigs.k8s.io/cli-utils/pkg/kstatus) describes first:
+// metadata.deletionTimestamp, status.observedGeneration, and the conditions
+// Stalled and Reconciling; then by what is known of the kind, or else by
+// condition Ready.
+func (c Chain) Health(object *unstructured.Unstructured) health.Health {
+	if object == nil || object.Object == nil {
+		return health.Unknown.With("NoObject", "There is no object.")
+	}
+	known := c.Operations(object.GroupVersionKind())
+	if h, ok := terminating(object.Object, known); ok {
+		return h
+	}
+	if state, ok := object.Object["status"]; ok && state != nil {
+		if _, ok := state.(map[string]any); !ok {
+			return health.Unknown.With("StatusNotReadable", "The object's status is not an object.")
+		}
+	}
+	if h, ok := unobserved(object.Object); ok {
+		return h
+	}
+	if h, ok := declared(object.Object); ok {
+		return h
+	}
+	if known.Health != nil {
+		return known.Health(object.Object)
+	}
+	return ready(object.Object)
+}
+
+// terminating: an object with a deletionTimestamp goes away, whatever else it
+// says (kstatus: Terminating).
+func terminating(object map[string]any, known Operations) (health.Health, bool) {
+	if fields.Get(object, "metadata", "deletionTimestamp") == nil {
+		return health.Health{}, false
+	}
+	if known.Deletion != nil {
+		return known.Deletion(object), true
+	}
+	if names := finalizers(object); names != "" {
+		return health.Terminating.With("Deleting", "The object is being deleted and waits for its finalizers: %s.", names), true
+	}
+	return health.Terminating.With("Deleting", "The object is being deleted."), true
+}
+
+// finalizers returns the finalizers of an object, in order.
+func finalizers(object map[string]any) string {
+	var names []string
+	for _, entry := range fields.List(object, "metadata", "finalizers") {
+		if name, ok := entry.(string); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// unobserved: a status that is about an older generation says nothing about
+// this one (kstatus: InProgress).
+func unobserved(object map[string]any) (health.Health, bool) {
+	observed, ok := fields.Int(object, "status", "observedGeneration")
+	if !ok {
+		return health.Health{}, false
+	}
+	generation, ok := fields.Int(object, "metadata", "generation")
+	if !ok || observed >= generation {
+		return health.Health{}, false
+	}
+	return health.Progressing.With("NotObserved", "The controller has seen generation %d of the object, which has generation %d.",
+		observed, generation), true
+}
+
+// declared: Stalled and Reconciling are the two conditions by which kstatus
+// asks controllers to tell that they failed or are at work.
+func declared(object map[string]any) (health.Health, bool) {
+	if c := fields.ConditionOf(object, "Stalled"); c.True() {
+		return health.Degraded.Of(c, "Stalled", "The controller has given up"), true
+	}
+	if c := fields.ConditionOf(object, "Reconciling"); c.True() {
+		return health.Progressing.Of(c, "Reconciling", "The controller is at work"), true
+	}
+	return health.Health{}, false
+}
+
+// ready: an object without a rule of its own is healthy unless a condition
+// Ready says that it is not; a controller that has not judged this generation
+// yet leaves it Progressing.
+func ready(object map[string]any) health.Health {
+	c := fields.ConditionOf(object, "Ready")
+	generation := fields.IntOr(0, object, "metadata", "generation")
+	switch {
+	case !c.Exists():
+		return health.Healthy.With("Exists", "The object exists and reports nothing that is wrong.")
+	case c.ObservedGeneration != 0 && c.ObservedGeneration < generation:
+		return health.Progressing.With("NotObserved", "Condition Ready is about generation %d of the object, which has generation %d.",
+			c.ObservedGeneration, generation)
+	case c.True():
+		return health.Healthy.With("Ready", "%s", health.Because("Condition Ready is True", c.Message))
+	case c.False():
+		return health.Progressing.Of(c, "NotReady", "Condition Ready is False")
+	default:
+		return health.Progressing.Of(c, "NotReady", "Condition Ready is Unknown")
+	}
+}

@@ -1,0 +1,303 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/env"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// CEL counts what a function costs after the call, and cannot interrupt one.
+// That is too late for those whose work or result grows with the product of
+// what they are given: these are replaced here by ones that look first.
+const (
+	// textBytesMax is the length in bytes of a text that a function makes.
+	textBytesMax = 256 << 10
+	// patternBytesMax is the length of a regular expression in bytes.
+	patternBytesMax = 1 << 10
+	// patternSizeMax is about the number of instructions that a regular expression
+	// compiles to; what is in a{9} counts nine times.
+	patternSizeMax = 1000
+	// patternStepsMax is the length of a text times the size of its regular
+	// expression.
+	patternStepsMax = 50_000_000
+	// matchesMax is the number of texts that findAll returns.
+	matchesMax = 10_000
+)
+
+// standard is the standard library without what is replaced here.
+func standard() *env.LibrarySubset {
+	return &env.LibrarySubset{ExcludeFunctions: []*env.Function{env.NewFunction(overloads.Matches)}}
+}
+
+// textLibrary has the functions on texts that need a limit of their own.
+type textLibrary struct {
+	// format is the function of this name of the strings library.
+	format func(...ref.Val) ref.Val
+}
+
+// boundedText must come after the strings library, whose functions it replaces.
+func boundedText() cel.EnvOption {
+	return func(e *cel.Env) (*cel.Env, error) {
+		format, err := formatOf(e)
+		if err != nil {
+			return nil, err
+		}
+		return cel.Lib(textLibrary{format: format})(e)
+	}
+}
+
+func formatOf(e *cel.Env) (func(...ref.Val) ref.Val, error) {
+	declared, ok := e.Functions()["format"]
+	if !ok {
+		return nil, fmt.Errorf("the strings library has no function format")
+	}
+	bindings, err := declared.Bindings()
+	if err != nil {
+		return nil, fmt.Errorf("reading function format: %w", err)
+	}
+	for _, b := range bindings {
+		if b.Operator == "string_format" && b.Function != nil {
+			return b.Function, nil
+		}
+	}
+	return nil, fmt.Errorf("function format has an unexpected form")
+}
+
+// CompileOptions declares the functions.
+func (l textLibrary) CompileOptions() []cel.EnvOption {
+	str, integer, text := cel.StringType, cel.IntType, cel.ListType(cel.StringType)
+	args := func(types ...*cel.Type) []*cel.Type { return types }
+	return []cel.EnvOption{
+		cel.Function("replace",
+			cel.MemberOverload("string_replace_string_string", args(str, str, str), str, cel.FunctionBinding(replace)),
+			cel.MemberOverload("string_replace_string_string_int", args(str, str, str, integer), str, cel.FunctionBinding(replace))),
+		cel.Function("join",
+			cel.MemberOverload("list_join", args(text), str,
+				cel.UnaryBinding(func(list ref.Val) ref.Val { return join(list, types.String("")) })),
+			cel.MemberOverload("list_join_string", args(text, str), str, cel.BinaryBinding(join))),
+		cel.Function("indexOf",
+			cel.MemberOverload("string_index_of_string", args(str, str), integer,
+				cel.BinaryBinding(func(s, sub ref.Val) ref.Val { return indexOf(s, sub, types.IntZero) })),
+			cel.MemberOverload("string_index_of_string_int", args(str, str, integer), integer,
+				cel.FunctionBinding(func(a ...ref.Val) ref.Val { return indexOf(a[0], a[1], a[2]) }))),
+		cel.Function("lastIndexOf",
+			cel.MemberOverload("string_last_index_of_string", args(str, str), integer,
+				cel.BinaryBinding(func(s, sub ref.Val) ref.Val { return lastIndexOf(s, sub, nil) })),
+			cel.MemberOverload("string_last_index_of_string_int", args(str, str, integer), integer,
+				cel.FunctionBinding(func(a ...ref.Val) ref.Val { return lastIndexOf(a[0], a[1], a[2]) }))),
+		cel.Function("format",
+			cel.MemberOverload("string_format", args(str, cel.ListType(cel.DynType)), str, cel.FunctionBinding(l.formatBounded))),
+		cel.Function(overloads.Matches,
+			cel.Overload(overloads.Matches, args(str, str), cel.BoolType),
+			cel.MemberOverload(overloads.MatchesString, args(str, str), cel.BoolType),
+			// One binding for both, since the name of the function is that of an overload.
+			cel.SingletonBinaryBinding(matches, traits.MatcherType)),
+		cel.Function("find",
+			cel.MemberOverload("string_find_string", args(str, str), str, cel.BinaryBinding(find))),
+		cel.Function("findAll",
+			cel.MemberOverload("string_find_all_string", args(str, str), text,
+				cel.BinaryBinding(func(s, pattern ref.Val) ref.Val { return findAll(s, pattern, types.Int(-1)) })),
+			cel.MemberOverload("string_find_all_string_int", args(str, str, integer), text,
+				cel.FunctionBinding(func(a ...ref.Val) ref.Val { return findAll(a[0], a[1], a[2]) }))),
+	}
+}
+
+// ProgramOptions implements cel.Library.
+func (textLibrary) ProgramOptions() []cel.ProgramOption { return nil }
+
+// LibraryName lets CEL take the library once only.
+func (textLibrary) LibraryName() string { return "capstan.text" }
+
+func tooLong() ref.Val {
+	return types.NewErr("the text that this makes is longer than %d bytes, the limit", textBytesMax)
+}
+
+func replace(args ...ref.Val) ref.Val {
+	s, old, with := string(args[0].(types.String)), string(args[1].(types.String)), string(args[2].(types.String))
+	n := -1
+	if len(args) == 4 {
+		n = int(args[3].(types.Int))
+	}
+	count := strings.Count(s, old)
+	if n >= 0 {
+		count = min(count, n)
+	}
+	if grows := len(with) - len(old); grows > 0 && count > (textBytesMax-min(len(s), textBytesMax))/grows {
+		return tooLong()
+	}
+	return types.String(strings.Replace(s, old, with, n))
+}
+
+func join(list, separator ref.Val) ref.Val {
+	l, between := list.(traits.Lister), string(separator.(types.String))
+	var b strings.Builder
+	for i, size := types.Int(0), l.Size().(types.Int); i < size; i++ {
+		item, ok := l.Get(i).(types.String)
+		if !ok {
+			return types.NewErr("join: item %d is not a string", int64(i))
+		}
+		if i > 0 {
+			b.WriteString(between)
+		}
+		b.WriteString(string(item))
+		if b.Len() > textBytesMax {
+			return tooLong()
+		}
+	}
+	return types.String(b.String())
+}
+
+// indexOf counts characters, as CEL does, and not bytes.
+func indexOf(value, substring, offset ref.Val) ref.Val {
+	s, sub, from := string(value.(types.String)), string(substring.(types.String)), int64(offset.(types.Int))
+	if from < 0 {
+		return types.NewErr("index out of range: %d", from)
+	}
+	start, ok := byteAt(s, from)
+	if !ok {
+		if sub == "" {
+			return types.Int(utf8.RuneCountInString(s))
+		}
+		return types.Int(-1)
+	}
+	at := strings.Index(s[start:], sub)
+	if at < 0 {
+		return types.Int(-1)
+	}
+	return types.Int(from + int64(utf8.RuneCountInString(s[start:start+at])))
+}
+
+// lastIndexOf finds the last place that is not after the offset; without an
+// offset the last one.
+func lastIndexOf(value, substring, offset ref.Val) ref.Val {
+	s, sub := string(value.(types.String)), string(substring.(types.String))
+	end := len(s)
+	if offset != nil {
+		from := int64(offset.(types.Int))
+		if from < 0 {
+			return types.NewErr("index out of range: %d", from)
+		}
+		start, ok := byteAt(s, from)
+		switch {
+		case !ok && sub != "":
+			return types.Int(-1)
+		case ok:
+			end = min(len(s), start+len(sub))
+		}
+	}
+	at := strings.LastIndex(s[:end], sub)
+	if at < 0 {
+		return types.Int(-1)
+	}
+	return types.Int(utf8.RuneCountInString(s[:at]))
+}
+
+// byteAt returns where the character of a number begins, and whether there is
+// one or it is the end of the text.
+func byteAt(s string, character int64) (int, bool) {
+	var n int64
+	for i := range s {
+		if n == character {
+			return i, true
+		}
+		n++
+	}
+	return len(s), n == character
+}
+
+func (l textLibrary) formatBounded(args ...ref.Val) ref.Val {
+	if deepSize(args[1].Value(), textBytesMax, sizeDepthMax)+len(args[0].(types.String)) > textBytesMax {
+		return tooLong()
+	}
+	return l.format(args...)
+}
+
+// compilePattern compiles a regular expression for a text, if that is bounded.
+func compilePattern(s, pattern string) (*regexp.Regexp, ref.Val) {
+	if len(pattern) > patternBytesMax {
+		return nil, types.NewErr("the regular expression is longer than %d bytes, the limit", patternBytesMax)
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, types.NewErr("the regular expression is not valid: %v", err)
+	}
+	size := patternSize(parsed)
+	switch {
+	case size > patternSizeMax:
+		return nil, types.NewErr("the regular expression repeats too much")
+	case (len(s)+1)*size > patternStepsMax:
+		return nil, types.NewErr("the regular expression and the text are too long for each other")
+	}
+	compiled, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, types.NewErr("the regular expression is not valid: %v", err)
+	}
+	return compiled, nil
+}
+
+// patternSize is about the number of instructions of a regular expression, or
+// something beyond patternSizeMax.
+func patternSize(re *syntax.Regexp) int {
+	size := 1
+	if re.Op == syntax.OpLiteral {
+		size = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		size += 1 + patternSize(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		size = min(size, patternSizeMax+1) * max(re.Min, re.Max, 1)
+	}
+	return min(size, patternSizeMax+1)
+}
+
+func matches(value, pattern ref.Val) ref.Val {
+	s, ok := value.(types.String)
+	p, isText := pattern.(types.String)
+	if !ok || !isText {
+		return types.NewErr("no such overload: %s.matches(%s)", value.Type(), pattern.Type())
+	}
+	compiled, failure := compilePattern(string(s), string(p))
+	if failure != nil {
+		return failure
+	}
+	return types.Bool(compiled.MatchString(string(s)))
+}
+
+func find(value, pattern ref.Val) ref.Val {
+	s := string(value.(types.String))
+	compiled, failure := compilePattern(s, string(pattern.(types.String)))
+	if failure != nil {
+		return failure
+	}
+	return types.String(compiled.FindString(s))
+}
+
+func findAll(value, pattern, limit ref.Val) ref.Val {
+	s, n := string(value.(types.String)), int(limit.(types.Int))
+	compiled, failure := compilePattern(s, string(pattern.(types.String)))
+	if failure != nil {
+		return failure
+	}
+	all := n < 0 || n > matchesMax
+	if all {
+		n = matchesMax + 1
+	}
+	found := compiled.FindAllString(s, n)
+	if len(found) > matchesMax {
+		return types.NewErr("findAll finds more than %d texts, the limit", matchesMax)
+	}
+	return types.NewStringList(types.DefaultTypeAdapter, found)
+}

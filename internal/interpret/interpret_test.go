@@ -1,0 +1,98 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package interpret_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// layer knows kinds of one group by their version and kind.
+type layer map[schema.GroupVersionKind]interpret.Operations
+
+func (l layer) Operations(kind schema.GroupVersionKind) interpret.Operations { return l[kind] }
+
+func judge(status health.Status, reason string) func(map[string]any) health.Health {
+	return func(map[string]any) health.Health { return status.With(reason, "%s.", reason) }
+}
+
+func value(name string) func(map[string]any) []interpret.Value {
+	return func(map[string]any) []interpret.Value { return []interpret.Value{{Name: name}} }
+}
+
+func TestTheFirstLayerThatKnowsAnOperationAnswers(t *testing.T) {
+	t.Parallel()
+	thing := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+	customized := layer{thing: {Health: judge(health.Degraded, "Customized")}}
+	shipped := layer{thing: {Health: judge(health.Healthy, "Shipped"), Values: value("Shipped")}}
+	native := layer{thing: {
+		Deletion: judge(health.Terminating, "Native"), Values: value("Native"),
+		Complete: func(map[string]any) (bool, string) { return true, "native" },
+	}}
+	known := interpret.Chain{customized, shipped, native}.Operations(thing)
+	got := []string{known.Health(nil).Reason, known.Deletion(nil).Reason, known.Values(nil)[0].Name}
+	if diff := cmp.Diff([]string{"Customized", "Native", "Shipped"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, message := known.Complete(nil); message != "native" {
+		t.Errorf("got %q", message)
+	}
+}
+
+func TestAnOperationThatNoLayerKnowsIsAbsent(t *testing.T) {
+	t.Parallel()
+	thing := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+	other := thing
+	other.Version = "v2"
+	chain := interpret.Chain{layer{thing: {Values: value("a")}}}
+	for name, known := range map[string]interpret.Operations{
+		"a version that is not known": chain.Operations(other), "an empty chain": interpret.Chain(nil).Operations(thing),
+	} {
+		if known.Health != nil || known.Deletion != nil || known.Values != nil || known.Complete != nil {
+			t.Errorf("%s: want no operations, got %+v", name, known)
+		}
+	}
+	if chain.Operations(thing).Health != nil {
+		t.Error("want no health of a kind of which only values are known")
+	}
+}
+
+func TestConventionsGoBeforeWhatIsKnownOfAKind(t *testing.T) {
+	t.Parallel()
+	thing := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+	chain := interpret.Chain{layer{thing: {Health: judge(health.Healthy, "Kind"), Deletion: judge(health.Terminating, "Kind")}}}
+	for name, c := range map[string]struct {
+		chain  interpret.Chain
+		fields map[string]any
+		want   health.Health
+	}{
+		"nothing is special": {chain, nil, health.Healthy.With("Kind", "Kind.")},
+		"the status is old": {
+			chain,
+			map[string]any{"metadata": map[string]any{"generation": int64(2)}, "status": map[string]any{"observedGeneration": int64(1)}},
+			health.Progressing.With("NotObserved", "The controller has seen generation 1 of the object, which has generation 2."),
+		},
+		"it is being deleted": {
+			chain, map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}, health.Terminating.With("Kind", "Kind."),
+		},
+		"nothing is known of the kind": {nil, nil, health.Healthy.With("Exists", "The object exists and reports nothing that is wrong.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}}
+			for key, v := range c.fields {
+				u.Object[key] = v
+			}
+			if diff := cmp.Diff(c.want, c.chain.Health(u)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,27 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// apiServiceHealth follows the API of apiregistration.k8s.io/v1: Available is False
+// for reasons that end when the server's Service and pods are there, and for
+// others that mean a server which does not answer well.
+func apiServiceHealth(object map[string]any) health.Health {
+	c := fields.ConditionOf(object, "Available")
+	switch {
+	case !c.Exists():
+		return health.Progressing.With("NotObserved", "The API server has not tried this API yet.")
+	case c.True():
+		return health.Healthy.With("Available", "The API is available.")
+	}
+	switch c.Reason {
+	case "ServiceNotFound", "EndpointsNotFound", "MissingEndpoints", "ServiceAccessError", "EndpointsAccessError":
+		return health.Progressing.With(c.Reason, "%s", health.Because("The API's server is not there yet", c.Message))
+	}
+	return health.Degraded.Of(c, "NotAvailable", "The API is not available")
+}

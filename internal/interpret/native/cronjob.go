@@ -1,0 +1,50 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"time"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// cronJobHealth follows the API of batch/v1. A CronJob does what it is for by being
+// there; it is Degraded only if its last run ended without success, which the
+// controller tells by a lastSuccessfulTime that is not after lastScheduleTime
+// while no job is active.
+func cronJobHealth(object map[string]any) health.Health {
+	if fields.Bool(object, "spec", "suspend") {
+		return health.Healthy.With("Suspended", "The cron job is suspended and starts no jobs.")
+	}
+	if active := len(fields.List(object, "status", "active")); active > 0 {
+		return health.Healthy.With("JobsActive", "%d of its jobs run.", active)
+	}
+	scheduled := fields.String(object, "status", "lastScheduleTime")
+	if scheduled == "" {
+		return health.Healthy.With("NotScheduledYet", "No job was due yet.")
+	}
+	started, err := time.Parse(time.RFC3339, scheduled)
+	if err != nil {
+		return health.Unknown.With("StatusNotReadable", "The cron job's lastScheduleTime is not a time.")
+	}
+	ended, err := time.Parse(time.RFC3339, fields.String(object, "status", "lastSuccessfulTime"))
+	if err != nil || ended.Before(started) {
+		return health.Degraded.With("LastJobNotSuccessful", "The job that was due at %s did not succeed.", scheduled)
+	}
+	return health.Healthy.With("LastJobSucceeded", "The job that was due at %s succeeded.", scheduled)
+}
+
+func cronJobValues(object map[string]any) []interpret.Value {
+	values := []interpret.Value{
+		{Name: "LastScheduleTime", Value: status(object, "lastScheduleTime")},
+		{Name: "LastSuccessfulTime", Value: status(object, "lastSuccessfulTime")},
+	}
+	// The API server leaves out an empty list, so a status without one means none.
+	if state := fields.Map(object, "status"); state != nil {
+		values = append(values, interpret.Value{Name: "ActiveJobs", Value: int64(len(fields.List(state, "active")))})
+	}
+	return values
+}

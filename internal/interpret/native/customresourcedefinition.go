@@ -1,0 +1,27 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// customResourceDefinitionHealth follows the API of apiextensions.k8s.io/v1: names
+// that another definition has are refused by NamesAccepted, and the API server
+// serves the resource when Established is True.
+func customResourceDefinitionHealth(object map[string]any) health.Health {
+	if c := fields.ConditionOf(object, "NamesAccepted"); c.False() {
+		return health.Degraded.Of(c, "NamesNotAccepted", "The names are not accepted")
+	}
+	switch c := fields.ConditionOf(object, "Established"); {
+	case c.True():
+		return health.Healthy.With("Established", "The API server serves the resource.")
+	case c.False() && c.Reason != "" && c.Reason != "Installing":
+		return health.Degraded.Of(c, "NotEstablished", "The resource is not served")
+	case c.Exists():
+		return health.Progressing.Of(c, "Installing", "The API server installs the resource")
+	}
+	return health.Progressing.With("NotObserved", "The API server has not seen the definition yet.")
+}

@@ -1,0 +1,47 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// daemonSetHealth follows the API of apps/v1: status counts nodes, the ones that
+// should have a pod and those that have one, of the current template, that is
+// available. With OnDelete the user decides when a pod is replaced, so older
+// ones are no lack.
+func daemonSetHealth(object map[string]any) health.Health {
+	if h, ok := seen(object); !ok {
+		return h
+	}
+	want := fields.IntOr(0, object, "status", "desiredNumberScheduled")
+	scheduled := fields.IntOr(0, object, "status", "currentNumberScheduled")
+	updated := fields.IntOr(0, object, "status", "updatedNumberScheduled")
+	readyOnes := fields.IntOr(0, object, "status", "numberReady")
+	available := fields.IntOr(0, object, "status", "numberAvailable")
+	onDelete := fields.String(object, "spec", "updateStrategy", "type") == "OnDelete"
+	switch {
+	case want == 0:
+		return health.Healthy.With("NoNodeMatches", "No node is to have a pod.")
+	case scheduled < want:
+		return health.Progressing.With("PodsMissing", "%d of %d nodes have their pod.", scheduled, want)
+	case updated < want && !onDelete:
+		return health.Progressing.With("RolloutInProgress", "%d of %d pods are of the current template.", updated, want)
+	case readyOnes < want:
+		return health.Progressing.With("PodsUnavailable", "%d of %d pods are ready.", readyOnes, want)
+	case available < want:
+		return health.Progressing.With("PodsUnavailable", "%d of %d pods are available.", available, want)
+	}
+	return health.Healthy.With("PodsAvailable", "%d of %d pods are available.", available, want)
+}
+
+func daemonSetValues(object map[string]any) []interpret.Value {
+	return []interpret.Value{
+		{Name: "NumberReady", Value: status(object, "numberReady")},
+		{Name: "DesiredNumberScheduled", Value: status(object, "desiredNumberScheduled")},
+		{Name: "NumberAvailable", Value: status(object, "numberAvailable")},
+	}
+}

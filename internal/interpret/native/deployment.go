@@ -1,0 +1,54 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// deploymentHealth follows "Deployment status" of the Kubernetes documentation: a
+// rollout is complete when all replicas are of the current template and
+// available and no older one is left, and it failed when condition Progressing
+// is False with reason ProgressDeadlineExceeded.
+func deploymentHealth(object map[string]any) health.Health {
+	if h, ok := seen(object); !ok {
+		return h
+	}
+	if c := fields.ConditionOf(object, "Progressing"); c.False() && c.Reason == "ProgressDeadlineExceeded" {
+		return health.Degraded.With(c.Reason, "%s", health.Because("The rollout made no progress within spec.progressDeadlineSeconds", c.Message))
+	}
+	want := fields.IntOr(1, object, "spec", "replicas")
+	h := deploymentReplicas(object, want)
+	if h.Status == health.Healthy {
+		return h
+	}
+	// ReplicaFailure stays True only while pods cannot be created or deleted.
+	if c := fields.ConditionOf(object, "ReplicaFailure"); c.True() {
+		return health.Degraded.Of(c, "ReplicaFailure", "Pods cannot be created or deleted")
+	}
+	if h.Reason == "RolloutInProgress" && fields.Bool(object, "spec", "paused") {
+		h.Reason, h.Message = "RolloutPaused", "The rollout is paused by spec.paused. "+h.Message
+	}
+	return h
+}
+
+func deploymentReplicas(object map[string]any, want int64) health.Health {
+	replicas := fields.IntOr(0, object, "status", "replicas")
+	updated := fields.IntOr(0, object, "status", "updatedReplicas")
+	available := fields.IntOr(0, object, "status", "availableReplicas")
+	switch c := fields.ConditionOf(object, "Available"); {
+	case updated < want:
+		return health.Progressing.With("RolloutInProgress", "%d of %d replicas are of the current template.", updated, want)
+	case replicas > updated:
+		return health.Progressing.With("RolloutInProgress", "%d replicas of older templates are still there.", replicas-updated)
+	case replicas > want:
+		return health.Progressing.With("ScalingDown", "%d replicas are still there, %d are wanted.", replicas, want)
+	case available < want:
+		return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are available.", available, want)
+	case c.False():
+		return health.Progressing.Of(c, "MinimumReplicasUnavailable", "Condition Available is False")
+	}
+	return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available.", available, want)
+}

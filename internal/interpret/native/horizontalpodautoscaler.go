@@ -1,0 +1,65 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"encoding/json"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// hpaConditionsAnnotation has the conditions in autoscaling/v1, whose status
+// has no field for them.
+const hpaConditionsAnnotation = "autoscaling.alpha.kubernetes.io/conditions"
+
+// horizontalPodAutoscalerHealth follows the API of autoscaling/v2: AbleToScale and
+// ScalingActive are False when the autoscaler cannot do its work.
+// ScalingActive with reason ScalingDisabled means that its target is scaled to
+// zero, which is what someone wanted.
+func horizontalPodAutoscalerHealth(object map[string]any) health.Health {
+	list := hpaConditions(object)
+	if len(list) == 0 {
+		return health.Progressing.With("NotObserved", "The autoscaler has not judged its target yet.")
+	}
+	for _, c := range list {
+		switch {
+		case c.Type == "AbleToScale" && c.False():
+			return health.Degraded.Of(c, "NotAbleToScale", "The target cannot be scaled")
+		case c.Type == "ScalingActive" && c.False() && c.Reason == "ScalingDisabled":
+			return health.Healthy.With(c.Reason, "%s", health.Because("The target is scaled to zero", c.Message))
+		case c.Type == "ScalingActive" && c.False():
+			return health.Degraded.Of(c, "ScalingInactive", "The number of replicas cannot be computed")
+		}
+	}
+	current := fields.IntOr(0, object, "status", "currentReplicas")
+	want := fields.IntOr(0, object, "status", "desiredReplicas")
+	if current != want {
+		return health.Progressing.With("Scaling", "The target has %d replicas, %d are wanted.", current, want)
+	}
+	return health.Healthy.With("ScalingActive", "The target has %d replicas, as wanted.", current)
+}
+
+func hpaConditions(object map[string]any) []fields.Condition {
+	if list := fields.Conditions(object); len(list) > 0 {
+		return list
+	}
+	text := fields.String(object, "metadata", "annotations", hpaConditionsAnnotation)
+	if text == "" {
+		return nil
+	}
+	var list []any
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil // not conditions, so there are none
+	}
+	return fields.Conditions(map[string]any{"status": map[string]any{"conditions": list}})
+}
+
+func horizontalPodAutoscalerValues(object map[string]any) []interpret.Value {
+	return []interpret.Value{
+		{Name: "CurrentReplicas", Value: status(object, "currentReplicas")},
+		{Name: "DesiredReplicas", Value: status(object, "desiredReplicas")},
+	}
+}

@@ -1,0 +1,174 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+func TestService(t *testing.T) {
+	t.Parallel()
+	check(t, "apiVersion: v1\nkind: Service", map[string]example{
+		"inside the cluster":         {`spec: {clusterIP: 10.0.0.1}`, is(health.Healthy, "ServiceExists", "The service exists.")},
+		"a load balancer is made":    {`spec: {type: LoadBalancer}`, is(health.Progressing, "LoadBalancerPending", "The load balancer has no address yet.")},
+		"a load balancer is there":   {"spec: {type: LoadBalancer}\nstatus: {loadBalancer: {ingress: [{ip: 1.2.3.4}]}}", is(health.Healthy, "LoadBalancerReady", "The load balancer has an address.")},
+		"a name outside the cluster": {`spec: {type: ExternalName}`, is(health.Healthy, "ServiceExists", "The service exists.")},
+	})
+}
+
+func TestPersistentVolumeClaim(t *testing.T) {
+	t.Parallel()
+	check(t, "apiVersion: v1\nkind: PersistentVolumeClaim", map[string]example{
+		"pending": {`status: {phase: Pending}`, is(health.Progressing, "ClaimPending", "The claim has no volume yet.")},
+		"bound":   {`status: {phase: Bound}`, is(health.Healthy, "ClaimBound", "The claim has a volume.")},
+		"lost":    {`status: {phase: Lost}`, is(health.Degraded, "ClaimLost", "The claim's volume is gone.")},
+		"resizing": {
+			`status: {phase: Bound, conditions: [{type: FileSystemResizePending, status: "True", message: waiting for a pod}]}`,
+			is(health.Progressing, "FileSystemResizePending", "The volume is being changed: waiting for a pod."),
+		},
+		"it cannot be resized": {
+			`status: {phase: Bound, conditions: [{type: Resizing, status: "True"}, {type: ControllerResizeError, status: "True", message: no space}]}`,
+			is(health.Degraded, "ControllerResizeError", "The volume cannot be changed: no space."),
+		},
+	})
+}
+
+func TestPodDisruptionBudget(t *testing.T) {
+	t.Parallel()
+	check(t, "apiVersion: policy/v1\nkind: PodDisruptionBudget", map[string]example{
+		"not seen": {`spec: {}`, unseen},
+		"too few": {
+			`status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: 2, conditions: [{type: DisruptionAllowed, status: "False", reason: InsufficientPods}]}`,
+			is(health.Progressing, "InsufficientPods", "1 of the 2 pods that the budget asks for are healthy."),
+		},
+		"it cannot be computed": {
+			`status: {observedGeneration: 1, conditions: [{type: DisruptionAllowed, status: "False", reason: SyncFailed, message: no controller}]}`,
+			is(health.Degraded, "SyncFailed", "The budget cannot be computed: no controller."),
+		},
+		"met": {
+			`status: {observedGeneration: 1, currentHealthy: 3, desiredHealthy: 2}`, is(health.Healthy, "BudgetMet", "3 pods are healthy, the budget asks for 2."),
+		},
+	})
+}
+
+func TestCustomResourceDefinition(t *testing.T) {
+	t.Parallel()
+	check(t, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition", map[string]example{
+		"new": {`spec: {}`, is(health.Progressing, "NotObserved", "The API server has not seen the definition yet.")},
+		"names are taken": {
+			`status: {conditions: [{type: NamesAccepted, status: "False", reason: PluralConflict, message: '"things" is already in use'}, {type: Established, status: "False", reason: NotAccepted}]}`,
+			is(health.Degraded, "PluralConflict", `The names are not accepted: "things" is already in use.`),
+		},
+		"being installed": {
+			`status: {conditions: [{type: NamesAccepted, status: "True"}, {type: Established, status: "False", reason: Installing}]}`,
+			is(health.Progressing, "Installing", "The API server installs the resource."),
+		},
+		"not established": {
+			`status: {conditions: [{type: Established, status: "False", reason: NotAccepted, message: not all names are accepted}]}`,
+			is(health.Degraded, "NotAccepted", "The resource is not served: not all names are accepted."),
+		},
+		"served": {`status: {conditions: [{type: Established, status: "True"}]}`, is(health.Healthy, "Established", "The API server serves the resource.")},
+	})
+}
+
+func TestAPIService(t *testing.T) {
+	t.Parallel()
+	check(t, "apiVersion: apiregistration.k8s.io/v1\nkind: APIService", map[string]example{
+		"new":       {`spec: {}`, is(health.Progressing, "NotObserved", "The API server has not tried this API yet.")},
+		"available": {`status: {conditions: [{type: Available, status: "True"}]}`, is(health.Healthy, "Available", "The API is available.")},
+		"no pods": {
+			`status: {conditions: [{type: Available, status: "False", reason: MissingEndpoints, message: no pods}]}`,
+			is(health.Progressing, "MissingEndpoints", "The API's server is not there yet: no pods."),
+		},
+		"no answer": {
+			`status: {conditions: [{type: Available, status: "False", reason: FailedDiscoveryCheck, message: 503}]}`,
+			is(health.Degraded, "FailedDiscoveryCheck", "The API is not available."),
+		},
+	})
+}
+
+func TestNamespace(t *testing.T) {
+	t.Parallel()
+	check(t, "apiVersion: v1\nkind: Namespace", map[string]example{
+		"active": {`status: {phase: Active}`, is(health.Healthy, "NamespaceActive", "The namespace is active.")},
+		"new":    {`spec: {}`, is(health.Progressing, "NotObserved", "The namespace has no phase yet.")},
+		"going": {
+			"metadata: {deletionTimestamp: '2024-01-01T00:00:00Z'}\nstatus: {phase: Terminating, conditions: [{type: NamespaceFinalizersRemaining, status: 'True', message: has finalizer x}, {type: NamespaceContentRemaining, status: 'True', message: pods. has 1 resource instances}]}",
+			is(health.Terminating, "Deleting", "The namespace and what is in it are being deleted: pods. has 1 resource instances; has finalizer x."),
+		},
+	})
+}
+
+// FuzzObjects looks for objects that have no health at all.
+func FuzzObjects(f *testing.F) {
+	kinds := []string{
+		"apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "apps/v1 ReplicaSet", "batch/v1 Job", "batch/v1 CronJob", "v1 Pod", "v1 Service",
+		"v1 PersistentVolumeClaim", "v1 Namespace", "v1 ReplicationController", "autoscaling/v2 HorizontalPodAutoscaler", "policy/v1 PodDisruptionBudget",
+		"apiextensions.k8s.io/v1 CustomResourceDefinition", "apiregistration.k8s.io/v1 APIService", "example.com/v1 Thing",
+	}
+	for _, content := range []string{
+		`{"metadata": {"generation": "1", "finalizers": [1], "deletionTimestamp": 0}, "status": {"conditions": [1, null, {"type": 1}, {"type": "Ready"}]}}`,
+		`{"spec": {"replicas": -1.5, "type": ["LoadBalancer"], "updateStrategy": 1}, "status": {"observedGeneration": 1, "replicas": {}, "phase": 5}}`,
+		`{"status": {"phase": "Pending", "observedGeneration": 9007199254740993, "containerStatuses": {"a": 1}, "initContainerStatuses": [[], {"state": {"waiting": "x"}}]}}`,
+		`{"spec": null, "status": {"active": [1], "lastScheduleTime": "2024-01-01T00:00:00Z", "lastSuccessfulTime": 7, "loadBalancer": {"ingress": "x"}}}`,
+	} {
+		f.Add(content)
+	}
+	f.Fuzz(func(t *testing.T, content string) {
+		var m map[string]any
+		if json.Unmarshal([]byte(content), &m) != nil || m == nil {
+			return
+		}
+		for _, kind := range kinds {
+			u := &unstructured.Unstructured{Object: m}
+			var version, name string
+			for i := range kind {
+				if kind[i] == ' ' {
+					version, name = kind[:i], kind[i+1:]
+				}
+			}
+			m["apiVersion"], m["kind"] = version, name
+			if h := chain().Health(u); h.Status == "" || h.Reason == "" || h.Message == "" || len(h.Message) > 1024 || h != chain().Health(u) {
+				t.Errorf("%s: %+v", kind, h)
+			}
+		}
+	})
+}
+
+func TestNothingHasNoHealth(t *testing.T) {
+	t.Parallel()
+	for _, u := range []*unstructured.Unstructured{nil, {}} {
+		if got := chain().Health(u); got.Status != health.Unknown {
+			t.Errorf("want Unknown, got %+v", got)
+		}
+	}
+}
+
+func BenchmarkDeploymentHealth(b *testing.B) {
+	u := object(b, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, generation: 3}
+spec: {replicas: 3}
+status:
+  observedGeneration: 3
+  replicas: 3
+  updatedReplicas: 3
+  readyReplicas: 3
+  availableReplicas: 3
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]
+`)
+	kinds := chain()
+	b.ReportAllocs()
+	for b.Loop() {
+		if kinds.Health(u).Status != health.Healthy {
+			b.Fatal(kinds.Health(u))
+		}
+	}
+}

@@ -1,0 +1,43 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// persistentVolumeClaimHealth follows the API of v1: Bound has a volume, Lost had
+// one, and conditions tell about a change of size or class. A claim of a
+// storage class that waits for its first consumer is Pending until there is a
+// pod; the object does not say so, and it is Progressing.
+func persistentVolumeClaimHealth(object map[string]any) health.Health {
+	switch phase := fields.String(object, "status", "phase"); phase {
+	case "Bound":
+	case "Lost":
+		return health.Degraded.With("ClaimLost", "The claim's volume is gone.")
+	default:
+		return health.Progressing.With("ClaimPending", "The claim has no volume yet.")
+	}
+	for _, kind := range []string{"ControllerResizeError", "NodeResizeError", "ModifyVolumeError"} {
+		if c := fields.ConditionOf(object, kind); c.True() {
+			return health.Degraded.With(kind, "%s", health.Because("The volume cannot be changed", c.Message))
+		}
+	}
+	for _, kind := range []string{"Resizing", "FileSystemResizePending", "ModifyingVolume"} {
+		if c := fields.ConditionOf(object, kind); c.True() {
+			return health.Progressing.With(kind, "%s", health.Because("The volume is being changed", c.Message))
+		}
+	}
+	return health.Healthy.With("ClaimBound", "The claim has a volume.")
+}
+
+func persistentVolumeClaimValues(object map[string]any) []interpret.Value {
+	return []interpret.Value{
+		{Name: "PVCPhase", Value: status(object, "phase")},
+		{Name: "PVCCapacity", Value: fields.Get(object, "status", "capacity", "storage")},
+		{Name: "PVCVolumeName", Value: fields.Get(object, "spec", "volumeName")},
+	}
+}

@@ -1,0 +1,111 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"fmt"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// podHealth follows "Pod Lifecycle" of the Kubernetes documentation: the phase, the
+// condition Ready, and the reasons for which containers wait. Kubernetes keeps
+// trying what those reasons name, but none of them ends by waiting alone, so
+// they are Degraded. A pod without a node is Progressing: a node may come.
+func podHealth(object map[string]any) health.Health {
+	reason, message := fields.String(object, "status", "reason"), fields.String(object, "status", "message")
+	switch phase := fields.String(object, "status", "phase"); phase {
+	case "Succeeded":
+		return health.Healthy.With("PodSucceeded", "All containers ended with success.")
+	case "Failed":
+		return podFailed(object, reason, message)
+	case "Pending", "Running":
+		return podAlive(object, phase)
+	case "":
+		return health.Progressing.With("PodNotObserved", "The pod has no phase yet.")
+	default: // Unknown: its node does not answer
+		return health.Unknown.With(health.ReasonOr(reason, "PodPhaseUnknown"), "%s", health.Because("The state of the pod is not known", message))
+	}
+}
+
+func podAlive(object map[string]any, phase string) health.Health {
+	if c := fields.ConditionOf(object, "PodScheduled"); c.False() {
+		return health.Progressing.Of(c, "Unschedulable", "The pod has no node")
+	}
+	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
+		for _, entry := range fields.List(object, "status", list) {
+			if h, ok := containerStuck(entry); ok {
+				return h
+			}
+		}
+	}
+	c := fields.ConditionOf(object, "Ready")
+	switch {
+	case phase == "Pending":
+		return health.Progressing.With("PodPending", "The pod's containers are being started.")
+	case c.True():
+		return health.Healthy.With("PodReady", "The pod is ready.")
+	default:
+		return health.Progressing.With("PodNotReady", "%s", health.Because("The pod runs and is not ready", c.Message))
+	}
+}
+
+// containerStuck tells whether a container waits for what does not come by
+// itself.
+func containerStuck(entry any) (health.Health, bool) {
+	container, ok := entry.(map[string]any)
+	if !ok {
+		return health.Health{}, false
+	}
+	reason := fields.String(container, "state", "waiting", "reason")
+	switch reason {
+	case "CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName",
+		"CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+	default:
+		return health.Health{}, false
+	}
+	message := fields.String(container, "state", "waiting", "message")
+	if reason == "CrashLoopBackOff" {
+		if code, ok := fields.Int(container, "lastState", "terminated", "exitCode"); ok {
+			message = fmt.Sprintf("it ended with exit code %d, %s; %s", code,
+				health.ReasonOr(fields.String(container, "lastState", "terminated", "reason"), "Error"), message)
+		}
+	}
+	return health.Degraded.With(reason, "%s", health.Because(fmt.Sprintf("Container %s cannot run", fields.String(container, "name")), message)), true
+}
+
+func podFailed(object map[string]any, reason, message string) health.Health {
+	if message == "" {
+		for _, entry := range fields.List(object, "status", "containerStatuses") {
+			container, ok := entry.(map[string]any)
+			if !ok {
+				continue
+			}
+			if code, ok := fields.Int(container, "state", "terminated", "exitCode"); ok && code != 0 {
+				message = fmt.Sprintf("container %s ended with exit code %d", fields.String(container, "name"), code)
+				break
+			}
+		}
+	}
+	return health.Degraded.With(health.ReasonOr(reason, "PodFailed"), "%s", health.Because("The pod failed", message))
+}
+
+// podValues reports PodReady as the text of the condition's status, not as a
+// boolean: that is what readers of this value expect.
+func podValues(object map[string]any) []interpret.Value {
+	return []interpret.Value{
+		{Name: "PodReady", Value: conditionStatus(object, "Ready")},
+		{Name: "PodPhase", Value: status(object, "phase")},
+	}
+}
+
+func podComplete(object map[string]any) (done bool, message string) {
+	phase := fields.String(object, "status", "phase")
+	if phase == "" {
+		return false, "The pod has no phase yet."
+	}
+	return phase == "Succeeded" || phase == "Failed", "The pod is in phase " + phase + "."
+}

@@ -1,0 +1,27 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// podDisruptionBudgetHealth follows the API of policy/v1: condition DisruptionAllowed
+// has reason SyncFailed if the controller cannot compute the budget, and the
+// budget is met when enough pods are healthy.
+func podDisruptionBudgetHealth(object map[string]any) health.Health {
+	if h, ok := seen(object); !ok {
+		return h
+	}
+	if c := fields.ConditionOf(object, "DisruptionAllowed"); c.False() && c.Reason == "SyncFailed" {
+		return health.Degraded.With(c.Reason, "%s", health.Because("The budget cannot be computed", c.Message))
+	}
+	current := fields.IntOr(0, object, "status", "currentHealthy")
+	want := fields.IntOr(0, object, "status", "desiredHealthy")
+	if current < want {
+		return health.Progressing.With("InsufficientPods", "%d of the %d pods that the budget asks for are healthy.", current, want)
+	}
+	return health.Healthy.With("BudgetMet", "%d pods are healthy, the budget asks for %d.", current, want)
+}

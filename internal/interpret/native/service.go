@@ -1,0 +1,39 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// serviceHealth follows the API of v1: a Service of type LoadBalancer is reached from
+// outside when status.loadBalancer has an address. All other types work as
+// soon as they exist; whether pods stand behind them is not in the object.
+func serviceHealth(object map[string]any) health.Health {
+	if fields.String(object, "spec", "type") != "LoadBalancer" {
+		return health.Healthy.With("ServiceExists", "The service exists.")
+	}
+	if len(fields.List(object, "status", "loadBalancer", "ingress")) == 0 {
+		return health.Progressing.With("LoadBalancerPending", "The load balancer has no address yet.")
+	}
+	return health.Healthy.With("LoadBalancerReady", "The load balancer has an address.")
+}
+
+// serviceValues reports where the Service is reached: inside the cluster, and
+// the first address of its load balancer.
+func serviceValues(object map[string]any) []interpret.Value {
+	values := []interpret.Value{{Name: "ClusterIP", Value: fields.Get(object, "spec", "clusterIP")}}
+	for _, entry := range fields.List(object, "status", "loadBalancer", "ingress") {
+		ingress, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		return append(values,
+			interpret.Value{Name: "LoadBalancerIP", Value: ingress["ip"]},
+			interpret.Value{Name: "LoadBalancerHostname", Value: ingress["hostname"]})
+	}
+	return values
+}

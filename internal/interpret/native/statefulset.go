@@ -1,0 +1,60 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+)
+
+// statefulSetHealth follows the API of apps/v1: replicas below updateStrategy.
+// rollingUpdate.partition keep the old revision on purpose, and OnDelete leaves
+// it to the user when a replica gets the new one. In both cases replicas that
+// are of an older revision are no lack; replicas that are not available are.
+func statefulSetHealth(object map[string]any) health.Health {
+	if h, ok := seen(object); !ok {
+		return h
+	}
+	want := fields.IntOr(1, object, "spec", "replicas")
+	replicas := fields.IntOr(0, object, "status", "replicas")
+	readyOnes := fields.IntOr(0, object, "status", "readyReplicas")
+	available := fields.IntOr(readyOnes, object, "status", "availableReplicas")
+	switch {
+	case replicas < want:
+		return health.Progressing.With("ReplicasMissing", "%d of %d replicas exist.", replicas, want)
+	case readyOnes < want:
+		return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are ready.", readyOnes, want)
+	case available < want:
+		return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are available.", available, want)
+	case replicas > want:
+		return health.Progressing.With("ScalingDown", "%d replicas are still there, %d are wanted.", replicas, want)
+	}
+	return statefulSetRevisions(object, want)
+}
+
+func statefulSetRevisions(object map[string]any, want int64) health.Health {
+	if fields.String(object, "spec", "updateStrategy", "type") == "OnDelete" {
+		return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available; they are updated when they are deleted.", want, want)
+	}
+	updated := fields.IntOr(0, object, "status", "updatedReplicas")
+	if partition := fields.IntOr(0, object, "spec", "updateStrategy", "rollingUpdate", "partition"); partition > 0 {
+		beyond := max(0, want-partition)
+		if updated < beyond {
+			return health.Progressing.With("RolloutInProgress", "%d of %d replicas at or above partition %d are of the current revision.",
+				updated, beyond, partition)
+		}
+		return health.Healthy.With("PartitionUpdated", "%d of %d replicas are available; those at or above partition %d are of the current revision.",
+			want, want, partition)
+	}
+	current, update := fields.String(object, "status", "currentRevision"), fields.String(object, "status", "updateRevision")
+	if current != update {
+		return health.Progressing.With("RolloutInProgress", "%d of %d replicas are of the current revision.", updated, want)
+	}
+	return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available.", want, want)
+}
+
+func statefulSetValues(object map[string]any) []interpret.Value {
+	return append(replicaValues(object), interpret.Value{Name: "UpdatedReplicas", Value: status(object, "updatedReplicas")})
+}

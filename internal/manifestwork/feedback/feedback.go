@@ -1,0 +1,215 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package feedback reads from an object what the feedback rules of a
+// ManifestWork ask for.
+//
+// It is pure, and bounded in time and memory whatever the rules and the object
+// are; the limits are constants here and in package jsonpath.
+package feedback
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/budget"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/jsonpath"
+)
+
+const (
+	// MaxRawJSONDefault is the size in bytes up to which a list or an object is
+	// reported, unless Options say otherwise.
+	MaxRawJSONDefault = 1024
+	// ResultBytesMax is the size in bytes of all values of one object together.
+	ResultBytesMax = 128 << 10
+	// MessagesMax is the number of messages about one object.
+	MessagesMax = 20
+	// VisitsMax is the number of values that the paths for one object may visit,
+	// all together. An object of 1 MiB has some 50,000.
+	VisitsMax = 1_000_000
+	// depthMax is how deep an object is that is reported as JSON.
+	depthMax = 128
+)
+
+// Options tell how values are reported.
+type Options struct {
+	// RawJSON reports lists, objects and numbers with a fraction as JSON text
+	// (feature gate RawFeedbackJsonString).
+	RawJSON bool
+	// MaxRawJSON is the size in bytes of such a text; 0 is MaxRawJSONDefault. The
+	// API takes no more than 1024 characters, so more than that is taken as that.
+	MaxRawJSON int
+}
+
+// Set has feedback rules in a form that is quick to use. It does not change
+// and may be used by several goroutines.
+type Set struct {
+	rules []compiled
+}
+
+// compiled is one rule, or what is wrong with it.
+type compiled struct {
+	wellKnown bool
+	paths     []namedPath
+	problem   string
+}
+
+type namedPath struct {
+	name, version string
+	path          *jsonpath.Path
+	problem       string
+}
+
+// Compile prepares rules. It never fails: what is wrong with a rule is a
+// message of Values.
+func Compile(rules []workv1.FeedbackRule) *Set {
+	set := &Set{rules: make([]compiled, 0, len(rules))}
+	for i := range rules {
+		rule := &rules[i]
+		var c compiled
+		switch rule.Type {
+		case workv1.FeedbackTypeWellKnownStatus:
+			c.wellKnown = true
+		case workv1.FeedbackTypeJSONPaths:
+			for _, p := range rule.JSONPaths {
+				named := namedPath{name: p.Name, version: p.Version}
+				path, err := jsonpath.Parse(p.Path)
+				if err != nil {
+					named.problem = fmt.Sprintf("value %q: %v", p.Name, err)
+				}
+				named.path = path
+				c.paths = append(c.paths, named)
+			}
+		default:
+			c.problem = fmt.Sprintf("feedback rule %d: type %q is not known; use WellKnownStatus or JSONPaths", i, rule.Type)
+		}
+		set.rules = append(set.rules, c)
+	}
+	return set
+}
+
+// Values returns what the rules find, in the rules' order, and one message for
+// each thing that could not be read. What the object does not have is neither
+// a value nor a message. Each name appears once among the values. Kinds know the
+// well-known values; what paths cost is taken from the budget of the work.
+func (s *Set) Values(object *unstructured.Unstructured, kinds interpret.Chain, left *budget.Budget, options Options) ([]workv1.FeedbackValue, []string) {
+	if object == nil || len(s.rules) == 0 {
+		return nil, nil
+	}
+	r := reader{object: object, options: options, kinds: kinds, visits: left.Meter(VisitsMax), bytes: ResultBytesMax}
+	if r.options.MaxRawJSON <= 0 || r.options.MaxRawJSON > MaxRawJSONDefault {
+		r.options.MaxRawJSON = MaxRawJSONDefault
+	}
+	for i := range s.rules {
+		rule := &s.rules[i]
+		switch {
+		case rule.problem != "":
+			r.complain(rule.problem)
+		case rule.wellKnown:
+			r.wellKnown()
+		default:
+			for j := range rule.paths {
+				r.read(&rule.paths[j])
+			}
+		}
+	}
+	if r.unsaid > 0 {
+		r.messages = append(r.messages, fmt.Sprintf("and %d more", r.unsaid))
+	}
+	return r.values, r.messages
+}
+
+// reader collects the values of one object.
+type reader struct {
+	object  *unstructured.Unstructured
+	options Options
+	kinds   interpret.Chain
+	visits  *budget.Meter // that paths may still make
+
+	values   []workv1.FeedbackValue
+	messages []string
+	unsaid   int // messages that are too many
+	bytes    int // that values may still take
+}
+
+func (r *reader) complain(message string) {
+	if len(r.messages) >= MessagesMax {
+		r.unsaid++
+		return
+	}
+	r.messages = append(r.messages, message)
+}
+
+func (r *reader) wellKnown() {
+	kind := r.object.GroupVersionKind()
+	report := r.kinds.Operations(kind).Values
+	if report == nil {
+		r.complain(fmt.Sprintf("%s has no well-known values; name the fields by a rule of type JSONPaths", describe(kind)))
+		return
+	}
+	for _, v := range report(r.object.Object) {
+		if v.Value != nil {
+			r.add(v.Name, v.Value)
+		}
+	}
+}
+
+func (r *reader) read(p *namedPath) {
+	if p.problem != "" {
+		r.complain(p.problem)
+		return
+	}
+	if version := r.object.GroupVersionKind().Version; p.version != "" && p.version != version {
+		r.complain(fmt.Sprintf("value %q: its path is for version %s, and the object has version %s", p.name, p.version, version))
+		return
+	}
+	hits, err := p.path.Find(r.object.Object, r.visits)
+	if err != nil {
+		r.complain(fmt.Sprintf("value %q: path %s: %v", p.name, p.path, err))
+		return
+	}
+	switch {
+	case len(hits) == 0:
+	case len(hits) > 1 && r.options.RawJSON:
+		r.add(p.name, hits)
+	default:
+		r.add(p.name, hits[0])
+	}
+}
+
+// add reports a value, if it can be reported.
+func (r *reader) add(name string, found any) {
+	if found == nil {
+		return
+	}
+	for i := range r.values {
+		if r.values[i].Name == name {
+			r.complain(fmt.Sprintf("value %q: another rule reports a value of this name already; the first one counts", name))
+			return
+		}
+	}
+	value, size, problem := fieldValue(found, r.options)
+	switch {
+	case problem != "":
+		r.complain(fmt.Sprintf("value %q: %s", name, problem))
+	case size+len(name) > r.bytes:
+		r.complain(fmt.Sprintf("value %q: all values of an object may take %d bytes, and this one is too much", name, ResultBytesMax))
+	default:
+		r.bytes -= size + len(name)
+		r.values = append(r.values, workv1.FeedbackValue{Name: name, FieldValue: value})
+	}
+}
+
+func describe(kind schema.GroupVersionKind) string {
+	if kind.Kind == "" {
+		return "an object without a kind"
+	}
+	if kind.Group == "" {
+		return "kind " + kind.Kind
+	}
+	return "kind " + kind.Kind + " of group " + kind.Group
+}
