@@ -25,6 +25,8 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/install/upgrade"
 	"github.com/capstan-io/capstan/internal/logging"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
@@ -107,11 +109,11 @@ func (f *clusterManagerFlags) run(ctx context.Context) error {
 	}
 	deps := clustermanager.Deps{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{},
-		Events: mgr.GetEventRecorder(clustermanager.FieldOwner),
+		Events: events.NewRecorder(mgr.GetEventRecorder(clustermanager.FieldOwner)),
 		CRDs:   crds, Rules: config.Rules, Options: f.operator,
 	}
 	if os.Getenv("OPERATOR_CONDITION_NAME") != "" { // set by OLM
-		deps.Upgrade, err = conditions.InClusterFactory{Client: direct}.NewCondition(clustermanager.UpgradeConditionType)
+		deps.Upgrade, err = conditions.InClusterFactory{Client: direct}.NewCondition(upgrade.ConditionType)
 		if err != nil {
 			return fmt.Errorf("finding the OperatorCondition: %w", err)
 		}

@@ -26,6 +26,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/install/upgrade"
 	"github.com/capstan-io/capstan/internal/logging"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
@@ -149,18 +150,18 @@ func (f *klusterletFlags) setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
-	var upgrade klusterlet.UpgradeSignal
+	var signal upgrade.Signal
 	if os.Getenv("OPERATOR_CONDITION_NAME") != "" { // set by OLM
 		// Past the cache: OLM gives the operator its one OperatorCondition only.
 		direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
 		if err != nil {
 			return fmt.Errorf("making the client for OLM: %w", err)
 		}
-		if upgrade, err = (olm.InClusterFactory{Client: direct}).NewCondition(klusterlet.UpgradeConditionType); err != nil {
+		if signal, err = (olm.InClusterFactory{Client: direct}).NewCondition(upgrade.ConditionType); err != nil {
 			return fmt.Errorf("finding the OperatorCondition: %w", err)
 		}
 	}
-	return klusterlet.Setup(mgr, f.settings, upgrade)
+	return klusterlet.Setup(mgr, f.settings, signal)
 }
 
 func klusterletScheme() (*runtime.Scheme, error) {

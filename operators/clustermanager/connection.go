@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/probe"
 )
 
@@ -27,37 +29,37 @@ const (
 
 // connect finds the hub: the operator's own cluster, or in mode Hosted the one
 // that the administrator's secret leads to.
-func (c *Controller) connect(ctx context.Context, p *pass) error {
+func (w *preparation) connect(ctx context.Context, p *pass) error {
 	if !p.hub.Hosted() {
-		p.site = c.home
+		p.target = w.management
 		return nil
 	}
-	outcome, err := c.reach(ctx, p)
+	outcome, err := w.reach(ctx, p)
 	if err != nil {
 		return err
 	}
 	if outcome.Verdict != probe.Functional {
-		// What runs goes on with its own credentials, so it is still told how it is.
-		if err := c.look(ctx, p); err != nil {
+		// What runs goes on with its own credentials, so its state is still reported.
+		if err := w.look(ctx, p); err != nil {
 			return err
 		}
-		return unreachedError{hubReason(outcome.Verdict), outcome.Message}
+		return install.UnreachableError{Reason: hubReason(outcome.Verdict), Message: outcome.Message, After: hubRetry}
 	}
-	p.dueIn(hubResync)
-	if err := c.freeHub(ctx, p); err != nil {
+	p.DueIn(hubResync)
+	if err := w.freeHub(ctx, p); err != nil {
 		return err
 	}
 	// Before the first effect there, so that whatever is installed is also removed.
-	return c.changeMeta(ctx, p, func(cm *operatorv1.ClusterManager) bool {
+	return p.ChangeMeta(ctx, w.Client, func(cm client.Object) bool {
 		return controllerutil.AddFinalizer(cm, operatorv1.FinalizerClusterManagerHostedCleanup)
 	})
 }
 
 // reach asks the hub what the credential in the secret may do there. The pass has
-// its site if it answers, whatever it allows.
-func (c *Controller) reach(ctx context.Context, p *pass) (probe.Outcome, error) {
+// its target if it answers, whatever it allows.
+func (c *clusters) reach(ctx context.Context, p *pass) (probe.Outcome, error) {
 	key := hubSecret(p)
-	secret, err := probe.Secret(ctx, c.reader, key)
+	secret, err := probe.Secret(ctx, c.Reader, key)
 	if err != nil {
 		return probe.Outcome{}, err
 	}
@@ -66,12 +68,12 @@ func (c *Controller) reach(ctx context.Context, p *pass) (probe.Outcome, error) 
 	if outcome.Verdict != probe.Functional && outcome.Verdict != probe.Forbidden {
 		return outcome, nil
 	}
-	there, err := c.hubs.Get(p.cm.Name, credential)
+	there, err := c.hubs.Get(p.Object.Name, credential)
 	if err != nil {
 		return probe.Outcome{}, err
 	}
 	p.credential = credential
-	p.site = newSite(there, there)
+	p.target = install.NewTarget(there, install.Readers{Live: there, Secrets: there}, FieldOwner)
 	p.hub.HubPort = credential.Port()
 	return outcome, nil
 }
@@ -98,4 +100,46 @@ func hubReason(verdict probe.Verdict) string {
 	default:
 		return operatorv1.ClusterManagerReasonExternalHubKubeConfigMalformed
 	}
+}
+
+// hubGoneAfter is how long the removal of a hosted hub waits for a hub that cannot
+// be reached. What is installed there is then left behind.
+const hubGoneAfter = 5 * time.Minute
+
+// reachHub finds the hub, to remove what is installed there. There is none in the
+// pass if nothing is, or if it is given up.
+func (r *removal) reachHub(ctx context.Context, p *pass) error {
+	if !p.hub.Hosted() {
+		p.target = r.management
+		return nil
+	}
+	if !controllerutil.ContainsFinalizer(p.Object, operatorv1.FinalizerClusterManagerHostedCleanup) {
+		return nil
+	}
+	outcome, err := r.reach(ctx, p)
+	if err != nil {
+		return err
+	}
+	eviction := install.Eviction{
+		Cluster: "hub", Secret: hubSecret(p).String(),
+		Annotation: operatorv1.AnnotationHubResourcesEvictionTimestamp,
+		After:      hubGoneAfter, Retry: hubRetry,
+	}
+	if p.target != nil {
+		return p.Reached(ctx, r.Client, eviction)
+	}
+	if err := p.Evict(ctx, r.Client, eviction, outcome); err != nil {
+		return err
+	}
+	install.Warn(r.Events, p.Object, reasonLeftBehind, "what is installed on the hub is left behind: "+outcome.Message)
+	return r.releaseHub(ctx, p)
+}
+
+// releaseHub remembers that nothing of ours is left on a hub that the operator
+// does not run on, or that it is given up, so its secret is no longer needed.
+func (r *removal) releaseHub(ctx context.Context, p *pass) error {
+	r.hubs.Forget(p.Object.Name)
+	return p.ChangeMeta(ctx, r.Client, func(cm client.Object) bool {
+		return controllerutil.RemoveFinalizer(cm, operatorv1.FinalizerClusterManagerHostedCleanup)
+	})
 }

@@ -4,31 +4,30 @@
 // Package clustermanager is the operator of a hub: it installs what a
 // ClusterManager asks for, keeps it so, and removes it.
 //
-// A pass goes through the phases in the order in which they depend on each
-// other. What is installed stands in manifests, which is pure; a phase puts it
-// onto the cluster and tells if something is missing yet. In mode Hosted there
-// are two sites: the cluster of the operator, where the pods run, and the hub,
-// which they work on.
+// An install.Engine walks a ClusterManager through the phases in the order in
+// which they depend on each other. What is installed is in manifests, which is
+// pure; a phase puts it onto a cluster and says if something is missing yet. In
+// mode Hosted there are two of these: the management cluster, where the operator
+// and the pods run, and the hub, which they work on.
 package clustermanager
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/certs"
-	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/install/definitions"
+	"github.com/capstan-io/capstan/internal/install/upgrade"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/remote"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
@@ -38,10 +37,10 @@ import (
 const FieldOwner = "cluster-manager"
 
 const (
-	// resync is the longest time between two passes. Changes come by watch; this
+	// resync is the longest time between two walks. Changes come by watch; this
 	// is for those that nothing watches, such as lost secrets.
 	resync = 10 * time.Minute
-	// waitRetry is when a pass that waits for something is repeated, if no watch
+	// waitRetry is when a walk that waits for something is repeated, if no watch
 	// tells that it has come.
 	waitRetry = 5 * time.Second
 )
@@ -77,72 +76,100 @@ type Deps struct {
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
 	// Upgrade tells OLM whether the operator may be replaced; nil without OLM.
-	Upgrade UpgradeSignal
+	Upgrade upgrade.Signal
 	// CRDs are what the hub serves; Rules the rules of the components.
 	CRDs    []*apiextensionsv1.CustomResourceDefinition
 	Rules   manifests.Rules
 	Options Options
 }
 
+// clusters are those that the operator works on, and what it does so with.
+type clusters struct {
+	Deps
+	// management is the cluster that the operator runs on; hubs are those that it
+	// does not run on.
+	management *install.Target
+	hubs       *remote.Clients
+	prober     probe.Prober
+}
+
 // Controller installs hubs.
 type Controller struct {
-	client   client.Client
-	reader   client.Reader
-	clock    clock.PassiveClock
-	events   events.EventRecorder
-	upgrade  *upgradeGate
-	crds     []*apiextensionsv1.CustomResourceDefinition
-	rules    manifests.Rules
-	options  Options
-	phases   []phase
-	removals []removal
-
-	// home is the cluster that the operator runs on; hubs are those that it does
-	// not run on.
-	home   *site
-	hubs   *remote.Clients
-	prober probe.Prober
-
-	connections connections
+	*clusters
+	engine      install.Engine[*operatorv1.ClusterManager, *pass]
+	connections *connections
 }
 
 // New returns a controller. It does nothing until it is set up with a manager,
 // or its Reconcile is called.
 func New(d Deps) *Controller {
-	c := &Controller{
-		client: d.Client, reader: d.Reader, clock: d.Clock, events: d.Events,
-		upgrade: &upgradeGate{signal: d.Upgrade, busy: map[string]bool{}},
-		crds:    d.CRDs, rules: d.Rules, options: d.Options,
-		home: newSite(d.Client, d.Reader), hubs: remote.NewClients(d.Client.Scheme()),
+	all := &clusters{
+		Deps:       d,
+		management: install.NewTarget(d.Client, install.Readers{Live: d.Reader, Secrets: d.Reader}, FieldOwner),
+		hubs:       remote.NewClients(d.Client.Scheme()),
 	}
-	c.phases = []phase{
-		{"validation", operatorv1.ClusterManagerReasonConfigurationNotSupported, c.validate},
-		{"environment", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.environment},
-		{"connection", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.connect},
-		{"namespace", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.namespace},
-		{"certificates", operatorv1.ClusterManagerReasonCertificateFailed, c.certificates},
-		{"definitions", operatorv1.ClusterManagerReasonCRDApplyFailed, c.definitions},
-		{"pull secret", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.pullSecret},
-		{"roles", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.access},
-		{"kubeconfigs", operatorv1.ClusterManagerReasonServiceAccountSyncFailed, c.kubeconfigs},
-		{"services", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.services},
-		{"network policies", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.networkPolicies},
-		{"components", operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed, c.components},
-		{"webhooks", operatorv1.ClusterManagerReasonWebhookApplyFailed, c.webhooks},
-		// Who may register comes after those who check what is registered.
-		{"bootstrap identity", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.bootstrap},
-		{"leftovers", operatorv1.ClusterManagerReasonHubResourceApplyFailed, c.leftovers},
-	}
-	c.removals = []removal{
-		{operatorv1.ClusterManagerReasonWaitingForHub, hubRetry, c.reachForRemoval},
-		{operatorv1.ClusterManagerReasonResourcesRemaining, removalRetry, onHub(c.removeUserObjects)},
-		{operatorv1.ClusterManagerReasonResourcesRemaining, removalRetry, onHub(c.removeGrants)},
-		{operatorv1.ClusterManagerReasonRemovingHub, removalRetry, c.removeInstalled},
-		{operatorv1.ClusterManagerReasonRemovingHub, removalRetry, onHub(c.removeHubNamespace)},
-		{operatorv1.ClusterManagerReasonRemovingHub, removalRetry, c.hubReleased},
-		{operatorv1.ClusterManagerReasonRemovingHub, removalRetry, c.removeHomeNamespace},
+	c := &Controller{clusters: all, connections: &connections{}}
+	c.engine = install.Engine[*operatorv1.ClusterManager, *pass]{
+		Client: d.Client, Clock: d.Clock,
+		Upgrade:   upgrade.NewGate(d.Upgrade, upgrade.Text{BusyReason: "HubChanging", Idle: "no hub is being changed"}),
+		Finalizer: operatorv1.FinalizerClusterManagerCleanup,
+		Install:   installing(&preparation{clusters: all}, &installation{clusters: all, connections: c.connections}),
+		Remove:    removing(&removal{clusters: all}),
+		Kind: install.Kind[*operatorv1.ClusterManager, *pass]{
+			Name:          "ClusterManager",
+			Begin:         begin,
+			Conditions:    func(cm *operatorv1.ClusterManager) *[]metav1.Condition { return &cm.Status.Conditions },
+			Report:        report,
+			ReportRemoval: reportRemoval,
+			Announce:      c.announce,
+			Busy:          busy,
+		},
 	}
 	return c
+}
+
+// installing is how a hub is installed.
+func installing(before *preparation, i *installation) []install.Phase[*pass] {
+	const (
+		resources = operatorv1.ClusterManagerReasonHubResourceApplyFailed
+		accounts  = operatorv1.ClusterManagerReasonServiceAccountSyncFailed
+	)
+	return []install.Phase[*pass]{
+		{Name: "validation", Reason: operatorv1.ClusterManagerReasonConfigurationNotSupported, Run: before.validate},
+		{Name: "environment", Reason: resources, Run: before.environment},
+		{Name: "connection", Reason: resources, Run: before.connect},
+		{Name: "namespace", Reason: resources, Run: i.namespace},
+		{Name: "certificates", Reason: operatorv1.ClusterManagerReasonCertificateFailed, Run: i.certificates},
+		{Name: "definitions", Reason: operatorv1.ClusterManagerReasonCRDApplyFailed, Run: i.definitions},
+		{Name: "pull secret", Reason: resources, Run: i.pullSecret},
+		{Name: "roles", Reason: resources, Run: i.access},
+		{Name: "kubeconfigs", Reason: accounts, Run: i.kubeconfigs},
+		{Name: "services", Reason: resources, Run: i.services},
+		{Name: "network policies", Reason: resources, Run: i.networkPolicies},
+		{Name: "components", Reason: operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed, Run: i.components},
+		{Name: "webhooks", Reason: operatorv1.ClusterManagerReasonWebhookApplyFailed, Run: i.webhooks},
+		// Who may register comes after those who check what is registered.
+		{Name: "bootstrap identity", Reason: resources, Run: i.bootstrap},
+		{Name: "leftovers", Reason: resources, Run: i.leftovers},
+	}
+}
+
+// removing is how it is removed: the hub keeps running while there are objects
+// that it and its agents have to clean up after.
+func removing(r *removal) []install.Phase[*pass] {
+	const (
+		remaining = operatorv1.ClusterManagerReasonResourcesRemaining
+		removing  = operatorv1.ClusterManagerReasonRemovingHub
+	)
+	return []install.Phase[*pass]{
+		{Name: "connection", Reason: operatorv1.ClusterManagerReasonWaitingForHub, Run: r.reachHub},
+		{Name: "clusters and works", Reason: remaining, Run: onHub(r.removeUserObjects)},
+		{Name: "roles of clusters", Reason: remaining, Run: onHub(r.removeGrants)},
+		{Name: "hub", Reason: removing, Run: r.removeInstalled},
+		{Name: "namespace on the hub", Reason: removing, Run: onHub(r.removeHubNamespace)},
+		{Name: "connection", Reason: removing, Run: r.releaseHub},
+		{Name: "namespace", Reason: removing, Run: r.removeHomeNamespace},
+	}
 }
 
 // Name of the controller.
@@ -150,44 +177,25 @@ func (c *Controller) Name() string { return "clustermanager" }
 
 // Reconcile brings the hub to what the ClusterManager asks for.
 func (c *Controller) Reconcile(ctx context.Context, cm *operatorv1.ClusterManager) (ctrl.Result, error) {
-	before := cm.DeepCopy()
-	if paused(cm) {
-		notePaused(cm)
-		return ctrl.Result{}, conditions.PatchStatus(ctx, c.client, before, cm)
-	}
-	notePaused(cm)
-	if !cm.DeletionTimestamp.IsZero() {
-		return c.finalize(ctx, before, cm)
-	}
-	start := c.clock.Now()
-	p := &pass{before: before, cm: cm, start: start, due: start.Add(resync)}
-	// Before the first effect, so that a ClusterManager never goes without its hub.
-	err := c.changeMeta(ctx, p, func(cm *operatorv1.ClusterManager) bool {
-		return controllerutil.AddFinalizer(cm, operatorv1.FinalizerClusterManagerCleanup)
-	})
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	outcome := p.run(ctx, c.phases)
-	c.report(p, outcome)
-	c.emit(p.before, cm)
-	err = errors.Join(conditions.PatchStatus(ctx, c.client, p.before, cm), c.upgrade.tell(ctx, cm))
-	switch {
-	case err != nil:
-		return ctrl.Result{}, errors.Join(outcome.err, err)
-	case outcome.terminal:
-		return ctrl.Result{}, reconcile.TerminalError(outcome.err)
-	case outcome.err != nil && !outcome.retried:
-		return ctrl.Result{}, outcome.err
-	}
-	return ctrl.Result{RequeueAfter: max(p.due.Sub(start), time.Second)}, nil
+	return c.engine.Reconcile(ctx, cm)
 }
 
-// rotator returns what keeps the certificates of the hub.
-func (c *Controller) rotator(h manifests.Hub) *certs.Rotator {
-	return &certs.Rotator{
-		Client: c.client, Reader: c.reader, Clock: c.clock, Owner: FieldOwner,
-		Namespace: h.Namespace(), Labels: h.Owner(),
-		SignerSecret: operatorv1.SignerSecret, BundleConfigMap: operatorv1.CABundleConfigMap,
+// announce records events about what became of the hub.
+func (c *Controller) announce(p *pass, _ install.Outcome) {
+	install.Announce(c.Events, p.Object, install.Change{
+		Before: p.Before.Status.Conditions, After: p.Object.Status.Conditions,
+		Type: operatorv1.ClusterManagerConditionApplied, Action: install.ActionInstall,
+		Normal: []string{operatorv1.ClusterManagerReasonInstalling},
+	})
+}
+
+// definitionsOf are the kinds of the hub, with the marks of its ClusterManager.
+func (c *clusters) definitionsOf(h manifests.Hub) definitions.Set {
+	labels := map[string]string{}
+	for _, from := range []map[string]string{h.Labels, h.Owner()} {
+		for key, value := range from {
+			labels[key] = value
+		}
 	}
+	return definitions.Set{CRDs: c.CRDs, Version: c.Options.Version, Labels: labels}
 }

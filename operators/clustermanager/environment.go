@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/options"
 )
 
@@ -31,42 +32,45 @@ const (
 	tlsProfileCipherSuites = "cipherSuites"
 )
 
+// preparation has the phases that find out what is to be installed, and where.
+type preparation struct{ *clusters }
+
 // environment gathers what beside the spec decides what is installed.
-func (c *Controller) environment(ctx context.Context, p *pass) error {
-	p.hub.Name = p.cm.Name
-	p.hub.Spec = p.cm.Spec
-	replicas, err := c.replicas(ctx, p)
+func (w *preparation) environment(ctx context.Context, p *pass) error {
+	p.hub.Name = p.Object.Name
+	p.hub.Spec = p.Object.Spec
+	replicas, err := w.replicas(ctx, p)
 	if err != nil {
 		return err
 	}
-	flags, err := c.tlsFlags(ctx)
+	flags, err := w.tlsFlags(ctx)
 	if err != nil {
 		return err
 	}
-	p.hub.OperatorNamespace = c.options.Namespace
-	p.hub.OwnImage = c.options.Image
+	p.hub.OperatorNamespace = w.Options.Namespace
+	p.hub.OwnImage = w.Options.Image
 	p.hub.Replicas = replicas
-	p.hub.ProxyEnv = c.options.ProxyEnv
+	p.hub.ProxyEnv = w.Options.ProxyEnv
 	p.hub.TLSFlags = flags
-	if c.options.SyncLabels {
-		p.hub.Labels = maps.Clone(p.cm.Labels)
+	if w.Options.SyncLabels {
+		p.hub.Labels = maps.Clone(p.Object.Labels)
 	}
 	return nil
 }
 
 // replicas returns how many replicas each component has: in mode Hosted one, as
 // the nodes of the operator's cluster say nothing about the hub.
-func (c *Controller) replicas(ctx context.Context, p *pass) (int32, error) {
+func (w *preparation) replicas(ctx context.Context, p *pass) (int32, error) {
 	if p.hub.Hosted() {
 		return 1, nil
 	}
-	if c.options.Replicas > 0 {
-		return c.options.Replicas, nil
+	if w.Options.Replicas > 0 {
+		return w.Options.Replicas, nil
 	}
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	// More than one is all we want to know.
-	err := c.reader.List(ctx, nodes, client.MatchingLabelsSelector{Selector: c.options.ControlPlane}, client.Limit(2))
+	err := w.Reader.List(ctx, nodes, client.MatchingLabelsSelector{Selector: w.Options.ControlPlane}, client.Limit(2))
 	if err != nil {
 		return 0, fmt.Errorf("counting the nodes of the control plane: %w", err)
 	}
@@ -77,10 +81,10 @@ func (c *Controller) replicas(ctx context.Context, p *pass) (int32, error) {
 }
 
 // tlsFlags returns the flags for the TLS profile, if there is one.
-func (c *Controller) tlsFlags(ctx context.Context) ([]string, error) {
+func (w *preparation) tlsFlags(ctx context.Context) ([]string, error) {
 	profile := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: c.options.Namespace, Name: TLSProfile}
-	err := c.client.Get(ctx, key, profile)
+	key := client.ObjectKey{Namespace: w.Options.Namespace, Name: TLSProfile}
+	err := w.Client.Get(ctx, key, profile)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -100,9 +104,9 @@ func parseTLSProfile(data map[string]string) ([]string, error) {
 		}
 	}
 	if _, err := server.TLS(); err != nil {
-		return nil, mistakeError{
-			operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed,
-			fmt.Sprintf("ConfigMap %q is not a usable TLS profile: %v", TLSProfile, err),
+		return nil, install.MistakeError{
+			Reason:  operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed,
+			Message: fmt.Sprintf("ConfigMap %q is not a usable TLS profile: %v", TLSProfile, err),
 		}
 	}
 	var flags []string

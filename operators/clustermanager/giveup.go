@@ -19,6 +19,8 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/render"
 )
 
@@ -49,32 +51,35 @@ func removalOrder() []string {
 // removeUserObjects removes the definitions, and by that all clusters and works.
 // While there are any, the hub keeps running: it and the agents have to clean
 // up. After the deadline those who cannot are given up.
-func (c *Controller) removeUserObjects(ctx context.Context, p *pass) (string, error) {
-	if c.options.KeepCRDs {
-		return "", nil
+func (r *removal) removeUserObjects(ctx context.Context, p *pass) error {
+	if r.Options.KeepCRDs {
+		return nil
 	}
-	if err := c.openGates(ctx, p); err != nil {
-		return "", err
+	if err := r.openGates(ctx, p); err != nil {
+		return err
 	}
 	order := removalOrder()
-	crds := slices.Clone(c.crds)
+	crds := slices.Clone(r.CRDs)
 	slices.SortStableFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
 		return rank(order, a.Name) - rank(order, b.Name)
 	})
 	left := ""
 	for _, crd := range crds {
-		remaining, err := c.removeDefinition(ctx, p, crd)
+		rest, err := r.removeDefinition(ctx, p, crd)
 		if err != nil {
-			return "", err
+			return err
 		}
-		if len(remaining.names) > 0 {
-			return remaining.sentence(p.cm), nil
+		if len(rest.names) > 0 {
+			return remaining(rest.sentence(p.Object))
 		}
-		if remaining.definition {
-			left = fmt.Sprintf("the definition %s is being removed", crd.Name)
+		if rest.definition {
+			left = fmt.Sprintf("CustomResourceDefinition %s is being deleted", crd.Name)
 		}
 	}
-	return left, nil
+	if left != "" {
+		return remaining(left)
+	}
+	return nil
 }
 
 func rank(order []string, name string) int {
@@ -87,10 +92,10 @@ func rank(order []string, name string) int {
 // openGates removes the webhook configurations early if nobody answers, or is
 // going to: they would refuse the very changes that end the waiting. Otherwise
 // they guard the hub to its end.
-func (c *Controller) openGates(ctx context.Context, p *pass) error {
-	closed := c.pastDeadline(p.cm)
+func (r *removal) openGates(ctx context.Context, p *pass) error {
+	closed := r.pastDeadline(p.Object)
 	for _, part := range []string{"registration-webhook", "work-webhook"} {
-		available, err := c.available(ctx, p, part)
+		available, err := r.available(ctx, p, part)
 		if err != nil {
 			return err
 		}
@@ -99,13 +104,13 @@ func (c *Controller) openGates(ctx context.Context, p *pass) error {
 	if !closed {
 		return nil
 	}
-	return p.removeGates(ctx)
+	return removeGates(ctx, p)
 }
 
 // removeGates removes the webhook configurations.
-func (p *pass) removeGates(ctx context.Context) error {
+func removeGates(ctx context.Context, p *pass) error {
 	admission := admissionv1.SchemeGroupVersion
-	_, err := p.site.applier.Prune(ctx, render.Scope{
+	_, err := p.target.Applier.Prune(ctx, render.Scope{
 		Kinds: []schema.GroupVersionKind{
 			admission.WithKind("MutatingWebhookConfiguration"), admission.WithKind("ValidatingWebhookConfiguration"),
 		},
@@ -114,8 +119,8 @@ func (p *pass) removeGates(ctx context.Context) error {
 	return err
 }
 
-// remaining is what is left of a kind.
-type remaining struct {
+// leftover is what is left of a kind.
+type leftover struct {
 	plural string
 	names  []string // at most remainingNamesMax
 	count  int64
@@ -123,42 +128,41 @@ type remaining struct {
 	definition bool
 }
 
-func (r remaining) sentence(cm *operatorv1.ClusterManager) string {
-	names := strings.Join(r.names, ", ")
-	if int64(len(r.names)) < r.count {
+func (l leftover) sentence(cm *operatorv1.ClusterManager) string {
+	names := strings.Join(l.names, ", ")
+	if int64(len(l.names)) < l.count {
 		names += ", …"
 	}
 	_, wait := deadline(cm)
 	return fmt.Sprintf("%d %s remain (%s): their clusters have to clean up; those that are not Available are given up %s after the deletion (annotation %s)",
-		r.count, r.plural, names, wait, operatorv1.AnnotationDeletionDeadline)
+		l.count, l.plural, names, wait, operatorv1.AnnotationDeletionDeadline)
 }
 
 // removeDefinition deletes a definition that is ours and tells what is left.
-func (c *Controller) removeDefinition(
+func (r *removal) removeDefinition(
 	ctx context.Context, p *pass, crd *apiextensionsv1.CustomResourceDefinition,
-) (remaining, error) {
-	left := remaining{plural: crd.Spec.Names.Plural}
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(definitionKind())
-	err := p.site.reader.Get(ctx, client.ObjectKey{Name: crd.Name}, live)
-	if apierrors.IsNotFound(err) || err == nil && !ours(live, p.cm.Name) {
+) (leftover, error) {
+	left := leftover{plural: crd.Spec.Names.Plural}
+	live := definitions.Metadata()
+	err := p.target.Live.Get(ctx, client.ObjectKey{Name: crd.Name}, live)
+	if apierrors.IsNotFound(err) || err == nil && !ours(live, p.Object.Name) {
 		return left, nil
 	}
 	if err != nil {
-		return left, fmt.Errorf("reading the definition %q: %w", crd.Name, err)
+		return left, fmt.Errorf("reading CustomResourceDefinition %q: %w", crd.Name, err)
 	}
 	left.definition = true
 	if live.DeletionTimestamp.IsZero() {
-		if err := p.site.client.Delete(ctx, live); client.IgnoreNotFound(err) != nil {
-			return left, fmt.Errorf("deleting the definition %q: %w", crd.Name, err)
+		if err := p.target.Client.Delete(ctx, live); client.IgnoreNotFound(err) != nil {
+			return left, fmt.Errorf("deleting CustomResourceDefinition %q: %w", crd.Name, err)
 		}
 	}
-	list, err := p.site.listObjects(ctx, crd, givenUpPerPassMax)
+	list, err := listObjects(ctx, p.target, crd, givenUpPerPassMax)
 	if err != nil || len(list.Items) == 0 {
 		return left, err
 	}
-	if c.pastDeadline(p.cm) {
-		if err := c.giveUp(ctx, p, list.Items); err != nil {
+	if r.pastDeadline(p.Object) {
+		if err := r.giveUp(ctx, p, list.Items); err != nil {
 			return left, err
 		}
 	}
@@ -174,14 +178,14 @@ func (c *Controller) removeDefinition(
 
 // listObjects returns the metadata of the objects of a kind, none if the kind
 // is not served any more.
-func (s *site) listObjects(
-	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, limit int64,
+func listObjects(
+	ctx context.Context, hub *install.Target, crd *apiextensionsv1.CustomResourceDefinition, limit int64,
 ) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{
 		Group: crd.Spec.Group, Version: storageVersion(crd), Kind: crd.Spec.Names.Kind + "List",
 	})
-	err := s.reader.List(ctx, list, client.Limit(limit))
+	err := hub.Live.List(ctx, list, client.Limit(limit))
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("listing %s: %w", crd.Spec.Names.Plural, err)
 	}
@@ -204,8 +208,8 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 
 // giveUp removes the finalizers of a hub from objects of clusters that are not
 // Available, and from those that belong to no cluster.
-func (c *Controller) giveUp(ctx context.Context, p *pass, items []metav1.PartialObjectMetadata) error {
-	reachable, err := c.reachable(ctx, p)
+func (r *removal) giveUp(ctx context.Context, p *pass, items []metav1.PartialObjectMetadata) error {
+	reachable, err := r.reachable(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -218,14 +222,14 @@ func (c *Controller) giveUp(ctx context.Context, p *pass, items []metav1.Partial
 		}
 		patch := client.MergeFromWithOptions(item.DeepCopy(), client.MergeFromWithOptimisticLock{})
 		item.Finalizers = kept
-		if err := p.site.client.Patch(ctx, item, patch); client.IgnoreNotFound(err) != nil {
+		if err := p.target.Client.Patch(ctx, item, patch); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the finalizers of %s %q: %w", item.Kind, client.ObjectKeyFromObject(item), err)
 		}
 		names = append(names, strings.TrimPrefix(client.ObjectKeyFromObject(item).String(), "/"))
 	}
 	if len(names) > 0 {
 		shown := strings.Join(names[:min(len(names), remainingNamesMax)], ", ")
-		c.emitRemoval(p.cm, reasonGivenUp, fmt.Sprintf("%d of kind %s were not cleaned up on their clusters, which are not Available: %s",
+		install.Warn(r.Events, p.Object, reasonGivenUp, fmt.Sprintf("%d of kind %s were not cleaned up on their clusters, which are not Available: %s",
 			len(names), items[0].Kind, shown))
 	}
 	return nil
@@ -242,16 +246,16 @@ func clusterOf(item *metav1.PartialObjectMetadata) string {
 
 // reachable returns the clusters that are Available. If the controller that
 // notices their silence does not run, none counts as such.
-func (c *Controller) reachable(ctx context.Context, p *pass) (map[string]bool, error) {
+func (r *removal) reachable(ctx context.Context, p *pass) (map[string]bool, error) {
 	names := map[string]bool{}
-	watched, err := c.available(ctx, p, "registration-controller")
+	watched, err := r.available(ctx, p, "registration-controller")
 	if err != nil || !watched {
 		return names, err
 	}
 	next := ""
 	for {
 		clusters := &clusterv1.ManagedClusterList{}
-		err := p.site.reader.List(ctx, clusters, client.Limit(clustersPageSize), client.Continue(next))
+		err := p.target.Live.List(ctx, clusters, client.Limit(clustersPageSize), client.Continue(next))
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return names, nil
 		}

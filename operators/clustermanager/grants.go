@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/install"
 )
 
 const (
@@ -28,20 +29,20 @@ const (
 // are gone: its bindings have a finalizer, which nobody would take off once the
 // hub is removed, and then their namespaces could never be deleted. After the
 // deadline, or without a hub that works, the operator does it.
-func (c *Controller) removeGrants(ctx context.Context, p *pass) (string, error) {
-	if c.options.KeepCRDs {
-		return "", nil // the clusters stay, and work again with the next hub
+func (r *removal) removeGrants(ctx context.Context, p *pass) error {
+	if r.Options.KeepCRDs {
+		return nil // the clusters stay, and work again with the next hub
 	}
-	works, err := c.available(ctx, p, "registration-controller")
+	works, err := r.available(ctx, p, "registration-controller")
 	if err != nil {
-		return "", err
+		return err
 	}
 	left, example := 0, ""
 	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding", "ClusterRole"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := p.site.reader.List(ctx, list, client.HasLabels{clusterv1.LabelClusterName}, client.Limit(grantsPerPassMax)); err != nil {
-			return "", fmt.Errorf("listing what clusters were granted, kind %s: %w", kind, err)
+		if err := p.target.Live.List(ctx, list, client.HasLabels{clusterv1.LabelClusterName}, client.Limit(grantsPerPassMax)); err != nil {
+			return fmt.Errorf("listing what clusters were granted, kind %s: %w", kind, err)
 		}
 		for i := range list.Items {
 			item := &list.Items[i]
@@ -51,35 +52,35 @@ func (c *Controller) removeGrants(ctx context.Context, p *pass) (string, error) 
 			if left++; example == "" {
 				example = fmt.Sprintf("%s %s", kind, strings.TrimPrefix(client.ObjectKeyFromObject(item).String(), "/"))
 			}
-			if works && !c.pastDeadline(p.cm) {
+			if works && !r.pastDeadline(p.Object) {
 				continue
 			}
 			item.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
-			if err := p.site.removeGrant(ctx, item); err != nil {
-				return "", err
+			if err := removeGrant(ctx, p.target, item); err != nil {
+				return err
 			}
 		}
 	}
 	if left == 0 {
-		return "", nil
+		return nil
 	}
-	return fmt.Sprintf("%d or more roles and bindings of clusters are being removed, such as the %s", left, example), nil
+	return remaining(fmt.Sprintf("%d or more roles and bindings of clusters are being removed, for example %s", left, example))
 }
 
 // removeGrant deletes an object without the finalizer of the hub.
-func (s *site) removeGrant(ctx context.Context, item *metav1.PartialObjectMetadata) error {
+func removeGrant(ctx context.Context, hub *install.Target, item *metav1.PartialObjectMetadata) error {
 	key := client.ObjectKeyFromObject(item)
 	before := item.DeepCopy()
 	if controllerutil.RemoveFinalizer(item, clusterv1.FinalizerManifestWorkCleanup) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := s.client.Patch(ctx, item, patch); client.IgnoreNotFound(err) != nil {
+		if err := hub.Client.Patch(ctx, item, patch); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the finalizer of %s %q: %w", item.Kind, key, err)
 		}
 	}
 	if !item.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := s.client.Delete(ctx, item); client.IgnoreNotFound(err) != nil {
+	if err := hub.Client.Delete(ctx, item); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %q: %w", item.Kind, key, err)
 	}
 	return nil

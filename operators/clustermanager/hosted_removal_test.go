@@ -136,7 +136,7 @@ func hostedRefusal(t *testing.T, l *hostedLab) {
 		}
 		l.clock.SetTime(l.clock.Now().Add(hubGoneAfter))
 	}
-	if deleting := l.condition(t, operatorv1.ClusterManagerConditionDeleting); !strings.Contains(deleting.Message, "mend secret") {
+	if deleting := l.condition(t, operatorv1.ClusterManagerConditionDeleting); !strings.Contains(deleting.Message, "fix secret") {
 		t.Errorf("Deleting is %+v, which does not say what to do", deleting)
 	}
 	l.leadAs(t, installer)

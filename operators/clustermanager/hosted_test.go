@@ -380,6 +380,7 @@ func hostedSecond(t *testing.T, l *hostedLab) {
 	if _, err := l.controller.Reconcile(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
+	l.exists(t, other, "second", "")
 	applied := other.Status.Conditions[slices.IndexFunc(other.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Applied" })]
 	if applied.Reason != "AnotherClusterManager" || !strings.Contains(applied.Message, testName) {
 		t.Errorf("Applied is %+v", applied)

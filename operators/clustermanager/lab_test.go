@@ -30,6 +30,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
 const (
@@ -266,7 +267,7 @@ func (l *lab) settle(t *testing.T) {
 		if _, err := l.pass(t); err != nil {
 			t.Fatalf("pass: %v", err)
 		}
-		if l.rollOut(t) == 0 && isTrue(l.get(t), operatorv1.ClusterManagerConditionApplied) &&
+		if l.rollOut(t) == 0 && status.IsTrue(l.get(t).Status.Conditions, operatorv1.ClusterManagerConditionApplied) &&
 			meta.IsStatusConditionFalse(l.get(t).Status.Conditions, operatorv1.ClusterManagerConditionProgressing) {
 			return
 		}

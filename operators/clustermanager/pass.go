@@ -5,106 +5,126 @@ package clustermanager
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
+	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
-// phase is a part of a pass. It changes the ClusterManager in memory only.
-type phase struct {
-	name string
-	// failed is the reason of the condition Applied if the phase fails.
-	failed string
-	run    func(context.Context, *pass) error
-}
-
-// pass is one walk through the phases and what they leave for each other.
+// pass is one walk and what its phases leave for each other.
 type pass struct {
-	// before is the ClusterManager as the API server has it, cm as it is to be.
-	before, cm *operatorv1.ClusterManager
-	hub        manifests.Hub
-	// site is the hub, once it was found. In a removal it is nil if there is nothing
-	// to be removed from it.
-	site *site
+	*install.Pass[*operatorv1.ClusterManager]
+	// hub is what manifests are made of.
+	hub manifests.Hub
+	// target is the cluster of the hub, once it was found. In a removal it is nil if
+	// there is nothing to be removed from it.
+	target *install.Target
 	// credential leads to the hub in mode Hosted.
 	credential probe.Credential
-	// records of everything that is installed.
-	records []render.Record
 	// rollouts of the components; nil until they were applied.
-	rollouts []rollout
-	// start is when the pass began, due when the next pass has to be at the latest.
-	start, due time.Time
+	rollouts []status.Rollout
 }
 
-// outcome is how a pass ended: all done, waiting for something, or failed. After
-// some failures it is known when to try again.
-type outcome struct {
-	waiting  string
-	reason   string
-	err      error
-	terminal bool
-	retried  bool
+func begin(base *install.Pass[*operatorv1.ClusterManager]) *pass {
+	p := &pass{Pass: base}
+	if base.Object.DeletionTimestamp.IsZero() {
+		p.DueIn(resync)
+	} else {
+		p.hub = hubOf(base.Object)
+	}
+	return p
 }
 
-// waitError says that a pass cannot go on yet, which is not a failure. The
-// reason is that of the condition Applied, as long as nothing is installed.
-type waitError struct{ reason, what string }
+// apply applies what the hub is made of.
+func (p *pass) apply(ctx context.Context, to *install.Target, objects []render.Object) error {
+	return p.Apply(ctx, to, objects...)
+}
 
-func (e waitError) Error() string { return e.what }
+// hubOf returns the hub of the ClusterManager as it is installed, as far as names
+// go, whatever became of the spec since.
+func hubOf(cm *operatorv1.ClusterManager) manifests.Hub {
+	h := manifests.Hub{Name: cm.Name, Spec: *cm.Spec.DeepCopy()}
+	h.Spec.DeployOption.Mode = installedMode(cm)
+	return h
+}
 
-// mistakeError says that the user has to change something; trying again is of
-// no use.
-type mistakeError struct{ reason, what string }
-
-func (e mistakeError) Error() string { return e.what }
-
-// unreachedError says that the hub cannot be worked on from here. It is tried
-// again at intervals, not more and more seldom.
-type unreachedError struct{ reason, what string }
-
-func (e unreachedError) Error() string { return e.what }
-
-// run goes through the phases until one fails or has to wait.
-func (p *pass) run(ctx context.Context, phases []phase) outcome {
-	for _, phase := range phases {
-		err := phase.run(ctx, p)
-		var wait waitError
-		var mistake mistakeError
-		var unreached unreachedError
+// installedMode returns the mode that the hub is installed in, or that of the
+// spec if nothing is.
+func installedMode(cm *operatorv1.ClusterManager) operatorv1.InstallMode {
+	for _, related := range cm.Status.RelatedResources {
 		switch {
-		case err == nil:
-		case errors.As(err, &wait):
-			p.dueIn(waitRetry)
-			return outcome{reason: wait.reason, waiting: wait.what}
-		case errors.As(err, &mistake):
-			return outcome{reason: mistake.reason, err: err, terminal: true}
-		case errors.As(err, &unreached):
-			p.dueIn(hubRetry)
-			return outcome{reason: unreached.reason, err: err, retried: true}
+		case related.Resource != "deployments":
+		case related.Namespace == operatorv1.DefaultHubNamespace:
+			return operatorv1.InstallModeDefault
 		default:
-			return outcome{reason: phase.failed, err: fmt.Errorf("%s of ClusterManager %q: %w", phase.name, p.cm.Name, err)}
+			return operatorv1.InstallModeHosted
 		}
 	}
-	return outcome{}
+	hosted := cm.Spec.DeployOption.Mode == operatorv1.InstallModeHosted
+	if hosted || controllerutil.ContainsFinalizer(cm, operatorv1.FinalizerClusterManagerHostedCleanup) {
+		return operatorv1.InstallModeHosted
+	}
+	return operatorv1.InstallModeDefault
 }
 
-// install applies objects and remembers them, also those before a failure.
-func (p *pass) install(ctx context.Context, applier *render.Applier, objects []render.Object) error {
-	records, err := applier.Apply(ctx, objects...)
-	p.records = append(p.records, records...)
-	return err
+// inventory is what the status says of everything that is installed.
+func inventory(cm *operatorv1.ClusterManager) install.Inventory {
+	return install.Inventory{Related: cm.Status.RelatedResources, Generations: cm.Status.Generations}
 }
 
-func (p *pass) dueBy(t time.Time) {
-	if t.Before(p.due) {
-		p.due = t
+// report writes what a walk found into the status, in memory.
+func report(p *pass, o install.Outcome) {
+	cm := p.Object
+	next := inventory(cm).Update(p.Records, o.Result == install.Done)
+	cm.Status.RelatedResources, cm.Status.Generations = next.Related, next.Generations
+	list := &cm.Status.Conditions
+	conditions.Set(list, cm.Generation, status.Applied(*list, o))
+	if p.rollouts != nil {
+		conditions.Set(list, cm.Generation, status.Registration(p.rollouts))
+	}
+	if o.Result == install.Unreachable {
+		return // of a generation that was not installed yet nothing may look finished
+	}
+	if p.rollouts != nil || o.Result == install.Mistake {
+		cm.Status.ObservedGeneration = cm.Generation
+	}
+	if p.rollouts != nil {
+		conditions.Set(list, cm.Generation, status.Progressing(p.rollouts))
+		conditions.Set(list, cm.Generation, status.Placement())
 	}
 }
 
-// dueIn asks for the next pass after d, counted from the start of this one.
-func (p *pass) dueIn(d time.Duration) { p.dueBy(p.start.Add(d)) }
+// reportRemoval says what a removal waits for.
+func reportRemoval(p *pass, o install.Outcome) {
+	reason := o.Reason
+	if o.Result != install.Waiting {
+		reason = operatorv1.ClusterManagerReasonCleanupFailed
+	}
+	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, metav1.Condition{
+		Type: operatorv1.ClusterManagerConditionDeleting, Status: metav1.ConditionTrue, Reason: reason, Message: o.Message,
+	})
+}
+
+// busy says why OLM must not replace the operator now.
+func busy(cm *operatorv1.ClusterManager) string {
+	changing := status.IsTrue(cm.Status.Conditions, operatorv1.ClusterManagerConditionProgressing) ||
+		status.IsTrue(cm.Status.Conditions, operatorv1.ClusterManagerConditionDeleting)
+	if !changing {
+		return ""
+	}
+	return fmt.Sprintf("the hub of ClusterManager %q is being changed", cm.Name)
+}
+
+// ours tells whether an object was made for the ClusterManager of the name.
+func ours(object client.Object, name string) bool {
+	return object.GetLabels()[operatorv1.LabelCreatedByClusterManager] == name
+}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/install"
 )
 
 // connections begins to watch ClusterConnections once there is such a kind,
@@ -46,14 +47,14 @@ func (c *connections) ensure() error {
 
 // pushClusters tells whether the hub has a Push cluster. The controller comes
 // back when a ClusterConnection changes, if it runs on the hub.
-func (c *Controller) pushClusters(ctx context.Context, hub *site) (bool, error) {
-	if hub == c.home {
-		if err := c.connections.ensure(); err != nil {
+func (i *installation) pushClusters(ctx context.Context, hub *install.Target) (bool, error) {
+	if hub == i.management {
+		if err := i.connections.ensure(); err != nil {
 			return false, err
 		}
 	}
 	list := &fleetv1alpha1.ClusterConnectionList{}
-	if err := hub.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := hub.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing ClusterConnections: %w", err)
 	}
 	return slices.ContainsFunc(list.Items, func(c fleetv1alpha1.ClusterConnection) bool { return isPush(&c) }), nil

@@ -22,63 +22,68 @@ import (
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
-func (c *Controller) namespace(ctx context.Context, p *pass) error {
-	if err := p.install(ctx, c.home.applier, manifests.Namespaces(p.hub)); err != nil || p.site == c.home {
+// installation has the phases that put the hub onto its clusters.
+type installation struct {
+	*clusters
+	connections *connections
+}
+
+// namespace makes the namespaces of the hub, on both clusters.
+func (i *installation) namespace(ctx context.Context, p *pass) error {
+	if err := p.apply(ctx, i.management, manifests.Namespaces(p.hub)); err != nil || p.target == i.management {
 		return err
 	}
-	return p.install(ctx, p.site.applier, manifests.Namespaces(p.hub))
+	return p.apply(ctx, p.target, manifests.Namespaces(p.hub))
 }
 
 // access installs the identities of the components with what they may do.
-func (c *Controller) access(ctx context.Context, p *pass) error {
-	objects, err := manifests.Access(p.hub, c.rules)
+func (i *installation) access(ctx context.Context, p *pass) error {
+	objects, err := manifests.Access(p.hub, i.Rules)
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
-	if err := p.install(ctx, p.site.applier, objects); err != nil {
+	if err := p.apply(ctx, p.target, objects); err != nil {
 		return err
 	}
-	own, err := manifests.HomeAccess(p.hub, c.rules)
+	own, err := manifests.HomeAccess(p.hub, i.Rules)
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
-	return p.install(ctx, c.home.applier, own)
+	return p.apply(ctx, i.management, own)
 }
 
 // bootstrap installs the identity that agents register with.
-func (c *Controller) bootstrap(ctx context.Context, p *pass) error {
-	return p.install(ctx, p.site.applier, manifests.Bootstrap(p.hub))
+func (i *installation) bootstrap(ctx context.Context, p *pass) error {
+	return p.apply(ctx, p.target, manifests.Bootstrap(p.hub))
 }
 
-func (c *Controller) services(ctx context.Context, p *pass) error {
-	return p.install(ctx, p.site.applier, manifests.Services(p.hub))
+func (i *installation) services(ctx context.Context, p *pass) error {
+	return p.apply(ctx, p.target, manifests.Services(p.hub))
 }
 
-func (c *Controller) networkPolicies(ctx context.Context, p *pass) error {
-	return p.install(ctx, c.home.applier, manifests.NetworkPolicies(p.hub))
+func (i *installation) networkPolicies(ctx context.Context, p *pass) error {
+	return p.apply(ctx, i.management, manifests.NetworkPolicies(p.hub))
 }
 
 // pullSecret copies the pull secret to the hub's namespace, or removes the copy
 // when the original is gone.
-func (c *Controller) pullSecret(ctx context.Context, p *pass) error {
-	name := c.options.PullSecret
-	if name == "" || c.options.Namespace == p.hub.Namespace() {
+func (i *installation) pullSecret(ctx context.Context, p *pass) error {
+	name := i.Options.PullSecret
+	if name == "" || i.Options.Namespace == p.hub.Namespace() {
 		p.hub.PullSecret = name
 		return nil
 	}
 	source := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: c.options.Namespace, Name: name}
-	err := c.client.Get(ctx, key, source)
+	key := client.ObjectKey{Namespace: i.Options.Namespace, Name: name}
+	err := i.Client.Get(ctx, key, source)
 	if apierrors.IsNotFound(err) {
-		return c.dropSecret(ctx, p, name)
+		return i.dropSecret(ctx, p, name)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the pull secret %q: %w", key, err)
 	}
 	m := render.Meta{Name: name, Namespace: p.hub.Namespace(), Labels: p.hub.Owner()}
-	// Read past the cache, which has no secrets of the hub.
-	applier := render.NewApplier(c.client, c.reader, FieldOwner)
-	if _, err := applier.Apply(ctx, render.SecretCopy(m, source)); err != nil {
+	if _, err := i.management.Secrets.Apply(ctx, render.SecretCopy(m, source)); err != nil {
 		return err
 	}
 	p.hub.PullSecret = name
@@ -114,11 +119,11 @@ func hubKinds() []schema.GroupVersionKind {
 }
 
 // leftovers removes what an earlier spec or release installed.
-func (c *Controller) leftovers(ctx context.Context, p *pass) error {
-	_, err := c.home.applier.Prune(ctx, render.Scope{Kinds: installedKinds(), Labels: p.hub.Owner()}, p.records)
-	if err != nil || p.site == c.home {
+func (i *installation) leftovers(ctx context.Context, p *pass) error {
+	_, err := i.management.Applier.Prune(ctx, render.Scope{Kinds: installedKinds(), Labels: p.hub.Owner()}, p.Records)
+	if err != nil || p.target == i.management {
 		return err
 	}
-	_, err = p.site.applier.Prune(ctx, render.Scope{Kinds: hubKinds(), Labels: p.hub.Owner()}, p.records)
+	_, err = p.target.Applier.Prune(ctx, render.Scope{Kinds: hubKinds(), Labels: p.hub.Owner()}, p.Records)
 	return err
 }

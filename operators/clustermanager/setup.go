@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/operator-framework/operator-lib/predicate"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -27,15 +26,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	crpredicate "sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/install/definitions"
 )
 
 // workers is how many hubs are worked on at the same time, so that one of mode
@@ -74,7 +73,7 @@ func CacheOptions(o Options) (cache.Options, error) {
 			o.Namespace:         named(o.PullSecret),
 			cache.AllNamespaces: named(operatorv1.ExternalHubKubeConfigSecret),
 		}},
-		definitionMeta(): ours,
+		definitions.Metadata(): ours,
 	}
 	for _, object := range watchedObjects() {
 		byObject[object] = ours
@@ -103,30 +102,20 @@ func watchedObjects() []client.Object {
 	}
 }
 
-func definitionMeta() *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(definitionKind())
-	return object
-}
-
 // SetupWithManager starts the controller with the manager, whose cache has to be
 // as CacheOptions says.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
-	pause, err := predicate.NewPause[client.Object](operatorv1.AnnotationPaused)
-	if err != nil {
-		return fmt.Errorf("making the filter for %s: %w", operatorv1.AnnotationPaused, err)
-	}
-	changes := crpredicate.Or(
-		crpredicate.GenerationChangedPredicate{}, crpredicate.LabelChangedPredicate{}, crpredicate.AnnotationChangedPredicate{},
+	changes := predicate.Or(
+		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 	)
 	b := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
-		For(&operatorv1.ClusterManager{}, builder.WithPredicates(changes, crpredicate.Or(pause, justPaused()))).
+		For(&operatorv1.ClusterManager{}, builder.WithPredicates(changes)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	owner := handler.EnqueueRequestsFromMapFunc(ownerOf)
 	for _, object := range watchedObjects() {
 		b = b.Watches(object, owner)
 	}
-	b = b.WatchesMetadata(definitionMeta(), owner)
+	b = b.WatchesMetadata(definitions.Metadata(), owner)
 	b = b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.allHubs)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.hubsOfSecret))
 	running, err := b.Build(reconcile.AsReconciler(mgr.GetClient(), c))
@@ -135,19 +124,6 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	c.connections.watch = c.watchConnections(running, mgr.GetCache())
 	return nil
-}
-
-// justPaused lets the one event through by which an object becomes paused, so
-// that its status can say so.
-func justPaused() crpredicate.Predicate {
-	return crpredicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return true },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return paused(e.ObjectNew) && !paused(e.ObjectOld)
-		},
-	}
 }
 
 func ownerOf(_ context.Context, object client.Object) []reconcile.Request {
@@ -170,7 +146,7 @@ func (c *Controller) hubsOfSecret(ctx context.Context, secret client.Object) []r
 // allHubs is for objects that concern every hub.
 func (c *Controller) allHubs(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := &operatorv1.ClusterManagerList{}
-	if err := c.client.List(ctx, list); err != nil {
+	if err := c.Client.List(ctx, list); err != nil {
 		return nil // the cache; the next resync makes up for it
 	}
 	requests := make([]reconcile.Request, 0, len(list.Items))

@@ -15,14 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
 // validate refuses what this version cannot install and resolves the feature
 // gates. Gates that do not exist are told in a condition and left out.
-func (c *Controller) validate(ctx context.Context, p *pass) error {
-	spec := p.cm.Spec
-	for _, err := range []error{supported(spec), sameMode(p.cm), hostable(p.cm, c.options.Namespace), c.alone(ctx, p.cm)} {
+func (w *preparation) validate(ctx context.Context, p *pass) error {
+	spec := p.Object.Spec
+	for _, err := range []error{supported(spec), sameMode(p.Object), hostable(p.Object, w.Options.Namespace), w.alone(ctx, p.Object)} {
 		if err != nil {
 			return err
 		}
@@ -30,34 +33,32 @@ func (c *Controller) validate(ctx context.Context, p *pass) error {
 
 	registration, work, unknown := gates(spec)
 	p.hub.Registration, p.hub.Work = registration, work
-	noteGates(p.cm, unknown)
+	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, status.Gates(unknown))
 	return nil
 }
 
-// supported returns a mistakeError for what this version cannot install.
+// supported returns a MistakeError for what this version cannot install.
 func supported(spec operatorv1.ClusterManagerSpec) error {
 	if spec.RegistrationConfiguration != nil {
 		for _, driver := range spec.RegistrationConfiguration.RegistrationDrivers {
 			if driver.AuthType != operatorv1.AuthTypeCSR {
-				return mistakeError{
-					operatorv1.ClusterManagerReasonConfigurationNotSupported,
-					fmt.Sprintf("registrationConfiguration.registrationDrivers has authType %q, which this version does not have; there is %q",
+				return install.MistakeError{
+					Message: fmt.Sprintf("registrationConfiguration.registrationDrivers has authType %q, which this version does not have; there is %q",
 						driver.AuthType, operatorv1.AuthTypeCSR),
 				}
 			}
 		}
 	}
 	if work := spec.WorkConfiguration; work != nil && work.WorkDriver != "" && work.WorkDriver != operatorv1.WorkDriverTypeKube {
-		return mistakeError{
-			operatorv1.ClusterManagerReasonConfigurationNotSupported,
-			fmt.Sprintf("workConfiguration.workDriver is %q, which this version does not have; set it to %q",
+		return install.MistakeError{
+			Message: fmt.Sprintf("workConfiguration.workDriver is %q, which this version does not have; set it to %q",
 				work.WorkDriver, operatorv1.WorkDriverTypeKube),
 		}
 	}
 	return nil
 }
 
-// sameMode returns a mistakeError if the hub is installed in another mode than
+// sameMode returns a MistakeError if the hub is installed in another mode than
 // that of the spec: what is on one cluster would be left there.
 func sameMode(cm *operatorv1.ClusterManager) error {
 	wanted := cm.Spec.DeployOption.Mode
@@ -65,16 +66,15 @@ func sameMode(cm *operatorv1.ClusterManager) error {
 		wanted = operatorv1.InstallModeDefault
 	}
 	if installed := installedMode(cm); installed != wanted {
-		return mistakeError{
-			operatorv1.ClusterManagerReasonConfigurationNotSupported,
-			fmt.Sprintf("deployOption.mode cannot become %q while the hub is installed in mode %q; delete the ClusterManager and make a new one",
+		return install.MistakeError{
+			Message: fmt.Sprintf("deployOption.mode cannot become %q while the hub is installed in mode %q; delete the ClusterManager and make a new one",
 				wanted, installed),
 		}
 	}
 	return nil
 }
 
-// hostable returns a mistakeError for why the hub of mode Hosted cannot have a
+// hostable returns a MistakeError for why the hub of mode Hosted cannot have a
 // namespace that is called as its ClusterManager, and goes away with it, or
 // cannot be reached.
 func hostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
@@ -82,7 +82,7 @@ func hostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
 		return nil
 	}
 	refuse := func(format string, args ...any) error {
-		return mistakeError{operatorv1.ClusterManagerReasonConfigurationNotSupported, fmt.Sprintf(format, args...)}
+		return install.MistakeError{Message: fmt.Sprintf(format, args...)}
 	}
 	name, hosted := cm.Name, cm.Spec.DeployOption.Hosted
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
@@ -97,32 +97,33 @@ func hostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
 	return nil
 }
 
-// alone returns a waitError if there was a hub of mode Default first. It is not a
-// mistakeError, as the other one may be deleted.
-func (c *Controller) alone(ctx context.Context, cm *operatorv1.ClusterManager) error {
+// alone returns a WaitError if there was a hub of mode Default first. It is not a
+// MistakeError, as the other one may be deleted.
+func (w *preparation) alone(ctx context.Context, cm *operatorv1.ClusterManager) error {
 	if cm.Spec.DeployOption.Mode == operatorv1.InstallModeHosted {
 		return nil // which cluster its hub is has to be found out first
 	}
-	older, err := c.olderHub(ctx, cm)
+	older, err := w.olderHub(ctx, cm)
 	if err != nil || older == "" {
 		return err
 	}
-	return waitError{operatorv1.ClusterManagerReasonAnotherClusterManager, fmt.Sprintf("the cluster has the hub of ClusterManager %q already; delete one of the two", older)}
+	return waitFor(operatorv1.ClusterManagerReasonAnotherClusterManager,
+		fmt.Sprintf("ClusterManager %q has installed a hub on this cluster already; delete one of the two", older))
 }
 
-// freeHub returns a waitError if the hub of mode Hosted has another installation
+// freeHub returns a WaitError if the hub of mode Hosted has another installation
 // already: definitions and webhook configurations can be there only once.
-func (c *Controller) freeHub(ctx context.Context, p *pass) error {
+func (w *preparation) freeHub(ctx context.Context, p *pass) error {
 	list := &admissionv1.MutatingWebhookConfigurationList{}
-	if err := p.site.reader.List(ctx, list, client.HasLabels{operatorv1.LabelCreatedByClusterManager}); err != nil {
+	if err := p.target.Live.List(ctx, list, client.HasLabels{operatorv1.LabelCreatedByClusterManager}); err != nil {
 		return fmt.Errorf("listing the webhook configurations of the hub: %w", err)
 	}
 	for i := range list.Items {
 		for _, hook := range list.Items[i].Webhooks {
 			if service := hook.ClientConfig.Service; service != nil && service.Namespace != p.hub.Namespace() {
-				return waitError{operatorv1.ClusterManagerReasonAnotherClusterManager, fmt.Sprintf(
-					"the hub %s has the hub of ClusterManager %q already, in namespace %q; delete one of the two",
-					p.credential.Host(), list.Items[i].Labels[operatorv1.LabelCreatedByClusterManager], service.Namespace)}
+				return waitFor(operatorv1.ClusterManagerReasonAnotherClusterManager, fmt.Sprintf(
+					"ClusterManager %q has installed a hub on %s already, in namespace %q; delete one of the two",
+					list.Items[i].Labels[operatorv1.LabelCreatedByClusterManager], p.credential.Host(), service.Namespace))
 			}
 		}
 	}
@@ -131,9 +132,9 @@ func (c *Controller) freeHub(ctx context.Context, p *pass) error {
 
 // olderHub returns the name of a ClusterManager that was there first: hubs in
 // mode Default would share names and namespace.
-func (c *Controller) olderHub(ctx context.Context, cm *operatorv1.ClusterManager) (string, error) {
+func (w *preparation) olderHub(ctx context.Context, cm *operatorv1.ClusterManager) (string, error) {
 	list := &operatorv1.ClusterManagerList{}
-	if err := c.client.List(ctx, list); err != nil {
+	if err := w.Client.List(ctx, list); err != nil {
 		return "", fmt.Errorf("listing ClusterManagers: %w", err)
 	}
 	for i := range list.Items {

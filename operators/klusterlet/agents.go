@@ -28,25 +28,25 @@ const (
 
 // agents makes the Deployments of the agents, and removes those of the mode
 // that the Klusterlet had before.
-func (c *Controller) agents(ctx context.Context, p *pass) error {
-	replicas, err := c.replicas(ctx)
+func (i *installation) agents(ctx context.Context, p *pass) error {
+	replicas, err := i.replicas(ctx)
 	if err != nil {
 		return err
 	}
-	p.options.Image = c.Settings.Image
-	p.options.Env = c.Settings.Env
+	p.options.Image = i.Settings.Image
+	p.options.Env = i.Settings.Env
 	p.options.Replicas = replicas
 	p.options.WorkReplicas = workReplicas(p.hub, replicas)
 	p.options.RegistrationGates = p.registrationGates
 	p.options.WorkGates = p.workGates
-	if err := p.apply(ctx, c.home, manifests.Agents(p.klusterlet, p.options)...); err != nil {
+	if err := p.Apply(ctx, i.management, manifests.Agents(p.Object, p.options)...); err != nil {
 		return err
 	}
-	_, err = c.home.applier.Prune(ctx, render.Scope{
+	_, err = i.management.Applier.Prune(ctx, render.Scope{
 		Kinds:     []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},
-		Labels:    manifests.Marks(p.klusterlet),
-		Namespace: manifests.AgentNamespace(p.klusterlet),
-	}, p.applied)
+		Labels:    manifests.Marks(p.Object),
+		Namespace: manifests.AgentNamespace(p.Object),
+	}, p.Records)
 	return err
 }
 
@@ -63,17 +63,17 @@ func workReplicas(hub probe.Credential, replicas int32) int32 {
 
 // replicas returns the replicas of the agents. Only two nodes are asked for, as
 // it does not matter how many more there are.
-func (c *Controller) replicas(ctx context.Context) (int32, error) {
-	if c.Settings.Replicas > 0 {
-		return c.Settings.Replicas, nil
+func (i *installation) replicas(ctx context.Context) (int32, error) {
+	if i.Settings.Replicas > 0 {
+		return i.Settings.Replicas, nil
 	}
-	selector, err := labels.Parse(c.Settings.ControlPlaneSelector)
+	selector, err := labels.Parse(i.Settings.ControlPlaneSelector)
 	if err != nil {
 		return 0, fmt.Errorf("parsing the selector of control plane nodes: %w", err)
 	}
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := c.Live.List(ctx, nodes, client.MatchingLabelsSelector{Selector: selector}, client.Limit(2)); err != nil {
+	if err := i.Live.List(ctx, nodes, client.MatchingLabelsSelector{Selector: selector}, client.Limit(2)); err != nil {
 		return 0, fmt.Errorf("listing the nodes of the control plane: %w", err)
 	}
 	if len(nodes.Items) > 1 {

@@ -4,58 +4,135 @@
 package klusterlet
 
 import (
+	"context"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
-// hubConnection says whether the agents have what they need to work with the
-// hub. Its reason is a pair, that of the credential to join with and that of the
-// hub's own credential, unless the latter works: then the former does not matter.
-func hubConnection(bootstrap, hub probe.Outcome) metav1.Condition {
-	condition := metav1.Condition{Type: operatorv1.KlusterletConditionHubConnectionDegraded}
-	switch {
-	case hub.Verdict == probe.Functional:
-		condition.Status = metav1.ConditionFalse
-		condition.Reason = operatorv1.KlusterletReasonHubConnectionFunctional
-		condition.Message = hub.Message
-	case hub.Verdict == probe.Unchecked || bootstrap.Verdict == probe.Unchecked:
-		condition.Status = metav1.ConditionUnknown
-		condition.Reason = operatorv1.JoinReasonChecking
-		condition.Message = "the hub is being asked"
-	default:
-		condition.Status = metav1.ConditionTrue
-		condition.Reason = bootstrapReason(bootstrap.Verdict) + "," + hubReason(hub.Verdict)
-		condition.Message = bootstrap.Message + "\n" + hub.Message
+const (
+	// memberRetry is how often a managed cluster is tried that could not be worked
+	// on. A change of the secret that leads there is seen at once.
+	memberRetry = 30 * time.Second
+	// memberResync is how often it is looked whether all that was installed on a
+	// managed cluster is as it should be, and whether tokens have to be renewed:
+	// nothing is watched there. Tokens live ten minutes at the least, and are
+	// renewed when half of that is over.
+	memberResync = 3 * time.Minute
+)
+
+// connect finds the cluster that the agents work on: the operator's own, or with
+// hosted agents the one that their administrator's secret leads to.
+func (i *installation) connect(ctx context.Context, p *pass) error {
+	if !manifests.Hosted(p.Object) {
+		p.member = i.management
+		return nil
 	}
-	return condition
+	outcome, err := i.reach(ctx, p)
+	if err != nil {
+		return err
+	}
+	if outcome.Verdict != probe.Functional {
+		return i.unprepared(ctx, p, outcome)
+	}
+	p.DueIn(memberResync)
+	p.set(metav1.Condition{
+		Type: operatorv1.KlusterletConditionReadyToApply, Status: metav1.ConditionTrue,
+		Reason: operatorv1.KlusterletReasonPrepared, Message: outcome.Message,
+	})
+	// Before the first effect there, so that whatever is installed is also removed.
+	return p.ChangeMeta(ctx, i.Client, func(k client.Object) bool {
+		return controllerutil.AddFinalizer(k, operatorv1.FinalizerKlusterletHostedCleanup)
+	})
 }
 
-func bootstrapReason(verdict probe.Verdict) string {
-	switch verdict {
-	case probe.Functional:
-		return operatorv1.KlusterletReasonBootstrapSecretFunctional
-	case probe.SecretMissing:
-		return operatorv1.KlusterletReasonBootstrapSecretMissing
-	case probe.Forbidden:
-		return operatorv1.KlusterletReasonBootstrapSecretUnauthorized
-	default: // the secret is malformed, or the hub does not answer or not know the credential
-		return operatorv1.KlusterletReasonBootstrapSecretError
+// reach asks the managed cluster what its credential may do. The pass has the
+// member if it answers, whatever it allows.
+func (c *clusters) reach(ctx context.Context, p *pass) (probe.Outcome, error) {
+	// That of hosted agents, even if the mode was changed meanwhile.
+	key := types.NamespacedName{Namespace: p.Object.Name, Name: operatorv1.ExternalManagedKubeConfigSecret}
+	secret, err := probe.Secret(ctx, c.Secrets, key)
+	if err != nil {
+		return probe.Outcome{}, err
 	}
+	credential := probe.Inspect(secret, key.String(), nil)
+	outcome := c.prober.Member(ctx, credential, manifests.MemberNamespace(p.Object))
+	if outcome.Verdict != probe.Functional && outcome.Verdict != probe.Forbidden {
+		return outcome, nil
+	}
+	p.memberCredential = credential
+	there, err := c.members.Get(p.Object.Name, credential)
+	if err != nil {
+		return probe.Outcome{}, err
+	}
+	p.member = install.NewTarget(there, install.Readers{Live: there, Secrets: there}, FieldOwner)
+	return outcome, nil
 }
 
-func hubReason(verdict probe.Verdict) string {
-	switch verdict {
-	case probe.SecretMissing:
-		return operatorv1.KlusterletReasonHubKubeConfigSecretMissing
-	case probe.KubeconfigMissing:
-		return operatorv1.KlusterletReasonHubKubeConfigMissing
-	case probe.ClusterNameMissing:
-		return operatorv1.KlusterletReasonClusterNameMissing
-	case probe.Forbidden:
-		return operatorv1.KlusterletReasonHubKubeConfigUnauthorized
-	default:
-		return operatorv1.KlusterletReasonHubKubeConfigError
+// unprepared says why nothing can be installed. Agents that run already go on
+// with their own credentials, so their state is still reported.
+func (i *installation) unprepared(ctx context.Context, p *pass, outcome probe.Outcome) error {
+	p.handshake.Member = outcome
+	p.set(metav1.Condition{
+		Type: operatorv1.KlusterletConditionReadyToApply, Status: metav1.ConditionFalse,
+		Reason: operatorv1.KlusterletReasonPrepareFailed, Message: outcome.Message,
+	})
+	if err := i.credentials(ctx, p); err != nil {
+		return err
 	}
+	if err := i.observer.look(ctx, p); err != nil {
+		return err
+	}
+	return install.UnreachableError{Message: "nothing can be installed on the managed cluster: " + outcome.Message, After: memberRetry}
+}
+
+// memberGoneAfter is how long the removal of hosted agents waits for a managed
+// cluster that cannot be reached. What is installed there is then left behind.
+const memberGoneAfter = 5 * time.Minute
+
+// reasonLeftBehind is the reason of the event that something is left on a managed
+// cluster that cannot be reached.
+const reasonLeftBehind = "ManagedResourcesLeftBehind"
+
+// reachMember finds the cluster that the agents work on, to remove what is
+// installed there. There is none in the pass if it is given up.
+func (r *removal) reachMember(ctx context.Context, p *pass) error {
+	if !controllerutil.ContainsFinalizer(p.Object, operatorv1.FinalizerKlusterletHostedCleanup) {
+		p.member = r.management // nothing is installed on another cluster
+		return nil
+	}
+	outcome, err := r.reach(ctx, p)
+	if err != nil {
+		return err
+	}
+	eviction := install.Eviction{
+		Cluster: "managed cluster", Secret: p.Object.Name + "/" + operatorv1.ExternalManagedKubeConfigSecret,
+		Annotation: operatorv1.AnnotationManagedResourcesEvictionTimestamp,
+		After:      memberGoneAfter, Retry: memberRetry,
+	}
+	if p.member != nil {
+		return p.Reached(ctx, r.Client, eviction)
+	}
+	if err := p.Evict(ctx, r.Client, eviction, outcome); err != nil {
+		return err
+	}
+	install.Warn(r.Events, p.Object, reasonLeftBehind, "what is installed on the managed cluster is left behind: "+outcome.Message)
+	return nil
+}
+
+// releaseMember remembers that nothing of the Klusterlet is left on the managed
+// cluster, or that it is given up, so its secret is no longer needed.
+func (r *removal) releaseMember(ctx context.Context, p *pass) error {
+	r.members.Forget(p.Object.Name)
+	return p.ChangeMeta(ctx, r.Client, func(k client.Object) bool {
+		return controllerutil.RemoveFinalizer(k, operatorv1.FinalizerKlusterletHostedCleanup)
+	})
 }

@@ -1,23 +1,31 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package klusterlet is the operator that installs the agents on a member,
+// reports how far the member is with joining its hub, and removes everything
+// again.
+//
+// An install.Engine walks a Klusterlet through the phases. Hosted agents are
+// installed by the same ones, which then work on two clusters: the management
+// cluster, where the operator and the agents run, and the managed cluster, where
+// the agents work. It needs nothing from the hub: whether the hub lets the agents
+// in is found out by package hubprobe, whose results it reads.
 package klusterlet
 
 import (
 	"context"
-	"errors"
-	"time"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/install/upgrade"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/remote"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
@@ -26,10 +34,6 @@ import (
 
 // FieldOwner is the name that the operator owns fields under.
 const FieldOwner = "klusterlet"
-
-// conflictDelay is when to look again after someone else changed the Klusterlet
-// during a pass: time for the change to reach the cache.
-const conflictDelay = 50 * time.Millisecond
 
 // Settings say how the operator was started.
 type Settings struct {
@@ -63,100 +67,118 @@ type Deps struct {
 	Rules   manifests.Rules
 	Events  events.EventRecorder
 	// Upgrade tells OLM whether the operator may be replaced; nil without OLM.
-	Upgrade  UpgradeSignal
+	Upgrade  upgrade.Signal
 	Clock    clock.PassiveClock
 	Settings Settings
 }
 
+// clusters are those that the operator works on, and what it does so with.
+type clusters struct {
+	Deps
+	// management is the cluster that the operator and the agents run on; members
+	// are those of hosted agents.
+	management *install.Target
+	members    *remote.Clients
+	prober     probe.Prober
+}
+
 // Controller installs, watches and removes the agents of Klusterlets.
 type Controller struct {
-	Deps
-
-	// home is the cluster that the operator and the agents run on.
-	home    *site
-	members *remote.Clients
-	prober  probe.Prober
-	phases  []phase
-	cleanup []phase
-	olm     olmState
+	*clusters
+	engine install.Engine[*operatorv1.Klusterlet, *pass]
 }
 
 // New returns a Controller.
 func New(deps Deps) *Controller {
-	c := &Controller{
-		Deps:    deps,
-		home:    newSite(deps.Client, deps.Live, deps.Secrets),
-		members: remote.NewClients(deps.Client.Scheme()),
+	all := &clusters{
+		Deps:       deps,
+		management: install.NewTarget(deps.Client, install.Readers{Live: deps.Live, Secrets: deps.Secrets}, FieldOwner),
+		members:    remote.NewClients(deps.Client.Scheme()),
 	}
-	c.phases = []phase{
-		{"validation", operatorv1.KlusterletReasonApplyFailed, c.validate},
-		{"home", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.homeNamespaces},
-		{"connection", operatorv1.KlusterletReasonManagedClusterResourceApplyFailed, c.connect},
-		{"namespaces", operatorv1.KlusterletReasonManagedClusterResourceApplyFailed, c.namespaces},
-		{"definitions", operatorv1.KlusterletReasonCRDApplyFailed, c.definitions},
-		{"secrets", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.secrets},
-		{"access", operatorv1.KlusterletReasonManagedClusterResourceApplyFailed, c.access},
-		{"kubeconfigs", operatorv1.KlusterletReasonManagedClusterResourceApplyFailed, c.kubeconfigs},
-		{"network", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.network},
-		{"agents", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.agents},
-		{"observation", operatorv1.KlusterletReasonManagementClusterResourceApplyFailed, c.observe},
-		{"migration", operatorv1.KlusterletReasonApplyFailed, c.migrate},
-	}
-	// The agents go first, so that nobody brings back what is removed after them.
-	c.cleanup = []phase{
-		{"agents", operatorv1.KlusterletReasonApplyFailed, c.removeAgents},
-		{"connection", operatorv1.KlusterletReasonApplyFailed, c.reachForRemoval},
-		{"works", operatorv1.KlusterletReasonApplyFailed, onMember(c.removeAppliedWorks)},
-		{"access", operatorv1.KlusterletReasonApplyFailed, onMember(c.removeAccess)},
-		{"namespaces", operatorv1.KlusterletReasonApplyFailed, onMember(c.removeNamespaces)},
-		{"shared", operatorv1.KlusterletReasonApplyFailed, onMember(c.removeShared)},
-		{"managed cluster", operatorv1.KlusterletReasonApplyFailed, c.releaseMember},
-		{"access to the management cluster", operatorv1.KlusterletReasonApplyFailed, c.removeHomeAccess},
-		{"namespace of hosted agents", operatorv1.KlusterletReasonApplyFailed, c.removeHomeNamespace},
+	c := &Controller{clusters: all}
+	c.engine = install.Engine[*operatorv1.Klusterlet, *pass]{
+		Client: deps.Client, Clock: deps.Clock,
+		Upgrade:   upgrade.NewGate(deps.Upgrade, upgrade.Text{BusyReason: "RemovingAgents", Idle: "no agents are being removed"}),
+		Finalizer: operatorv1.FinalizerKlusterletCleanup,
+		Further:   []string{operatorv1.FinalizerKlusterletHostedCleanup},
+		Install:   installing(&installation{clusters: all, observer: &observer{all}}),
+		Remove:    removing(&removal{all}),
+		Kind: install.Kind[*operatorv1.Klusterlet, *pass]{
+			Name:          "Klusterlet",
+			Begin:         func(base *install.Pass[*operatorv1.Klusterlet]) *pass { return &pass{Pass: base} },
+			Conditions:    func(k *operatorv1.Klusterlet) *[]metav1.Condition { return &k.Status.Conditions },
+			Report:        report,
+			ReportRemoval: reportRemoval,
+			Announce:      c.announce,
+			Busy:          busy,
+		},
 	}
 	return c
 }
 
+// installing is how agents are installed.
+func installing(i *installation) []install.Phase[*pass] {
+	const (
+		management = operatorv1.KlusterletReasonManagementClusterResourceApplyFailed
+		managed    = operatorv1.KlusterletReasonManagedClusterResourceApplyFailed
+	)
+	return []install.Phase[*pass]{
+		{Name: "validation", Reason: operatorv1.KlusterletReasonApplyFailed, Run: i.validate},
+		{Name: "management cluster", Reason: management, Run: i.managementNamespaces},
+		{Name: "connection", Reason: managed, Run: i.connect},
+		{Name: "namespaces", Reason: managed, Run: i.namespaces},
+		{Name: "definitions", Reason: operatorv1.KlusterletReasonCRDApplyFailed, Run: i.definitions},
+		{Name: "secrets", Reason: management, Run: i.secrets},
+		{Name: "access", Reason: managed, Run: i.access},
+		{Name: "kubeconfigs", Reason: managed, Run: i.kubeconfigs},
+		{Name: "network", Reason: management, Run: i.network},
+		{Name: "agents", Reason: management, Run: i.agents},
+		{Name: "observation", Reason: management, Run: i.observer.observe},
+		{Name: "migration", Reason: operatorv1.KlusterletReasonApplyFailed, Run: i.migrate},
+	}
+}
+
+// removing is how they are removed: they go first, so that nobody brings back
+// what is removed after them.
+func removing(r *removal) []install.Phase[*pass] {
+	const failed = operatorv1.KlusterletReasonApplyFailed
+	return []install.Phase[*pass]{
+		{Name: "agents", Reason: failed, Run: r.removeAgents},
+		{Name: "connection", Reason: failed, Run: r.reachMember},
+		{Name: "works", Reason: failed, Run: onMember(r.removeAppliedWorks)},
+		{Name: "access", Reason: failed, Run: onMember(r.removeAccess)},
+		{Name: "namespaces", Reason: failed, Run: onMember(r.removeNamespaces)},
+		{Name: "shared resources", Reason: failed, Run: onMember(r.removeShared)},
+		{Name: "managed cluster", Reason: failed, Run: r.releaseMember},
+		{Name: "access to the management cluster", Reason: failed, Run: r.removeManagementAccess},
+		{Name: "namespace of hosted agents", Reason: failed, Run: r.removeManagementNamespace},
+	}
+}
+
 // Reconcile walks a Klusterlet through its phases, or removes what was
 // installed for it.
-func (c *Controller) Reconcile(ctx context.Context, klusterlet *operatorv1.Klusterlet) (result ctrl.Result, err error) {
-	klusterlet = klusterlet.DeepCopy()
-	if stop, err := paused(klusterlet); err != nil || stop {
-		return ctrl.Result{}, errors.Join(err, c.pause(ctx, klusterlet))
+func (c *Controller) Reconcile(ctx context.Context, klusterlet *operatorv1.Klusterlet) (ctrl.Result, error) {
+	return c.engine.Reconcile(ctx, klusterlet)
+}
+
+// announce records an event when installing fails for another reason than
+// before, or when the step of the handshake is another.
+func (c *Controller) announce(p *pass, o install.Outcome) {
+	change := install.Change{
+		Before: p.Before.Status.Conditions, After: p.Object.Status.Conditions,
+		Type: operatorv1.KlusterletConditionApplied, Action: install.ActionInstall,
 	}
-	p := &pass{klusterlet: klusterlet, before: klusterlet.DeepCopy()}
-	defer func() {
-		err = errors.Join(err, c.tellOLM(ctx, klusterlet))
-		if released(klusterlet) {
-			return
-		}
-		failure := conditions.PatchStatus(ctx, c.Client, p.before, klusterlet)
-		if err == nil && apierrors.IsConflict(failure) {
-			result, failure = ctrl.Result{RequeueAfter: conflictDelay}, nil
-		}
-		err = errors.Join(err, failure)
-	}()
-	if !klusterlet.DeletionTimestamp.IsZero() {
-		return c.finalize(ctx, p)
+	if o.Result == install.Done {
+		change.Type, change.Action = operatorv1.KlusterletJoined, install.ActionJoin
 	}
-	// Before the first effect, so that whatever is installed is also removed.
-	err = c.changeMeta(ctx, p, func(k *operatorv1.Klusterlet) bool {
-		return controllerutil.AddFinalizer(k, operatorv1.FinalizerKlusterletCleanup)
-	})
-	if err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	install.Announce(c.Events, p.Object, change)
+}
+
+// busy says why OLM must not replace the operator now: the next one might not
+// know all that this one installed.
+func busy(klusterlet *operatorv1.Klusterlet) string {
+	if klusterlet.DeletionTimestamp.IsZero() {
+		return ""
 	}
-	resume(klusterlet)
-	if err := c.run(ctx, p); err != nil {
-		c.announceFailure(p.before, klusterlet)
-		if errors.Is(err, errUnprepared) {
-			return ctrl.Result{RequeueAfter: memberRetry}, nil
-		}
-		return ctrl.Result{}, err
-	}
-	c.announceJoin(p.before, klusterlet)
-	if manifests.Hosted(klusterlet) {
-		return ctrl.Result{RequeueAfter: memberResync}, nil
-	}
-	return ctrl.Result{}, nil // whatever matters is watched
+	return fmt.Sprintf("the agents of Klusterlet %q are being removed", klusterlet.Name)
 }

@@ -196,7 +196,7 @@ func testHostedRefusal(t *testing.T, h *hostedHarness) {
 		h.clock.Step(memberGoneAfter)
 	}
 	got := h.expect("hosted", operatorv1.KlusterletConditionApplied, metav1.ConditionFalse, operatorv1.KlusterletReasonApplyFailed)
-	if !strings.Contains(got.Message, "mend secret") {
+	if !strings.Contains(got.Message, "fix secret") {
 		t.Errorf("the message %q does not say what to do", got.Message)
 	}
 	h.managed("hosted")

@@ -4,12 +4,14 @@
 package klusterlet
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	olm "github.com/operator-framework/operator-lib/conditions"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -18,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
@@ -38,6 +42,9 @@ func TestOperator(t *testing.T) {
 		"RefusesWhatItCannotInstall":                  testUnsupported,
 		"LeavesAPausedKlusterletAlone":                testPause,
 		"NeverDowngradesDefinitions":                  testDefinitions,
+		"RepairsDefinitionsThatOthersChange":          testDefinitionDrift,
+		"TakesAChangeDuringAWalkForNoError":           testChangedMeanwhile,
+		"HoldsOLMBackUntilTheLastRemovalEnds":         testUpgrade,
 		"CopiesThePullSecret":                         testPullSecret,
 		"TellsWhyTheClusterDoesNotJoin":               testHandshake,
 		"TellsWhyTheAgentDoesNotRun":                  testPodProblem,
@@ -260,6 +267,88 @@ func testDefinitions(t *testing.T, h *harness) {
 	h.exists(crd, "", name)
 	if crd.Annotations[operatorv1.AnnotationCRDVersion] != "1.2.3" {
 		t.Errorf("a definition of an older version was not upgraded: %v", crd.Annotations)
+	}
+}
+
+func testDefinitionDrift(t *testing.T, h *harness) {
+	const name = "clusterclaims.cluster.open-cluster-management.io"
+	h.klusterlet("klusterlet")
+	h.reconcile("klusterlet")
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	h.exists(crd, "", name)
+	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	want := schema.Description
+	schema.Description = "drifted"
+	if err := h.admin.Update(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile("klusterlet")
+	h.exists(crd, "", name)
+	if diff := cmp.Diff(want, crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description); diff != "" {
+		t.Errorf("a definition that someone changed was not repaired (-want +got):\n%s", diff)
+	}
+	version := crd.ResourceVersion
+	h.reconcile("klusterlet")
+	if h.exists(crd, "", name); crd.ResourceVersion != version {
+		t.Error("a definition that is as wanted was written again")
+	}
+}
+
+func testChangedMeanwhile(t *testing.T, h *harness) {
+	h.klusterlet("klusterlet")
+	for _, step := range []string{"its finalizer is put on", "its status is written"} {
+		stale := h.get("klusterlet")
+		h.update("klusterlet", func(k *operatorv1.Klusterlet) {
+			metav1.SetMetaDataAnnotation(&k.ObjectMeta, "example.com/changed", step)
+		})
+		if result, err := h.c.Reconcile(t.Context(), stale); err != nil || result.RequeueAfter == 0 {
+			t.Errorf("the Klusterlet was changed before %s: got %+v, error %v", step, result, err)
+		}
+		if step == "its finalizer is put on" {
+			h.update("klusterlet", func(k *operatorv1.Klusterlet) { controllerutil.AddFinalizer(k, operatorv1.FinalizerKlusterletCleanup) })
+		}
+	}
+}
+
+// olmCondition is what OLM would be told.
+type olmCondition struct{ status metav1.ConditionStatus }
+
+func (o *olmCondition) Set(_ context.Context, status metav1.ConditionStatus, _ ...olm.Option) error {
+	o.status = status
+	return nil
+}
+
+func testUpgrade(t *testing.T, h *harness) {
+	signal := &olmCondition{}
+	deps := h.c.Deps
+	deps.Upgrade = signal
+	h.c = New(deps)
+	for _, name := range []string{"going", "staying"} {
+		h.klusterlet(name)
+		h.reconcile(name)
+	}
+	if signal.status != metav1.ConditionTrue {
+		t.Errorf("Upgradeable is %q while nothing is removed", signal.status)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: agentNamespace, Name: "agent", Labels: map[string]string{operatorv1.LabelCreatedByKlusterlet: "going"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: "capstan:test"}}},
+	}
+	h.create(pod)
+	h.delete("going")
+	h.reconcile("going")
+	h.reconcile("staying")
+	if signal.status != metav1.ConditionFalse {
+		t.Errorf("Upgradeable is %q while the agents of a Klusterlet are removed, after another one was looked at", signal.status)
+	}
+	if err := h.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcileDeleted("going")
+	if signal.status != metav1.ConditionTrue {
+		t.Errorf("Upgradeable is %q after the last removal", signal.status)
 	}
 }
 

@@ -5,17 +5,80 @@ package klusterlet
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
 
-// homeNamespaces makes the namespace of hosted agents, for their administrator
-// to put secrets into.
-func (c *Controller) homeNamespaces(ctx context.Context, p *pass) error {
-	return p.apply(ctx, c.home, manifests.HomeNamespaces(p.klusterlet)...)
+// managementNamespaces makes the namespace of hosted agents, for their
+// administrator to put secrets into.
+func (i *installation) managementNamespaces(ctx context.Context, p *pass) error {
+	return p.Apply(ctx, i.management, manifests.HomeNamespaces(p.Object)...)
 }
 
 // namespaces makes the namespaces of the agents and of the add-ons.
-func (c *Controller) namespaces(ctx context.Context, p *pass) error {
-	return p.apply(ctx, p.member, manifests.Namespaces(p.klusterlet)...)
+func (i *installation) namespaces(ctx context.Context, p *pass) error {
+	return p.Apply(ctx, p.member, manifests.Namespaces(p.Object)...)
+}
+
+// migrate removes the namespaces that the agents had before spec.namespace
+// changed, once the agents in the new one run and the hub lets them in.
+func (i *installation) migrate(ctx context.Context, p *pass) error {
+	old, err := oldNamespaces(ctx, p.member, p.Object)
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	registration, err := i.observer.workload(ctx, p.Object, manifests.RegistrationDeployment(p.Object))
+	if err != nil {
+		return err
+	}
+	work, err := i.observer.workload(ctx, p.Object, manifests.WorkDeployment(p.Object))
+	if err != nil {
+		return err
+	}
+	if !status.Works(registration) || !status.Works(work) || p.handshake.Hub.Verdict != probe.Functional {
+		p.note(fmt.Sprintf("namespace %q is removed once the agents in namespace %q work", old[0].Name, manifests.MemberNamespace(p.Object)))
+		return nil
+	}
+	var errs []error
+	for n := range old {
+		errs = append(errs, p.member.DeleteNamespace(ctx, &old[n]))
+	}
+	return errors.Join(errs...)
+}
+
+// note adds a line to the message of the condition Applied.
+func (p *pass) note(text string) {
+	for _, condition := range p.Object.Status.Conditions {
+		if condition.Type == operatorv1.KlusterletConditionApplied {
+			condition.Message += "\n" + text
+			p.set(condition)
+		}
+	}
+}
+
+// oldNamespaces returns the namespaces on the cluster that were made for the
+// Klusterlet's agents and are not theirs any more, except those that are being
+// removed. A cluster may be the managed and the management cluster at once.
+func oldNamespaces(ctx context.Context, on *install.Target, klusterlet *operatorv1.Klusterlet) ([]corev1.Namespace, error) {
+	list := &corev1.NamespaceList{}
+	if err := on.Client.List(ctx, list, client.MatchingLabels{operatorv1.LabelKlusterlet: klusterlet.Name}); err != nil {
+		return nil, fmt.Errorf("listing the namespaces of the agents: %w", err)
+	}
+	var old []corev1.Namespace
+	for _, namespace := range list.Items {
+		current := namespace.Name == manifests.AgentNamespace(klusterlet) || namespace.Name == manifests.MemberNamespace(klusterlet)
+		if !current && namespace.DeletionTimestamp.IsZero() {
+			old = append(old, namespace)
+		}
+	}
+	return old, nil
 }

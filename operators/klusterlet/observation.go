@@ -22,57 +22,63 @@ import (
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
+
+// observer has the phase that finds out what became of the agents.
+type observer struct{ *clusters }
 
 // observe writes into the status what became of what was applied: whether the
 // agents run, and whether the hub lets them in.
-func (c *Controller) observe(ctx context.Context, p *pass) error {
-	p.relate()
+func (o *observer) observe(ctx context.Context, p *pass) error {
+	// Not in a pass that failed, so that the status keeps what the last complete one did.
+	next := inventory(p.Object).Update(p.Records, true)
+	p.Object.Status.RelatedResources, p.Object.Status.Generations = next.Related, next.Generations
 	p.set(metav1.Condition{
 		Type: operatorv1.KlusterletConditionApplied, Status: metav1.ConditionTrue,
 		Reason:  operatorv1.KlusterletReasonApplied,
-		Message: strings.Join(append([]string{"everything is installed"}, p.notes...), "\n"),
+		Message: strings.Join(append([]string{"the agents are installed"}, p.notes...), "\n"),
 	})
-	if !manifests.Hosted(p.klusterlet) {
-		meta.RemoveStatusCondition(&p.klusterlet.Status.Conditions, operatorv1.KlusterletConditionReadyToApply)
+	if !manifests.Hosted(p.Object) {
+		meta.RemoveStatusCondition(&p.Object.Status.Conditions, operatorv1.KlusterletConditionReadyToApply)
 	}
-	return c.look(ctx, p)
+	return o.look(ctx, p)
 }
 
 // look writes into the status how the agents are.
-func (c *Controller) look(ctx context.Context, p *pass) error {
-	registration, err := c.workload(ctx, p.klusterlet, manifests.RegistrationDeployment(p.klusterlet))
+func (o *observer) look(ctx context.Context, p *pass) error {
+	registration, err := o.workload(ctx, p.Object, manifests.RegistrationDeployment(p.Object))
 	if err != nil {
 		return err
 	}
-	work, err := c.workload(ctx, p.klusterlet, manifests.WorkDeployment(p.klusterlet))
+	work, err := o.workload(ctx, p.Object, manifests.WorkDeployment(p.Object))
 	if err != nil {
 		return err
 	}
-	p.set(available(registration, work))
-	p.set(degraded(operatorv1.KlusterletConditionRegistrationDesiredDegraded, registration))
-	p.set(degraded(operatorv1.KlusterletConditionWorkDesiredDegraded, work))
+	p.set(status.Available(registration, work))
+	p.set(status.Degraded(operatorv1.KlusterletConditionRegistrationDesiredDegraded, registration))
+	p.set(status.Degraded(operatorv1.KlusterletConditionWorkDesiredDegraded, work))
 
 	h := &p.handshake
-	h.klusterlet, h.namespace, h.clusterName = p.klusterlet.Name, manifests.AgentNamespace(p.klusterlet), p.options.ClusterName
-	last := c.Results.Get(p.klusterlet.Name)
-	h.bootstrap = probe.Current(p.bootstrap, last.Bootstrap)
-	h.hub = probe.Current(p.hub, last.Hub)
-	p.set(hubConnection(h.bootstrap, h.hub))
-	if h.report, err = c.report(ctx, h.namespace); err != nil {
+	h.Klusterlet, h.Namespace, h.ClusterName = p.Object.Name, manifests.AgentNamespace(p.Object), p.options.ClusterName
+	last := o.Results.Get(p.Object.Name)
+	h.Bootstrap = probe.Current(p.bootstrap, last.Bootstrap)
+	h.Hub = probe.Current(p.hub, last.Hub)
+	p.set(status.HubConnection(h.Bootstrap, h.Hub))
+	if h.Report, err = o.report(ctx, h.Namespace); err != nil {
 		return err
 	}
-	if h.podProblem, err = c.podProblem(ctx, p.klusterlet, registration); err != nil {
+	if h.PodProblem, err = o.podProblem(ctx, p.Object, registration); err != nil {
 		return err
 	}
-	p.set(joined(*h))
+	p.set(status.Joined(*h))
 	return nil
 }
 
 // workload returns a Deployment of the agents; nil means that there is none.
-func (c *Controller) workload(ctx context.Context, klusterlet *operatorv1.Klusterlet, name string) (*appsv1.Deployment, error) {
+func (o *observer) workload(ctx context.Context, klusterlet *operatorv1.Klusterlet, name string) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{}
-	err := c.Client.Get(ctx, types.NamespacedName{Namespace: manifests.AgentNamespace(klusterlet), Name: name}, deployment)
+	err := o.Client.Get(ctx, types.NamespacedName{Namespace: manifests.AgentNamespace(klusterlet), Name: name}, deployment)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -84,30 +90,30 @@ func (c *Controller) workload(ctx context.Context, klusterlet *operatorv1.Kluste
 
 // report returns what the agent says of the handshake. What could not be a
 // reason of a condition is dropped, for it would make the status unwritable.
-func (c *Controller) report(ctx context.Context, namespace string) (joinReport, error) {
-	status := &corev1.ConfigMap{}
-	err := c.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: operatorv1.JoinStatusConfigMap}, status)
+func (o *observer) report(ctx context.Context, namespace string) (status.Report, error) {
+	reported := &corev1.ConfigMap{}
+	err := o.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: operatorv1.JoinStatusConfigMap}, reported)
 	if client.IgnoreNotFound(err) != nil {
-		return joinReport{}, fmt.Errorf("reading ConfigMap %q: %w", operatorv1.JoinStatusConfigMap, err)
+		return status.Report{}, fmt.Errorf("reading ConfigMap %q: %w", operatorv1.JoinStatusConfigMap, err)
 	}
-	reason := status.Data[operatorv1.JoinStatusReasonKey]
+	reason := reported.Data[operatorv1.JoinStatusReasonKey]
 	if ok, err := regexp.MatchString(reasonPattern, reason); err != nil || !ok {
-		return joinReport{}, err
+		return status.Report{}, err
 	}
-	return joinReport{reason: reason, message: status.Data[operatorv1.JoinStatusMessageKey]}, nil
+	return status.Report{Reason: reason, Message: reported.Data[operatorv1.JoinStatusMessageKey]}, nil
 }
 
 // reasonPattern is what the API wants the reason of a condition to look like.
 const reasonPattern = `^[A-Za-z]([A-Za-z0-9_]{0,200}[A-Za-z0-9_])?$`
 
 // podProblem says why no pod of the agent that joins runs.
-func (c *Controller) podProblem(ctx context.Context, klusterlet *operatorv1.Klusterlet, deployment *appsv1.Deployment) (string, error) {
+func (o *observer) podProblem(ctx context.Context, klusterlet *operatorv1.Klusterlet, deployment *appsv1.Deployment) (string, error) {
 	list := &corev1.PodList{}
 	app := manifests.RegistrationApp
 	if manifests.Singleton(klusterlet) {
 		app = manifests.SingletonApp
 	}
-	err := c.Client.List(ctx, list, client.InNamespace(manifests.AgentNamespace(klusterlet)),
+	err := o.Client.List(ctx, list, client.InNamespace(manifests.AgentNamespace(klusterlet)),
 		client.MatchingLabels{operatorv1.LabelCreatedByKlusterlet: klusterlet.Name, render.AppLabel: app})
 	if err != nil {
 		return "", fmt.Errorf("listing the pods of the agent: %w", err)

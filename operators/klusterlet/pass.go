@@ -4,98 +4,75 @@
 package klusterlet
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/probe"
-	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
 
 // pass is one walk of a Klusterlet through the phases: what they found out, for
-// those that come later. The Klusterlet in it is changed in memory only.
+// those that come later.
 type pass struct {
-	klusterlet *operatorv1.Klusterlet
-	// before is the Klusterlet as the API server has it.
-	before  *operatorv1.Klusterlet
+	*install.Pass[*operatorv1.Klusterlet]
 	options manifests.Options
 	// member is the cluster that the agents work on; nil until it is known that it
 	// can be reached. With hosted agents, memberCredential leads there.
-	member           *site
+	member           *install.Target
 	memberCredential probe.Credential
 
 	registrationGates, workGates features.Set
 	// bootstrap and hub are the agents' credentials.
 	bootstrap, hub probe.Credential
-	handshake      handshake
-	// applied has a record of everything that was applied in this pass.
-	applied []render.Record
+	handshake      status.Handshake
 	// notes are for the message of the condition Applied.
 	notes []string
 }
 
-// phase is one step on the way to what the Klusterlet asks for.
-type phase struct {
-	name string
-	// reason of the condition Applied where the phase fails.
-	reason string
-	run    func(context.Context, *pass) error
-}
-
 // set sets a condition of the Klusterlet.
 func (p *pass) set(condition metav1.Condition) {
-	conditions.Set(&p.klusterlet.Status.Conditions, p.klusterlet.Generation, condition)
+	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, condition)
 }
 
-// run walks through the phases and stops at the first that fails.
-func (c *Controller) run(ctx context.Context, p *pass) error {
-	for _, phase := range c.phases {
-		if err := phase.run(ctx, p); err != nil {
-			p.set(metav1.Condition{
-				Type: operatorv1.KlusterletConditionApplied, Status: metav1.ConditionFalse,
-				Reason: phase.reason, Message: message(err),
-			})
-			if errors.Is(err, reconcile.TerminalError(nil)) {
-				p.klusterlet.Status.ObservedGeneration = p.klusterlet.Generation
-			}
-			return err
-		}
+// failed says in the condition Applied that not everything is as wanted.
+func (p *pass) failed(reason, message string) {
+	p.set(metav1.Condition{
+		Type: operatorv1.KlusterletConditionApplied, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+	})
+}
+
+// report writes into the status how an installation ended. What was found on the
+// way stands there already.
+func report(p *pass, o install.Outcome) {
+	if o.Result != install.Done {
+		p.failed(o.Reason, o.Message)
 	}
-	p.klusterlet.Status.ObservedGeneration = p.klusterlet.Generation
-	return nil
-}
-
-// apply applies the objects on the site and remembers them for the status.
-func (p *pass) apply(ctx context.Context, where *site, objects ...render.Object) error {
-	records, err := where.applier.Apply(ctx, objects...)
-	p.applied = append(p.applied, records...)
-	return err
-}
-
-// relate writes what was applied into the status. It is left out of a pass
-// that failed, so that the status keeps what the last complete one did.
-func (p *pass) relate() {
-	status := &p.klusterlet.Status
-	status.RelatedResources = nil
-	status.Generations = nil
-	for _, r := range p.applied {
-		status.RelatedResources = append(status.RelatedResources, operatorv1.RelatedResourceMeta{
-			Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name,
-		})
-		if r.Resource == "deployments" {
-			status.Generations = append(status.Generations, operatorv1.GenerationStatus{
-				Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name,
-				LastGeneration: r.Generation,
-			})
-		}
+	if o.Result == install.Done || o.Result == install.Mistake {
+		p.Object.Status.ObservedGeneration = p.Object.Generation
 	}
+}
+
+// reportRemoval says what a removal waits for, or why it failed.
+func reportRemoval(p *pass, o install.Outcome) {
+	switch {
+	case o.Message == "": // it only takes a moment
+	case o.Result == install.Waiting:
+		p.failed(o.Reason, o.Message)
+	default:
+		p.failed(o.Reason, fmt.Sprintf("removing the %s failed: %s", o.Phase, o.Message))
+	}
+}
+
+// inventory is what the status says of everything that is installed.
+func inventory(klusterlet *operatorv1.Klusterlet) install.Inventory {
+	return install.Inventory{Related: klusterlet.Status.RelatedResources, Generations: klusterlet.Status.Generations}
 }
 
 // gates returns the set of a component's feature gates and the names of those
@@ -107,13 +84,4 @@ func gates(component features.Component, list []operatorv1.FeatureGate) (feature
 	}
 	set, unknown := features.Resolve(component, changed)
 	return set, slices.Compact(unknown)
-}
-
-// message is the text of an error that is meant for its user, without the
-// mark that it is terminal.
-func message(err error) string {
-	if inner := errors.Unwrap(err); errors.Is(err, reconcile.TerminalError(nil)) && inner != nil {
-		return inner.Error()
-	}
-	return err.Error()
 }

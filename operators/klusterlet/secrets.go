@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
@@ -21,17 +22,17 @@ import (
 // secrets copies the pull secret to where agents and add-ons run, takes the
 // agents' credentials along when their namespace changed, and looks what is in
 // them. The secret to join with is its user's: it is never changed.
-func (c *Controller) secrets(ctx context.Context, p *pass) error {
-	if err := c.copyPullSecret(ctx, p); err != nil {
+func (i *installation) secrets(ctx context.Context, p *pass) error {
+	if err := i.copyPullSecret(ctx, p); err != nil {
 		return err
 	}
-	return c.credentials(ctx, p)
+	return i.credentials(ctx, p)
 }
 
 // credentials looks what is in the agents' secrets for the hub.
-func (c *Controller) credentials(ctx context.Context, p *pass) error {
-	namespace := manifests.AgentNamespace(p.klusterlet)
-	alias := hubprobe.AliasOf(p.klusterlet)
+func (i *installation) credentials(ctx context.Context, p *pass) error {
+	namespace := manifests.AgentNamespace(p.Object)
+	alias := hubprobe.AliasOf(p.Object)
 	for _, secret := range []struct {
 		name string
 		into *probe.Credential
@@ -39,36 +40,36 @@ func (c *Controller) credentials(ctx context.Context, p *pass) error {
 		{operatorv1.BootstrapHubKubeConfigSecret, &p.bootstrap},
 		{operatorv1.HubKubeConfigSecret, &p.hub},
 	} {
-		found, err := c.ownSecret(ctx, p, types.NamespacedName{Namespace: namespace, Name: secret.name})
+		found, err := i.ownSecret(ctx, p, types.NamespacedName{Namespace: namespace, Name: secret.name})
 		if err != nil {
 			return err
 		}
 		*secret.into = probe.Inspect(found, namespace+"/"+secret.name, alias)
 	}
-	p.hub = hubprobe.Named(p.hub, p.klusterlet)
+	p.hub = hubprobe.Named(p.hub, p.Object)
 	for _, credential := range []probe.Credential{p.bootstrap, p.hub} {
 		if port := credential.Port(); port != 0 {
 			p.options.HubPorts = append(p.options.HubPorts, port)
 		}
 	}
-	p.options.ClusterName = hubprobe.ClusterName(p.klusterlet, p.hub)
+	p.options.ClusterName = hubprobe.ClusterName(p.Object, p.hub)
 	return nil
 }
 
 // ownSecret returns a secret of the agents. Where it is missing it is taken
 // over from a namespace that the agents had before, so that the member keeps its
 // name and its place on the hub.
-func (c *Controller) ownSecret(ctx context.Context, p *pass, key types.NamespacedName) (*corev1.Secret, error) {
-	secret, err := probe.Secret(ctx, c.Secrets, key)
+func (i *installation) ownSecret(ctx context.Context, p *pass, key types.NamespacedName) (*corev1.Secret, error) {
+	secret, err := probe.Secret(ctx, i.Secrets, key)
 	if err != nil || secret != nil {
 		return secret, err
 	}
-	old, err := c.home.oldNamespaces(ctx, p.klusterlet)
+	old, err := oldNamespaces(ctx, i.management, p.Object)
 	if err != nil {
 		return nil, err
 	}
 	for _, namespace := range old {
-		source, err := probe.Secret(ctx, c.Secrets, types.NamespacedName{Namespace: namespace.Name, Name: key.Name})
+		source, err := probe.Secret(ctx, i.Secrets, types.NamespacedName{Namespace: namespace.Name, Name: key.Name})
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +78,7 @@ func (c *Controller) ownSecret(ctx context.Context, p *pass, key types.Namespace
 		}
 		copied := &corev1.Secret{Type: source.Type, Data: source.Data}
 		copied.Name, copied.Namespace = key.Name, key.Namespace
-		if err := c.Client.Create(ctx, copied); client.IgnoreAlreadyExists(err) != nil {
+		if err := i.Client.Create(ctx, copied); client.IgnoreAlreadyExists(err) != nil {
 			return nil, fmt.Errorf("copying secret %q from namespace %q: %w", key, namespace.Name, err)
 		}
 		return copied, nil
@@ -87,27 +88,27 @@ func (c *Controller) ownSecret(ctx context.Context, p *pass, key types.Namespace
 
 // copyPullSecret copies the secret, if there is one, into the namespaces of
 // the agents and of add-ons.
-func (c *Controller) copyPullSecret(ctx context.Context, p *pass) error {
-	if c.Settings.PullSecret == "" {
+func (i *installation) copyPullSecret(ctx context.Context, p *pass) error {
+	if i.Settings.PullSecret == "" {
 		return nil
 	}
-	source, err := probe.Secret(ctx, c.Secrets, types.NamespacedName{Namespace: c.Settings.Namespace, Name: c.Settings.PullSecret})
+	source, err := probe.Secret(ctx, i.Secrets, types.NamespacedName{Namespace: i.Settings.Namespace, Name: i.Settings.PullSecret})
 	if err != nil || source == nil {
 		return err
 	}
 	p.options.PullSecret = source.Name
-	if err := c.copySecret(ctx, c.home, source, manifests.AgentNamespace(p.klusterlet)); err != nil {
+	if err := i.copySecret(ctx, i.management, source, manifests.AgentNamespace(p.Object)); err != nil {
 		return err
 	}
 	addons := &corev1.NamespaceList{}
-	if err := p.member.client.List(ctx, addons, client.MatchingLabels{operatorv1.LabelAddOnNamespace: "true"}); err != nil {
+	if err := p.member.Client.List(ctx, addons, client.MatchingLabels{operatorv1.LabelAddOnNamespace: "true"}); err != nil {
 		return fmt.Errorf("listing the namespaces of add-ons: %w", err)
 	}
-	for i := range addons.Items {
-		if !addons.Items[i].DeletionTimestamp.IsZero() {
+	for n := range addons.Items {
+		if !addons.Items[n].DeletionTimestamp.IsZero() {
 			continue
 		}
-		if err := c.copySecret(ctx, p.member, source, addons.Items[i].Name); err != nil {
+		if err := i.copySecret(ctx, p.member, source, addons.Items[n].Name); err != nil {
 			return err
 		}
 	}
@@ -116,11 +117,11 @@ func (c *Controller) copyPullSecret(ctx context.Context, p *pass) error {
 
 // copySecret applies a copy of the secret if the one that is there differs. It
 // is no related resource: which namespaces have one changes with the add-ons.
-func (c *Controller) copySecret(ctx context.Context, to *site, source *corev1.Secret, namespace string) error {
-	if to == c.home && namespace == source.Namespace {
+func (i *installation) copySecret(ctx context.Context, to *install.Target, source *corev1.Secret, namespace string) error {
+	if to == i.management && namespace == source.Namespace {
 		return nil
 	}
 	meta := render.Meta{Name: source.Name, Namespace: namespace}
-	_, err := to.secretApplier.Apply(ctx, render.SecretCopy(meta, source))
+	_, err := to.Secrets.Apply(ctx, render.SecretCopy(meta, source))
 	return err
 }

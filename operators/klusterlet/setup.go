@@ -7,17 +7,33 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/install/definitions"
+	"github.com/capstan-io/capstan/internal/install/secretcache"
+	"github.com/capstan-io/capstan/internal/install/upgrade"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
@@ -44,7 +60,7 @@ func Rules() (manifests.Rules, error) {
 
 // Setup adds the operator to the manager: the controller of Klusterlets and the
 // one that asks their hubs. The signal is for OLM, and nil without it.
-func Setup(mgr ctrl.Manager, settings Settings, upgrade UpgradeSignal) error {
+func Setup(mgr ctrl.Manager, settings Settings, signal upgrade.Signal) error {
 	rules, err := Rules()
 	if err != nil {
 		return err
@@ -54,7 +70,7 @@ func Setup(mgr ctrl.Manager, settings Settings, upgrade UpgradeSignal) error {
 	if settings.PullSecret != "" {
 		names = append(names, settings.PullSecret)
 	}
-	secrets, err := NewSecretCaches(mgr, names...)
+	secrets, err := secretcache.New(mgr, names...)
 	if err != nil {
 		return err
 	}
@@ -63,7 +79,7 @@ func Setup(mgr ctrl.Manager, settings Settings, upgrade UpgradeSignal) error {
 	c := New(Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets,
 		Results: results, Rules: rules, Settings: settings, Clock: clock.RealClock{},
-		Events: mgr.GetEventRecorder(FieldOwner), Upgrade: upgrade,
+		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)), Upgrade: signal,
 	})
 	sources, err := c.sources(secrets)
 	if err != nil {
@@ -88,9 +104,9 @@ func Setup(mgr ctrl.Manager, settings Settings, upgrade UpgradeSignal) error {
 }
 
 // sources are the secrets that the controller of Klusterlets acts on.
-func (c *Controller) sources(secrets *SecretCaches) ([]source.Source, error) {
+func (c *Controller) sources(secrets *secretcache.Caches) ([]source.Source, error) {
 	var list []source.Source
-	for name := range secrets.byName {
+	for _, name := range secrets.Names() {
 		to := c.ownersOfNamespaced
 		if name == c.Settings.PullSecret {
 			to = c.all
@@ -106,7 +122,7 @@ func (c *Controller) sources(secrets *SecretCaches) ([]source.Source, error) {
 
 // triggers are what makes a hub be asked at once: a change of a credential, or
 // of the step of the handshake that the agent reports.
-func (c *Controller) triggers(mgr ctrl.Manager, secrets *SecretCaches) ([]source.Source, error) {
+func (c *Controller) triggers(mgr ctrl.Manager, secrets *secretcache.Caches) ([]source.Source, error) {
 	list := []source.Source{source.Kind[client.Object](mgr.GetCache(), &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespaced))}
 	for _, name := range []string{operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret} {
 		s, err := secrets.Source(name, func(ctx context.Context, secret *corev1.Secret) []reconcile.Request {
@@ -118,4 +134,116 @@ func (c *Controller) triggers(mgr ctrl.Manager, secrets *SecretCaches) ([]source
 		list = append(list, s)
 	}
 	return list, nil
+}
+
+// workers is how many Klusterlets are worked on at the same time, so that a
+// managed cluster that does not answer holds up its own Klusterlet only.
+const workers = 4
+
+// SetupWithManager adds the controller to the manager. It sees by watch
+// whatever it acts on; the further sources are those of secrets and of what
+// the hub answers.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, sources ...source.Source) error {
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	ours := handler.EnqueueRequestsFromMapFunc(c.owners)
+	b := ctrl.NewControllerManagedBy(mgr).Named("klusterlet").
+		For(&operatorv1.Klusterlet{}, builder.WithPredicates(changed)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespace)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespaced)).
+		WatchesMetadata(definitions.Metadata(), handler.EnqueueRequestsFromMapFunc(c.all),
+			builder.WithPredicates(predicate.NewPredicateFuncs(installedByUs)))
+	for _, kind := range []client.Object{
+		&appsv1.Deployment{}, &corev1.Pod{}, &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{},
+		&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+	} {
+		b = b.Watches(kind, ours)
+	}
+	for _, further := range sources {
+		b = b.WatchesRawSource(further)
+	}
+	return b.Complete(reconcile.AsReconciler(mgr.GetClient(), c))
+}
+
+func installedByUs(definition client.Object) bool {
+	return definition.GetAnnotations()[operatorv1.AnnotationCRDVersion] != ""
+}
+
+// owners returns the Klusterlet that an object was made for, or all if it was
+// made for all of them.
+func (c *Controller) owners(ctx context.Context, object client.Object) []reconcile.Request {
+	name, ok := object.GetLabels()[operatorv1.LabelCreatedByKlusterlet]
+	switch {
+	case !ok:
+		return nil
+	case name == "":
+		return c.all(ctx, object)
+	default:
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	}
+}
+
+// ownersOfNamespace returns the Klusterlet that a namespace was made for; all
+// have to do with those of add-ons.
+func (c *Controller) ownersOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	if name := namespace.GetLabels()[operatorv1.LabelKlusterlet]; name != "" {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	}
+	if namespace.GetLabels()[operatorv1.LabelAddOnNamespace] == "true" {
+		return c.all(ctx, namespace)
+	}
+	return nil
+}
+
+// ownersOfNamespaced returns the Klusterlets with agents in the namespace of
+// the object.
+func (c *Controller) ownersOfNamespaced(ctx context.Context, object client.Object) []reconcile.Request {
+	return requests(ctx, c.Client, func(klusterlet *operatorv1.Klusterlet) bool {
+		return manifests.AgentNamespace(klusterlet) == object.GetNamespace()
+	})
+}
+
+func (c *Controller) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	return requests(ctx, c.Client, func(*operatorv1.Klusterlet) bool { return true })
+}
+
+func requests(ctx context.Context, reader client.Reader, match func(*operatorv1.Klusterlet) bool) []reconcile.Request {
+	list := &operatorv1.KlusterletList{}
+	if err := reader.List(ctx, list); err != nil {
+		log.FromContext(ctx).Error(err, "Klusterlets cannot be listed, so an event is lost")
+		return nil
+	}
+	var found []reconcile.Request
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			found = append(found, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return found
+}
+
+// CacheOptions limit the cache of the operator to what it has to do with, so
+// that it does not grow with the cluster.
+func CacheOptions() (cache.Options, error) {
+	ours, err := labels.NewRequirement(operatorv1.LabelCreatedByKlusterlet, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("making the selector of our objects: %w", err)
+	}
+	marked := cache.ByObject{Label: labels.NewSelector().Add(*ours)}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&appsv1.Deployment{}:          marked,
+			&corev1.Pod{}:                 marked,
+			&corev1.ServiceAccount{}:      marked,
+			&rbacv1.ClusterRole{}:         marked,
+			&rbacv1.ClusterRoleBinding{}:  marked,
+			&rbacv1.Role{}:                marked,
+			&rbacv1.RoleBinding{}:         marked,
+			&networkingv1.NetworkPolicy{}: marked,
+			&corev1.ConfigMap{}: {
+				Field: fields.OneTermEqualSelector("metadata.name", operatorv1.JoinStatusConfigMap),
+			},
+		},
+	}, nil
 }

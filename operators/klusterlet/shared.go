@@ -16,17 +16,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
 // removeShared removes what all Klusterlets have in common, together with the
 // last of them. The definitions stay: deleting one deletes the users' objects.
-func (c *Controller) removeShared(ctx context.Context, p *pass) error {
-	alone, err := p.member.alone(ctx, p.klusterlet.Name)
+func (r *removal) removeShared(ctx context.Context, p *pass) error {
+	alone, err := alone(ctx, p.member, p.Object.Name)
 	if err != nil || !alone {
 		return err
 	}
-	errs := []error{c.removePullSecrets(ctx, p), p.member.releaseDefinitions(ctx)}
+	set, err := r.definitionSet()
+	if err != nil {
+		return err
+	}
+	errs := []error{r.removePullSecrets(ctx, p), set.Release(ctx, p.member)}
 	for _, target := range []struct {
 		kind schema.GroupVersionKind
 		name string
@@ -38,7 +43,7 @@ func (c *Controller) removeShared(ctx context.Context, p *pass) error {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(target.kind)
 		object.Name = target.name
-		if err := p.member.client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+		if err := p.member.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("deleting %s %q: %w", target.kind.Kind, target.name, err))
 		}
 	}
@@ -46,11 +51,11 @@ func (c *Controller) removeShared(ctx context.Context, p *pass) error {
 }
 
 // alone tells whether no other Klusterlet has installed its agents' roles on the
-// site: one of the site itself, or one whose hosted agents work there.
-func (m *site) alone(ctx context.Context, klusterlet string) (bool, error) {
+// cluster: one of the cluster itself, or one whose hosted agents work there.
+func alone(ctx context.Context, on *install.Target, klusterlet string) (bool, error) {
 	roles := &metav1.PartialObjectMetadataList{}
 	roles.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
-	if err := m.live.List(ctx, roles, client.HasLabels{operatorv1.LabelCreatedByKlusterlet}); err != nil {
+	if err := on.Live.List(ctx, roles, client.HasLabels{operatorv1.LabelCreatedByKlusterlet}); err != nil {
 		return false, fmt.Errorf("listing the roles of agents: %w", err)
 	}
 	for i := range roles.Items {
@@ -66,21 +71,21 @@ func (m *site) alone(ctx context.Context, klusterlet string) (bool, error) {
 
 // removePullSecrets deletes the copies of the pull secret in the namespaces of
 // add-ons, which stay if their users made them.
-func (c *Controller) removePullSecrets(ctx context.Context, p *pass) error {
-	if c.Settings.PullSecret == "" {
+func (r *removal) removePullSecrets(ctx context.Context, p *pass) error {
+	if r.Settings.PullSecret == "" {
 		return nil
 	}
 	addons := &corev1.NamespaceList{}
-	if err := p.member.client.List(ctx, addons, client.MatchingLabels{operatorv1.LabelAddOnNamespace: "true"}); err != nil {
+	if err := p.member.Client.List(ctx, addons, client.MatchingLabels{operatorv1.LabelAddOnNamespace: "true"}); err != nil {
 		return fmt.Errorf("listing the namespaces of add-ons: %w", err)
 	}
 	var errs []error
 	for i := range addons.Items {
-		if p.member == c.home && addons.Items[i].Name == c.Settings.Namespace {
+		if p.member == r.management && addons.Items[i].Name == r.Settings.Namespace {
 			continue // the source of the copies
 		}
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addons.Items[i].Name, Name: c.Settings.PullSecret}}
-		if err := p.member.client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: addons.Items[i].Name, Name: r.Settings.PullSecret}}
+		if err := p.member.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("deleting secret %q: %w", client.ObjectKeyFromObject(secret), err))
 		}
 	}

@@ -5,54 +5,54 @@ package klusterlet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
 
 // validate tells the user what is wrong with the spec. Unknown feature gates
 // and annotations that must not be set are left out; what the agents could not
 // run with stops the pass until the spec changes.
-func (c *Controller) validate(_ context.Context, p *pass) error {
+func (i *installation) validate(_ context.Context, p *pass) error {
 	p.checkGates()
-	if _, refused := manifests.ClusterAnnotations(p.klusterlet); len(refused) > 0 {
+	if _, refused := manifests.ClusterAnnotations(p.Object); len(refused) > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("spec.registrationConfiguration.clusterAnnotations %q are not set: keys must begin with %q",
 			refused, manifests.ClusterAnnotationPrefix))
 	}
-	p.handshake.unsupported = unsupported(p.klusterlet, c.Settings.Namespace)
-	p.handshake.nameProblem = nameProblem(p.klusterlet.Spec.ClusterName)
-	problem := p.handshake.unsupported
-	if problem != "" && manifests.Hosted(p.klusterlet) {
+	p.handshake.Unsupported = unsupported(p.Object, i.Settings.Namespace)
+	p.handshake.NameProblem = nameProblem(p.Object.Spec.ClusterName)
+	problem := p.handshake.Unsupported
+	if problem != "" && manifests.Hosted(p.Object) {
 		p.set(metav1.Condition{
 			Type: operatorv1.KlusterletConditionReadyToApply, Status: metav1.ConditionFalse,
 			Reason: operatorv1.KlusterletReasonPrepareFailed, Message: problem,
 		})
 	}
 	if problem == "" {
-		problem = p.handshake.nameProblem
+		problem = p.handshake.NameProblem
 	}
 	if problem == "" {
 		return nil
 	}
-	p.set(joined(p.handshake))
-	return reconcile.TerminalError(errors.New(problem))
+	p.set(status.Joined(p.handshake))
+	return install.MistakeError{Message: problem}
 }
 
 func (p *pass) checkGates() {
 	var registration, work []operatorv1.FeatureGate
-	if c := p.klusterlet.Spec.RegistrationConfiguration; c != nil {
+	if c := p.Object.Spec.RegistrationConfiguration; c != nil {
 		registration = c.FeatureGates
 	}
-	if c := p.klusterlet.Spec.WorkConfiguration; c != nil {
+	if c := p.Object.Spec.WorkConfiguration; c != nil {
 		work = c.FeatureGates
 	}
 	var unknownRegistration, unknownWork []string

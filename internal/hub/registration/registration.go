@@ -30,6 +30,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/csr/policy"
+	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/hub/registration/csr/approval"
@@ -127,9 +128,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	c := mgr.GetClient()
-	events := mgr.GetEventRecorder(ComponentName)
+	recorder := events.NewRecorder(mgr.GetEventRecorder(ComponentName))
 	life := lifecycle.Deps{
-		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: events, OwnNamespace: o.OwnNamespace,
+		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace,
 		Automatic: len(automatic(o).Users) > 0,
 	}
 	if o.Gates.Enabled(features.ResourceCleanup) {
@@ -143,14 +144,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 		life.Collector = gc.New(c, mgr.GetAPIReader(), o.Clock, kinds)
 	}
-	approvals := approval.New(approval.Deps{Client: c, Clock: o.Clock, Events: events, Automatic: automatic(o)})
+	approvals := approval.New(approval.Deps{Client: c, Clock: o.Clock, Events: recorder, Automatic: automatic(o)})
 	if err := register(o.Metrics, newCollector(ctx, c), approvals.Collector()); err != nil {
 		return err
 	}
 	return errors.Join(
 		lifecycle.New(life).SetupWithManager(ctx, mgr),
 		taint.New(c).SetupWithManager(mgr),
-		lease.New(c, o.Clock, events).SetupWithManager(mgr),
+		lease.New(c, o.Clock, recorder).SetupWithManager(mgr),
 		clocksync.New(c, o.Clock).SetupWithManager(mgr),
 		namespaces.New(c).SetupWithManager(mgr),
 		approvals.SetupWithManager(ctx, mgr),

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package klusterlet
+package status
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
-// available says whether each agent has a pod. One that is not to run yet does
+// Available says whether each agent has a pod. One that is not to run yet does
 // not count, as long as another does.
-func available(deployments ...*appsv1.Deployment) metav1.Condition {
+func Available(deployments ...*appsv1.Deployment) metav1.Condition {
 	condition := metav1.Condition{
 		Type: operatorv1.KlusterletConditionAvailable, Status: metav1.ConditionTrue,
 		Reason: operatorv1.KlusterletReasonAvailable, Message: "the agents run",
@@ -41,10 +41,10 @@ func available(deployments ...*appsv1.Deployment) metav1.Condition {
 	return condition
 }
 
-// degraded says whether pods of an agent are missing. None is missing of an
+// Degraded says whether pods of an agent are missing. None is missing of an
 // agent that is not to run yet: tools wait for this condition before they go
 // on to let the cluster join.
-func degraded(conditionType string, deployment *appsv1.Deployment) metav1.Condition {
+func Degraded(conditionType string, deployment *appsv1.Deployment) metav1.Condition {
 	condition := metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionTrue, Reason: operatorv1.KlusterletReasonUnavailablePods,
 	}
@@ -78,8 +78,8 @@ func unavailable(deployment *appsv1.Deployment) int32 {
 	return max(0, wanted(deployment)-deployment.Status.AvailableReplicas)
 }
 
-// works tells whether all pods that are wanted are there.
-func works(deployment *appsv1.Deployment) bool {
+// Works tells whether all pods that are wanted are there.
+func Works(deployment *appsv1.Deployment) bool {
 	return deployment != nil && wanted(deployment) > 0 && unavailable(deployment) == 0 &&
 		deployment.Status.ObservedGeneration >= deployment.Generation
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package klusterlet
+package status
 
 import (
 	"strings"
@@ -18,11 +18,11 @@ func outcome(verdict probe.Verdict) probe.Outcome {
 }
 
 func TestJoinedNamesTheStepThatWaits(t *testing.T) {
-	waiting := joinReport{operatorv1.JoinReasonWaitingForCSRApproval, "kubectl certificate approve c1-abc"}
-	accept := joinReport{operatorv1.JoinReasonWaitingForAcceptance, "kubectl patch managedcluster c1"}
+	waiting := Report{operatorv1.JoinReasonWaitingForCSRApproval, "kubectl certificate approve c1-abc"}
+	accept := Report{operatorv1.JoinReasonWaitingForAcceptance, "kubectl patch managedcluster c1"}
 	for name, test := range map[string]struct {
 		reason  string
-		in      handshake
+		in      Handshake
 		want    string
 		status  metav1.ConditionStatus
 		message string
@@ -33,92 +33,92 @@ func TestJoinedNamesTheStepThatWaits(t *testing.T) {
 		},
 		"NoSecret": {
 			reason: "the first thing that an administrator has to do comes first",
-			in:     handshake{namespace: "ns", bootstrap: outcome(probe.SecretMissing), hub: outcome(probe.SecretMissing), podProblem: "no pod"},
+			in:     Handshake{Namespace: "ns", Bootstrap: outcome(probe.SecretMissing), Hub: outcome(probe.SecretMissing), PodProblem: "no pod"},
 			want:   operatorv1.JoinReasonBootstrapSecretMissing, message: "kubectl -n ns create secret",
 		},
 		"Malformed": {
 			reason: "a kubeconfig that cannot be read is not a network problem",
-			in:     handshake{bootstrap: outcome(probe.KubeconfigMalformed), hub: outcome(probe.SecretMissing)},
+			in:     Handshake{Bootstrap: outcome(probe.KubeconfigMalformed), Hub: outcome(probe.SecretMissing)},
 			want:   operatorv1.JoinReasonBootstrapSecretMalformed,
 		},
 		"Unreachable": {
 			reason: "the network comes before the agent, which could not do anything either",
-			in:     handshake{bootstrap: outcome(probe.Unreachable), hub: outcome(probe.SecretMissing), podProblem: "no pod"},
+			in:     Handshake{Bootstrap: outcome(probe.Unreachable), Hub: outcome(probe.SecretMissing), PodProblem: "no pod"},
 			want:   operatorv1.JoinReasonHubUnreachable,
 		},
 		"WrongCA": {
 			reason: "the certificate authority is what to mend",
-			in:     handshake{bootstrap: outcome(probe.Untrusted), hub: outcome(probe.SecretMissing)},
+			in:     Handshake{Bootstrap: outcome(probe.Untrusted), Hub: outcome(probe.SecretMissing)},
 			want:   operatorv1.JoinReasonHubCertificateUntrusted,
 		},
 		"ExpiredToken": {
 			reason: "the token is what to mend, though the agent waits for an approval",
-			in:     handshake{bootstrap: outcome(probe.Unauthorized), hub: outcome(probe.SecretMissing), report: waiting},
+			in:     Handshake{Bootstrap: outcome(probe.Unauthorized), Hub: outcome(probe.SecretMissing), Report: waiting},
 			want:   operatorv1.JoinReasonBootstrapUnauthorized, message: "new token",
 		},
 		"Forbidden": {
 			reason: "the missing permission is named",
-			in:     handshake{bootstrap: outcome(probe.Forbidden), hub: outcome(probe.SecretMissing)},
+			in:     Handshake{Bootstrap: outcome(probe.Forbidden), Hub: outcome(probe.SecretMissing)},
 			want:   operatorv1.JoinReasonBootstrapForbidden,
 		},
 		"NoPod": {
 			reason: "the agent cannot report what it waits for if it does not run",
-			in:     handshake{bootstrap: outcome(probe.Functional), hub: outcome(probe.SecretMissing), podProblem: "ImagePullBackOff", report: waiting},
+			in:     Handshake{Bootstrap: outcome(probe.Functional), Hub: outcome(probe.SecretMissing), PodProblem: "ImagePullBackOff", Report: waiting},
 			want:   operatorv1.JoinReasonAgentNotRunning, message: "ImagePullBackOff",
 		},
 		"NoReport": {
 			reason: "the log is where to look next",
-			in:     handshake{klusterlet: "k", namespace: "ns", bootstrap: outcome(probe.Functional), hub: outcome(probe.SecretMissing)},
+			in:     Handshake{Klusterlet: "k", Namespace: "ns", Bootstrap: outcome(probe.Functional), Hub: outcome(probe.SecretMissing)},
 			want:   operatorv1.JoinReasonAgentStarting, message: "kubectl -n ns logs",
 		},
 		"Report": {
 			reason: "what the agent reports has the command that helps",
-			in:     handshake{bootstrap: outcome(probe.Functional), hub: outcome(probe.SecretMissing), report: waiting},
-			want:   waiting.reason, message: waiting.message,
+			in:     Handshake{Bootstrap: outcome(probe.Functional), Hub: outcome(probe.SecretMissing), Report: waiting},
+			want:   waiting.Reason, message: waiting.Message,
 		},
 		"NotAccepted": {
 			reason: "with a certificate the hub does not let in who is not accepted",
-			in:     handshake{bootstrap: outcome(probe.Functional), hub: outcome(probe.Forbidden), report: accept},
-			want:   accept.reason, message: accept.message,
+			in:     Handshake{Bootstrap: outcome(probe.Functional), Hub: outcome(probe.Forbidden), Report: accept},
+			want:   accept.Reason, message: accept.Message,
 		},
 		"PermissionsMissing": {
 			reason: "an agent that believes to have joined does not know what is missing",
-			in:     handshake{clusterName: "c1", hub: outcome(probe.Forbidden), report: joinReport{reason: operatorv1.JoinReasonJoined}},
+			in:     Handshake{ClusterName: "c1", Hub: outcome(probe.Forbidden), Report: Report{Reason: operatorv1.JoinReasonJoined}},
 			want:   operatorv1.JoinReasonHubPermissionsMissing, message: "seen Forbidden",
 		},
 		"CertificateRejected": {
 			reason: "a report of the time before is not believed",
-			in:     handshake{bootstrap: outcome(probe.Functional), hub: outcome(probe.Unauthorized), report: joinReport{reason: operatorv1.JoinReasonJoined}},
+			in:     Handshake{Bootstrap: outcome(probe.Functional), Hub: outcome(probe.Unauthorized), Report: Report{Reason: operatorv1.JoinReasonJoined}},
 			want:   operatorv1.JoinReasonHubCredentialInvalid,
 		},
 		"Joined": {
 			reason: "an expired token does not matter after joining, nor does a pod that restarts",
-			in:     handshake{clusterName: "c1", bootstrap: outcome(probe.Unauthorized), hub: outcome(probe.Functional), podProblem: "no pod"},
+			in:     Handshake{ClusterName: "c1", Bootstrap: outcome(probe.Unauthorized), Hub: outcome(probe.Functional), PodProblem: "no pod"},
 			want:   operatorv1.JoinReasonJoined, status: metav1.ConditionTrue, message: "c1",
 		},
 		"BadName": {
 			reason: "the name is seen before anything is asked",
-			in:     handshake{nameProblem: "bad name"},
+			in:     Handshake{NameProblem: "bad name"},
 			want:   operatorv1.JoinReasonClusterNameInvalid, message: "bad name",
 		},
 		"Unsupported": {
 			reason: "what this release cannot install is told as such",
-			in:     handshake{unsupported: "driver grpc"},
+			in:     Handshake{Unsupported: "driver grpc"},
 			want:   operatorv1.JoinReasonUnsupportedMode, message: "driver grpc",
 		},
 		"NoManagedCluster": {
 			reason: "hosted agents need a way to their member before anything else",
-			in:     handshake{member: outcome(probe.Unreachable), bootstrap: outcome(probe.SecretMissing), podProblem: "no pod"},
+			in:     Handshake{Member: outcome(probe.Unreachable), Bootstrap: outcome(probe.SecretMissing), PodProblem: "no pod"},
 			want:   operatorv1.JoinReasonManagedClusterUnreachable, message: "seen Unreachable",
 		},
 		"JoinedWithoutManagedCluster": {
 			reason: "agents that have joined go on with their own tokens when the administrator's has expired",
-			in:     handshake{clusterName: "c1", member: outcome(probe.Unauthorized), hub: outcome(probe.Functional)},
+			in:     Handshake{ClusterName: "c1", Member: outcome(probe.Unauthorized), Hub: outcome(probe.Functional)},
 			want:   operatorv1.JoinReasonJoined, status: metav1.ConditionTrue, message: "c1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := joined(test.in)
+			got := Joined(test.in)
 			status := test.status
 			if status == "" {
 				status = metav1.ConditionFalse
@@ -148,7 +148,7 @@ func TestHubConnectionDegradedHasAPairOfReasons(t *testing.T) {
 		"Unchecked":    {"nothing is known yet", probe.Functional, probe.Unchecked, "Checking", metav1.ConditionUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := hubConnection(outcome(test.bootstrap), outcome(test.hub))
+			got := HubConnection(outcome(test.bootstrap), outcome(test.hub))
 			if got.Reason != test.want || got.Status != test.status {
 				t.Errorf("%s: got %s/%s, want %s/%s", test.reason, got.Status, got.Reason, test.status, test.want)
 			}

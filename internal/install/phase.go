@@ -1,0 +1,150 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Phase is one step of a walk. It changes the reconciled object in memory only.
+type Phase[P any] struct {
+	// Name is for messages.
+	Name string
+	// Reason is that of the condition which tells of the phase, if it fails or
+	// waits without a reason of its own.
+	Reason string
+	Run    func(context.Context, P) error
+}
+
+// WaitError ends a walk that cannot go on yet, which is not a failure.
+type WaitError struct {
+	// Reason of the condition; empty is that of the phase.
+	Reason string
+	// Message says what is waited for; empty leaves the status as it is.
+	Message string
+	// After is when to look again, if no watch tells earlier.
+	After time.Duration
+}
+
+func (e WaitError) Error() string { return "waiting: " + e.Message }
+
+// MistakeError ends a walk that is of no use until the user has changed
+// something. It is not retried.
+type MistakeError struct {
+	// Reason of the condition; empty is that of the phase.
+	Reason  string
+	Message string
+}
+
+func (e MistakeError) Error() string { return e.Message }
+
+// UnreachableError ends a walk whose Target cannot be worked on. It is tried
+// again at intervals, not more and more seldom.
+type UnreachableError struct {
+	// Reason of the condition; empty is that of the phase.
+	Reason  string
+	Message string
+	After   time.Duration
+}
+
+func (e UnreachableError) Error() string { return e.Message }
+
+// Result says how a walk ended.
+type Result int
+
+// Results of a walk.
+const (
+	// Done: all phases were run.
+	Done Result = iota
+	// Waiting: see WaitError.
+	Waiting
+	// Mistake: see MistakeError.
+	Mistake
+	// Unreachable: see UnreachableError.
+	Unreachable
+	// Failed: a phase returned another error.
+	Failed
+	// Outdated: someone else changed an object at the same time, so the walk begins
+	// anew with what it is now.
+	Outdated
+)
+
+// Outcome is how a walk ended, and with which phase unless it is Done.
+type Outcome struct {
+	Result Result
+	Phase  string
+	// Reason and Message are for the condition that tells of it. The message is
+	// empty if the condition is to stay as it is.
+	Reason, Message string
+	// After is when to look again; 0 leaves that to the caller.
+	After time.Duration
+	// Err is the error of the phase, except that it is nil of a walk that waits.
+	Err error
+}
+
+// Run goes through the phases until one ends the walk.
+func Run[P any](ctx context.Context, phases []Phase[P], walk P) Outcome {
+	for _, phase := range phases {
+		if err := phase.Run(ctx, walk); err != nil {
+			outcome := outcomeOf(err)
+			outcome.Phase = phase.Name
+			if outcome.Reason == "" {
+				outcome.Reason = phase.Reason
+			}
+			return outcome
+		}
+	}
+	return Outcome{}
+}
+
+func outcomeOf(err error) Outcome {
+	var wait WaitError
+	var mistake MistakeError
+	var unreachable UnreachableError
+	switch {
+	case errors.As(err, &wait):
+		return Outcome{Result: Waiting, Reason: wait.Reason, Message: wait.Message, After: wait.After}
+	case errors.As(err, &mistake):
+		return Outcome{Result: Mistake, Reason: mistake.Reason, Message: mistake.Message, Err: err}
+	case errors.As(err, &unreachable):
+		return Outcome{Result: Unreachable, Reason: unreachable.Reason, Message: unreachable.Message, After: unreachable.After, Err: err}
+	case conflicts(err):
+		return Outcome{Result: Outdated, Err: err}
+	default:
+		return Outcome{Result: Failed, Message: err.Error(), Err: err}
+	}
+}
+
+// conflicts tells whether an error is about optimistic locks and nothing else.
+func conflicts(err error) bool {
+	switch wrapped := err.(type) { //nolint:errorlint // the parts of a joined error are looked at one by one
+	case nil:
+		return false
+	case interface{ Unwrap() []error }:
+		all := wrapped.Unwrap()
+		for _, one := range all {
+			if !conflicts(one) {
+				return false
+			}
+		}
+		return len(all) > 0
+	case interface{ Unwrap() error }:
+		return apierrors.IsConflict(err) && conflicts(wrapped.Unwrap())
+	default:
+		return apierrors.IsConflict(err)
+	}
+}
+
+// named is the error of a phase with the name of the phase and of its object.
+func (o Outcome) named(kind, name string) error {
+	if o.Err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s of %s %q: %w", o.Phase, kind, name, o.Err)
+}

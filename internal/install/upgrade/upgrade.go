@@ -1,0 +1,86 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package upgrade tells the Operator Lifecycle Manager (OLM) whether it may
+// replace an operator now, by the condition Upgradeable of the OperatorCondition
+// that OLM made for it.
+//
+// It does not know what keeps an operator busy; its operator says that for each
+// object that it reconciles.
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	olm "github.com/operator-framework/operator-lib/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConditionType is the condition that OLM reads.
+const ConditionType = "Upgradeable"
+
+// reasonIdle is the reason of the condition while nothing keeps the operator busy.
+const reasonIdle = "Idle"
+
+// Signal sets the condition.
+type Signal interface {
+	Set(ctx context.Context, status metav1.ConditionStatus, option ...olm.Option) error
+}
+
+// Gate holds an upgrade back while any object keeps the operator busy. It writes
+// only what OLM does not know yet, and is safe for concurrent use.
+type Gate struct {
+	signal Signal
+	// reason and idle are the reason while busy and the message while idle.
+	reason, idle string
+
+	mu sync.Mutex
+	// told is the last message that OLM got.
+	told string
+	// busy has the reason in words for each object that keeps the operator busy.
+	busy map[string]string
+}
+
+// Text is what OLM's users read.
+type Text struct {
+	// BusyReason is the CamelCase reason of the condition while it is False.
+	BusyReason string
+	// Idle is the message while it is True.
+	Idle string
+}
+
+// NewGate returns a Gate. The signal is nil where there is no OLM.
+func NewGate(signal Signal, text Text) *Gate {
+	return &Gate{signal: signal, reason: text.BusyReason, idle: text.Idle, busy: map[string]string{}}
+}
+
+// Report says what the operator is doing for the object of the name, empty if
+// it is idle. An object is busy until it is reported as idle.
+func (g *Gate) Report(ctx context.Context, name, doing string) error {
+	if g.signal == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.busy, name)
+	if doing != "" {
+		g.busy[name] = doing
+	}
+	status, reason, message := metav1.ConditionTrue, reasonIdle, g.idle
+	if len(g.busy) > 0 {
+		status, reason = metav1.ConditionFalse, g.reason
+		message = g.busy[slices.Min(slices.Collect(maps.Keys(g.busy)))]
+	}
+	if message == g.told {
+		return nil
+	}
+	if err := g.signal.Set(ctx, status, olm.WithReason(reason), olm.WithMessage(message)); err != nil {
+		return fmt.Errorf("reporting to OLM whether the operator may be upgraded: %w", err)
+	}
+	g.told = message
+	return nil
+}

@@ -1,0 +1,78 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
+	"github.com/capstan-io/capstan/operators/clustermanager/status"
+)
+
+// components installs the Deployments and finds out how far they are.
+func (i *installation) components(ctx context.Context, p *pass) error {
+	var err error
+	if p.hub.PushClusters, err = i.pushClusters(ctx, p.target); err != nil {
+		return err
+	}
+	for _, component := range manifests.Components(p.hub) {
+		if err := p.Apply(ctx, i.management, component.Workload.Deployment()); err != nil {
+			return err
+		}
+		live, err := i.deployment(ctx, component.Workload.Name, p)
+		if err != nil {
+			return err
+		}
+		applied := p.Records[len(p.Records)-1]
+		p.rollouts = append(p.rollouts, status.RolloutOf(wanted(component, applied.Generation), live))
+	}
+	return nil
+}
+
+// look finds out how those components are that are installed, while nothing can
+// be changed.
+func (c *clusters) look(ctx context.Context, p *pass) error {
+	for _, component := range manifests.Components(p.hub) {
+		live, err := c.deployment(ctx, component.Workload.Name, p)
+		if err != nil {
+			return err
+		}
+		if live.UID != "" {
+			p.rollouts = append(p.rollouts, status.RolloutOf(wanted(component, live.Generation), live))
+		}
+	}
+	return nil
+}
+
+// deployment returns a Deployment of the hub; one without a UID means that there
+// is none.
+func (c *clusters) deployment(ctx context.Context, name string, p *pass) (*appsv1.Deployment, error) {
+	live := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: p.hub.Namespace(), Name: name}
+	if err := c.Client.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the Deployment %q: %w", key, err)
+	}
+	return live, nil
+}
+
+// wanted is what a component's Deployment of the generation is to be.
+func wanted(component manifests.Component, generation int64) status.Wanted {
+	return status.Wanted{
+		Deployment: component.Workload.Name, CountsFor: component.CountsFor,
+		Replicas: component.Workload.Replicas, Generation: generation,
+	}
+}
+
+// available tells whether a Deployment of the hub has a pod that works.
+func (c *clusters) available(ctx context.Context, p *pass, part string) (bool, error) {
+	live, err := c.deployment(ctx, p.Object.Name+"-"+part, p)
+	if err != nil {
+		return false, err
+	}
+	return live.Status.AvailableReplicas > 0, nil
+}

@@ -1,0 +1,87 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/install"
+)
+
+// Applied says whether the hub is installed. One that was installed before stays
+// so while it waits for a change: Progressing tells of that.
+func Applied(present []metav1.Condition, o install.Outcome) metav1.Condition {
+	applied := metav1.Condition{
+		Type: operatorv1.ClusterManagerConditionApplied, Status: metav1.ConditionTrue,
+		Reason: operatorv1.ClusterManagerReasonApplied, Message: "the hub is installed",
+	}
+	if o.Result == install.Done || o.Result == install.Waiting && IsTrue(present, applied.Type) {
+		return applied
+	}
+	applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, o.Reason, o.Message
+	return applied
+}
+
+// Progressing says whether Deployments are on their way to the installed state.
+func Progressing(rollouts []Rollout) metav1.Condition {
+	condition := metav1.Condition{
+		Type: operatorv1.ClusterManagerConditionProgressing, Status: metav1.ConditionFalse,
+		Reason: operatorv1.ClusterManagerReasonUpToDate, Message: "all components are up to date",
+	}
+	if rolling := Rolling(rollouts); rolling != "" {
+		condition.Status, condition.Reason = metav1.ConditionTrue, operatorv1.ClusterManagerReasonDeploymentRolling
+		condition.Message = rolling
+	}
+	return condition
+}
+
+// Placement says that there is no placement.
+func Placement() metav1.Condition {
+	return metav1.Condition{
+		Type: operatorv1.ClusterManagerConditionHubPlacementDegraded, Status: metav1.ConditionFalse,
+		Reason:  operatorv1.ClusterManagerReasonPlacementNotInstalled,
+		Message: "this release has no placement controller: Placements get no decisions",
+	}
+}
+
+// Registration says whether pods of the registration controller or webhook are missing.
+func Registration(rollouts []Rollout) metav1.Condition {
+	var missing []string
+	for _, r := range rollouts {
+		if r.CountsFor == operatorv1.ClusterManagerConditionHubRegistrationDegraded && r.Available < r.Wanted {
+			missing = append(missing, r.String())
+		}
+	}
+	condition := metav1.Condition{
+		Type: operatorv1.ClusterManagerConditionHubRegistrationDegraded, Status: metav1.ConditionFalse,
+		Reason: operatorv1.ClusterManagerReasonRegistrationFunctional, Message: "all registration pods are available",
+	}
+	if len(missing) > 0 {
+		condition.Status, condition.Reason = metav1.ConditionTrue, operatorv1.ClusterManagerReasonUnavailableRegistrationPod
+		condition.Message = strings.Join(missing, "; ")
+	}
+	return condition
+}
+
+// Gates says whether all feature gates exist.
+func Gates(unknown []string) metav1.Condition {
+	condition := metav1.Condition{
+		Type: operatorv1.ClusterManagerConditionValidFeatureGates, Status: metav1.ConditionTrue,
+		Reason: operatorv1.ReasonFeatureGatesAllValid, Message: "all feature gates exist",
+	}
+	if len(unknown) > 0 {
+		condition.Status, condition.Reason = metav1.ConditionFalse, operatorv1.ReasonInvalidFeatureGatesExisting
+		condition.Message = "unknown feature gates are ignored: " + strings.Join(unknown, ", ")
+	}
+	return condition
+}
+
+// IsTrue tells whether the condition of the type is True.
+func IsTrue(conditions []metav1.Condition, conditionType string) bool {
+	return meta.IsStatusConditionTrue(conditions, conditionType)
+}

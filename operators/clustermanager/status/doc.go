@@ -1,0 +1,7 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status decides what the conditions of a ClusterManager say of a hub.
+//
+// It is pure: it neither reads clusters nor writes the status.
+package status

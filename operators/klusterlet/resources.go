@@ -1,0 +1,61 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"context"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/install/definitions"
+	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+)
+
+// installation has the phases that install agents.
+type installation struct {
+	*clusters
+	observer *observer
+}
+
+// access makes the ServiceAccounts of the agents and gives them their roles.
+func (i *installation) access(ctx context.Context, p *pass) error {
+	if err := p.Apply(ctx, i.management, manifests.HomeAccess(p.Object, i.Rules, p.options.PullSecret)...); err != nil {
+		return err
+	}
+	return p.Apply(ctx, p.member, manifests.Access(p.Object, i.Rules, p.options.PullSecret)...)
+}
+
+// network makes the network policies, or removes them where the gate is off.
+func (i *installation) network(ctx context.Context, p *pass) error {
+	if p.registrationGates.Enabled(features.NetworkPolicies) {
+		return p.Apply(ctx, i.management, manifests.NetworkPolicies(p.Object, p.options.HubPorts)...)
+	}
+	_, err := i.management.Applier.Prune(ctx, render.Scope{
+		Kinds:  []schema.GroupVersionKind{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")},
+		Labels: manifests.Marks(p.Object),
+	}, nil)
+	return err
+}
+
+// definitions installs the kinds that the agents need on the member.
+func (i *installation) definitions(ctx context.Context, p *pass) error {
+	set, err := i.definitionSet()
+	if err != nil {
+		return err
+	}
+	done, err := set.Install(ctx, p.member, inventory(p.Object))
+	p.Records = append(p.Records, done.Records...)
+	p.notes = append(p.notes, done.Notes...)
+	return err
+}
+
+// definitionSet has the kinds of a member. All Klusterlets share them.
+func (c *clusters) definitionSet() (definitions.Set, error) {
+	crds, err := config.SpokeCRDs()
+	return definitions.Set{CRDs: crds, Version: c.Settings.Version}, err
+}
