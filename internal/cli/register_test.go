@@ -21,10 +21,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/install"
 	"github.com/capstan-io/capstan/internal/testing/env"
@@ -35,19 +40,23 @@ import (
 type registered struct {
 	*world
 	client     client.Client
+	config     *rest.Config
 	kubeconfig string
 	uid        string
 }
 
 // testRegister lets a cluster register with a token, and leave.
 func (w *world) testRegister(t *testing.T) {
-	environment, config := env.Start(t)
-	m := &registered{world: w, kubeconfig: filepath.Join(t.TempDir(), "member")}
+	definitions, err := config.SpokeCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	m := &registered{world: w, config: restConfig, kubeconfig: filepath.Join(t.TempDir(), "member")}
 	if err := os.WriteFile(m.kubeconfig, environment.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if m.client, err = install.NewClient(config); err != nil {
+	if m.client, err = install.NewClient(restConfig); err != nil {
 		t.Fatal(err)
 	}
 	system := &corev1.Namespace{}
@@ -183,7 +192,9 @@ func (m *registered) joinsAndLeaves(t *testing.T, command []string) {
 			t.Errorf("playing the member: %v", err)
 		}
 	}()
-	m.joins(t, slices.Concat(command, []string{"--cluster-name", "edge-1", "--timeout", patience.String()}))
+	command = slices.Concat(command, []string{"--cluster-name", "edge-1"})
+	m.joins(t, slices.Concat(command, []string{"--timeout", patience.String()}))
+	m.takesOver(t, command)
 	m.leaves(t)
 }
 
@@ -204,6 +215,75 @@ func (m *registered) joins(t *testing.T, command []string) {
 	if code, out := m.at(t, append(command, "--cluster-name", "edge-2")...); code != exit.Failed || !strings.Contains(out, `member already: "edge-1"`) {
 		t.Errorf("a member registers under another name: exit code %d:\n%s", code, out)
 	}
+}
+
+// takesOver registers a cluster that was a Push cluster: the command returns when
+// the agent has taken over what the hub's agent had delivered, and not before.
+func (m *registered) takesOver(t *testing.T, command []string) {
+	t.Helper()
+	const hubURL, works = "https://hub.example.com:6443", 3
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, fleetv1alpha1.AnnotationHubURL, hubURL)
+	if err := m.world.client.Patch(t.Context(), cluster, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		t.Fatal(err)
+	}
+	member, err := client.New(m.config, client.Options{Scheme: m.scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range works {
+		record := &workv1.AppliedManifestWork{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("work-%d", i)},
+			Spec:       workv1.AppliedManifestWorkSpec{HubHash: workv1.HubHash(hubURL), AgentID: "of-the-hub", ManifestWorkName: "work"},
+		}
+		if err := member.Create(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out := m.at(t, append(command, "--timeout", "1s")...)
+	if code != exit.TimedOut || !strings.Contains(out, "0 of 3 AppliedManifestWorks are taken over") || !strings.Contains(out, "capstan get works -n edge-1") {
+		t.Errorf("the agent does not take over: exit code %d:\n%s", code, out)
+	}
+	taken := make(chan error, 1)
+	go func() { taken <- m.takeOver(t.Context(), member) }()
+	code, out = m.at(t, append(command, "--timeout", patience.String())...)
+	var lasting []string
+	records := &workv1.AppliedManifestWorkList{}
+	if err := member.List(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	for _, record := range records.Items {
+		if record.Spec.AgentID == "of-the-hub" {
+			lasting = append(lasting, record.Name)
+		}
+	}
+	if code != exit.OK || !strings.Contains(out, "Waiting to take over what was delivered to the cluster") || len(lasting) > 0 {
+		t.Errorf("exit code %d, and %v are still the hub's:\n%s", code, lasting, out)
+	}
+	if err := <-taken; err != nil {
+		t.Errorf("playing the agent: %v", err)
+	}
+}
+
+// takeOver plays the agent, which takes over one record each second.
+func (m *registered) takeOver(ctx context.Context, member client.Client) error {
+	agent := &operatorv1.Klusterlet{}
+	if err := m.client.Get(ctx, client.ObjectKey{Name: install.KlusterletName}, agent); err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, time.Second, false, func(ctx context.Context) (bool, error) {
+		records := &workv1.AppliedManifestWorkList{}
+		if err := member.List(ctx, records); err != nil {
+			return false, err
+		}
+		for i := range records.Items {
+			if record := &records.Items[i]; record.Spec.AgentID != string(agent.UID) {
+				record.Spec.AgentID = string(agent.UID)
+				return false, member.Update(ctx, record)
+			}
+		}
+		return true, nil
+	})
 }
 
 func (m *registered) leaves(t *testing.T) {

@@ -11,8 +11,6 @@ package managednamespace
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
@@ -86,8 +85,7 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 
 // Label returns the key of the label that a hub's sets put on namespaces.
 func Label(hubHost string) string {
-	sum := sha256.Sum256([]byte(hubHost))
-	return clusterv1.LabelManagedNamespacePrefix + hex.EncodeToString(sum[:])[:labelNameMax]
+	return clusterv1.LabelManagedNamespacePrefix + workv1.HubHash(hubHost)[:labelNameMax]
 }
 
 // keeper keeps the namespaces of one cluster.

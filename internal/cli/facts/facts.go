@@ -75,10 +75,6 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	}
 }
 
-// AnnotationClusterUID on a ManagedCluster is where agents write who their
-// cluster is.
-const AnnotationClusterUID = "agent.open-cluster-management.io/cluster-uid"
-
 // Identity returns who a cluster is: the UID of its namespace kube-system, as its
 // agent told it. It is empty if that is not known. Either may be nil.
 func Identity(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) string {
@@ -88,7 +84,7 @@ func Identity(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.Clust
 	if cluster == nil {
 		return ""
 	}
-	if id := cluster.Annotations[AnnotationClusterUID]; id != "" {
+	if id := cluster.Annotations[clusterv1.AnnotationClusterUID]; id != "" {
 		return id
 	}
 	for _, claim := range cluster.Status.ClusterClaims {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/boundtoken"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
@@ -31,9 +32,6 @@ import (
 
 // requestTimeout bounds each request to the hub.
 const requestTimeout = 30 * time.Second
-
-// annotationUID on a ManagedCluster says which cluster it is; its agent writes it.
-const annotationUID = clusterv1.AnnotationAgentPrefix + "/cluster-uid"
 
 // errUnknownToken is that a hub does not take a token, or not any more.
 var errUnknownToken = errors.New("the hub does not take the token")
@@ -101,6 +99,7 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 		if err := checkName(cluster, uid); err != nil {
 			return err
 		}
+		j.hubURL = cluster.Annotations[fleetv1alpha1.AnnotationHubURL]
 	case apierrors.IsNotFound(err) && !hub.Served(err):
 		return &exit.Error{
 			Err:  fmt.Errorf("%s is no hub of Capstan: it does not know the kinds of one", r.address),
@@ -116,7 +115,7 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 		return fmt.Errorf("ask the hub at %s for its clusters: %w", r.address, err)
 	}
 	for i := range all.Items {
-		if other := &all.Items[i]; other.Name != j.name && other.Annotations[annotationUID] == uid {
+		if other := &all.Items[i]; other.Name != j.name && other.Annotations[clusterv1.AnnotationClusterUID] == uid {
 			return exit.Next(fmt.Errorf("this cluster is known to the hub already, as %q", other.Name),
 				"Give it this name by --cluster-name, or let it leave first: capstan unregister %s", other.Name)
 		}
@@ -126,7 +125,7 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 
 // checkName returns why the name is not free for the cluster with the UID.
 func checkName(cluster *clusterv1.ManagedCluster, uid string) error {
-	known := cluster.Annotations[annotationUID]
+	known := cluster.Annotations[clusterv1.AnnotationClusterUID]
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
 		return exit.Next(fmt.Errorf("the hub is about to forget a cluster of the name %q", cluster.Name), "Wait until it is gone, or choose another name by --cluster-name.")

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/health"
 	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/cli/takeover"
 )
 
 // annotationInstalled is on an operator that "register" has installed, so that
@@ -154,7 +155,10 @@ func (r *registering) untilJoined(ctx context.Context, j *joining) error {
 	if err := w.Klusterlet(ctx, install.KlusterletName); err != nil {
 		return err
 	}
-	return r.untilReady(ctx, j)
+	if err := r.untilReady(ctx, j); err != nil {
+		return err
+	}
+	return r.untilTakenOver(ctx, j)
 }
 
 // untilLetIn waits until the agent has its certificate and the hub takes it.
@@ -221,5 +225,26 @@ func (r *registering) untilReady(ctx context.Context, j *joining) error {
 		}
 		state := health.Cluster(cluster)
 		return state.Ready == metav1.ConditionTrue, fmt.Sprintf("%s: %s", state.Reason, state.Message), nil
+	})
+}
+
+// untilTakenOver waits until the agent has taken over all that an agent of this
+// cluster has delivered before, as that of the hub of a Push cluster.
+func (r *registering) untilTakenOver(ctx context.Context, j *joining) error {
+	klusterlet := &operatorv1.Klusterlet{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: install.KlusterletName}, klusterlet); err != nil {
+		return fmt.Errorf("read Klusterlet %q: %w", install.KlusterletName, err)
+	}
+	agent := takeover.Agent{ID: string(klusterlet.UID), HubURL: j.hubURL}
+	count, err := agent.Look(ctx, r.member.Client)
+	if err != nil || count.Done() {
+		return err
+	}
+	r.step("Waiting to take over what was delivered to the cluster")
+	next := fmt.Sprintf("Keep what the hub has in the member until then: run the same command again to wait longer. On the hub, %q tells which works are stuck.",
+		"capstan get works -n "+j.name)
+	return r.waiter().Until(ctx, "the agent to take over all works", next, func(ctx context.Context) (bool, string, error) {
+		count, err := agent.Look(ctx, r.member.Client)
+		return err == nil && count.Done(), count.String(), err
 	})
 }

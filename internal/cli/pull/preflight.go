@@ -30,6 +30,9 @@ type joining struct {
 	hub  *discovery.Hub
 	// asks is the hub, asked with the token.
 	asks client.Client
+	// hubURL is how agents that the cluster had before know the hub; empty if it
+	// had none.
+	hubURL string
 }
 
 // preflight checks all that can be known before anything is changed.

@@ -144,7 +144,7 @@ func (l *leaving) findMember(ctx context.Context, name string, cluster *clusterv
 	if err != nil {
 		return err
 	}
-	if cluster != nil && cluster.Annotations[annotationUID] != "" && cluster.Annotations[annotationUID] != who.UID {
+	if cluster != nil && cluster.Annotations[clusterv1.AnnotationClusterUID] != "" && cluster.Annotations[clusterv1.AnnotationClusterUID] != who.UID {
 		return exit.Next(fmt.Errorf("%s is another cluster than the one that the hub knows as %q", l.member.Where(), name),
 			"Choose the right member by --cluster-kubeconfig and --cluster-context.")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/member"
+	"github.com/capstan-io/capstan/internal/cli/takeover"
 )
 
 // check finds out all that can keep the join from working, before anything is
@@ -53,7 +54,7 @@ func (j *join) check(ctx context.Context) error {
 	if err := permitted(ctx, j.hub, "on the hub", j.hubRights()...); err != nil {
 		return err
 	}
-	if err := permitted(ctx, j.there.Client, "in the member", j.push.Rights()...); err != nil {
+	if err := permitted(ctx, j.there.Client, "in the member", append(j.push.Rights(), takeover.Right())...); err != nil {
 		return j.there.Explain(err)
 	}
 	if j.mode.Skips() {

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/member"
 	"github.com/capstan-io/capstan/internal/cli/progress"
+	"github.com/capstan-io/capstan/internal/cli/takeover"
 )
 
 const (
@@ -135,6 +136,10 @@ type join struct {
 	warnings []string
 	// token is that of the hub's account in the member.
 	token string
+	// count is how much of what was delivered the hub has taken over in the end, and
+	// handedOver says whether another agent had any of it.
+	count      takeover.Count
+	handedOver bool
 }
 
 func newJoin(session *hub.Session, o *joinOptions, name string) (*join, error) {
@@ -183,7 +188,13 @@ func (j *join) run(ctx context.Context) error {
 			return j.undone(ctx, err)
 		}
 	}
-	return j.tell()
+	if j.wait {
+		if err := j.takeOver(ctx, patience); err != nil {
+			return j.undone(ctx, err)
+		}
+	}
+	j.tell()
+	return nil
 }
 
 // equip installs what the hub needs in the member, and gets the first token.
@@ -214,15 +225,24 @@ func (j *join) undone(ctx context.Context, err error) error {
 }
 
 // tell says what has become of the cluster.
-func (j *join) tell() error {
+func (j *join) tell() {
+	out := j.session.Out
 	if !j.wait {
-		fmt.Fprintf(j.session.Out, "cluster(%s) is registered; \"capstan get clusters %[1]s\" tells when it is ready\n", j.name)
-		return nil
+		fmt.Fprintf(out, "cluster(%s) is registered; \"capstan get clusters %[1]s\" tells when it is ready\n", j.name)
+		if j.plan.wasPull {
+			fmt.Fprintf(out, "Keep its Klusterlet for now: the hub has not taken over all works yet, and deleting it would delete what they applied. "+
+				"The same command without --wait=false waits for that.\n")
+		}
+		return
 	}
-	fmt.Fprintf(j.session.Out, "cluster(%s) is joined successfully\n", j.name)
-	if j.plan.wasPull {
-		fmt.Fprintf(j.session.Out, "It was a Pull cluster and is a Push cluster now; what was delivered to it stays. Its own agent has nothing to do any more: "+
-			"its Klusterlet may be removed, with \"kubectl delete klusterlet\" in the member.\n")
+	fmt.Fprintf(out, "cluster(%s) is joined successfully\n", j.name)
+	switch {
+	case !j.plan.wasPull && !j.handedOver:
+	case j.count.Foreign > 0:
+		fmt.Fprintf(out, "Keep its Klusterlet for now: %d AppliedManifestWorks in the member belong to another hub, or to an agent that used another URL "+
+			"for this one, and deleting it may delete what they applied. See \"From Pull to Push and back\" in docs/spec/fleet/clusterconnection.md.\n", j.count.Foreign)
+	default:
+		fmt.Fprintf(out, "The hub has taken over all works from the agent in the cluster (%d), and nothing has changed there. "+
+			"The Klusterlet is no longer needed: \"kubectl delete klusterlet\" in the member removes it.\n", j.count.Taken)
 	}
-	return nil
 }

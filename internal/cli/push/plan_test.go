@@ -13,7 +13,6 @@ import (
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/cli/facts"
 )
 
 const (
@@ -30,7 +29,9 @@ func TestWhoMayHaveAName(t *testing.T) {
 		return mc
 	}
 	isOf := func(id string) func(*clusterv1.ManagedCluster) {
-		return func(mc *clusterv1.ManagedCluster) { mc.Annotations = map[string]string{facts.AnnotationClusterUID: id} }
+		return func(mc *clusterv1.ManagedCluster) {
+			mc.Annotations = map[string]string{clusterv1.AnnotationClusterUID: id}
+		}
 	}
 	hasJoined := func(mc *clusterv1.ManagedCluster) {
 		mc.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue}}

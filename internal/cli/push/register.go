@@ -19,7 +19,6 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/cli/facts"
 	"github.com/capstan-io/capstan/internal/cli/member"
 	"github.com/capstan-io/capstan/internal/render"
 )
@@ -81,7 +80,7 @@ func (j *join) accept(ctx context.Context, c client.Client) error {
 		return nil
 	}
 	cluster := &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: j.name, Annotations: map[string]string{facts.AnnotationClusterUID: j.identity.UID}},
+		ObjectMeta: metav1.ObjectMeta{Name: j.name, Annotations: map[string]string{clusterv1.AnnotationClusterUID: j.identity.UID}},
 		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}
 	var err error

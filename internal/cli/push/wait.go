@@ -18,6 +18,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/takeover"
 )
 
 // surelyLooks is how many looks in a row have to find what does not mend itself
@@ -109,6 +110,47 @@ func (j *join) look(ctx context.Context) (state, error) {
 		return state{}, fmt.Errorf("see how cluster %q is: %w", j.name, err)
 	}
 	return progressOf(cluster, connection), nil
+}
+
+// takeOver waits until the hub has taken over all that the cluster's own agent
+// has delivered. Before that, the Klusterlet must not go.
+func (j *join) takeOver(ctx, patience context.Context) error {
+	agent, err := j.newAgent(ctx)
+	if err != nil {
+		return err
+	}
+	look := func() (err error) {
+		j.count, err = agent.Look(ctx, j.there.Client)
+		return j.there.Explain(err)
+	}
+	if err := look(); err != nil || j.count.Done() {
+		return err
+	}
+	j.handedOver = true
+	return j.steps.Do("Taking over what was delivered to the cluster", func() error {
+		for !j.count.Done() {
+			j.steps.Waits("%s", j.count)
+			if pause(patience) != nil {
+				return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("cluster %q is ready, but only %s", j.name, j.count),
+					"Keep the Klusterlet in the member: deleting it deletes what is not taken over. Run the command again to wait longer; "+
+						"\"capstan get works -n %s\" tells which works are stuck.", j.name))
+			}
+			if err := look(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// newAgent returns who works for the cluster now.
+func (j *join) newAgent(ctx context.Context) (takeover.Agent, error) {
+	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	key := client.ObjectKey{Name: j.name}
+	if err := errors.Join(j.hub.Get(ctx, key, cluster), j.hub.Get(ctx, key, connection)); err != nil {
+		return takeover.Agent{}, fmt.Errorf("find out which agent works for cluster %q: %w", j.name, err)
+	}
+	return takeover.Agent{ID: string(connection.UID), HubURL: cluster.Annotations[fleetv1alpha1.AnnotationHubURL]}, nil
 }
 
 // pause waits until it is time to look again, or until the context ends.

@@ -109,17 +109,17 @@ func fetch(ctx context.Context, c client.Client, names []string) (
 
 func worksIn(ctx context.Context, c client.Client, namespace string) ([]workv1.ManifestWork, error) {
 	var works []workv1.ManifestWork
-	page := &workv1.ManifestWorkList{}
+	next := ""
 	for {
-		err := c.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(page.Continue))
+		page := &workv1.ManifestWorkList{}
+		err := c.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
 		if err != nil {
 			return nil, err
 		}
 		works = append(works, page.Items...)
-		if page.Continue == "" {
+		if next = page.Continue; next == "" {
 			return works, nil
 		}
-		page = &workv1.ManifestWorkList{ListMeta: page.ListMeta}
 	}
 }
 

@@ -107,7 +107,7 @@ func (w *world) testSwitch(t *testing.T) {
 	w.want(t, exit.TimedOut, "", `the namespace "capstan-cluster" of the member is still being deleted`, w.join("member2", "--timeout", "1s")...)
 	join := w.join("member2", "--cluster-namespace", "switched")
 	w.want(t, exit.Failed, "", `cluster "member2" has an agent of its own (Pull)`, "unjoin", "member2")
-	w.want(t, exit.OK, "its Klusterlet may be removed", "", join...)
+	w.want(t, exit.OK, "The Klusterlet is no longer needed", "", join...)
 	w.want(t, exit.OK, "cluster(member2) is joined successfully\n", "", join...)
 	w.want(t, exit.OK, "cluster(member2) is unjoined successfully\n", "", "unjoin", "member2", "--cluster-kubeconfig", w.member.kubeconfig, "--wait", patience.String())
 	w.nothing(t, "member2")

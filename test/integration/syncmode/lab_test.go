@@ -23,13 +23,16 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
@@ -76,7 +79,7 @@ func newSide(t *testing.T) side {
 	server, cfg := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme, err := registration.NewScheme()
 	must(t, err)
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, workv1.AddToScheme, fleetv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, workv1.AddToScheme, fleetv1alpha1.AddToScheme, operatorv1.AddToScheme} {
 		must(t, add(scheme))
 	}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
@@ -152,6 +155,7 @@ func (l *lab) startHub() {
 	must(l.t, err)
 	mgr, err := ctrl.NewManager(l.as(user), ctrl.Options{
 		Scheme: l.hub.client.Scheme(), Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}, // each test has a hub
 	})
 	must(l.t, err)
 	gates, _ := features.Resolve(features.HubRegistration, nil)
