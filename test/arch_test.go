@@ -118,7 +118,7 @@ func families() []family {
 			composers: []string{"internal/cli"},
 			floor: []string{
 				"access", "clusterinfo", "complete", "discovery", "dryrun", "exit", "facts", "health", "hub",
-				"install", "member", "progress", "requests",
+				"install", "member", "progress", "requests", "takeover",
 			},
 		},
 	}
