@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/join"
 	"github.com/capstan-io/capstan/internal/agent/managednamespace"
 	"github.com/capstan-io/capstan/internal/agent/succession"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/options"
 )
@@ -202,7 +203,11 @@ func (a *Agent) engage(ctx context.Context, admission join.Admission) error {
 	if err != nil {
 		return err
 	}
-	member, err := connect.MemberCluster(a.options.Member)
+	config := rest.CopyConfig(a.options.Member)
+	if err := dial.ConfirmNotFound(config, ""); err != nil {
+		return err
+	}
+	member, err := connect.MemberCluster(config)
 	if err != nil {
 		return err
 	}

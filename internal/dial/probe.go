@@ -24,7 +24,8 @@ const (
 )
 
 // Probe asks the API server whether it is well, also while requests are blocked.
-// A server that does not let us ask is up, and knows the token.
+// A server that does not let us ask is up, and knows the token; any other answer
+// is not that of an API server that is well.
 func (t *Transport) Probe(ctx context.Context) Problem {
 	status, _, err := t.get(ctx, "livez")
 	switch {
@@ -35,7 +36,7 @@ func (t *Transport) Probe(ctx context.Context) Problem {
 			fleetv1alpha1.ClusterConnectionReasonUnauthorized,
 			"the cluster answers 401: it does not know the token, or not any more; put a new one into the Secret",
 		}
-	case status >= http.StatusInternalServerError:
+	case (status < http.StatusOK || status >= http.StatusMultipleChoices) && status != http.StatusForbidden:
 		return Problem{fleetv1alpha1.ClusterConnectionReasonUnreachable, fmt.Sprintf("the API server answers %d to the question whether it is well", status)}
 	}
 	return Problem{}
@@ -49,7 +50,7 @@ func (t *Transport) Identify(ctx context.Context) (string, error) {
 			UID string `json:"uid"`
 		} `json:"metadata"`
 	}
-	err := t.read(ctx, "api/v1/namespaces/kube-system", &namespace)
+	err := t.read(ctx, identityPath, &namespace)
 	return namespace.Metadata.UID, err
 }
 

@@ -264,7 +264,11 @@ func (a *Agent) engage(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 	if err != nil {
 		return err
 	}
-	member, err := connect.MemberCluster(to.Config())
+	config := to.Config()
+	if err := dial.ConfirmNotFound(config, id); err != nil {
+		return err
+	}
+	member, err := connect.MemberCluster(config)
 	if err != nil {
 		return err
 	}

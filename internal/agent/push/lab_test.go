@@ -24,6 +24,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -150,15 +151,18 @@ func (l *lab) accept(name string) {
 	must(l.t, l.hub.client.Status().Update(ctx, mc))
 }
 
-// secret writes the Secret of a cluster.
+// secret writes the Secret of a cluster, which is never away meanwhile.
 func (l *lab) secret(name, token string, ca []byte) {
 	l.t.Helper()
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fleetv1alpha1.DefaultSecretName},
 		Data:       map[string][]byte{fleetv1alpha1.SecretKeyToken: []byte(token), fleetv1alpha1.SecretKeyCABundle: ca},
 	}
-	must(l.t, client.IgnoreNotFound(l.hub.client.Delete(l.t.Context(), secret.DeepCopy())))
-	must(l.t, l.hub.client.Create(l.t.Context(), secret))
+	err := l.hub.client.Create(l.t.Context(), secret.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		err = l.hub.client.Update(l.t.Context(), secret) // whatever is there
+	}
+	must(l.t, err)
 }
 
 // connection makes the ClusterConnection of a Push cluster.
@@ -242,6 +246,10 @@ const (
 	moodHang
 	moodReset
 	moodSlow
+	// moodGone answers 404 to everything, moodHalfGone to all but the question how
+	// it is: what stands in front of an API server does, while that is away.
+	moodGone
+	moodHalfGone
 )
 
 // slowness is how long a slow cluster takes for each answer.
@@ -255,6 +263,8 @@ type front struct {
 	mood    atomic.Int32
 	hanging atomic.Int32
 	asked   atomic.Int32
+	// denied counts the answers 404 of the front itself.
+	denied atomic.Int32
 	// minted counts the requests for tokens; beforeMint, if there is one, is called
 	// before each.
 	minted     atomic.Int32
@@ -296,6 +306,16 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case moodReset:
 		panic(http.ErrAbortHandler)
+	case moodGone:
+		f.denied.Add(1)
+		http.NotFound(w, r)
+		return
+	case moodHalfGone:
+		if r.URL.Path != "/livez" {
+			f.denied.Add(1)
+			http.NotFound(w, r)
+			return
+		}
 	case moodSlow:
 		timer := time.NewTimer(slowness)
 		defer timer.Stop()

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/agent/follow"
 	"github.com/capstan-io/capstan/internal/agent/succession"
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/options"
 )
@@ -255,7 +256,11 @@ func (m *membership) engage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	member, err := connect.MemberCluster(m.options.Member)
+	own := rest.CopyConfig(m.options.Member)
+	if err := dial.ConfirmNotFound(own, ""); err != nil {
+		return err
+	}
+	member, err := connect.MemberCluster(own)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,150 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// identityPath is that of the namespace that every cluster has, and whose UID
+// tells it from all others.
+const identityPath = "api/v1/namespaces/kube-system"
+
+// confirmTimeout is how long a cluster may take to prove who it is.
+const confirmTimeout = 10 * time.Second
+
+// ConfirmNotFound makes clients of a cluster hear of an answer 404 only after the
+// cluster has proved who it is, by the same transport: what stands in front of an
+// API server answers 404, too, while that is away, and who takes this for "it is
+// gone" forgets what it has there. In the place of such an answer there is an
+// error.
+//
+// The id is the UID of the namespace kube-system; if it is empty it is learned
+// from the first answer. Who may not read that namespace is content with being
+// told so by an API server.
+func ConfirmNotFound(config *rest.Config, id string) error {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return fmt.Errorf("understanding the address %q of the cluster: %w", config.Host, err)
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &confirming{next: next, url: base.JoinPath(identityPath), id: id, turn: make(chan struct{}, 1)}
+	})
+	return nil
+}
+
+// confirming is a transport that confirms a 404. All who wait for that share one
+// request, if it was sent after their own was answered.
+type confirming struct {
+	next http.RoundTripper
+	url  *url.URL
+
+	started atomic.Int64
+	// turn is taken by whoever asks; the fields below it are theirs.
+	turn    chan struct{}
+	id      string
+	problem error
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *confirming) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := c.next.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusNotFound {
+		return response, err
+	}
+	if err := c.confirm(request); err != nil {
+		_ = response.Body.Close() // nobody wants to know what it says
+		return nil, fmt.Errorf("the answer 404 does not count: %w", err)
+	}
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go find the connections, to close idle ones.
+func (c *confirming) WrappedRoundTripper() http.RoundTripper { return c.next }
+
+// confirm returns an error unless the cluster proves who it is after this was
+// called.
+func (c *confirming) confirm(request *http.Request) error {
+	ctx, before := request.Context(), c.started.Load()
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if c.started.Load() > before {
+		return c.problem // of a request that was sent meanwhile
+	}
+	problem := c.identify(ctx, request.Header.Get("Authorization"))
+	if ctx.Err() != nil {
+		return ctx.Err() // says nothing about the cluster, so nobody else gets to hear it
+	}
+	c.started.Add(1)
+	c.problem = problem
+	return problem
+}
+
+// identify asks who the cluster is and compares that with who it has to be.
+func (c *confirming) identify(ctx context.Context, authorization string) error {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.String(), nil)
+	if err != nil {
+		return fmt.Errorf("asking the cluster who it is: %w", err)
+	}
+	request.Header.Set("Accept", "application/json")
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	response, err := c.next.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("asking the cluster who it is: %w", err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
+	id, err := identityIn(response)
+	switch {
+	case err != nil:
+		return err
+	case c.id != "" && id != "" && id != c.id:
+		return fmt.Errorf("the cluster that answers is %s, and not %s", id, c.id)
+	}
+	if id != "" {
+		c.id = id
+	}
+	return nil
+}
+
+// object is what all answers of API servers say of themselves.
+type object struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		UID string `json:"uid"`
+	} `json:"metadata"`
+}
+
+// identityIn returns the UID in an answer, or "" if an API server says that it is
+// not for us to know.
+func identityIn(response *http.Response) (string, error) {
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusForbidden {
+		return "", fmt.Errorf("who answers does not know the namespace kube-system (%d), so it is not an API server that is well", response.StatusCode)
+	}
+	var answer object
+	err := json.NewDecoder(io.LimitReader(response.Body, answerBytesMax)).Decode(&answer)
+	switch {
+	case err == nil && response.StatusCode == http.StatusForbidden && answer.Kind == "Status":
+		return "", nil
+	case err == nil && response.StatusCode == http.StatusOK && answer.Metadata.UID != "":
+		return answer.Metadata.UID, nil
+	}
+	return "", fmt.Errorf("who answers for the namespace kube-system (%d) is not an API server", response.StatusCode)
+}

@@ -1,0 +1,182 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// clientOf returns a client that hears of a 404 only from the cluster with the id.
+func clientOf(t *testing.T, url string, ca []byte, id string) *http.Client {
+	t.Helper()
+	config := &rest.Config{Host: url, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	if err := ConfirmNotFound(config, id); err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func get(t *testing.T, client *http.Client, url string) (status int, err error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	_ = response.Body.Close()
+	return response.StatusCode, nil
+}
+
+func TestAnAnswer404CountsOnlyIfTheClusterProvesWhoItIs(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		id     string // expected
+		status int    // of the answer for the namespace kube-system
+		body   string
+		fails  string // a part of the error; empty if the 404 counts
+	}{
+		"the cluster": {
+			reason: "it is who it has to be", id: "one", status: http.StatusOK, body: `{"kind":"Namespace","metadata":{"uid":"one"}}`,
+		},
+		"a cluster that was not known": {
+			reason: "it is an API server, and who it is counts from now on", status: http.StatusOK, body: `{"kind":"Namespace","metadata":{"uid":"one"}}`,
+		},
+		"another cluster": {
+			reason: "it says nothing about the objects of this one", id: "one", status: http.StatusOK,
+			body: `{"kind":"Namespace","metadata":{"uid":"two"}}`, fails: "is two, and not one",
+		},
+		"a proxy without a cluster": {
+			reason: "every cluster has the namespace", id: "one", status: http.StatusNotFound, body: "404 page not found", fails: "404",
+		},
+		"a proxy that does not reach the cluster": {
+			reason: "it says so", id: "one", status: http.StatusBadGateway, fails: "502",
+		},
+		"a page for people": {
+			reason: "an API server answers in JSON", id: "one", status: http.StatusOK, body: "<html>", fails: "not an API server",
+		},
+		"an API server that does not let us ask": {
+			reason: "it is one, which is all that can be known", id: "one", status: http.StatusForbidden,
+			body: `{"kind":"Status","status":"Failure","reason":"Forbidden"}`,
+		},
+		"a proxy that does not let us ask": {
+			reason: "it may be anyone", id: "one", status: http.StatusForbidden, body: "denied", fails: "not an API server",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "Bearer secret" {
+					t.Errorf("%s was asked for with the credential %q", r.URL.Path, r.Header.Get("Authorization"))
+				}
+				if r.URL.Path != "/behind/a/proxy/"+identityPath {
+					http.NotFound(w, r)
+					return
+				}
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte(c.body))
+			})
+			client := clientOf(t, server.URL+"/behind/a/proxy", ca, c.id)
+			for range 2 { // what was learned from the first holds for the second
+				status, err := get(t, client, server.URL+"/behind/a/proxy/api/v1/namespaces/default/configmaps/x")
+				switch {
+				case c.fails == "" && (err != nil || status != http.StatusNotFound):
+					t.Errorf("%s: got %d and error %v, want 404", c.reason, status, err)
+				case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):
+					t.Errorf("%s: got %d and error %v, want one with %q", c.reason, status, err, c.fails)
+				}
+			}
+		})
+	}
+}
+
+func TestWhoTheClusterIsIsLearnedOnce(t *testing.T) {
+	var id atomic.Pointer[string]
+	id.Store(new("one"))
+	server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "kube-system") {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"metadata":{"uid":%q}}`, *id.Load())
+	})
+	client := clientOf(t, server.URL, ca, "")
+	if status, err := get(t, client, server.URL+"/x"); err != nil || status != http.StatusNotFound {
+		t.Fatalf("the first answer: got %d and error %v, want 404", status, err)
+	}
+	id.Store(new("two"))
+	if _, err := get(t, client, server.URL+"/x"); err == nil {
+		t.Error("another cluster's answer 404 counts")
+	}
+}
+
+func TestManyAnswers404AreConfirmedTogether(t *testing.T) {
+	const together = 50
+	var confirmed atomic.Int32
+	var arrived sync.WaitGroup
+	arrived.Add(together)
+	server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "kube-system") {
+			confirmed.Add(1)
+			_, _ = fmt.Fprint(w, `{"metadata":{"uid":"one"}}`)
+			return
+		}
+		arrived.Done()
+		arrived.Wait()
+		http.NotFound(w, r)
+	})
+	client := clientOf(t, server.URL, ca, "one")
+	var all sync.WaitGroup
+	for range together {
+		all.Go(func() {
+			if status, err := get(t, client, server.URL+"/x"); err != nil || status != http.StatusNotFound {
+				t.Errorf("got %d and error %v, want 404", status, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := confirmed.Load(); n < 1 || n > together/2 {
+		t.Errorf("%d answers at once were confirmed by %d requests", together, n)
+	}
+}
+
+func TestOnlyAnAPIServerIsWell(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		status int
+		well   bool
+	}{
+		"ok":        {reason: "it says so", status: http.StatusOK, well: true},
+		"forbidden": {reason: "it knows the token and has authorization", status: http.StatusForbidden, well: true},
+		"not found": {reason: "API servers have this path", status: http.StatusNotFound},
+		"redirect":  {reason: "API servers do not redirect", status: http.StatusFound},
+		"teapot":    {reason: "who knows what that is", status: http.StatusTeapot},
+		"busy":      {reason: "it takes no requests", status: http.StatusTooManyRequests},
+		"in trouble": {
+			reason: "it says so", status: http.StatusInternalServerError,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			server, ca := member(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.status) })
+			found := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal()).Probe(t.Context())
+			if found.None() != c.well {
+				t.Errorf("%s: found %v, want well=%t", c.reason, found, c.well)
+			}
+		})
+	}
+}
