@@ -34,6 +34,9 @@ type Transport struct {
 	token     atomic.Pointer[string]
 	// blocked is why no request is sent; nil if requests are.
 	blocked atomic.Pointer[error]
+	budget  budget
+	// timeMax is how long a request of a kind may take.
+	timeMax func(requestKind) time.Duration
 
 	userAgent string
 	doubt     func()
@@ -63,12 +66,13 @@ func New(endpoint Endpoint, o Options) (*Transport, error) {
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: handshakeTimeout,
 		ResponseHeaderTimeout: answerTimeout, MaxIdleConnsPerHost: 2,
+		MaxResponseHeaderBytes: headerBytesMax, DisableCompression: true, // see answer
 	}
 	if err := endpoint.useProxy(transport); err != nil {
 		return nil, err
 	}
 	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
-	t := &Transport{base: base, transport: transport, userAgent: o.UserAgent, doubt: o.Doubt}
+	t := &Transport{base: base, transport: transport, timeMax: requestKind.timeMax, userAgent: o.UserAgent, doubt: o.Doubt}
 	t.SetToken("")
 	return t, nil
 }
@@ -103,7 +107,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, *why
 	}
-	response, err := t.send(request)
+	response, err := t.exchange(request)
 	switch {
 	case err != nil && request.Context().Err() == nil, err == nil && response.StatusCode == http.StatusUnauthorized:
 		t.doubt()
@@ -115,7 +119,8 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // would be dialled by the hub and get the token.
 var errElsewhere = errors.New("the API server redirects to another host, which is not followed")
 
-// send sends a request with the token, and to the cluster only.
+// send sends a request with the token, which it adds to it, and to the cluster
+// only.
 func (t *Transport) send(request *http.Request) (*http.Response, error) {
 	if request.URL.Host != t.base.Host || request.URL.Scheme != t.base.Scheme {
 		if request.Body != nil {
@@ -123,7 +128,6 @@ func (t *Transport) send(request *http.Request) (*http.Response, error) {
 		}
 		return nil, errElsewhere
 	}
-	request = request.Clone(request.Context())
 	request.Header.Set("Authorization", "Bearer "+*t.token.Load())
 	return t.transport.RoundTrip(request)
 }

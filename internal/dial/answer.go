@@ -1,0 +1,175 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+// exchange sends a request of a client within its limits.
+func (t *Transport) exchange(request *http.Request) (*http.Response, error) {
+	kind, collection := kindOf(request), collectionOf(request)
+	if beginsAnew(request, kind) {
+		t.budget.renew(collection)
+	} else if kind == kindWatch && t.budget.worn(collection) {
+		return expired(request), nil
+	}
+	limit := t.timeMax(kind)
+	ctx, cancel := context.WithTimeoutCause(request.Context(), limit, tooMany(request, "%s", limit))
+	limited := request.Clone(ctx)
+	if kind != kindWatch && limited.Header.Get("Accept-Encoding") == "" {
+		limited.Header.Set("Accept-Encoding", "gzip")
+	}
+	response, err := t.send(limited)
+	if err != nil {
+		err = inTime(ctx, err)
+		cancel()
+		return nil, err
+	}
+	a := &answer{request: limited, kind: kind, collection: collection, budget: &t.budget, from: response.Body, cancel: cancel}
+	if err := a.open(response); err != nil {
+		_ = a.Close()
+		return nil, err
+	}
+	return response, nil
+}
+
+// inTime says which limit of time made a request fail, if one did.
+func inTime(ctx context.Context, err error) error {
+	var limit *LimitError
+	if !errors.Is(err, io.EOF) && errors.As(context.Cause(ctx), &limit) {
+		return limit
+	}
+	return err
+}
+
+// expired answers a watch as an API server does that does not know what was
+// before: the client lists anew.
+func expired(request *http.Request) *http.Response {
+	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"the collection has to be listed anew"}`
+	return &http.Response{
+		Status: "410 Gone", StatusCode: http.StatusGone, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)), ContentLength: int64(len(status)),
+	}
+}
+
+// answer is the body of a response within the limits of its request.
+type answer struct {
+	request    *http.Request
+	kind       requestKind
+	collection string
+	budget     *budget
+	from       io.ReadCloser
+	cancel     context.CancelFunc
+
+	// received counts what came, decoded what is left of it without compression.
+	received int64
+	decoded  atomic.Int64
+	reader   io.Reader // nil before the first byte if it is compressed
+	events   *frames   // of a watch
+}
+
+// open makes the answer the body of the response.
+func (a *answer) open(response *http.Response) error {
+	switch encoding := response.Header.Get("Content-Encoding"); {
+	case encoding == "" || encoding == "identity":
+		a.reader = receiver{a}
+	case encoding == "gzip" && a.kind != kindWatch:
+		response.Header.Del("Content-Encoding")
+		response.Header.Del("Content-Length")
+		response.ContentLength, response.Uncompressed = -1, true
+	default:
+		return fmt.Errorf("the answer to %s %s is encoded as %q, which was not asked for", a.request.Method, a.request.URL.Path, encoding)
+	}
+	if a.kind == kindWatch && response.StatusCode == http.StatusOK {
+		a.events = &frames{protobuf: strings.Contains(response.Header.Get("Content-Type"), "protobuf")}
+	}
+	response.Body = a
+	return nil
+}
+
+// receiver reads what comes, within the limit of that.
+type receiver struct{ *answer }
+
+// Read implements io.Reader.
+func (r receiver) Read(into []byte) (int, error) {
+	n, err := r.from.Read(into)
+	r.received += int64(n)
+	if limit := r.kind.bytesMax(); limit > 0 && r.received > limit {
+		return 0, tooMany(r.request, "%d bytes, compressed or not", limit)
+	}
+	return n, err
+}
+
+// Read implements io.Reader.
+func (a *answer) Read(into []byte) (int, error) {
+	if a.reader == nil {
+		unzip, err := gzip.NewReader(receiver{a})
+		if err != nil {
+			return 0, inTime(a.request.Context(), err)
+		}
+		a.reader = unzip
+	}
+	n, err := a.reader.Read(into)
+	if limit := a.account(into[:n]); limit != nil {
+		return 0, limit
+	}
+	if err != nil {
+		err = inTime(a.request.Context(), err)
+	}
+	return n, err
+}
+
+// account counts what was read. It returns an error if that is too much.
+func (a *answer) account(data []byte) error {
+	if a.events != nil {
+		return a.accountEvents(data)
+	}
+	limit := a.kind.bytesMax()
+	if limit == 0 {
+		limit = objectBytesMax // why a watch is refused
+	}
+	decoded := a.decoded.Add(int64(len(data)))
+	switch {
+	case !a.budget.buffer(int64(len(data))):
+		return tooMany(a.request, "the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
+	case decoded > limit:
+		return tooMany(a.request, "%d bytes", limit)
+	case a.kind == kindList && !a.budget.take(a.collection, told{bytes: int64(len(data))}):
+		return tooMany(a.request, "the %d bytes that a list may have", limit)
+	}
+	return nil
+}
+
+// accountEvents counts the events of a watch. One that begins with all that is
+// there counts as a list, too.
+func (a *answer) accountEvents(data []byte) error {
+	events, biggest := a.events.scan(data)
+	if biggest > objectBytesMax {
+		return tooMany(a.request, "the %d bytes that an event may have", int64(objectBytesMax))
+	}
+	more := told{since: events}
+	if beginsAnew(a.request, kindWatch) {
+		more = told{listed: events, bytes: int64(len(data))}
+	}
+	if !a.budget.take(a.collection, more) {
+		return tooMany(a.request, "%d objects or events in a row; they are listed anew", eventsMax)
+	}
+	return nil
+}
+
+// Close implements io.Closer.
+func (a *answer) Close() error {
+	err := a.from.Close()
+	a.cancel()
+	a.budget.buffer(-a.decoded.Swap(0))
+	return err
+}

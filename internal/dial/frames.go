@@ -1,0 +1,72 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import "encoding/binary"
+
+// lengthBytes is how many bytes say how long an event in protobuf is.
+const lengthBytes = 4
+
+// frames finds the events in what a watch sends, piece by piece, without
+// understanding them. It is for JSON, or for protobuf with its lengths.
+type frames struct {
+	protobuf bool
+	// size is how many bytes there are of the event that is being sent.
+	size int64
+
+	depth            int // of braces and brackets
+	inText, escaping bool
+
+	length [lengthBytes]byte
+	have   int // of length
+	left   int64
+}
+
+// scan takes in the next bytes and returns how many events ended in them, and the
+// size of the biggest that began in them or before.
+func (f *frames) scan(data []byte) (events int, biggest int64) {
+	if f.protobuf {
+		return f.scanLengths(data)
+	}
+	for _, b := range data {
+		f.size++
+		switch {
+		case f.escaping:
+			f.escaping = false
+		case f.inText:
+			f.escaping, f.inText = b == '\\', b != '"'
+		case b == '"':
+			f.inText = true
+		case b == '{' || b == '[':
+			f.depth++
+		case b == '}' || b == ']':
+			if f.depth--; f.depth <= 0 {
+				events, biggest = events+1, max(biggest, f.size)
+				f.depth, f.size = 0, 0
+			}
+		}
+	}
+	return events, max(biggest, f.size)
+}
+
+func (f *frames) scanLengths(data []byte) (events int, biggest int64) {
+	for len(data) > 0 {
+		if f.left > 0 {
+			n := min(f.left, int64(len(data)))
+			data, f.left = data[n:], f.left-n
+			if f.left == 0 {
+				events++
+			}
+			continue
+		}
+		n := copy(f.length[f.have:], data)
+		data, f.have = data[n:], f.have+n
+		if f.have == lengthBytes {
+			f.left, f.have = int64(binary.BigEndian.Uint32(f.length[:])), 0
+			f.size = f.left
+			biggest = max(biggest, f.size)
+		}
+	}
+	return events, biggest
+}

@@ -1,0 +1,138 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// What is taken of an answer. Clients hold answers whole, and what they decode of
+// them takes several times the bytes, so these are what one member can cost.
+const (
+	// objectBytesMax is the most that an object may have, and so each answer that is
+	// one and each event of a watch. API servers store 1.5 MiB, which is more as JSON.
+	objectBytesMax = 8 << 20
+	// discoveryBytesMax is the most that a member may tell of what it serves.
+	discoveryBytesMax = 16 << 20
+	// listBytesMax is the most that a list may have, all of its pages together: some
+	// 5,000 nodes or 50,000 objects of works.
+	listBytesMax = 64 << 20
+	// bufferedBytesMax is the most of all answers that are being read at a time.
+	bufferedBytesMax = 96 << 20
+	// eventsMax is how many objects a watch may begin with, and how many events are
+	// taken after that until the collection is listed anew: each may bring an object
+	// that stays.
+	eventsMax = 100_000
+	// headerBytesMax is the most that the header of an answer may have.
+	headerBytesMax = 1 << 20
+)
+
+// How long a request may take until the last byte of its answer.
+const (
+	requestTimeMax = 45 * time.Second // answerTimeout and some for the answer itself
+	listTimeMax    = 3 * time.Minute
+	// watchTimeMax is longer than clients ask watches to last, which is 10 minutes.
+	watchTimeMax = 15 * time.Minute
+)
+
+// requestKind is what a request is for, which decides its limits.
+type requestKind uint8
+
+const (
+	kindObject requestKind = iota // reads or writes one
+	kindList
+	kindWatch
+	kindDiscovery
+)
+
+// kindOf returns what a request is for.
+func kindOf(request *http.Request) requestKind {
+	if request.Method != http.MethodGet {
+		return kindObject
+	}
+	query := request.URL.Query()
+	if w := query.Get("watch"); w == "true" || w == "1" {
+		return kindWatch
+	}
+	switch resource, ok := resourcePath(request.URL.Path); {
+	case !ok || len(resource) == 0:
+		return kindDiscovery
+	case len(resource) == 1:
+		return kindList
+	}
+	return kindObject
+}
+
+// resourcePath returns what follows group, version and namespace in a path, such
+// as the resource and a name. An API server may be behind a path of its own.
+func resourcePath(path string) (resource []string, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for i, part := range parts {
+		after := 0
+		switch part {
+		case "api": // api/VERSION
+			after = i + 2
+		case "apis": // apis/GROUP/VERSION
+			after = i + 3
+		default:
+			continue
+		}
+		if after > len(parts) {
+			return nil, true
+		}
+		resource = parts[after:]
+		if len(resource) > 2 && resource[0] == "namespaces" {
+			resource = resource[2:]
+		}
+		return resource, true
+	}
+	return nil, false
+}
+
+// bytesMax returns the most that an answer may have; 0 is for a watch, of which
+// each event has a limit.
+func (k requestKind) bytesMax() int64 {
+	switch k {
+	case kindList:
+		return listBytesMax
+	case kindDiscovery:
+		return discoveryBytesMax
+	case kindWatch:
+		return 0
+	default:
+		return objectBytesMax
+	}
+}
+
+// timeMax returns how long a request may take.
+func (k requestKind) timeMax() time.Duration {
+	switch k {
+	case kindList:
+		return listTimeMax
+	case kindWatch:
+		return watchTimeMax
+	default:
+		return requestTimeMax
+	}
+}
+
+// LimitError says that a member answers more, or more slowly, than is taken.
+type LimitError struct {
+	// Request is the method and path.
+	Request string
+	// Limit is what was exceeded.
+	Limit string
+}
+
+// Error implements error.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the answer to %s is not taken: it is more than %s", e.Request, e.Limit)
+}
+
+func tooMany(request *http.Request, format string, limit any) *LimitError {
+	return &LimitError{Request: request.Method + " " + request.URL.Path, Limit: fmt.Sprintf(format, limit)}
+}

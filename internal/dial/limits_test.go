@@ -1,0 +1,290 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dial
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	objectPath = "/api/v1/namespaces/default/configmaps/x"
+	listPath   = "/api/v1/configmaps"
+	watchPath  = "/api/v1/configmaps?watch=true&labelSelector=a"
+)
+
+// shortTime is how long requests of tests may take that take too long.
+const shortTime = 500 * time.Millisecond
+
+// takenMax is where a test stops reading: whoever takes that much has no limit.
+const takenMax = 4 * listBytesMax
+
+// endless writes without an end, until who reads has gone.
+func endless(w io.Writer, piece []byte) {
+	for {
+		if _, err := w.Write(piece); err != nil {
+			return
+		}
+		if f, ok := w.(http.Flusher); ok {
+			f.Flush()
+		}
+	}
+}
+
+func gzipped(data []byte) []byte {
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	_, _ = zip.Write(data)
+	_ = zip.Close()
+	return out.Bytes()
+}
+
+func lengthOf(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
+
+func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
+	piece := bytes.Repeat([]byte(" "), 64<<10)
+	header := func(key, value string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { w.Header().Set(key, value) }
+	}
+	cases := map[string]struct {
+		reason, path string
+		header       func(http.ResponseWriter)
+		answer       func(io.Writer)
+		most         int64 // bytes that a client may get of it
+	}{
+		"an object":    {reason: "objects have a limit", path: objectPath, answer: func(w io.Writer) { endless(w, piece) }, most: objectBytesMax},
+		"a list":       {reason: "lists have a limit", path: listPath, answer: func(w io.Writer) { endless(w, piece) }, most: listBytesMax},
+		"a discovery":  {reason: "what it serves has a limit", path: "/apis", answer: func(w io.Writer) { endless(w, piece) }, most: discoveryBytesMax},
+		"another path": {reason: "whatever it is has a limit", path: "/openapi/v3", answer: func(w io.Writer) { endless(w, piece) }, most: discoveryBytesMax},
+		"gzip": {
+			reason: "what becomes of it counts", path: objectPath, header: header("Content-Encoding", "gzip"), most: objectBytesMax,
+			answer: func(w io.Writer) {
+				zip := gzip.NewWriter(w)
+				for {
+					if _, err := zip.Write(piece); err != nil {
+						return
+					}
+				}
+			},
+		},
+		"gzip of nothing": {
+			reason: "what comes counts, too", path: objectPath, header: header("Content-Encoding", "gzip"), most: 0,
+			answer: func(w io.Writer) { endless(w, bytes.Repeat(gzipped(nil), 1000)) },
+		},
+		"an event": {
+			reason: "each event has a limit", path: watchPath, most: objectBytesMax + 64<<10,
+			answer: func(w io.Writer) { _, _ = w.Write([]byte("{")); endless(w, piece) },
+		},
+		"an event in a text": {
+			reason: "braces in a text end nothing", path: watchPath, most: objectBytesMax + 64<<10,
+			answer: func(w io.Writer) { _, _ = w.Write([]byte(`{"`)); endless(w, bytes.Repeat([]byte(`}\"`), 10_000)) },
+		},
+		"an event in protobuf": {
+			reason: "its length says so before it comes", path: watchPath, header: header("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch"),
+			answer: func(w io.Writer) { _, _ = w.Write(lengthOf(objectBytesMax + 1)); endless(w, piece) }, most: 64 << 10,
+		},
+		"events that begin a watch": {
+			reason: "they are a list", path: watchPath + "&sendInitialEvents=true", answer: func(w io.Writer) { endless(w, []byte(strings.Repeat("{}\n", 10_000))) },
+			most: 3*eventsMax + 64<<10,
+		},
+		"big events that begin a watch": {
+			reason: "they are a list", path: watchPath + "&sendInitialEvents=true",
+			answer: func(w io.Writer) { endless(w, fmt.Appendf(nil, "{%q}\n", piece)) }, most: listBytesMax,
+		},
+		"events of a watch": {
+			reason: "each may bring an object", path: watchPath, answer: func(w io.Writer) { endless(w, []byte(strings.Repeat("{}\n", 10_000))) },
+			most: 3*eventsMax + 64<<10,
+		},
+		"a watch that is compressed": {
+			reason: "it was not asked for", path: watchPath, header: header("Content-Encoding", "gzip"), answer: func(w io.Writer) { endless(w, gzipped(piece)) },
+		},
+	}
+	for name, c := range cases {
+		for _, http2 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, HTTP/2 %t", name, http2), func(t *testing.T) {
+				server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					if c.header != nil {
+						c.header(w)
+					}
+					c.answer(w)
+				}))
+				server.EnableHTTP2 = http2
+				server.StartTLS()
+				t.Cleanup(server.Close)
+				transport := transportTo(t, Endpoint{URL: server.URL, Insecure: true}, toLocal())
+				taken, err := take(t, transport, server.URL+c.path)
+				if err == nil || taken > c.most {
+					t.Errorf("%s: took %d bytes with error %v, want at most %d and an error", c.reason, taken, err, c.most)
+				}
+				if transport.budget.buffered != 0 {
+					t.Errorf("%d bytes count as being read although nobody does", transport.budget.buffered)
+				}
+			})
+		}
+	}
+}
+
+// take reads an answer as clients do.
+func take(t *testing.T, transport *Transport, url string) (taken int64, err error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
+	return io.Copy(io.Discard, io.LimitReader(response.Body, takenMax))
+}
+
+func TestAnAnswerThatStallsAfterItsHeaderEnds(t *testing.T) {
+	for name, part := range map[string]string{"nothing": "", "a part": `{"kind":`} {
+		t.Run(name, func(t *testing.T) {
+			release := make(chan struct{})
+			server, ca := member(t, func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(part))
+				w.(http.Flusher).Flush()
+				<-release
+			})
+			t.Cleanup(func() { close(release) })
+			transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+			transport.timeMax = func(requestKind) time.Duration { return shortTime }
+			_, err := take(t, transport, server.URL+objectPath)
+			var limit *LimitError
+			if !errors.As(err, &limit) || limit.Limit != shortTime.String() || limit.Request != "GET "+objectPath {
+				t.Errorf("got error %v, want one that names request and limit", err)
+			}
+		})
+	}
+}
+
+func TestAllPagesOfAListCountAndWhatIsListedAnewDoesNot(t *testing.T) {
+	page := bytes.Repeat([]byte(" "), listBytesMax/2)
+	server, ca := member(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) })
+	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+	for i, c := range []struct {
+		query string
+		fits  bool
+	}{{"?limit=500", true}, {"?limit=500&continue=a", true}, {"?limit=500&continue=b", false}, {"?limit=500", true}} {
+		if _, err := take(t, transport, server.URL+listPath+c.query); (err == nil) != c.fits {
+			t.Errorf("page %d: got error %v, want fits=%t", i, err, c.fits)
+		}
+	}
+}
+
+func TestAWatchThatToldALotIsSentToListAnew(t *testing.T) {
+	server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			_, _ = io.WriteString(w, strings.Repeat("{}\n", eventsMax))
+		}
+	})
+	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+	if _, err := take(t, transport, server.URL+watchPath); err == nil {
+		t.Error("a watch went on after it told too much")
+	}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+watchPath, nil)
+	response, err := transport.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusGone {
+		t.Fatalf("the next watch: got %v and error %v, want 410", response, err)
+	}
+	_ = response.Body.Close()
+	if _, err := take(t, transport, server.URL+listPath+"?labelSelector=a"); err != nil {
+		t.Error(err)
+	}
+	if response, err = transport.RoundTrip(request); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("a watch after a list: got %v and error %v", response, err)
+	}
+	_ = response.Body.Close()
+}
+
+func TestACompressedAnswerIsOpened(t *testing.T) {
+	text := strings.Repeat("what an API server has to say ", 10_000)
+	server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "gzip" {
+			t.Errorf("the member was asked for %q", r.Header.Get("Accept-Encoding"))
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(gzipped([]byte(text)))
+	})
+	transport := transportTo(t, Endpoint{URL: server.URL, CA: ca}, toLocal())
+	response, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+listPath, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
+	body, err := io.ReadAll(response.Body)
+	if err != nil || string(body) != text || response.Header.Get("Content-Encoding") != "" {
+		t.Errorf("got %d bytes, header %v and error %v, want %d", len(body), response.Header, err, len(text))
+	}
+}
+
+func TestEachRequestHasAKind(t *testing.T) {
+	cases := map[string]struct {
+		method, path string
+		want         requestKind
+	}{
+		"a namespaced object":      {http.MethodGet, "/api/v1/namespaces/a/configmaps/b", kindObject},
+		"a namespace":              {http.MethodGet, "/api/v1/namespaces/kube-system", kindObject},
+		"namespaces":               {http.MethodGet, "/api/v1/namespaces", kindList},
+		"a list in a namespace":    {http.MethodGet, "/apis/apps/v1/namespaces/a/deployments?limit=500", kindList},
+		"a list of a cluster":      {http.MethodGet, "/apis/work.open-cluster-management.io/v1/appliedmanifestworks", kindList},
+		"behind a path":            {http.MethodGet, "/clusters/one/api/v1/nodes", kindList},
+		"a subresource":            {http.MethodGet, "/apis/apps/v1/namespaces/a/deployments/b/scale", kindObject},
+		"a watch":                  {http.MethodGet, "/api/v1/nodes?watch=1", kindWatch},
+		"no watch":                 {http.MethodGet, "/api/v1/nodes?watch=false", kindList},
+		"groups":                   {http.MethodGet, "/apis", kindDiscovery},
+		"a group and version":      {http.MethodGet, "/apis/apps/v1", kindDiscovery},
+		"the core version":         {http.MethodGet, "/api/v1", kindDiscovery},
+		"something else":           {http.MethodGet, "/openapi/v3", kindDiscovery},
+		"a write":                  {http.MethodPatch, "/api/v1/namespaces/a/configmaps/b", kindObject},
+		"a write to a collection":  {http.MethodPost, "/api/v1/namespaces", kindObject},
+		"a write that looks alike": {http.MethodPost, "/api/v1/nodes?watch=true", kindObject},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			request := httptest.NewRequestWithContext(t.Context(), c.method, "https://member"+c.path, nil)
+			if got := kindOf(request); got != c.want {
+				t.Errorf("%s %s is of kind %d, want %d", c.method, c.path, got, c.want)
+			}
+		})
+	}
+}
+
+func TestEventsAreFoundHoweverTheyAreCut(t *testing.T) {
+	texts := []string{`{"type":"ADDED","object":{"a":["}{",{"b":"\\\"]"}]}}`, "{}", `{"x":"\\"}`, `{"y":[[],[{}]]}`}
+	var json, protobuf []byte
+	for _, text := range texts {
+		json = append(append(json, text...), '\n')
+		protobuf = append(append(protobuf, lengthOf(uint32(len(text)))...), text...)
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that is the same each time
+	for range 200 {
+		for name, stream := range map[string][]byte{"json": json, "protobuf": protobuf} {
+			f := &frames{protobuf: name == "protobuf"}
+			found, biggest := 0, int64(0)
+			for len(stream) > 0 {
+				n := 1 + random.IntN(len(stream))
+				events, size := f.scan(stream[:n])
+				found, biggest, stream = found+events, max(biggest, size), stream[n:]
+			}
+			if diff := cmp.Diff([]int{len(texts), len(texts[0])}, []int{found, int(biggest)}); diff != "" {
+				t.Fatalf("%s: events and size of the biggest (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
