@@ -47,12 +47,6 @@ func debts() map[string]int {
 		"internal/agent/work/pass.go: Reconcile":                                 20,
 		"internal/agent/work/size.go: textBytes":                                 18,
 		"internal/agent/work/write.go: write":                                    16,
-		"internal/apply/decide.go: Decide":                                       17,
-		"internal/apply/ignore/fuzz_test.go: fuzz":                               16,
-		"internal/certs/certs_test.go: TestRotationNeverBreaksARequest":          17,
-		"internal/cli/doctor/diagnosis/cluster.go: clusterRequests":              18,
-		"internal/cli/mark/mark.go: run":                                         18,
-		"internal/cli/pull/register.go: check":                                   17,
 		"internal/csr/policy/policy_test.go: FuzzDecide":                         16,
 		"operators/clustermanager":                                               21,
 		"operators/clustermanager.Controller":                                    57,
@@ -66,11 +60,9 @@ func debts() map[string]int {
 		"test/bench.bench":                                                       32,
 		"test/bench.pushBench":                                                   42,
 		"test/bench.workBench":                                                   60,
-		"test/integration/setup/setup_test.go: TestHubLife":                      16,
 		"test/lab/internal/lab":                                                  23,
 		"test/lab/internal/lab.Lab":                                              42,
 		"test/lab/internal/lab.cluster":                                          44,
-		"test/olm/bundle_test.go: TestBundlesHaveWhatOLMInstalls":                17,
 	}
 }
 

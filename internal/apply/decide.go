@@ -116,10 +116,7 @@ func Decide(strategy Strategy, hash Hash, past Past, live Live) Action {
 	case live.Known && live.Exists && live.Deleting:
 		return ActionWait
 	case strategy == StrategyCreateOnly:
-		if live.Known && live.Exists && live.Owned || !live.Known && past.Mark.UID != "" {
-			return ActionSkip
-		}
-		return ActionCreate
+		return decideCreate(past, live)
 	case past.Hash != hash || past.Mark.UID == "":
 		return ActionApply
 	case !live.Known: // nobody watches: trust the last write until the resync forgets it
@@ -129,6 +126,14 @@ func Decide(strategy Strategy, hash Hash, past Past, live Live) Action {
 	default:
 		return ActionApply
 	}
+}
+
+// decideCreate decides for an object that is created and then left alone.
+func decideCreate(past Past, live Live) Action {
+	if live.Known && live.Exists && live.Owned || !live.Known && past.Mark.UID != "" {
+		return ActionSkip
+	}
+	return ActionCreate
 }
 
 // Claim is what an owner has to do to let go of an object.

@@ -243,14 +243,19 @@ func TestRotationNeverBreaksARequest(t *testing.T) {
 					}
 				}
 			}
-			for i := range clients {
-				if random.Intn(2) == 0 {
-					clients[i] = bundle
-				}
-			}
+			deliver(random, clients, bundle)
 		}
 		if renewed < 20 {
 			t.Fatalf("seed %d: only %d renewals, the test tells nothing", seed, renewed)
+		}
+	}
+}
+
+// deliver gives the bundle to some of the clients.
+func deliver(random *rand.Rand, clients [][]byte, bundle []byte) {
+	for i := range clients {
+		if random.Intn(2) == 0 {
+			clients[i] = bundle
 		}
 	}
 }

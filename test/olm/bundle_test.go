@@ -7,6 +7,7 @@ package olm
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,24 +95,28 @@ func TestBundlesHaveWhatOLMInstalls(t *testing.T) {
 					t.Errorf("got permissions for %q, want %q only", permission.ServiceAccountName, want.serviceAccount)
 				}
 				for _, rule := range permission.Rules {
-					for _, part := range append(append(rule.Verbs, rule.Resources...), rule.APIGroups...) {
-						if part == "*" {
-							t.Errorf("the rule %v has a wildcard", rule)
-						}
+					if slices.Contains(slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups), "*") {
+						t.Errorf("the rule %v has a wildcard", rule)
 					}
 				}
 			}
-			var examples []struct {
-				Kind string `json:"kind"`
-			}
-			if err := json.Unmarshal([]byte(bundle.CSV.Annotations["alm-examples"]), &examples); err != nil || len(examples) == 0 {
-				t.Fatalf("got examples %v, %v", examples, err)
-			}
-			for _, example := range examples {
-				if example.Kind != want.kind {
-					t.Errorf("got an example of kind %q, want %q", example.Kind, want.kind)
-				}
-			}
+			checkExamples(t, bundle.CSV, want.kind)
 		})
+	}
+}
+
+// checkExamples expects objects of the kind that a user makes.
+func checkExamples(t *testing.T, csv *v1alpha1.ClusterServiceVersion, kind string) {
+	t.Helper()
+	var examples []struct {
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &examples); err != nil || len(examples) == 0 {
+		t.Fatalf("got examples %v, %v", examples, err)
+	}
+	for _, example := range examples {
+		if example.Kind != kind {
+			t.Errorf("got an example of kind %q, want %q", example.Kind, kind)
+		}
 	}
 }

@@ -85,13 +85,21 @@ func fuzz(f *testing.F, field func(string) workv1.IgnoreField) {
 		if _, err := json.Marshal(object); err != nil {
 			t.Errorf("after removing %v: %v", paths, err)
 		}
-		for _, path := range paths {
-			// Where a list item was, there may be the next one.
-			if _, isName := path[len(path)-1].(string); isName && has(object, path) && !throughList(path) {
-				t.Errorf("%q: %s is still there", text, path)
-			}
+		if left := stillThere(object, paths); left != nil {
+			t.Errorf("%q: %s is still there", text, left)
 		}
 	})
+}
+
+// stillThere returns a path that an object has, or nil.
+func stillThere(object map[string]any, paths []Path) Path {
+	for _, path := range paths {
+		// Where a list item was, there may be the next one.
+		if _, isName := path[len(path)-1].(string); isName && has(object, path) && !throughList(path) {
+			return path
+		}
+	}
+	return nil
 }
 
 func has(object map[string]any, path Path) bool {

@@ -47,14 +47,9 @@ func (c *change) run(ctx context.Context, names []string, do edit) error {
 	if err := c.mode.Check(); err != nil {
 		return err
 	}
-	selector, err := labels.Parse(c.selector)
-	switch {
-	case err != nil:
-		return exit.UsageError("--selector: %w", err)
-	case len(names) > 0 && (c.all || c.selector != ""), c.all && c.selector != "":
-		return exit.UsageError("give names of clusters, or --selector, or --all, and only one of these")
-	case len(names) == 0 && !c.all && c.selector == "":
-		return exit.UsageError("which clusters? Give their names, --selector or --all")
+	selector, err := c.parseSelector(names)
+	if err != nil {
+		return err
 	}
 	connection, err := c.session.Connect()
 	if err != nil {
@@ -82,6 +77,21 @@ func (c *change) run(ctx context.Context, names []string, do edit) error {
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
+}
+
+// parseSelector returns what --selector says, and refuses clusters that are
+// chosen in several ways or in none.
+func (c *change) parseSelector(names []string) (labels.Selector, error) {
+	selector, err := labels.Parse(c.selector)
+	switch {
+	case err != nil:
+		return nil, exit.UsageError("--selector: %w", err)
+	case len(names) > 0 && (c.all || c.selector != ""), c.all && c.selector != "":
+		return nil, exit.UsageError("give names of clusters, or --selector, or --all, and only one of these")
+	case len(names) == 0 && !c.all && c.selector == "":
+		return nil, exit.UsageError("which clusters? Give their names, --selector or --all")
+	}
+	return selector, nil
 }
 
 // one changes one cluster. The hub writes taints, too: the change is made to

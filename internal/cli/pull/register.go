@@ -150,14 +150,10 @@ func (r *registering) check(address string) error {
 	if host, port, err := net.SplitHostPort(r.address); err != nil || host == "" || port == "" {
 		return exit.UsageError("%q is not the address of a hub: one looks like hub.example.com:6443", address)
 	}
+	if err := r.checkTrust(); err != nil {
+		return err
+	}
 	switch {
-	case r.token == "":
-		return exit.UsageError("--token is missing: \"capstan token create --print-register-command\" on the hub prints what to type")
-	case !util.IsValidBootstrapToken(r.token):
-		return exit.UsageError("--token: %q is not a token: one looks like abcdef.0123456789abcdef", r.token)
-	case len(r.hashes) == 0 && !r.skipCA:
-		return exit.UsageError("--discovery-token-ca-cert-hash is missing: without it, whoever knows the token could pretend to be the hub; " +
-			"--discovery-token-unsafe-skip-ca-verification does without")
 	case r.certificateSeconds != 0 && r.certificateSeconds < certificateSecondsMin:
 		return exit.UsageError("--cert-expiration-seconds: %d is less than %d, the least that Kubernetes gives", r.certificateSeconds, certificateSecondsMin)
 	case r.agents != string(operatorv1.InstallModeSingleton) && r.agents != string(operatorv1.InstallModeDefault):
@@ -167,6 +163,20 @@ func (r *registering) check(address string) error {
 		if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {
 			return exit.UsageError("%s: %q: %s", flag, name, strings.Join(problems, "; "))
 		}
+	}
+	return nil
+}
+
+// checkTrust checks what the hub and the member trust each other by.
+func (r *registering) checkTrust() error {
+	switch {
+	case r.token == "":
+		return exit.UsageError("--token is missing: \"capstan token create --print-register-command\" on the hub prints what to type")
+	case !util.IsValidBootstrapToken(r.token):
+		return exit.UsageError("--token: %q is not a token: one looks like abcdef.0123456789abcdef", r.token)
+	case len(r.hashes) == 0 && !r.skipCA:
+		return exit.UsageError("--discovery-token-ca-cert-hash is missing: without it, whoever knows the token could pretend to be the hub; " +
+			"--discovery-token-unsafe-skip-ca-verification does without")
 	}
 	if _, err := discovery.ParsePins(r.hashes); err != nil {
 		return exit.UsageError("--discovery-token-ca-cert-hash: %w", err)

@@ -26,12 +26,7 @@ func TestHubLife(t *testing.T) {
 	before := c.everything(t)
 
 	t.Run("dry runs change nothing", func(t *testing.T) {
-		for _, mode := range []string{"client", "server"} {
-			code, out := c.capstan(t, "init", "--dry-run="+mode)
-			if code != exit.OK || !strings.Contains(out, "deployment.apps/cluster-manager applied") {
-				t.Errorf("a dry run by the %s ended with exit code %d and does not name the operator", mode, code)
-			}
-		}
+		c.dryRuns(t)
 		c.has(t, before)
 	})
 	t.Run("a cluster becomes a hub", func(t *testing.T) {
@@ -81,6 +76,15 @@ func TestHubLife(t *testing.T) {
 		}
 	})
 	t.Run("what somebody else has installed stays", c.strangersStay)
+}
+
+func (c *cluster) dryRuns(t *testing.T) {
+	for _, mode := range []string{"client", "server"} {
+		code, out := c.capstan(t, "init", "--dry-run="+mode)
+		if code != exit.OK || !strings.Contains(out, "deployment.apps/cluster-manager applied") {
+			t.Errorf("a dry run by the %s ended with exit code %d and does not name the operator", mode, code)
+		}
+	}
 }
 
 // strangersStay runs the commands where somebody else has installed an operator

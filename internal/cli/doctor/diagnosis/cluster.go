@@ -146,7 +146,6 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 		all = e.Hub.Requests.Value.Items
 	}
 	sorted := requests.Sort(c.Name, all)
-	accept := fmt.Sprintf("capstan accept %s", c.Name)
 	var found []Finding
 	for _, renewal := range sorted.Renewals {
 		if e.Hub.Now.Sub(renewal.CreationTimestamp.Time) > soon {
@@ -156,25 +155,10 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 	}
 	satisfied := joined(e) && !certificateLost(e)
 	for _, ready := range sorted.Ready {
-		object := "CertificateSigningRequest " + ready.Request.Name
-		if satisfied {
-			found = append(found, odd("AnotherAgent", object, fmt.Sprintf("agent %q asks to be this cluster, which has an agent already", ready.Agent),
-				fmt.Sprintf("Find out who made it: %s. \"capstan deny %s\" denies it.", ready.Request.Spec.Username, c.Name)))
-			continue
-		}
-		next := accept
-		if joined(e) {
-			next += " --request " + ready.Request.Name // the hub still hears of the agent that it knows
-		}
-		found = append(found, broken("RequestPending", object, "it waits for an administrator of the hub", next))
+		found = append(found, pendingRequest(e, ready, satisfied))
 	}
 	for _, refused := range sorted.Refused {
-		f := broken("RequestRefused", "CertificateSigningRequest "+refused.Request.Name, refused.Why,
-			fmt.Sprintf("Find out who made it: %s. It must not be approved; \"capstan deny %s\" denies it.", refused.Request.Spec.Username, c.Name))
-		if satisfied {
-			f.State = Odd
-		}
-		found = append(found, f)
+		found = append(found, refusedRequest(e, refused, satisfied))
 	}
 	if satisfied || len(found) > 0 || len(sorted.Approved) > 0 {
 		return found
@@ -188,6 +172,31 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 	}
 	return []Finding{broken("NoRequest", managed(c), "no agent of it has asked for a certificate",
 		"Its agent does not run, or does not get as far: the steps of the member tell, with --cluster-kubeconfig.")}
+}
+
+// refusedRequest tells of a request that must not be approved.
+func refusedRequest(e *evidence.Evidence, refused requests.Refused, satisfied bool) Finding {
+	f := broken("RequestRefused", "CertificateSigningRequest "+refused.Request.Name, refused.Why,
+		fmt.Sprintf("Find out who made it: %s. It must not be approved; \"capstan deny %s\" denies it.", refused.Request.Spec.Username, e.Cluster.Name))
+	if satisfied {
+		f.State = Odd
+	}
+	return f
+}
+
+// pendingRequest tells of a request that an administrator may approve. It is
+// odd where the cluster has all that it needs.
+func pendingRequest(e *evidence.Evidence, ready requests.Ready, satisfied bool) Finding {
+	object, cluster := "CertificateSigningRequest "+ready.Request.Name, e.Cluster.Name
+	if satisfied {
+		return odd("AnotherAgent", object, fmt.Sprintf("agent %q asks to be this cluster, which has an agent already", ready.Agent),
+			fmt.Sprintf("Find out who made it: %s. \"capstan deny %s\" denies it.", ready.Request.Spec.Username, cluster))
+	}
+	next := fmt.Sprintf("capstan accept %s", cluster)
+	if joined(e) {
+		next += " --request " + ready.Request.Name // the hub still hears of the agent that it knows
+	}
+	return broken("RequestPending", object, "it waits for an administrator of the hub", next)
 }
 
 // turnedDown returns the name of a request of the cluster that was denied or
