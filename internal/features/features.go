@@ -41,6 +41,7 @@ const (
 	V1beta1CSRAPICompatibility   Gate = "V1beta1CSRAPICompatibility"
 	NetworkPolicies              Gate = "NetworkPolicies"
 	StrictBootstrap              Gate = "StrictBootstrap"
+	UniqueClusterIdentity        Gate = "UniqueClusterIdentity"
 	NilExecutorValidating        Gate = "NilExecutorValidating"
 	ManifestWorkReplicaSet       Gate = "ManifestWorkReplicaSet"
 	CleanUpCompletedManifestWork Gate = "CleanUpCompletedManifestWork"
@@ -77,6 +78,7 @@ func definitions(component Component) map[Gate]definition {
 			V1beta1CSRAPICompatibility: {},
 			NetworkPolicies:            {operatorOnly: true},
 			StrictBootstrap:            {operatorOnly: true},
+			UniqueClusterIdentity:      {},
 		}
 	case HubWork:
 		return map[Gate]definition{

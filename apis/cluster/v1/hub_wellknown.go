@@ -28,13 +28,13 @@ const (
 // nothing new.
 const TaintUnschedulable = "fleet.capstan.io/unschedulable"
 
-// Further reasons of HubAcceptedManagedCluster.
+// Further reasons of HubAcceptedManagedCluster, and of DuplicateIdentity.
 const (
 	// ManagedClusterReasonNamespaceUnusable (False): the namespace with the name
 	// of the member is not there for it: it belongs to something else, is
 	// reserved, or is being deleted. The message says what to do.
 	ManagedClusterReasonNamespaceUnusable = "NamespaceUnusable"
-	// ManagedClusterReasonAlreadyJoined (False): the hub has accepted the same
-	// cluster under another name, which the message tells.
+	// ManagedClusterReasonAlreadyJoined: the hub has accepted the same cluster under
+	// another name, which the message tells.
 	ManagedClusterReasonAlreadyJoined = "AlreadyJoined"
 )

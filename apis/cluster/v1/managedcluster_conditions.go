@@ -24,6 +24,9 @@ const (
 	// ManagedClusterConditionDeleting tells what the deletion of the member waits
 	// for. Written by the hub.
 	ManagedClusterConditionDeleting = "Deleting"
+	// ManagedClusterConditionDuplicateIdentity warns that the member is in the fleet
+	// under another name as well. It is there while that is so.
+	ManagedClusterConditionDuplicateIdentity = "DuplicateIdentity"
 	// ManagedClusterConditionClusterCertificateRotated tells how the latest
 	// renewal of the agent's client certificate ended. Written by the agent.
 	ManagedClusterConditionClusterCertificateRotated = "ClusterCertificateRotated"

@@ -145,6 +145,9 @@ func (a *Agent) watch(ctx context.Context) error {
 			a.see(ctx, object.GetName())
 		}
 	}
+	if err := a.cache.IndexField(ctx, &fleetv1alpha1.ClusterConnection{}, indexIdentity, byIdentity); err != nil {
+		return fmt.Errorf("indexing ClusterConnections by %s: %w", indexIdentity, err)
+	}
 	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }, DeleteFunc: see}
 	for _, obj := range []client.Object{&fleetv1alpha1.ClusterConnection{}, &clusterv1.ManagedCluster{}} {
 		informer, err := a.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))

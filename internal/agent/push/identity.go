@@ -13,6 +13,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // recognise tells whether the agent may work for the cluster that answered: it
@@ -20,29 +21,21 @@ import (
 // agents of Pull clusters say of themselves does not count, only who the hub
 // holds them for.
 func (a *Agent) recognise(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, id string) (dial.Problem, error) {
-	if known := connection.Identity(); known != "" && known != id {
+	if known := view.Of(nil, connection).Held; known != "" && known != id {
 		return dial.Problem{
 			Reason:  fleetv1alpha1.ClusterConnectionReasonIdentityChanged,
 			Message: fmt.Sprintf("the cluster at the endpoint is %s, but %q is the cluster %s; if that is meant, delete the ClusterConnection and apply it again", id, connection.Name, known),
 		}, nil
 	}
-	connections := &fleetv1alpha1.ClusterConnectionList{}
-	if err := a.hub.List(ctx, connections, client.UnsafeDisableDeepCopy); err != nil {
+	others, err := a.held(ctx, id)
+	if err != nil {
 		return dial.Problem{}, fmt.Errorf("looking whether another cluster than %q is %s: %w", connection.Name, id, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	other := a.identities[id]
-	for i := range connections.Items {
-		c := &connections.Items[i]
-		if c.Name == connection.Name || c.Identity() != id {
-			continue
-		}
-		if in, err := a.accepted(ctx, c.Name); err != nil {
-			return dial.Problem{}, err
-		} else if in {
-			other = c.Name
-		}
+	if first, found := others.First(id, view.Of(nil, connection)); found {
+		other = first.Name
 	}
 	if other != "" && other != connection.Name {
 		return dial.Problem{
@@ -54,18 +47,37 @@ func (a *Agent) recognise(ctx context.Context, connection *fleetv1alpha1.Cluster
 	return dial.Problem{}, nil
 }
 
-// accepted tells whether the hub accepts a cluster. One that it does not accept
-// keeps nobody out.
-func (a *Agent) accepted(ctx context.Context, name string) (bool, error) {
-	cluster := &clusterv1.ManagedCluster{}
-	err := a.hub.Get(ctx, client.ObjectKey{Name: name}, cluster)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+// indexIdentity finds ClusterConnections by who the hub holds their clusters for.
+const indexIdentity = "identity"
+
+func byIdentity(obj client.Object) []string {
+	connection, _ := obj.(*fleetv1alpha1.ClusterConnection)
+	if held := view.Of(nil, connection).Held; held != "" {
+		return []string{held}
 	}
-	if err != nil {
-		return false, fmt.Errorf("reading ManagedCluster %q: %w", name, err)
+	return nil
+}
+
+// held returns the clusters that the hub holds for the one of an identity.
+func (a *Agent) held(ctx context.Context, id string) (view.Fleet, error) {
+	connections := &fleetv1alpha1.ClusterConnectionList{}
+	if err := a.hub.List(ctx, connections, client.MatchingFields{indexIdentity: id}, client.UnsafeDisableDeepCopy); err != nil {
+		return view.Fleet{}, fmt.Errorf("listing ClusterConnections: %w", err)
 	}
-	return uninvited(name, cluster).None(), nil
+	var clusters []view.Cluster
+	for i := range connections.Items {
+		connection := &connections.Items[i]
+		cluster := &clusterv1.ManagedCluster{}
+		err := a.hub.Get(ctx, client.ObjectKeyFromObject(connection), cluster)
+		if apierrors.IsNotFound(err) {
+			continue // what is left of a cluster keeps nobody out
+		}
+		if err != nil {
+			return view.Fleet{}, fmt.Errorf("reading ManagedCluster %q: %w", connection.Name, err)
+		}
+		clusters = append(clusters, view.Of(cluster, connection))
+	}
+	return view.New(clusters...), nil
 }
 
 // release forgets who the cluster of a session was.

@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
 
-	"github.com/capstan-io/capstan/internal/cli/facts"
 	"github.com/capstan-io/capstan/internal/cli/health"
 	"github.com/capstan-io/capstan/internal/cli/requests"
+	fleet "github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // The sections that may not be readable for the user.
@@ -129,7 +129,7 @@ func (v *view) section(p *page, label string, entries int) bool {
 }
 
 func (v *view) printSummary(p *page) {
-	f, state := facts.Of(v.cluster, v.connection), health.Cluster(v.cluster)
+	f, state := fleet.Of(v.cluster, v.connection), health.Cluster(v.cluster)
 	p.line("Name", v.cluster.Name)
 	p.pairs("Labels", v.cluster.Labels)
 	p.pairs("Annotations", v.cluster.Annotations)
@@ -139,26 +139,26 @@ func (v *view) printSummary(p *page) {
 		p.line("  Because", state.Reason+": "+state.Message)
 	}
 	p.line("Accepted", fmt.Sprint(v.cluster.Spec.HubAcceptsClient))
-	p.line("Mode", f.Mode)
+	p.line("Mode", string(f.Mode))
 	p.line("Kubernetes", f.Version)
 	p.line("Provider", f.Provider)
 	p.line("Region", f.Region)
-	p.line("Zones", f.Zones)
-	p.line("Endpoint", f.Endpoint)
-	p.line("Identity", f.Identity)
+	p.line("Zones", strings.Join(f.Zones, ","))
+	p.line("Endpoint", strings.Join(f.Endpoints, ","))
+	p.line("Identity", f.Identity())
 	p.line("Nodes", nodes(f))
 	p.line("APIs", apis(f))
 	p.line(sectionHeartbeat, v.heartbeat(p))
 }
 
-func nodes(f facts.Facts) string {
+func nodes(f fleet.Cluster) string {
 	if f.Nodes == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d, of which %d are ready", f.Nodes.TotalNum, f.Nodes.ReadyNum)
+	return fmt.Sprintf("%d, of which %d are ready", f.Nodes.Total, f.Nodes.Ready)
 }
 
-func apis(f facts.Facts) string {
+func apis(f fleet.Cluster) string {
 	if f.GroupVersions == 0 {
 		return ""
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/doctor/diagnosis"
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/cli/facts"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // report is what the command prints. Its fields are stable.
@@ -71,7 +71,7 @@ func mode(c *evidence.Cluster) string {
 	if !c.Managed.Found || c.Connection.Err != nil {
 		return ""
 	}
-	return facts.Of(c.Managed.Value, c.Connection.Value).Mode
+	return string(view.Of(c.Managed.Value, c.Connection.Value).Mode)
 }
 
 // glance adds a line for a cluster: what is broken, else what is odd.

@@ -6,6 +6,7 @@ package get
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,11 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/complete"
-	"github.com/capstan-io/capstan/internal/cli/facts"
 	"github.com/capstan-io/capstan/internal/cli/health"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 func newClusters(session *hub.Session) *cobra.Command {
@@ -75,21 +75,21 @@ func (l *listing) clusterTable(ctx context.Context, c client.Client, objects []u
 		if err != nil {
 			return nil, err
 		}
-		f, state := facts.Of(cluster, connections[cluster.Name]), health.Cluster(cluster)
+		f, state := view.Of(cluster, connections[cluster.Name]), health.Cluster(cluster)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
-			cluster.Name, orNone(f.Version), f.Mode, string(state.Ready), l.age(cluster.CreationTimestamp),
-			nodes(f.Nodes), orNone(f.Zones), orNone(f.Region), orNone(f.Provider), orNone(f.Endpoint), orNone(state.Reason),
+			cluster.Name, orNone(f.Version), string(f.Mode), string(state.Ready), l.age(cluster.CreationTimestamp),
+			nodes(f.Nodes), orNone(strings.Join(f.Zones, ",")), orNone(f.Region), orNone(f.Provider), orNone(strings.Join(f.Endpoints, ",")), orNone(state.Reason),
 		}})
 	}
 	return table, nil
 }
 
 // nodes is how many nodes are ready, and how many there are.
-func nodes(summary *fleetv1alpha1.NodeSummary) string {
+func nodes(summary *view.Nodes) string {
 	if summary == nil {
 		return orNone("")
 	}
-	return fmt.Sprintf("%d/%d", summary.ReadyNum, summary.TotalNum)
+	return fmt.Sprintf("%d/%d", summary.Ready, summary.Total)
 }
 
 // age is how long ago something was, as kubectl says it.

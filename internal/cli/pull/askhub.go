@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-io/capstan/internal/boundtoken"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/version"
 )
 
@@ -115,7 +116,7 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 		return fmt.Errorf("ask the hub at %s for its clusters: %w", r.address, err)
 	}
 	for i := range all.Items {
-		if other := &all.Items[i]; other.Name != j.name && other.Annotations[clusterv1.AnnotationClusterUID] == uid {
+		if other := &all.Items[i]; other.Name != j.name && view.Of(other, nil).Claimed == uid {
 			return exit.Next(fmt.Errorf("this cluster is known to the hub already, as %q", other.Name),
 				"Give it this name by --cluster-name, or let it leave first: capstan unregister %s", other.Name)
 		}
@@ -125,7 +126,7 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 
 // checkName returns why the name is not free for the cluster with the UID.
 func checkName(cluster *clusterv1.ManagedCluster, uid string) error {
-	known := cluster.Annotations[clusterv1.AnnotationClusterUID]
+	known := view.Of(cluster, nil).Claimed
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
 		return exit.Next(fmt.Errorf("the hub is about to forget a cluster of the name %q", cluster.Name), "Wait until it is gone, or choose another name by --cluster-name.")

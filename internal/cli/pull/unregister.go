@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/install"
 	"github.com/capstan-io/capstan/internal/cli/member"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	klusterlet "github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -144,7 +145,7 @@ func (l *leaving) findMember(ctx context.Context, name string, cluster *clusterv
 	if err != nil {
 		return err
 	}
-	if cluster != nil && cluster.Annotations[clusterv1.AnnotationClusterUID] != "" && cluster.Annotations[clusterv1.AnnotationClusterUID] != who.UID {
+	if known := view.Of(cluster, nil).Claimed; known != "" && known != who.UID {
 		return exit.Next(fmt.Errorf("%s is another cluster than the one that the hub knows as %q", l.member.Where(), name),
 			"Choose the right member by --cluster-kubeconfig and --cluster-context.")
 	}

@@ -6,12 +6,10 @@ package push
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/cli/facts"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // fleet is what the hub knows about its clusters.
@@ -40,26 +38,26 @@ func decide(f fleet, name, id string) (plan, error) {
 	if cluster == nil && connection == nil {
 		return plan{}, nil
 	}
-	pull := cluster != nil && facts.Of(cluster, connection).Mode == string(fleetv1alpha1.SyncModePull)
+	known := view.Of(cluster, connection)
+	pull := cluster != nil && known.Mode == view.Pull
 	leave := "unjoin"
 	if pull {
 		leave = "unregister"
 	}
-	known := facts.Identity(cluster, connection)
-	switch {
-	case known != "" && known != id:
-		return plan{}, registered(name, id, fmt.Sprintf("%q is another cluster, %s", name, known),
+	switch is := known.Identity(); {
+	case is != "" && is != id:
+		return plan{}, registered(name, id, fmt.Sprintf("%q is another cluster, %s", name, is),
 			"Choose another name. If the other cluster is gone for good, \"capstan %s %s\" frees its name.", leave, name)
 	case cluster == nil:
 		return plan{}, nil
 	case !cluster.DeletionTimestamp.IsZero():
 		return plan{}, exit.Next(fmt.Errorf("cluster %q is about to leave the hub", name),
 			"Wait for that with \"capstan %s %s\", and then join again.", leave, name)
-	case pull && known == "" && joined(cluster):
+	case pull && is == "" && known.Joined:
 		return plan{}, registered(name, id, fmt.Sprintf("%q has an agent of its own, which does not tell which cluster it is in", name),
 			"Choose another name. If it is this cluster, \"capstan unregister %s\" first.", name)
 	}
-	return plan{cluster: cluster, wasPull: pull && joined(cluster)}, nil
+	return plan{cluster: cluster, wasPull: pull && known.Joined}, nil
 }
 
 // registered is the error for a name or a cluster that is taken. Its beginning
@@ -70,22 +68,22 @@ func registered(name, id, why, next string, args ...any) error {
 
 // nameOf returns under which name but this one a cluster has joined, or nothing.
 func (f fleet) nameOf(id, but string) string {
-	names := map[string]bool{}
+	var clusters []view.Cluster
+	add := func(name string) {
+		cluster := view.Of(f.clusters[name], f.connections[name])
+		cluster.Name = name
+		clusters = append(clusters, cluster)
+	}
 	for name := range f.clusters {
-		names[name] = true
+		add(name)
 	}
 	for name := range f.connections {
-		names[name] = true
-	}
-	found := ""
-	for name := range names {
-		if name != but && facts.Identity(f.clusters[name], f.connections[name]) == id && (found == "" || name < found) {
-			found = name
+		if f.clusters[name] == nil {
+			add(name)
 		}
 	}
-	return found
-}
-
-func joined(cluster *clusterv1.ManagedCluster) bool {
-	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+	if same := view.New(clusters...).Same(id, but); len(same) > 0 {
+		return same[0].Name
+	}
+	return ""
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
-	"github.com/capstan-io/capstan/internal/cli/facts"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/member"
 	"github.com/capstan-io/capstan/internal/cli/progress"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // unjoinWait is how long an unjoin waits for what was delivered to be removed.
@@ -142,7 +142,7 @@ func (u *unjoin) check(ctx context.Context) error {
 		return err
 	}
 	u.cluster, u.connection = known.clusters[u.name], known.connections[u.name]
-	if u.cluster != nil && facts.Of(u.cluster, u.connection).Mode == string(fleetv1alpha1.SyncModePull) {
+	if u.cluster != nil && view.Of(u.cluster, u.connection).Mode == view.Pull {
 		return exit.Next(fmt.Errorf("cluster %q has an agent of its own (Pull)", u.name), "Let it leave with \"capstan unregister %s\".", u.name)
 	}
 	if u.there == nil {
@@ -152,7 +152,7 @@ func (u *unjoin) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if id := facts.Identity(u.cluster, u.connection); id != "" && id != identity.UID {
+	if id := view.Of(u.cluster, u.connection).Identity(); id != "" && id != identity.UID {
 		return exit.Next(fmt.Errorf("the kubeconfig leads to the cluster %s, but %q is the cluster %s", identity.UID, u.name, id),
 			"Give the kubeconfig or the context of %q.", u.name)
 	}

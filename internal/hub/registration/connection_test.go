@@ -5,6 +5,7 @@ package registration_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,7 +26,8 @@ const (
 )
 
 func TestConnections(t *testing.T) {
-	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	o := registration.Options{Gates: gates(t, map[string]bool{"UniqueClusterIdentity": true}), OwnNamespace: "open-cluster-management-hub"}
+	h := startHub(t, o)
 	t.Run("an accepted cluster gets one that says Pull", func(t *testing.T) { newConnection(t, h) })
 	t.Run("one that is there before stays as it is", func(t *testing.T) { olderConnection(t, h) })
 	t.Run("they go after the works of their clusters", func(t *testing.T) { lastConnection(t, h) })
@@ -33,7 +35,7 @@ func TestConnections(t *testing.T) {
 	t.Run("a cluster gains nothing by claiming to be another one", func(t *testing.T) { claimLater(t, h) })
 	t.Run("a Push cluster that was first keeps a Pull one out", func(t *testing.T) { pushFirst(t, h) })
 	t.Run("who a cluster is may be known later", func(t *testing.T) { knownLater(t, h) })
-	t.Run("nothing is left of a cluster whose finalizers somebody takes off", func(t *testing.T) { forcedDeletion(t, h) })
+	t.Run("nothing is left of a cluster whose finalizers somebody takes off", func(t *testing.T) { forcedDeletion(t, h, o) })
 }
 
 // is returns a ManagedCluster that says who its cluster is.
@@ -176,7 +178,7 @@ func lastConnection(t *testing.T, h *hub) {
 }
 
 // forcedDeletion ends the controllers.
-func forcedDeletion(t *testing.T, h *hub) {
+func forcedDeletion(t *testing.T, h *hub, o registration.Options) {
 	forced := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	h.stop()
 	if err := h.client.Delete(t.Context(), cluster("south", true)); err != nil {
@@ -185,7 +187,7 @@ func forcedDeletion(t *testing.T, h *hub) {
 	if err := h.client.Patch(t.Context(), cluster("south", true), forced); err != nil {
 		t.Fatal(err)
 	}
-	h.start(t, as(h.config, "registration-controller-sa"), registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	h.start(t, as(h.config, "registration-controller-sa"), o)
 	h.gone(t, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "south"}})
 }
 
@@ -267,4 +269,73 @@ func knownLater(t *testing.T, h *hub) {
 	if id := h.connection(t.Context(), t, "late").Identity(); id != "" {
 		t.Errorf("two clusters are %s", id)
 	}
+}
+
+// duplicate waits until a cluster is, or is not, warned of as one that is there
+// twice, and returns the warning.
+func (h *hub) duplicate(t *testing.T, name string, want bool) string {
+	t.Helper()
+	message := ""
+	h.eventually(t, fmt.Sprintf("%s is there twice: %t", name, want), func(ctx context.Context) (bool, error) {
+		mc := &clusterv1.ManagedCluster{}
+		if err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc); err != nil {
+			return false, err
+		}
+		found := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity)
+		if found != nil {
+			message = found.Message
+		}
+		return (found != nil && found.Status == metav1.ConditionTrue && found.Reason == alreadyJoined) == want, nil
+	})
+	return message
+}
+
+// TestOneClusterMayHaveTwoNames is for a cluster with two Klusterlets: each has
+// an agent of its own, so both names work, and only the first has the identity.
+func TestOneClusterMayHaveTwoNames(t *testing.T) {
+	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
+	h.accept(t, is("first", "uid-1"))
+	h.identity(t, "first", "uid-1")
+	h.accept(t, is("second", "uid-1"))
+	if message := h.duplicate(t, "second", true); !strings.Contains(message, `"first"`) {
+		t.Errorf("the warning does not name the other cluster: %s", message)
+	}
+	h.duplicate(t, "first", false)
+	h.identity(t, "first", "uid-1")
+	if id := h.connection(t.Context(), t, "second").Identity(); id != "" {
+		t.Errorf("two clusters have the identity %s", id)
+	}
+	for _, check := range agentChecks("second") {
+		if !h.may(t.Context(), t, "second", check) {
+			t.Errorf("the agent of the second name may not do %v", check)
+		}
+	}
+
+	// The push agent works for a whole cluster: a Push one has no second name.
+	h.create(t, push("pushed"))
+	h.accept(t, cluster("pushed", true))
+	status := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"id":"uid-2"}}`)) // as the push agent does
+	if err := h.client.Status().Patch(t.Context(), push("pushed"), status); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(t, "the controller has seen who it is", func(ctx context.Context) (bool, error) {
+		connection := &fleetv1alpha1.ClusterConnection{}
+		err := h.cached.Get(ctx, client.ObjectKey{Name: "pushed"}, connection)
+		return connection.Identity() == "uid-2", err
+	})
+	h.create(t, is("pulled", "uid-2"))
+	h.accepted(t, "pulled", metav1.ConditionFalse, alreadyJoined)
+
+	if err := h.client.Delete(t.Context(), cluster("first", true)); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(t, cluster("first", true))
+	h.duplicate(t, "second", false)
+	h.identity(t, "second", "uid-1")
+
+	// A denied cluster is not there any more.
+	h.accept(t, is("third", "uid-1"))
+	h.duplicate(t, "third", true)
+	h.patch(t, "third", `{"spec":{"hubAcceptsClient":false}}`)
+	h.duplicate(t, "third", false)
 }

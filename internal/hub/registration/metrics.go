@@ -11,9 +11,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // scrapeMax bounds the time to count the clusters, in memory, for one scrape.
@@ -36,7 +38,7 @@ func newCollector(ctx context.Context, reader client.Reader) *collector {
 	}
 	return &collector{list: list, clusters: prometheus.NewDesc(
 		"capstan_managed_clusters",
-		"Number of ManagedClusters by state: all, accepted, joined, available (True), unavailable (False), unknown, deleting.",
+		"Number of ManagedClusters by state: all, accepted, joined, available (True), unavailable (False), unknown, deleting, duplicate (the same as another one, so that all without duplicate is the number of clusters).",
 		[]string{"state"}, nil,
 	)}
 }
@@ -57,22 +59,25 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 }
 
 func count(clusters []clusterv1.ManagedCluster) map[string]int {
-	counts := map[string]int{"all": len(clusters), "accepted": 0, "joined": 0, "available": 0, "unavailable": 0, "unknown": 0, "deleting": 0}
+	counts := map[string]int{"all": len(clusters), "accepted": 0, "joined": 0, "duplicate": 0, "available": 0, "unavailable": 0, "unknown": 0, "deleting": 0}
 	for i := range clusters {
-		mc := &clusters[i]
-		if !mc.DeletionTimestamp.IsZero() {
+		cluster := view.Of(&clusters[i], nil)
+		if cluster.Deleting {
 			counts["deleting"]++
 		}
-		if meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+		if cluster.Admission == view.Admitted {
 			counts["accepted"]++
 		}
-		if meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined) {
+		if cluster.Joined {
 			counts["joined"]++
 		}
-		switch available := clusterv1.ManagedClusterConditionAvailable; {
-		case meta.IsStatusConditionTrue(mc.Status.Conditions, available):
+		if meta.IsStatusConditionTrue(clusters[i].Status.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity) {
+			counts["duplicate"]++
+		}
+		switch cluster.Available {
+		case metav1.ConditionTrue:
 			counts["available"]++
-		case meta.IsStatusConditionFalse(mc.Status.Conditions, available):
+		case metav1.ConditionFalse:
 			counts["unavailable"]++
 		default:
 			counts["unknown"]++

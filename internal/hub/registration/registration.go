@@ -131,7 +131,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	recorder := events.NewRecorder(mgr.GetEventRecorder(ComponentName))
 	life := lifecycle.Deps{
 		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace,
-		Automatic: len(automatic(o).Users) > 0,
+		Automatic: len(automatic(o).Users) > 0, Unique: o.Gates.Enabled(features.UniqueClusterIdentity),
 	}
 	if o.Gates.Enabled(features.ResourceCleanup) {
 		resources := o.CleanupResources

@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 	"github.com/capstan-io/capstan/internal/cli/health"
 	"github.com/capstan-io/capstan/internal/cli/requests"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 const (
@@ -110,7 +111,8 @@ func clusterIdentity(e *evidence.Evidence) []Finding {
 	if c.Others.Err != nil {
 		return []Finding{unseen("the other clusters", c.Others.Err)}
 	}
-	reported := c.Others.Value[c.Name]
+	this, _ := c.Others.Value.Cluster(c.Name)
+	reported := this.Identity()
 	uid, here := reported, e.Member != nil && e.Member.UID.Found && !e.Member.Hosted()
 	if here {
 		uid = e.Member.UID.Value
@@ -121,17 +123,20 @@ func clusterIdentity(e *evidence.Evidence) []Finding {
 			"Give the kubeconfig of the right member, or let this one join under another name.")}
 	}
 	var others []string
-	for name, other := range c.Others.Value {
-		if name != c.Name && other == uid && uid != "" {
-			others = append(others, name)
-		}
+	shared := this.Admission == view.Admitted
+	for _, other := range c.Others.Value.Same(uid, c.Name) {
+		others = append(others, other.Name)
+		shared = shared && other.Admission == view.Admitted && view.MayShare(this, other)
 	}
-	if len(others) == 0 {
+	cause := fmt.Sprintf("the same cluster (%s) has joined already, under the name %s", uid, strings.Join(others, " and "))
+	switch {
+	case len(others) == 0:
 		return nil
+	case shared:
+		return []Finding{odd("AlreadyJoined", managed(c), cause+"; each name has an agent of its own, and both are in the fleet",
+			"If that is not meant, let one of them leave, or turn on the feature gate UniqueClusterIdentity of the hub.")}
 	}
-	slices.Sort(others)
-	return []Finding{broken("AlreadyJoined", managed(c),
-		fmt.Sprintf("the same cluster (%s) has joined already, under the name %s", uid, strings.Join(others, " and ")),
+	return []Finding{broken("AlreadyJoined", managed(c), cause,
 		fmt.Sprintf("Use that name, or let it leave first: \"capstan doctor %s\" tells how it is.", others[0]))}
 }
 

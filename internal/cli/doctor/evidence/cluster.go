@@ -5,7 +5,6 @@ package evidence
 
 import (
 	"context"
-	"maps"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,15 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 const (
-	// annotationUID on a ManagedCluster is where the agent of a Pull cluster writes
-	// who its cluster is.
-	annotationUID = "agent.open-cluster-management.io/cluster-uid"
 	// grantPrefix begins the names of the roles and bindings of clusters.
 	grantPrefix = "open-cluster-management:managedcluster:"
 	// pageSize is the number of works that one request asks for. One may have half
@@ -46,7 +42,7 @@ func GatherCluster(ctx context.Context, settings *rest.Config, name string) (*Cl
 			cluster.Lease = one(ctx, c, &coordinationv1.Lease{ObjectMeta: named(name, clusterv1.LeaseName)})
 		},
 		func() { cluster.Works = works(ctx, c, name) },
-		func() { cluster.Others = identities(ctx, c) },
+		func() { cluster.Others = fleet(ctx, c) },
 	}
 	cluster.Grants = grants(name)
 	for i := range cluster.Grants {
@@ -103,40 +99,30 @@ func works(ctx context.Context, c client.Client, namespace string) Reading[*work
 	}
 }
 
-// identities reads the UIDs that clusters report, by either kind of agent.
-func identities(ctx context.Context, c client.Client) Reading[map[string]string] {
+// fleet reads who all clusters are.
+func fleet(ctx context.Context, c client.Client) Reading[view.Fleet] {
 	var clusters Reading[*clusterv1.ManagedClusterList]
 	var connected Reading[*fleetv1alpha1.ClusterConnectionList]
 	parallel(
 		func() { clusters = many(ctx, c, &clusterv1.ManagedClusterList{}) },
 		func() { connected = connections(ctx, c) },
 	)
-	uids := map[string]string{}
-	if clusters.Found {
-		maps.Copy(uids, uidsOf(clusters.Value.Items))
-	}
+	byName := map[string]*fleetv1alpha1.ClusterConnection{}
 	if connected.Found {
-		for _, connection := range connected.Value.Items {
-			if connection.Status.ID != "" {
-				uids[connection.Name] = connection.Status.ID
-			}
+		for i := range connected.Value.Items {
+			byName[connected.Value.Items[i].Name] = &connected.Value.Items[i]
 		}
 	}
-	return Reading[map[string]string]{Value: uids, Found: clusters.Found, Err: clusters.Err}
-}
-
-func uidsOf(clusters []clusterv1.ManagedCluster) map[string]string {
-	uids := map[string]string{}
-	for i := range clusters {
-		mc := &clusters[i]
-		for _, claim := range mc.Status.ClusterClaims {
-			if claim.Name == clusterv1alpha1.ClaimID {
-				uids[mc.Name] = claim.Value
-			}
-		}
-		if uid := mc.Annotations[annotationUID]; uid != "" {
-			uids[mc.Name] = uid
+	var all []view.Cluster
+	if clusters.Found {
+		for i := range clusters.Value.Items {
+			mc := &clusters.Value.Items[i]
+			all = append(all, view.Of(mc, byName[mc.Name]))
+			delete(byName, mc.Name)
 		}
 	}
-	return uids
+	for _, connection := range byName {
+		all = append(all, view.Of(nil, connection))
+	}
+	return Reading[view.Fleet]{Value: view.New(all...), Found: clusters.Found, Err: clusters.Err}
 }

@@ -22,6 +22,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/probe"
 )
 
@@ -103,8 +104,8 @@ type Cluster struct {
 	Works  Reading[*workv1.ManifestWorkList]
 	// Credential is the Secret of a Push cluster.
 	Credential Reading[*corev1.Secret]
-	// Others are the names of all clusters with the UIDs that they report.
-	Others Reading[map[string]string]
+	// Others are all clusters.
+	Others Reading[view.Fleet]
 }
 
 // Push tells whether the hub opens the connections.

@@ -21,15 +21,11 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	if err := run(); err != nil {
-		log.Fatalf("lab: %v", err)
-	}
-}
-
-func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return newRootCommand().ExecuteContext(ctx)
+	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+		log.Fatalf("lab: %v", err)
+	}
 }
 
 func newRootCommand() *cobra.Command {

@@ -4,6 +4,8 @@
 package lifecycle
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +16,10 @@ import (
 
 // ownedConditions are the types that no other writer sets.
 func ownedConditions() []string {
-	return []string{clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionDeleting}
+	return []string{
+		clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionDeleting,
+		clusterv1.ManagedClusterConditionDuplicateIdentity,
+	}
 }
 
 func setAccepted(mc *clusterv1.ManagedCluster, status metav1.ConditionStatus, reason, message string) {
@@ -26,6 +31,20 @@ func setAccepted(mc *clusterv1.ManagedCluster, status metav1.ConditionStatus, re
 func setDeleting(mc *clusterv1.ManagedCluster, status metav1.ConditionStatus, reason, message string) {
 	conditions.Set(&mc.Status.Conditions, mc.Generation, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionDeleting, Status: status, Reason: reason, Message: message,
+	})
+}
+
+// setDuplicate warns while the cluster is in the fleet under another name, too.
+func setDuplicate(mc *clusterv1.ManagedCluster, is standing) {
+	if is.first == "" {
+		meta.RemoveStatusCondition(&mc.Status.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity)
+		return
+	}
+	conditions.Set(&mc.Status.Conditions, mc.Generation, metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionDuplicateIdentity, Status: metav1.ConditionTrue,
+		Reason: clusterv1.ManagedClusterReasonAlreadyJoined,
+		Message: fmt.Sprintf("its agent says that this is the cluster %s, which has joined already, under the name %q: "+
+			"only that one has the identity, and the capacity of both is the same one; if that is not meant, delete one of both ManagedClusters", is.id, is.first),
 	})
 }
 
@@ -49,12 +68,17 @@ func saySame(before, after []metav1.Condition) bool {
 	return true
 }
 
-// tell emits an event for what an administrator should notice.
+// tell emits an event for what an administrator should notice: a cluster that is
+// not let in, and one that is there twice.
 func (c *Controller) tell(mc *clusterv1.ManagedCluster, before, after []metav1.Condition) {
-	was := meta.FindStatusCondition(before, clusterv1.ManagedClusterConditionHubAccepted)
-	is := meta.FindStatusCondition(after, clusterv1.ManagedClusterConditionHubAccepted)
-	if is == nil || is.Status == metav1.ConditionTrue || (was != nil && was.Reason == is.Reason) {
-		return
+	for kind, well := range map[string]metav1.ConditionStatus{
+		clusterv1.ManagedClusterConditionHubAccepted:       metav1.ConditionTrue,
+		clusterv1.ManagedClusterConditionDuplicateIdentity: metav1.ConditionFalse,
+	} {
+		was, is := meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind)
+		if is == nil || is.Status == well || (was != nil && was.Reason == is.Reason) {
+			continue
+		}
+		c.Events.Eventf(mc, nil, corev1.EventTypeWarning, is.Reason, "Accept", "%s", is.Message)
 	}
-	c.Events.Eventf(mc, nil, corev1.EventTypeWarning, is.Reason, "Accept", "%s", is.Message)
 }

@@ -59,6 +59,10 @@ type Deps struct {
 	Collector Collector
 	// OwnNamespace is that of this component, which no cluster may have.
 	OwnNamespace string
+	// Unique keeps a cluster out that is there under another name, in every case
+	// (feature gate UniqueClusterIdentity). Otherwise two that have agents of their
+	// own may be in the fleet side by side.
+	Unique bool
 	// Automatic says that clusters may be accepted without an administrator. A new
 	// one then gets no role before it had the time for that, see acceptedSoon.
 	Automatic bool
@@ -120,14 +124,16 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 	if err := c.hold(ctx, mc); err != nil {
 		return ctrl.Result{}, err
 	}
-	id, other, err := c.identify(ctx, mc)
-	switch {
-	case err != nil:
+	is, err := c.identify(ctx, mc)
+	if err != nil {
 		return ctrl.Result{}, err
-	case other != "" && !saysAccepted(mc):
-		return c.refuseTwin(ctx, mc, id, other)
-	case other != "":
-		c.warnOfTwin(mc, id, other)
+	}
+	// It must not matter what the agent of an accepted cluster claims later.
+	if is.excluded && !saysAccepted(mc) {
+		return c.refuseTwin(ctx, mc, is)
+	}
+	id := is.id
+	if is.first != "" {
 		id = ""
 	}
 	why, err := c.writer.grant(ctx, mc, id, c.Clock.Now())
@@ -143,6 +149,10 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 	}
 	setAccepted(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted,
 		"the hub accepts the cluster; its agent has its permissions")
+	setDuplicate(mc, is)
+	if is.first != "" {
+		return ctrl.Result{RequeueAfter: namespaceRetry}, nil
+	}
 	return ctrl.Result{}, nil
 }
 
@@ -160,6 +170,7 @@ func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) (ct
 	if err := c.writer.reduce(ctx, mc.Name); err != nil {
 		return ctrl.Result{}, err
 	}
+	setDuplicate(mc, standing{})
 	if known {
 		setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied,
 			"the hub does not accept the cluster (any more): spec.hubAcceptsClient is false")

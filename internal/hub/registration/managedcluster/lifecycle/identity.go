@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,12 +21,14 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
-// A cluster has one name only. Who it is stands on its ClusterConnection, where
-// agents cannot change it, from the moment the hub accepts it; what an agent
-// says counts only until then. So a cluster that claims to be another one is
-// refused itself, and the other one does not notice.
+// Who a cluster is stands on its ClusterConnection, where agents cannot change
+// it, from the moment the hub accepts it; what an agent says counts only until
+// then. So a cluster that claims to be another one gains nothing, and the other
+// one does not notice. One cluster under two names has the identity once: the
+// later one goes without, or is kept out.
 
 // Indexes of the cache.
 const (
@@ -51,10 +53,11 @@ func indexes() []index {
 	return []index{
 		{&fleetv1alpha1.ClusterConnection{}, byIdentity, func(obj client.Object) []string {
 			connection, _ := obj.(*fleetv1alpha1.ClusterConnection)
-			return one(connection.Identity())
+			return one(view.Of(nil, connection).Held)
 		}},
 		{&clusterv1.ManagedCluster{}, byClaim, func(obj client.Object) []string {
-			return one(obj.GetAnnotations()[clusterv1.AnnotationClusterUID])
+			mc, _ := obj.(*clusterv1.ManagedCluster)
+			return one(view.Of(mc, nil).Claimed)
 		}},
 	}
 }
@@ -92,99 +95,87 @@ func (h *holders) drop(name string) {
 	}
 }
 
-// identify returns who a cluster is, "" if that is not known yet or not for the
-// hub to say, and the name under which the same cluster is there already, if it
-// is. The identity is the cluster's from now on if nobody else has it.
-func (c *Controller) identify(ctx context.Context, mc *clusterv1.ManagedCluster) (id, other string, err error) {
+// standing is who a cluster is, and whether it is there already.
+type standing struct {
+	// id is "" if it is not known yet, or not for the hub to say.
+	id string
+	// first is the name under which the same cluster is there already, "" if it is
+	// not. It has the identity then.
+	first string
+	// excluded says that the cluster must not have another name besides.
+	excluded bool
+}
+
+// identify returns how a cluster stands. The identity is the cluster's from now
+// on if nobody else has it.
+func (c *Controller) identify(ctx context.Context, mc *clusterv1.ManagedCluster) (standing, error) {
 	connection, err := c.writer.connection(ctx, mc.Name)
 	if err != nil {
-		return "", "", err
+		return standing{}, err
 	}
-	id = mc.Annotations[clusterv1.AnnotationClusterUID]
-	if connection != nil {
-		if connection.Spec.SyncMode == fleetv1alpha1.SyncModePush {
-			return "", "", nil // the push agent sees for itself
-		}
-		id = cmp.Or(connection.Identity(), id, connection.Status.ID)
+	mine := view.Of(mc, connection)
+	if mine.Mode == view.Push {
+		return standing{}, nil // the push agent sees for itself
 	}
+	id := cmp.Or(mine.Held, mine.Claimed)
 	if id == "" {
-		return "", "", nil
+		return standing{}, nil
 	}
-	if other, err = c.twin(ctx, mc, id); err != nil || other != "" {
-		return id, other, err
+	others, err := c.claimants(ctx, id)
+	if err != nil {
+		return standing{}, err
+	}
+	if first, found := others.First(id, mine); found {
+		return standing{id: id, first: first.Name, excluded: c.Unique || !view.MayShare(first, mine)}, nil
 	}
 	holder := c.holders.take(id, mc.Name, func(name string) bool {
 		held := &clusterv1.ManagedCluster{}
 		return c.Client.Get(ctx, client.ObjectKey{Name: name}, held) == nil && held.Spec.HubAcceptsClient
 	})
 	if holder != mc.Name {
-		other = holder
+		return standing{id: id, first: holder, excluded: c.Unique}, nil // only Pull clusters take one here
 	}
-	return id, other, nil
+	return standing{id: id}, nil
 }
 
-// twin returns another cluster of the same identity that was first: one that is
-// accepted or, if both wait to be, the older one.
-func (c *Controller) twin(ctx context.Context, mc *clusterv1.ManagedCluster, id string) (string, error) {
+// claimants returns the clusters that have an identity or say so.
+func (c *Controller) claimants(ctx context.Context, id string) (view.Fleet, error) {
 	connections, claims := &fleetv1alpha1.ClusterConnectionList{}, &clusterv1.ManagedClusterList{}
 	if err := c.Client.List(ctx, connections, client.MatchingFields{byIdentity: id}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing ClusterConnections of cluster %s: %w", id, err)
-	}
-	for i := range connections.Items {
-		name := connections.Items[i].Name
-		if name == mc.Name {
-			continue
-		}
-		held := &clusterv1.ManagedCluster{}
-		err := c.Client.Get(ctx, client.ObjectKey{Name: name}, held)
-		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("reading ManagedCluster %q: %w", name, err)
-		}
-		if !apierrors.IsNotFound(err) && held.Spec.HubAcceptsClient && saysAccepted(held) {
-			return name, nil
-		}
-	}
-	if saysAccepted(mc) {
-		return "", nil
+		return view.Fleet{}, fmt.Errorf("listing ClusterConnections of cluster %s: %w", id, err)
 	}
 	if err := c.Client.List(ctx, claims, client.MatchingFields{byClaim: id}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing ManagedClusters of cluster %s: %w", id, err)
+		return view.Fleet{}, fmt.Errorf("listing ManagedClusters of cluster %s: %w", id, err)
 	}
+	found := map[string]view.Cluster{}
 	for i := range claims.Items {
-		if other := &claims.Items[i]; other.Name != mc.Name && waits(other) && before(other, mc) {
-			return other.Name, nil
+		connection, err := c.writer.connection(ctx, claims.Items[i].Name)
+		if err != nil {
+			return view.Fleet{}, err
+		}
+		found[claims.Items[i].Name] = view.Of(&claims.Items[i], connection)
+	}
+	for i := range connections.Items {
+		held := &clusterv1.ManagedCluster{}
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(&connections.Items[i]), held)
+		if client.IgnoreNotFound(err) != nil {
+			return view.Fleet{}, fmt.Errorf("reading ManagedCluster %q: %w", connections.Items[i].Name, err)
+		}
+		if err == nil {
+			found[held.Name] = view.Of(held, &connections.Items[i])
 		}
 	}
-	return "", nil
-}
-
-// waits tells whether a cluster is about to be accepted, or would be if it were
-// not there already.
-func waits(mc *clusterv1.ManagedCluster) bool {
-	accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
-	return mc.Spec.HubAcceptsClient && mc.DeletionTimestamp.IsZero() &&
-		(accepted == nil || accepted.Reason == clusterv1.ManagedClusterReasonAlreadyJoined)
-}
-
-func before(a, b *clusterv1.ManagedCluster) bool {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+	return view.New(slices.Collect(maps.Values(found))...), nil
 }
 
 // refuseTwin leaves a cluster outside that is there already under another name.
-func (c *Controller) refuseTwin(ctx context.Context, mc *clusterv1.ManagedCluster, id, other string) (ctrl.Result, error) {
+func (c *Controller) refuseTwin(ctx context.Context, mc *clusterv1.ManagedCluster, s standing) (ctrl.Result, error) {
 	setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonAlreadyJoined, fmt.Sprintf(
-		"this cluster (UID of its kube-system namespace: %s) has joined already, under the name %q; delete one of both ManagedClusters", id, other))
+		"this cluster (UID of its kube-system namespace: %s) has joined already, under the name %q; delete one of both ManagedClusters", s.id, s.first))
 	return ctrl.Result{RequeueAfter: namespaceRetry}, c.writer.reduce(ctx, mc.Name)
 }
 
-// warnOfTwin tells of a cluster whose agent said only after it was accepted who
-// it is. It stays: it must not matter what agents claim later.
-func (c *Controller) warnOfTwin(mc *clusterv1.ManagedCluster, id, other string) {
-	c.Events.Eventf(mc, nil, corev1.EventTypeWarning, clusterv1.ManagedClusterReasonAlreadyJoined, "Accept",
-		"its agent says that this is the cluster %s, which has joined already, under the name %q; if that is true, delete one of both ManagedClusters", id, other)
-}
-
-// twins returns the clusters that wait for another one to go.
+// twins returns the clusters that wait for another one to go, or stand behind it.
 func (c *Controller) twins(ctx context.Context, _ client.Object) []reconcile.Request {
 	clusters := &clusterv1.ManagedClusterList{}
 	if err := c.Client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -193,8 +184,8 @@ func (c *Controller) twins(ctx context.Context, _ client.Object) []reconcile.Req
 	var requests []reconcile.Request
 	for i := range clusters.Items {
 		mc := &clusters.Items[i]
-		if accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted); accepted != nil &&
-			accepted.Reason == clusterv1.ManagedClusterReasonAlreadyJoined {
+		if view.Of(mc, nil).Admission == view.Twin ||
+			meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(mc)})
 		}
 	}

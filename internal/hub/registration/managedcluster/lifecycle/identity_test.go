@@ -39,15 +39,27 @@ func TestWhoIsFirstOfTwoThatAreTheSameCluster(t *testing.T) {
 	held := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{
 		Name: "other", Annotations: map[string]string{fleetv1alpha1.AnnotationClusterID: "uid"},
 	}}
+	pushed := held.DeepCopy()
+	pushed.Spec.SyncMode, pushed.Spec.APIEndpoint = fleetv1alpha1.SyncModePush, "https://other"
 	cases := map[string]struct {
 		reason  string
 		objects []client.Object
 		want    string
+		// excludes says that mine is kept out although the hub is not strict.
+		excludes bool
 	}{
 		"nobody else": {reason: "there is one only"},
 		"another one that is accepted": {
 			reason: "it was first, although it is younger", want: "other",
 			objects: []client.Object{other("other", noon.Add(time.Hour), isAccepted), held},
+		},
+		"a Push cluster that is accepted": {
+			reason: "what the hub dials has one name only", want: "other", excludes: true,
+			objects: []client.Object{other("other", noon, isAccepted), pushed},
+		},
+		"an older one that waits and will be dialled": {
+			reason: "it is told by its connection, which is there already", want: "other", excludes: true,
+			objects: []client.Object{other("other", noon.Add(-time.Second), nil), pushed},
 		},
 		"an accepted one that says so only now": {
 			reason: "what an accepted cluster claims does not count", objects: []client.Object{other("other", noon.Add(-time.Hour), isAccepted)},
@@ -80,9 +92,16 @@ func TestWhoIsFirstOfTwoThatAreTheSameCluster(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			mine := other("mine", noon, nil)
-			_, got, err := controllerOf(t, append(tc.objects, mine)...).identify(t.Context(), mine)
-			if err != nil || got != tc.want {
-				t.Errorf("the cluster that was first is %q (%v), want %q: %s", got, err, tc.want, tc.reason)
+			c := controllerOf(t, append(tc.objects, mine)...)
+			for _, strict := range []bool{true, false} {
+				c.Unique = strict
+				got, err := c.identify(t.Context(), mine)
+				if err != nil || got.first != tc.want {
+					t.Errorf("the cluster that was first is %q (%v), want %q: %s", got.first, err, tc.want, tc.reason)
+				}
+				if want := tc.want != "" && strict || tc.excludes; got.excluded != want {
+					t.Errorf("kept out: %t, want %t, where every cluster has one name: %t", got.excluded, want, strict)
+				}
 			}
 		})
 	}

@@ -1,0 +1,177 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+// Claims and labels that tell where a cluster is.
+const (
+	claimRegion = "region.open-cluster-management.io"
+	claimZone   = "zone.open-cluster-management.io"
+	labelRegion = "topology.kubernetes.io/region"
+	labelZone   = "topology.kubernetes.io/zone"
+	// listSeparator is between several zones in a claim or a label.
+	listSeparator = ","
+)
+
+// Mode tells who opens connections.
+type Mode string
+
+// The modes.
+const (
+	// Pull is for a cluster whose own agent dials the hub.
+	Pull Mode = "Pull"
+	// Push is for a cluster that the push agent on the hub dials.
+	Push Mode = "Push"
+)
+
+// Admission is how far the hub is in letting a cluster in.
+type Admission int
+
+// The admissions.
+const (
+	// Undecided is a cluster that the hub has said nothing about.
+	Undecided Admission = iota
+	// Admitted is a cluster that the hub has given its permissions.
+	Admitted
+	// Twin is a cluster that is kept out because it is there already.
+	Twin
+	// Outside is a cluster that is kept out for another reason.
+	Outside
+)
+
+// Cluster is what is known of a cluster. What is not known is empty.
+type Cluster struct {
+	Name string
+	// Created is when its ManagedCluster was.
+	Created  time.Time
+	Deleting bool
+	// Accepted is what an administrator wants: spec.hubAcceptsClient.
+	Accepted bool
+	// Admission is what the hub has made of that.
+	Admission Admission
+	// Joined says that an agent has joined as this cluster.
+	Joined bool
+	// Available is what the hub says of its health, "" if nothing yet.
+	Available metav1.ConditionStatus
+	Mode      Mode
+	// Held is the identity that the hub holds the cluster for: the UID of its
+	// namespace kube-system, where the agents of Pull clusters cannot change it.
+	Held string
+	// Claimed is the identity that its agent says it has.
+	Claimed string
+	// Version is that of Kubernetes.
+	Version string
+	// Zones, Region and Provider tell where the cluster is.
+	Zones            []string
+	Region, Provider string
+	// Endpoints are the addresses of its API server.
+	Endpoints []string
+	// Nodes counts its nodes, nil if nobody has.
+	Nodes *Nodes
+	// GroupVersions and Resources are how many of each it serves; both are 0 if
+	// nobody has looked.
+	GroupVersions, Resources int
+
+	// property is what the property id.k8s.io says, which its users may set.
+	property string
+}
+
+// Nodes counts the nodes of a cluster.
+type Nodes struct{ Total, Ready int }
+
+// Of returns what is known about a cluster. What its ClusterConnection says
+// comes before what the cluster tells of itself. Either may be nil. A cluster
+// without a ClusterConnection is one that calls the hub.
+func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Cluster {
+	if cluster == nil {
+		cluster = &clusterv1.ManagedCluster{}
+	}
+	if connection == nil {
+		connection = &fleetv1alpha1.ClusterConnection{}
+	}
+	claims := map[string]string{}
+	for _, claim := range cluster.Status.ClusterClaims {
+		claims[claim.Name] = claim.Value
+	}
+	c := Cluster{
+		Name:    cmp.Or(cluster.Name, connection.Name),
+		Created: cluster.CreationTimestamp.Time, Deleting: !cluster.DeletionTimestamp.IsZero(),
+		Accepted: cluster.Spec.HubAcceptsClient, Admission: admissionOf(cluster),
+		Joined: meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
+		Mode:   modeOf(connection),
+		Held:   connection.Identity(), Claimed: cmp.Or(Claimed(cluster), connection.Status.ID), property: claims[clusterv1alpha1.ClaimID],
+		Version: cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion]),
+		Zones:   connection.Spec.Zones, Region: cmp.Or(connection.Spec.Region, claims[claimRegion], cluster.Labels[labelRegion]),
+		Provider:      cmp.Or(connection.Spec.Provider, claims[clusterv1alpha1.ClaimPlatform]),
+		GroupVersions: len(connection.Status.APIEnablements),
+	}
+	if available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
+		c.Available = available.Status
+	}
+	if zones := cmp.Or(claims[claimZone], cluster.Labels[labelZone]); len(c.Zones) == 0 && zones != "" {
+		c.Zones = strings.Split(zones, listSeparator)
+	}
+	c.Endpoints = endpointsOf(cluster, connection)
+	if n := connection.Status.NodeSummary; n != nil {
+		c.Nodes = &Nodes{Total: int(n.TotalNum), Ready: int(n.ReadyNum)}
+	}
+	for _, served := range connection.Status.APIEnablements {
+		c.Resources += len(served.Resources)
+	}
+	return c
+}
+
+// Identity returns who the cluster is: who the hub holds it for, or else who it
+// says it is. It is "" if that is not known.
+func (c Cluster) Identity() string { return cmp.Or(c.Held, c.Claimed, c.property) }
+
+// Claimed returns the identity that the agent which created the ManagedCluster
+// gave it, "" if it gave none.
+func Claimed(cluster *clusterv1.ManagedCluster) string {
+	return cluster.Annotations[clusterv1.AnnotationClusterUID]
+}
+
+func modeOf(connection *fleetv1alpha1.ClusterConnection) Mode {
+	if connection.Spec.SyncMode == fleetv1alpha1.SyncModePush {
+		return Push
+	}
+	return Pull
+}
+
+func admissionOf(cluster *clusterv1.ManagedCluster) Admission {
+	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	switch {
+	case accepted == nil:
+		return Undecided
+	case accepted.Status == metav1.ConditionTrue:
+		return Admitted
+	case accepted.Reason == clusterv1.ManagedClusterReasonAlreadyJoined:
+		return Twin
+	default:
+		return Outside
+	}
+}
+
+func endpointsOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) []string {
+	if connection.Spec.APIEndpoint != "" {
+		return []string{connection.Spec.APIEndpoint}
+	}
+	var endpoints []string
+	for _, config := range cluster.Spec.ManagedClusterClientConfigs {
+		endpoints = append(endpoints, config.URL)
+	}
+	return endpoints
+}

@@ -1,0 +1,13 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package view is the model of the fleet: what is known of each cluster, and
+// which clusters are the same one.
+//
+// A cluster is described by two objects, its ManagedCluster and its
+// ClusterConnection. Only this package knows which of them says what, and who
+// is to be believed; all others ask a Cluster.
+//
+// The package is pure: it has no client, no clock and no logger, and it does
+// not watch. Its values are made anew from objects and do not change.
+package view

@@ -1,0 +1,86 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Fleet is some or all clusters of a hub at one moment. It does not change; the
+// zero value has no cluster.
+type Fleet struct {
+	clusters []Cluster // in the order of names
+}
+
+// New returns the fleet of the clusters, whose names differ.
+func New(clusters ...Cluster) Fleet {
+	sorted := slices.Clone(clusters)
+	slices.SortFunc(sorted, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	return Fleet{clusters: sorted}
+}
+
+// Cluster returns the cluster of a name.
+func (f Fleet) Cluster(name string) (Cluster, bool) {
+	i, found := slices.BinarySearchFunc(f.clusters, name, func(c Cluster, name string) int { return cmp.Compare(c.Name, name) })
+	if !found {
+		return Cluster{}, false
+	}
+	return f.clusters[i], true
+}
+
+// Same returns the clusters of other names that are the cluster of an identity,
+// whatever the hub makes of that, in the order of names. Nobody is who is not
+// known.
+func (f Fleet) Same(identity, but string) []Cluster {
+	var same []Cluster
+	for _, c := range f.clusters {
+		if identity != "" && c.Name != but && c.Identity() == identity {
+			same = append(same, c)
+		}
+	}
+	return same
+}
+
+// First returns the one among the others that was in the fleet as the cluster
+// of this identity before the given one: one that is admitted or, if the given
+// one is not and they wait alike, the oldest. What a cluster claims counts only
+// until it is admitted; from then on it is who the hub holds it for.
+func (f Fleet) First(identity string, mine Cluster) (first Cluster, found bool) {
+	if identity == "" {
+		return Cluster{}, false
+	}
+	for _, other := range f.clusters {
+		if other.Name != mine.Name && other.Held == identity && other.in() {
+			return other, true
+		}
+	}
+	if mine.Admission == Admitted {
+		return Cluster{}, false
+	}
+	for _, other := range f.clusters {
+		if other.Name != mine.Name && other.Claimed == identity && other.waits() && other.before(mine) && (!found || other.before(first)) {
+			first, found = other, true
+		}
+	}
+	return first, found
+}
+
+// MayShare tells whether two names of one cluster may be in the fleet at the
+// same time: each has an agent of its own then. One that the hub dials may have
+// one name only.
+func MayShare(a, b Cluster) bool { return a.Mode == Pull && b.Mode == Pull }
+
+// in tells whether the cluster is in the fleet.
+func (c Cluster) in() bool { return c.Accepted && c.Admission == Admitted }
+
+// waits tells whether the cluster is about to be admitted, or would be if it
+// were not there already.
+func (c Cluster) waits() bool {
+	return c.Accepted && !c.Deleting && (c.Admission == Undecided || c.Admission == Twin)
+}
+
+func (c Cluster) before(other Cluster) bool {
+	return cmp.Or(c.Created.Compare(other.Created), cmp.Compare(c.Name, other.Name)) < 0
+}

@@ -1,0 +1,146 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+func TestWhatIsKnownOfACluster(t *testing.T) {
+	born := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	cluster := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "east", CreationTimestamp: born,
+			Annotations: map[string]string{clusterv1.AnnotationClusterUID: "claimed"},
+			Labels:      map[string]string{labelRegion: "label-region", labelZone: "a,b"},
+		},
+		Spec: clusterv1.ManagedClusterSpec{
+			HubAcceptsClient: true, ManagedClusterClientConfigs: []clusterv1.ClientConfig{{URL: "https://one"}, {URL: "https://two"}},
+		},
+		Status: clusterv1.ManagedClusterStatus{
+			ClusterClaims: []clusterv1.ManagedClusterClaim{
+				{Name: clusterv1alpha1.ClaimID, Value: "property"}, {Name: clusterv1alpha1.ClaimKubeVersion, Value: "v1.35.0"},
+				{Name: clusterv1alpha1.ClaimPlatform, Value: "metal"}, {Name: claimRegion, Value: "claim-region"},
+			},
+			Conditions: []metav1.Condition{
+				{Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionTrue},
+				{Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue},
+				{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionUnknown},
+			},
+		},
+	}
+	connection := &fleetv1alpha1.ClusterConnection{
+		ObjectMeta: metav1.ObjectMeta{Name: "east"},
+		Spec: fleetv1alpha1.ClusterConnectionSpec{
+			SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: "https://three", Provider: "cloud", Region: "eu", Zones: []string{"c"},
+		},
+		Status: fleetv1alpha1.ClusterConnectionStatus{
+			ID: "seen", KubernetesVersion: "v1.36.0", NodeSummary: &fleetv1alpha1.NodeSummary{TotalNum: 3, ReadyNum: 2},
+			APIEnablements: []fleetv1alpha1.APIEnablement{{GroupVersion: "v1", Resources: make([]fleetv1alpha1.APIResource, 2)}, {GroupVersion: "apps/v1"}},
+		},
+	}
+	told := Cluster{
+		Name: "east", Created: born.Time, Accepted: true, Admission: Admitted, Joined: true, Available: metav1.ConditionUnknown,
+		Mode: Pull, Claimed: "claimed", Version: "v1.35.0", Zones: []string{"a", "b"}, Region: "claim-region", Provider: "metal",
+		Endpoints: []string{"https://one", "https://two"},
+	}
+	both := told
+	both.Mode, both.Held, both.Version, both.Zones = Push, "seen", "v1.36.0", []string{"c"}
+	both.Region, both.Provider, both.Endpoints = "eu", "cloud", []string{"https://three"}
+	both.Nodes, both.GroupVersions, both.Resources = &Nodes{Total: 3, Ready: 2}, 2, 2
+	cases := map[string]struct {
+		reason     string
+		cluster    *clusterv1.ManagedCluster
+		connection *fleetv1alpha1.ClusterConnection
+		want       Cluster
+		identity   string
+	}{
+		"nothing":                   {reason: "what is not known is empty", want: Cluster{Mode: Pull}},
+		"a cluster of itself":       {reason: "it has no connection, so it calls the hub", cluster: cluster, want: told, identity: "claimed"},
+		"a cluster that is dialled": {reason: "what the hub sees comes before what it is told", cluster: cluster, connection: connection, want: both, identity: "seen"},
+		"a connection alone": {
+			reason: "it may be there first", connection: connection, identity: "seen",
+			want: Cluster{
+				Name: "east", Mode: Push, Held: "seen", Claimed: "seen", Version: "v1.36.0", Zones: []string{"c"}, Region: "eu", Provider: "cloud",
+				Endpoints: []string{"https://three"}, Nodes: &Nodes{Total: 3, Ready: 2}, GroupVersions: 2, Resources: 2,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Of(tc.cluster, tc.connection)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(Cluster{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if got.Identity() != tc.identity {
+				t.Errorf("%s: the identity is %q, want %q", tc.reason, got.Identity(), tc.identity)
+			}
+		})
+	}
+}
+
+func TestWhoTheHubHoldsAClusterFor(t *testing.T) {
+	connection := func(mode fleetv1alpha1.SyncMode, held string) *fleetv1alpha1.ClusterConnection {
+		c := &fleetv1alpha1.ClusterConnection{Spec: fleetv1alpha1.ClusterConnectionSpec{SyncMode: mode}, Status: fleetv1alpha1.ClusterConnectionStatus{ID: "told"}}
+		if held != "" {
+			c.Annotations = map[string]string{fleetv1alpha1.AnnotationClusterID: held}
+		}
+		return c
+	}
+	property := &clusterv1.ManagedCluster{Status: clusterv1.ManagedClusterStatus{
+		ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "property"}},
+	}}
+	cases := map[string]struct {
+		reason                  string
+		cluster                 *clusterv1.ManagedCluster
+		connection              *fleetv1alpha1.ClusterConnection
+		held, claimed, identity string
+	}{
+		"a Pull cluster that reports":       {reason: "its agent may say anything", connection: connection(fleetv1alpha1.SyncModePull, ""), claimed: "told", identity: "told"},
+		"a Pull cluster that is known":      {reason: "agents cannot change it", connection: connection(fleetv1alpha1.SyncModePull, "known"), held: "known", claimed: "told", identity: "known"},
+		"a Push cluster":                    {reason: "the hub has looked itself", connection: connection(fleetv1alpha1.SyncModePush, ""), held: "told", claimed: "told", identity: "told"},
+		"a Push cluster that was Pull":      {reason: "it stays who it was", connection: connection(fleetv1alpha1.SyncModePush, "known"), held: "known", claimed: "told", identity: "known"},
+		"an agent that tells by a property": {reason: "it is shown, and nothing is decided by it", cluster: property, identity: "property"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Of(tc.cluster, tc.connection)
+			if got.Held != tc.held || got.Claimed != tc.claimed || got.Identity() != tc.identity {
+				t.Errorf("%s: held %q, claimed %q, is %q", tc.reason, got.Held, got.Claimed, got.Identity())
+			}
+		})
+	}
+}
+
+func TestTheSameClusterUnderOtherNames(t *testing.T) {
+	fleet := New(Cluster{Name: "c", Held: "uid"}, Cluster{Name: "a", Claimed: "uid"}, Cluster{Name: "b", Held: "other", Claimed: "uid"}, Cluster{Name: "d"})
+	var names []string
+	for _, c := range fleet.Same("uid", "x") {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "c"}, names); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if same := fleet.Same("uid", "a"); len(same) != 1 || same[0].Name != "c" {
+		t.Errorf("a cluster is its own twin: %v", same)
+	}
+	if same := fleet.Same("", "x"); len(same) != 0 {
+		t.Errorf("clusters that nobody knows are the same: %v", same)
+	}
+	if c, ok := fleet.Cluster("b"); !ok || c.Held != "other" {
+		t.Errorf("b is %+v (%t)", c, ok)
+	}
+	if _, ok := fleet.Cluster("e"); ok {
+		t.Error("there is a cluster that nobody added")
+	}
+}
