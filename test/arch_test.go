@@ -111,7 +111,7 @@ func families() []family {
 		{
 			root:      "internal/agent",
 			composers: []string{"internal/agent", "internal/agent/push"},
-			floor:     []string{"connect", "follow", "nodes", "packed", "succession"},
+			floor:     []string{"connect", "nodes", "packed", "succession"},
 		},
 		{
 			root:      "internal/cli",

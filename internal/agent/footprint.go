@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/backoff"
 )
 
 const (
@@ -31,7 +33,7 @@ func startupTimes() []time.Duration {
 // slim gives back the memory that only the start needed when it is over.
 func (a *Agent) slim(ctx context.Context, clk clock.Clock) {
 	for _, wait := range startupTimes() {
-		if !sleep(ctx, clk, wait) {
+		if !backoff.Sleep(ctx, clk, wait) {
 			return
 		}
 		if err := releaseStartup(); err != nil {
@@ -45,7 +47,7 @@ func (a *Agent) slim(ctx context.Context, clk clock.Clock) {
 // runtime does so only after minutes, and keeps room for a heap half as large again.
 func relax(ctx context.Context, clk clock.Clock) {
 	before := readHeap()
-	for sleep(ctx, clk, slimEvery) {
+	for backoff.Sleep(ctx, clk, slimEvery) {
 		now := readHeap()
 		if now.worthCollecting(before) {
 			debug.FreeOSMemory()
@@ -87,16 +89,4 @@ func readHeap() heap {
 		values = append(values, value)
 	}
 	return heap{allocated: values[0], live: values[1], held: values[2] + values[3] + values[4]}
-}
-
-// sleep waits, and tells whether ctx is still there then.
-func sleep(ctx context.Context, clk clock.Clock, wait time.Duration) bool {
-	timer := clk.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
-	}
 }

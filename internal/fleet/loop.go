@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/backoff"
 )
 
 // Loop calls a function again and again: when it asked for it, when someone
@@ -52,19 +54,19 @@ func (l *Loop) Kick() {
 // Start calls the function at once, and again as Loop says, until ctx ends. A
 // kick cuts short the wait after an error too.
 func (l *Loop) Start(ctx context.Context) {
-	retry := l.RetryMin
+	retry := backoff.Between(l.RetryMin, l.RetryMax)
 	for ctx.Err() == nil {
 		again, err := l.Run(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
-			retry = l.RetryMin
+			retry = backoff.Between(l.RetryMin, l.RetryMax)
 		} else {
 			if l.Failed != nil {
 				l.Failed(ctx, err)
 			}
-			again, retry = retry, min(2*retry, l.RetryMax)
+			again = retry.Step()
 		}
 		if !l.wait(ctx, again) {
 			return

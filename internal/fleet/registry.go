@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/capstan-io/capstan/internal/backoff"
 )
 
 // How long the Registry waits before it tries to engage a part again. The
@@ -194,7 +196,8 @@ func (r *Registry) start(ctx context.Context, e *engagement, what string, side c
 
 // engagePart engages one part, again and again until it succeeds.
 func (r *Registry) engagePart(ctx context.Context, e *engagement, part Part) {
-	for wait := RetryAfterMin; ; wait = min(2*wait, RetryAfterMax) {
+	retry := backoff.Between(RetryAfterMin, RetryAfterMax)
+	for {
 		err := part.Engage(ctx, e.connection)
 		if ctx.Err() != nil {
 			return
@@ -204,10 +207,8 @@ func (r *Registry) engagePart(ctx context.Context, e *engagement, part Part) {
 			return
 		}
 		r.options.Failed(ctx, e.connection.Name, part.Name(), err)
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, r.options.Clock, retry.Step()) {
 			return
-		case <-r.options.Clock.After(wait):
 		}
 	}
 }

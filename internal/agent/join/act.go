@@ -20,7 +20,6 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/agent/follow"
 )
 
 // explainer says what the hub's answer to a request means for the user.
@@ -316,7 +315,7 @@ func (m *Machine) verifyPause() time.Duration {
 	if m.facts.Engaged != nil {
 		return verifyEngaged
 	}
-	pause := follow.CheckPause(m.verifies)
+	pause := connect.PermissionPause(m.verifies + 1)
 	if m.facts.Cluster.State == clusterPreparing && m.followers[slotCluster] != nil {
 		return max(pause, verifyPreparing)
 	}

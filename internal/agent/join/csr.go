@@ -15,7 +15,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
-	"github.com/capstan-io/capstan/internal/agent/follow"
+	"github.com/capstan-io/capstan/internal/watch"
 )
 
 // csrFactOf reads the fact from the object; nil is for one that is absent.
@@ -99,18 +99,15 @@ func (m *Machine) followCSR(ctx context.Context, by source) {
 		return
 	}
 	name := m.facts.CSR.Name
-	m.ensureFollower(ctx, slotCSR, who+"/"+name, &follow.Object{
-		Client: hub, List: &certificatesv1.CertificateSigningRequestList{}, Clock: m.options.Clock, From: m.csrVersion,
-		Object: &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		See: func(obj client.Object, err error) {
-			csr, _ := obj.(*certificatesv1.CertificateSigningRequest)
-			fact := csrFactOf(name, csr)
-			m.see(func(in *incoming) {
-				if in.csrProblem = &err; err == nil {
-					in.csr = &fact
-				}
-			})
-		},
+	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	source := watch.Single(hub, csr, &certificatesv1.CertificateSigningRequestList{}, m.csrVersion)
+	ensureFollower(ctx, m, slotCSR, who+"/"+name, source, func(csr *certificatesv1.CertificateSigningRequest, err error) {
+		fact := csrFactOf(name, csr)
+		m.see(func(in *incoming) {
+			if in.csrProblem = &err; err == nil {
+				in.csr = &fact
+			}
+		})
 	})
 }
 
@@ -121,23 +118,20 @@ func (m *Machine) followCluster(ctx context.Context, by source) {
 		return
 	}
 	name := m.facts.clusterName()
-	m.ensureFollower(ctx, slotCluster, who+"/"+name, &follow.Object{
-		Client: hub, List: &clusterv1.ManagedClusterList{}, Clock: m.options.Clock, From: m.clusterVersion,
-		Object: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		See: func(obj client.Object, err error) {
-			mc, _ := obj.(*clusterv1.ManagedCluster)
-			fact := clusterFactOf(mc, false)
-			m.see(func(in *incoming) {
-				if by == followByBootstrap {
-					in.bootstrapErr = &err
-				} else {
-					in.hubErr = &err
-				}
-				if err == nil {
-					in.cluster = &fact
-				}
-			})
-		},
+	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	source := watch.Single(hub, mc, &clusterv1.ManagedClusterList{}, m.clusterVersion)
+	ensureFollower(ctx, m, slotCluster, who+"/"+name, source, func(mc *clusterv1.ManagedCluster, err error) {
+		fact := clusterFactOf(mc, false)
+		m.see(func(in *incoming) {
+			if by == followByBootstrap {
+				in.bootstrapErr = &err
+			} else {
+				in.hubErr = &err
+			}
+			if err == nil {
+				in.cluster = &fact
+			}
+		})
 	})
 }
 
@@ -154,9 +148,9 @@ func (m *Machine) clientOf(by source) (client.WithWatch, string, error) {
 	return nil, "", nil
 }
 
-// ensureFollower starts a follower in the slot, in place of one for something
-// else.
-func (m *Machine) ensureFollower(ctx context.Context, slot, key string, f *follow.Object) {
+// ensureFollower starts to watch a single object in the slot, in place of
+// another one.
+func ensureFollower[T client.Object](ctx context.Context, m *Machine, slot, key string, source watch.Source[T], see watch.See[T]) {
 	if running := m.followers[slot]; running != nil {
 		if running.key == key {
 			return
@@ -164,14 +158,13 @@ func (m *Machine) ensureFollower(ctx context.Context, slot, key string, f *follo
 		running.cancel()
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	see := f.See
-	f.See = func(obj client.Object, err error) {
+	run := watch.Watch[T]{Source: source, Clock: m.options.Clock, Handler: watch.See[T](func(object T, err error) {
 		if ctx.Err() == nil {
-			see(obj, err)
+			see(object, err)
 		}
-	}
+	})}
 	m.followers[slot] = &following{key: key, cancel: cancel}
-	m.running.Go(func() { f.Run(ctx) })
+	m.running.Go(func() { run.Run(ctx) })
 }
 
 func (m *Machine) unfollow(slot string) {

@@ -15,11 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/agent/follow"
+	"github.com/capstan-io/capstan/internal/watch"
 )
 
 // +kubebuilder:rbac:groups="",namespace=agent,resources=secrets,verbs=create
@@ -31,15 +30,12 @@ import (
 // followHome follows the agent's own secrets.
 func (m *Machine) followHome(ctx context.Context) {
 	secret := func(name string, see func(*incoming, *seenSecret)) {
-		f := &follow.Object{
-			Client: m.options.Home, List: &corev1.SecretList{}, Clock: m.options.Clock,
-			Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.options.Namespace, Name: name}},
-			See: func(obj client.Object, err error) {
-				s, _ := obj.(*corev1.Secret)
-				m.see(func(in *incoming) { see(in, &seenSecret{secret: s, err: err}) })
-			},
-		}
-		m.running.Go(func() { f.Run(ctx) })
+		source := watch.Single(m.options.Home, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.options.Namespace, Name: name}},
+			&corev1.SecretList{}, "")
+		run := watch.Watch[*corev1.Secret]{Source: source, Clock: m.options.Clock, Handler: watch.See[*corev1.Secret](func(s *corev1.Secret, err error) {
+			m.see(func(in *incoming) { see(in, &seenSecret{secret: s, err: err}) })
+		})}
+		m.running.Go(func() { run.Run(ctx) })
 	}
 	secret(BootstrapSecret, func(in *incoming, s *seenSecret) { in.bootstrapSecret = s })
 	secret(HubSecret, func(in *incoming, s *seenSecret) { in.hubSecret = s })

@@ -21,10 +21,10 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/agent/follow"
 	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/watch"
 )
 
 // Options of the agent.
@@ -199,13 +199,10 @@ func (a *Agent) begin(ctx context.Context, name, secret string) *running {
 	before := a.ending[name]
 	ctx, cancel := context.WithCancel(ctx)
 	r := &running{session: newSession(a, name), secret: secret, cancel: cancel, ended: make(chan struct{})}
-	follower := &follow.Object{
-		Client: a.secrets, Clock: a.options.Clock, List: &corev1.SecretList{},
-		Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: secret}},
-		See: func(obj client.Object, err error) {
-			found, _ := obj.(*corev1.Secret)
-			r.session.seeSecret(found, err)
-		},
+	follower := watch.Watch[*corev1.Secret]{
+		Source: watch.Single(a.secrets, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: secret}},
+			&corev1.SecretList{}, ""),
+		Handler: watch.See[*corev1.Secret](r.session.seeSecret), Clock: a.options.Clock,
 	}
 	a.lives.Go(func() {
 		defer a.ended(r)

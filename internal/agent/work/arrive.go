@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/watch"
 )
 
 const (
@@ -24,8 +24,6 @@ const (
 	// quietTimeOwn is the same for what the work itself brings: a definition
 	// takes a while to be established.
 	quietTimeOwn = 10 * time.Second
-	// arrivalsRetry is how soon a watch for what works wait for starts again.
-	arrivalsRetry = 5 * time.Second
 )
 
 // arrivals makes works come again when definitions and namespaces come or go
@@ -37,10 +35,11 @@ type arrivals struct {
 	run    func(func())
 	again  func(work string)
 
-	mu       sync.Mutex
-	waiting  map[string]lack     // by work
-	arrived  map[string]struct{} // works for which something came since they waited last
-	watching map[string]context.CancelFunc
+	mu      sync.Mutex
+	waiting map[string]lack     // by work
+	arrived map[string]struct{} // works for which something came since they waited last
+	uses    watch.Uses[schema.GroupVersionResource]
+	cancel  map[schema.GroupVersionResource]context.CancelFunc
 }
 
 // lack is what a work waits for: groups of definitions, and names of namespaces.
@@ -51,7 +50,7 @@ type lack struct {
 func newArrivals(ctx context.Context, client metadata.Interface, run func(func()), again func(work string)) *arrivals {
 	return &arrivals{
 		ctx: ctx, client: client, run: run, again: again,
-		waiting: map[string]lack{}, arrived: map[string]struct{}{}, watching: map[string]context.CancelFunc{},
+		waiting: map[string]lack{}, arrived: map[string]struct{}{}, cancel: map[schema.GroupVersionResource]context.CancelFunc{},
 	}
 }
 
@@ -67,52 +66,69 @@ func (a *arrivals) wait(work string, what lack) (arrived bool) {
 	if len(what.groups) > 0 || len(what.namespaces) > 0 {
 		a.waiting[work] = what
 	}
-	groups, namespaces := false, false
-	for _, l := range a.waiting {
-		groups = groups || len(l.groups) > 0
-		namespaces = namespaces || len(l.namespaces) > 0
+	var kinds []schema.GroupVersionResource
+	if len(what.groups) > 0 {
+		kinds = append(kinds, definitions())
 	}
-	a.watch(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, groups)
-	a.watch(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, namespaces)
+	if len(what.namespaces) > 0 {
+		kinds = append(kinds, namespaces())
+	}
+	first, last := a.uses.Use(work, kinds...)
+	for _, kind := range first {
+		a.watch(kind)
+	}
+	for _, kind := range last {
+		a.cancel[kind]()
+		delete(a.cancel, kind)
+	}
 	return arrived
 }
 
-// watch starts or ends the watch of a resource.
-func (a *arrivals) watch(resource schema.GroupVersionResource, wanted bool) {
-	cancel, running := a.watching[resource.Resource]
-	switch {
-	case wanted && !running:
-		ctx, cancel := context.WithCancel(a.ctx)
-		a.watching[resource.Resource] = cancel
-		a.run(func() {
-			for a.follow(ctx, resource) {
-			}
-		})
-	case running && !wanted:
-		cancel()
-		delete(a.watching, resource.Resource)
+func definitions() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
+func namespaces() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+}
+
+// watch begins to watch a kind, until it is canceled.
+func (a *arrivals) watch(kind schema.GroupVersionResource) {
+	ctx, cancel := context.WithCancel(a.ctx)
+	a.cancel[kind] = cancel
+	run := watch.Watch[*metav1.PartialObjectMetadata]{
+		Source:  watch.Metadata(a.client, kind, watch.Selector{}),
+		Handler: &arrivalsOf{arrivals: a, resource: kind.Resource},
+	}
+	a.run(func() { run.Run(ctx) })
+}
+
+// arrivalsOf tells of what comes and goes of one kind.
+type arrivalsOf struct {
+	arrivals *arrivals
+	resource string
+}
+
+// Replace tells of all that there is.
+func (a *arrivalsOf) Replace(found []*metav1.PartialObjectMetadata, _ string) {
+	for _, object := range found {
+		a.Update(object)
 	}
 }
 
-// follow tells of events until the watch ends, waits a little, and tells
-// whether to go on.
-func (a *arrivals) follow(ctx context.Context, resource schema.GroupVersionResource) bool {
-	if events, err := a.client.Resource(resource).Watch(ctx, metav1.ListOptions{}); err == nil {
-		for event := range events.ResultChan() {
-			if object, err := meta.Accessor(event.Object); err == nil {
-				a.came(resource.Resource, object.GetName())
-			}
-		}
-	}
-	timer := time.NewTimer(arrivalsRetry)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+// Update tells of what came or changed.
+func (a *arrivalsOf) Update(object *metav1.PartialObjectMetadata) {
+	a.arrivals.came(a.resource, object.Name)
 }
+
+// Delete tells of what is gone: a namespace that was on its way out may be made anew.
+func (a *arrivalsOf) Delete(object *metav1.PartialObjectMetadata) { a.Update(object) }
+
+// Bookmark tells nothing.
+func (a *arrivalsOf) Bookmark(string) {}
+
+// Failed tells nothing: works come again by their retries.
+func (a *arrivalsOf) Failed(error) {}
 
 // came makes the works come again that wait for a definition or a namespace.
 func (a *arrivals) came(resource, name string) {

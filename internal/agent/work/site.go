@@ -44,7 +44,7 @@ type site struct {
 	inventory  *inventory.Inventory
 	arrivals   *arrivals
 	guard      *executor.Guard
-	lookout    *inventory.Lookout
+	lookout    *inventory.ObjectWatcher
 	rules      *rules.Cache
 	packer     *packed.Packer // for what the caches have
 	queue      workqueue.TypedRateLimitingInterface[Request]
@@ -150,7 +150,7 @@ func newSite(ctx context.Context, c *fleet.Connection, options *Options, cache *
 	if err != nil {
 		return nil, fmt.Errorf("watching over the executors of cluster %q: %w", c.Name, err)
 	}
-	s.lookout = inventory.NewLookout(inventory.LookoutOptions{
+	s.lookout = inventory.NewObjectWatcher(inventory.ObjectWatcherOptions{
 		Client: client, Go: c.Go, Max: options.MaxFeedbackWatch, Changed: s.sightChanged,
 	})
 	return s, nil
@@ -265,7 +265,7 @@ func (s *site) objectChanged(change inventory.Change) {
 	}
 }
 
-// sightChanged is called by the lookout, whose users are works.
+// sightChanged is called by the object watcher, whose users are works.
 func (s *site) sightChanged(object apply.Object, works []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

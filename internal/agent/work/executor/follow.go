@@ -5,24 +5,13 @@ package executor
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/cache"
-)
 
-// The time between attempts to hear of roles and bindings doubles from the
-// first to the last.
-const (
-	followAgainMin = time.Second
-	followAgainMax = time.Minute
+	"github.com/capstan-io/capstan/internal/watch"
 )
 
 // permissions returns the resources that say who may do what.
@@ -44,56 +33,35 @@ func serviceAccounts() schema.GroupVersionResource {
 // there are; who is in a binding is thus not known, and all decisions that it
 // could be about are forgotten.
 func (k *keeper) follow(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) {
-	failed := func(what string, err error) error {
-		if err == nil {
-			return nil
-		}
-		k.hear(resource.Resource, false)
-		return fmt.Errorf("%s %s: %w", what, resource.GroupResource(), err)
+	run := watch.Watch[*metav1.PartialObjectMetadata]{
+		Source:  watch.Metadata(client, resource, watch.Selector{}),
+		Handler: &permissionHandler{keeper: k, resource: resource.Resource},
 	}
-	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			objects, err := client.Resource(resource).List(ctx, options)
-			return objects, failed("listing", err)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			events, err := client.Resource(resource).Watch(ctx, options)
-			if err == nil {
-				k.hear(resource.Resource, true)
-			}
-			return events, failed("watching", err)
-		},
-	}, &metav1.PartialObjectMetadata{}, &ear{keeper: k, resource: resource.Resource}, cache.ReflectorOptions{
-		Name: "permissions " + resource.Resource,
-		Backoff: &wait.Backoff{
-			Duration: followAgainMin, Factor: 2, Jitter: 0.5, Steps: 7, Cap: followAgainMax,
-		},
-	})
-	reflector.RunWithContext(ctx)
+	run.Run(ctx)
 }
 
-// ear is what a reflector tells of changes. It stores nothing.
-type ear struct {
+// permissionHandler is told of changes of a resource. It keeps nothing.
+type permissionHandler struct {
 	keeper   *keeper
 	resource string
 }
 
-func (e *ear) Add(item any) error    { return e.heard(item) }
-func (e *ear) Update(item any) error { return e.heard(item) }
-func (e *ear) Delete(item any) error { return e.heard(item) }
-func (e *ear) Resync() error         { return nil }
-
-// Replace comes with each list: at first, and after changes may have been missed.
-func (e *ear) Replace([]any, string) error {
-	e.keeper.forget("")
-	return nil
+// Replace forgets everything: at first, and after changes may have been missed.
+func (h *permissionHandler) Replace([]*metav1.PartialObjectMetadata, string) {
+	h.keeper.forget("")
+	h.keeper.hear(h.resource, true)
 }
 
-func (e *ear) heard(item any) error {
-	object, ok := item.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return fmt.Errorf("watching %s: got a %T", e.resource, item)
-	}
-	e.keeper.forget(object.Namespace)
-	return nil
+// Update forgets what the object could be about.
+func (h *permissionHandler) Update(object *metav1.PartialObjectMetadata) {
+	h.keeper.forget(object.Namespace)
 }
+
+// Delete forgets what the object could be about.
+func (h *permissionHandler) Delete(object *metav1.PartialObjectMetadata) { h.Update(object) }
+
+// Bookmark tells nothing of interest.
+func (h *permissionHandler) Bookmark(string) {}
+
+// Failed notes that changes are not heard of.
+func (h *permissionHandler) Failed(error) { h.keeper.hear(h.resource, false) }

@@ -33,10 +33,8 @@ func seeing(l *law, size int) (*keeper, *clocktesting.FakePassiveClock) {
 func TestDecisionsAreKept(t *testing.T) {
 	change := func(namespace string) func(*keeper, *clocktesting.FakePassiveClock) {
 		return func(k *keeper, clock *clocktesting.FakePassiveClock) {
-			e := &ear{keeper: k, resource: "rolebindings"}
-			if err := e.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}); err != nil {
-				panic(err)
-			}
+			h := &permissionHandler{keeper: k, resource: "rolebindings"}
+			h.Update(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}})
 			clock.SetTime(clock.Now().Add(settleTime))
 		}
 	}
@@ -67,9 +65,7 @@ func TestDecisionsAreKept(t *testing.T) {
 			reason: "what happened before it may have been missed",
 			access: inWeb, may: true, again: true,
 			happens: func(k *keeper, _ *clocktesting.FakePassiveClock) {
-				if err := (&ear{keeper: k, resource: "roles"}).Replace(nil, ""); err != nil {
-					panic(err)
-				}
+				(&permissionHandler{keeper: k, resource: "roles"}).Replace(nil, "")
 			},
 		},
 	}

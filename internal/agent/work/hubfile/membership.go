@@ -17,11 +17,11 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/agent/follow"
 	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/watch"
 )
 
 const (
@@ -91,15 +91,12 @@ func newMembership(options *Options, hub *connect.Hub, cluster string) (*members
 // follow begins to watch the ManagedCluster, until close.
 func (m *membership) follow(ctx context.Context) {
 	ctx, m.cancel = context.WithCancel(ctx)
-	object := &follow.Object{
-		Client: m.client, List: &clusterv1.ManagedClusterList{}, Clock: m.options.Clock,
-		Object: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: m.cluster}},
-		See: func(obj client.Object, err error) {
-			mc, _ := obj.(*clusterv1.ManagedCluster)
-			m.see(mc, err)
-		},
+	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: m.cluster}}
+	run := watch.Watch[*clusterv1.ManagedCluster]{
+		Source:  watch.Single(m.client, mc, &clusterv1.ManagedClusterList{}, ""),
+		Handler: watch.See[*clusterv1.ManagedCluster](m.see), Clock: m.options.Clock,
 	}
-	m.running.Go(func() { object.Run(ctx) })
+	m.running.Go(func() { run.Run(ctx) })
 }
 
 // renewed makes the most of a new certificate: a hub that refused the old one
@@ -230,8 +227,8 @@ func (m *membership) join(ctx context.Context) (again time.Duration, why problem
 		m.denied = problem{}
 		return 0, problem{}
 	}
-	pause := follow.CheckPause(m.checks)
 	m.checks++
+	pause := connect.PermissionPause(m.checks)
 	m.checkAt = m.options.Clock.Now().Add(pause)
 	if pause > time.Second { // rights that follow the acceptance soon are not worth a word
 		m.denied = problem{kind: "cannotWork", text: err.Error()}

@@ -23,6 +23,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/watch"
 )
 
 // Owner is an AppliedManifestWork that owns an object.
@@ -88,8 +89,7 @@ type Inventory struct {
 
 	mu     sync.RWMutex
 	types  map[schema.GroupResource]*typeWatch
-	uses   map[string][]schema.GroupResource // by user
-	recent []schema.GroupResource            // what one of them uses; most use the same
+	uses   watch.Uses[schema.GroupResource]
 	owners map[types.UID]*owned
 }
 
@@ -104,7 +104,6 @@ func New(options Options) *Inventory {
 	return &Inventory{
 		options: options,
 		types:   map[schema.GroupResource]*typeWatch{},
-		uses:    map[string][]schema.GroupResource{},
 		owners:  map[types.UID]*owned{},
 	}
 }
@@ -115,11 +114,11 @@ func New(options Options) *Inventory {
 func (i *Inventory) Get(object apply.Object) (record *Record, known bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	watch, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
+	w, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
 	if !ok {
 		return nil, false
 	}
-	return watch.records[nameOf(object)], watch.state == stateSynced
+	return w.records[nameOf(object)], w.state == stateSynced
 }
 
 // State returns an error if the objects of the type are not known: ErrPending
@@ -128,11 +127,11 @@ func (i *Inventory) Get(object apply.Object) (record *Record, known bool) {
 func (i *Inventory) State(resource schema.GroupResource) error {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	watch, ok := i.types[resource]
+	w, ok := i.types[resource]
 	if !ok {
 		return ErrPending
 	}
-	return watch.problem()
+	return w.problem()
 }
 
 // OwnedBy returns the objects that the owner owns, sorted.
@@ -172,29 +171,29 @@ func (i *Inventory) Saw(object apply.Object, seen *metav1.PartialObjectMetadata,
 func (i *Inventory) saw(object apply.Object, seen *metav1.PartialObjectMetadata) (change Change, news bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	watch, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
-	if !ok || watch.state == stateBlind || !newer(seen.ResourceVersion, watch.seen) {
+	w, ok := i.types[schema.GroupResource{Group: object.Group, Resource: object.Resource}]
+	if !ok || w.state == stateBlind || !newer(seen.ResourceVersion, w.seen) {
 		return Change{}, false
 	}
-	old := watch.records[nameOf(object)]
+	old := w.records[nameOf(object)]
 	if old != nil && !newer(seen.ResourceVersion, old.ResourceVersion) {
 		return Change{}, false
 	}
 	if seen.Labels[workv1.LabelManaged] == "" {
-		before := i.remove(watch, object)
+		before := i.remove(w, object)
 		if before == nil {
 			return Change{}, false
 		}
 		return Change{Object: object, Owners: before.Owners, Gone: true}, true
 	}
-	return i.update(watch, object, seen), true
+	return i.update(w, object, seen), true
 }
 
 // insert replaces the record of an object and returns the old and the new one.
-func (i *Inventory) insert(watch *typeWatch, object apply.Object, seen *metav1.PartialObjectMetadata) (before, after *Record) {
-	before = watch.records[nameOf(object)]
+func (i *Inventory) insert(w *typeWatch, object apply.Object, seen *metav1.PartialObjectMetadata) (before, after *Record) {
+	before = w.records[nameOf(object)]
 	after = &Record{
-		Version: watch.resource.Version, ResourceVersion: seen.ResourceVersion,
+		Version: w.resource.Version, ResourceVersion: seen.ResourceVersion,
 		Mark: apply.MarkOf(seen), Owners: i.ownersOf(seen),
 	}
 	if seen.DeletionTimestamp != nil {
@@ -203,7 +202,7 @@ func (i *Inventory) insert(watch *typeWatch, object apply.Object, seen *metav1.P
 	if before != nil && before.Mark == after.Mark { // what wrote the object has these texts, too
 		after.Mark = before.Mark
 	}
-	watch.records[nameOf(object)] = after
+	w.records[nameOf(object)] = after
 	if before != nil {
 		i.disown(object, before.Owners, after.Owners)
 	}
@@ -213,10 +212,10 @@ func (i *Inventory) insert(watch *typeWatch, object apply.Object, seen *metav1.P
 	return before, after
 }
 
-func (i *Inventory) remove(watch *typeWatch, object apply.Object) *Record {
-	before := watch.records[nameOf(object)]
+func (i *Inventory) remove(w *typeWatch, object apply.Object) *Record {
+	before := w.records[nameOf(object)]
 	if before != nil {
-		delete(watch.records, nameOf(object))
+		delete(w.records, nameOf(object))
 		i.disown(object, before.Owners, nil)
 	}
 	return before

@@ -76,16 +76,12 @@ func seen(resourceVersion string, owners ...string) *metav1.PartialObjectMetadat
 
 func (d *desk) add(t *testing.T, m *metav1.PartialObjectMetadata) {
 	t.Helper()
-	if err := (&store{inventory: d.Inventory, watch: d.watch}).Update(m); err != nil {
-		t.Fatal(err)
-	}
+	d.watch.Update(m)
 }
 
 func (d *desk) remove(t *testing.T, m *metav1.PartialObjectMetadata) {
 	t.Helper()
-	if err := (&store{inventory: d.Inventory, watch: d.watch}).Delete(m); err != nil {
-		t.Fatal(err)
-	}
+	d.watch.Delete(m)
 }
 
 func (d *desk) expect(t *testing.T, changed ...string) {
@@ -98,7 +94,7 @@ func (d *desk) expect(t *testing.T, changed ...string) {
 
 func TestOwnWritesAreNoChange(t *testing.T) {
 	d := newDesk(t)
-	d.replace(d.watch, nil, "10")
+	d.watch.Replace(nil, "10")
 	d.Saw(object, seen("11", "w"), "w")
 	if record, known := d.Get(object); record == nil || !known {
 		t.Fatal("what was written is not there before the watch says so")
@@ -122,7 +118,7 @@ func TestTheOtherOwnersAreToldOfAWriteAtOnce(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			d := newDesk(t)
-			d.replace(d.watch, []any{seen("10", "v", "w")}, "10")
+			d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "v", "w")}, "10")
 			d.changed = nil
 			d.Saw(object, test.then, "w")
 			d.expect(t, test.want...)
@@ -151,7 +147,7 @@ func TestChangesThatTheMarkDoesNotCoverAreMinor(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			d := newDesk(t)
-			d.replace(d.watch, nil, "10")
+			d.watch.Replace(nil, "10")
 			if test.saw {
 				d.Saw(object, test.first, "w")
 			} else {
@@ -166,7 +162,7 @@ func TestChangesThatTheMarkDoesNotCoverAreMinor(t *testing.T) {
 
 func TestAnswersOlderThanTheWatchAreIgnored(t *testing.T) {
 	d := newDesk(t)
-	d.replace(d.watch, nil, "10")
+	d.watch.Replace(nil, "10")
 	d.add(t, seen("11", "w"))
 	d.remove(t, seen("12", "w"))
 	d.Saw(object, seen("11", "w"), "w")
@@ -178,7 +174,7 @@ func TestAnswersOlderThanTheWatchAreIgnored(t *testing.T) {
 
 func TestAWatchBehindOurWriteDoesNotUndoIt(t *testing.T) {
 	d := newDesk(t)
-	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
 	d.Saw(object, seen("13", "v", "w"), "w")
 	d.changed = nil
 	d.add(t, seen("12", "w"))
@@ -190,18 +186,18 @@ func TestAWatchBehindOurWriteDoesNotUndoIt(t *testing.T) {
 
 func TestAListDropsWhatItDoesNotHave(t *testing.T) {
 	d := newDesk(t)
-	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
 	if diff := cmp.Diff([]string{"configmaps [user]"}, d.types); diff != "" {
 		t.Errorf("types, -want +got:\n%s", diff)
 	}
 	d.changed = nil
-	d.replace(d.watch, nil, "20")
+	d.watch.Replace(nil, "20")
 	d.expect(t, "w a gone=true")
 	if d.Owns("w") != 0 {
 		t.Error("w still owns something")
 	}
 	d.Saw(object, seen("30", "w"), "w")
-	d.replace(d.watch, nil, "25")
+	d.watch.Replace(nil, "25")
 	if record, _ := d.Get(object); record == nil {
 		t.Error("an older list dropped what was written after it")
 	}
@@ -209,7 +205,7 @@ func TestAListDropsWhatItDoesNotHave(t *testing.T) {
 
 func TestOwnersBeforeAndAfterAreTold(t *testing.T) {
 	d := newDesk(t)
-	d.replace(d.watch, []any{seen("10", "v", "w")}, "10")
+	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "v", "w")}, "10")
 	d.changed = nil
 	d.add(t, seen("11", "w", "x"))
 	slices.Sort(d.changed)
@@ -221,7 +217,7 @@ func TestOwnersBeforeAndAfterAreTold(t *testing.T) {
 
 func TestFinalizersOfWhatGoesAreKept(t *testing.T) {
 	d := newDesk(t)
-	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
 	d.changed = nil
 	going := seen("11", "w")
 	now := metav1.Now()
@@ -239,10 +235,8 @@ func TestATypeThatMayNotBeSeenIsNotKnown(t *testing.T) {
 		t.Errorf("State is %v, want ErrPending", err)
 	}
 	forbidden := apierrors.NewForbidden(resource.GroupResource(), "", nil)
-	d.replace(d.watch, []any{seen("10", "w")}, "10")
-	if !d.failed(d.watch, forbidden) {
-		t.Error("forbidden passes")
-	}
+	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
+	d.watch.Failed(forbidden)
 	if err := d.State(resource.GroupResource()); !errors.Is(err, forbidden) {
 		t.Errorf("State is %v", err)
 	}
@@ -253,16 +247,17 @@ func TestATypeThatMayNotBeSeenIsNotKnown(t *testing.T) {
 	if d.Owns("w") != 0 {
 		t.Error("what cannot be followed is kept")
 	}
-	if d.failed(d.watch, fmt.Errorf("connection refused")) {
-		t.Error("an error that passes lasts")
+	d.watch.Failed(errors.New("connection refused"))
+	if err := d.State(resource.GroupResource()); !errors.Is(err, forbidden) {
+		t.Errorf("after an error that passes, State is %v", err)
 	}
 }
 
 func TestATypeThatIsNotServedHasNoObjects(t *testing.T) {
 	d := newDesk(t)
-	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
 	d.changed = nil
-	d.failed(d.watch, apierrors.NewNotFound(schema.GroupResource{}, ""))
+	d.watch.Failed(apierrors.NewNotFound(schema.GroupResource{}, ""))
 	d.expect(t, "w a gone=true")
 	if _, known := d.Get(object); !known {
 		t.Error("it is not known that there are none")
@@ -272,7 +267,7 @@ func TestATypeThatIsNotServedHasNoObjects(t *testing.T) {
 func TestTheLastUserEndsAWatch(t *testing.T) {
 	d := newDesk(t)
 	d.Use(t.Context(), "other", []schema.GroupVersionResource{resource})
-	d.replace(d.watch, []any{seen("10", "w")}, "10")
+	d.watch.Replace([]*metav1.PartialObjectMetadata{seen("10", "w")}, "10")
 	d.Use(t.Context(), "user", nil)
 	if _, known := d.Get(object); !known {
 		t.Error("the watch ended with a user left")
@@ -338,8 +333,6 @@ func BenchmarkEvent(b *testing.B) {
 	m := seen("11", "w")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := i.event(w, m, false); err != nil {
-			b.Fatal(err)
-		}
+		w.Update(m)
 	}
 }

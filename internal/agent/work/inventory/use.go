@@ -5,7 +5,6 @@ package inventory
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -17,55 +16,25 @@ func (i *Inventory) Use(ctx context.Context, user string, resources []schema.Gro
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	wanted := make([]schema.GroupResource, 0, len(resources))
+	versions := make(map[schema.GroupResource]schema.GroupVersionResource, len(resources))
 	for _, resource := range resources {
-		if slices.Contains(wanted, resource.GroupResource()) {
-			continue // in another version
-		}
 		wanted = append(wanted, resource.GroupResource())
-		if _, ok := i.types[resource.GroupResource()]; !ok {
-			i.types[resource.GroupResource()] = i.start(ctx, resource)
-		}
-		if !slices.Contains(i.uses[user], resource.GroupResource()) {
-			i.types[resource.GroupResource()].users++
+		if _, ok := versions[resource.GroupResource()]; !ok { // else it is the same in another version
+			versions[resource.GroupResource()] = resource
 		}
 	}
-	for _, used := range i.uses[user] {
-		if !slices.Contains(wanted, used) {
-			i.drop(used)
-		}
+	first, last := i.uses.Use(user, wanted...)
+	for _, resource := range first {
+		i.types[resource] = i.start(ctx, versions[resource])
 	}
-	if len(wanted) == 0 {
-		delete(i.uses, user)
-		return
+	for _, resource := range last {
+		i.stop(resource)
 	}
-	if !slices.Equal(wanted, i.recent) {
-		i.recent = wanted
-	}
-	i.uses[user] = i.recent
 }
 
-// usersOf returns who uses a type, sorted.
-func (i *Inventory) usersOf(w *typeWatch) []string {
-	var users []string
-	for user, used := range i.uses {
-		if slices.Contains(used, w.resource.GroupResource()) {
-			users = append(users, user)
-		}
-	}
-	slices.Sort(users)
-	return users
-}
-
-// drop ends a use, and the watch with the last one.
-func (i *Inventory) drop(resource schema.GroupResource) {
-	w, ok := i.types[resource]
-	if !ok {
-		return
-	}
-	w.users--
-	if w.users > 0 {
-		return
-	}
+// stop ends the watch of a type that nobody uses any more.
+func (i *Inventory) stop(resource schema.GroupResource) {
+	w := i.types[resource]
 	w.cancel()
 	w.stopped = true
 	delete(i.types, resource)

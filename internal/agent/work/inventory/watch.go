@@ -8,30 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
-)
-
-const (
-	// relistBackoffMax is the longest time between two attempts to watch a type
-	// while the server cannot be reached or is busy.
-	relistBackoffMax = 15 * time.Second
-	// probeAgainMin and probeAgainMax bound the time between two attempts to list
-	// a type that the server does not have or does not let us see; it doubles.
-	probeAgainMin = 200 * time.Millisecond
-	probeAgainMax = 30 * time.Second
+	"github.com/capstan-io/capstan/internal/watch"
 )
 
 // ErrPending says that a type has not been listed yet.
@@ -50,9 +35,9 @@ const (
 // typeWatch is the watch of one type and what it found. The mutex of the
 // inventory guards it.
 type typeWatch struct {
-	resource schema.GroupVersionResource
-	users    int // how many use it
-	cancel   context.CancelFunc
+	inventory *Inventory
+	resource  schema.GroupVersionResource
+	cancel    context.CancelFunc
 
 	stopped bool // what the watch still says is not wanted
 	state   state
@@ -77,145 +62,54 @@ func (w *typeWatch) problem() error {
 
 func (i *Inventory) start(ctx context.Context, resource schema.GroupVersionResource) *typeWatch {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &typeWatch{
-		resource: resource, cancel: cancel, records: map[name]*Record{},
-	}
+	w := &typeWatch{inventory: i, resource: resource, cancel: cancel, records: map[name]*Record{}}
 	i.options.Go(func() {
-		for alsoWatch := false; i.probe(ctx, w, alsoWatch); {
-			alsoWatch = i.reflect(ctx, w)
+		run := watch.Watch[*metav1.PartialObjectMetadata]{
+			Source:  watch.Metadata(i.options.Client, resource, watch.Selector{Labels: labels.Set{workv1.LabelManaged: "true"}.String()}),
+			Handler: w,
 		}
+		run.Run(ctx)
 	})
 	return w
 }
 
-// probe returns true as soon as the type can be listed, and false when ctx
-// ended. A reflector that starts before would complain in the log for ever. A
-// type that could be listed but not watched is tried for both.
-func (i *Inventory) probe(ctx context.Context, w *typeWatch, alsoWatch bool) bool {
-	options := metav1.ListOptions{LabelSelector: managed(), Limit: 1}
-	for wait := probeAgainMin; ; wait = min(2*wait, probeAgainMax) {
-		_, err := i.options.Client.Resource(w.resource).List(ctx, options)
-		if err == nil && alsoWatch {
-			err = i.tryWatch(ctx, w)
-		}
-		if ctx.Err() != nil {
-			return false
-		}
-		if err == nil {
-			return true
-		}
-		i.failed(w, err)
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return false
-		case <-timer.C:
-		}
-	}
-}
-
-func (i *Inventory) tryWatch(ctx context.Context, w *typeWatch) error {
-	events, err := i.options.Client.Resource(w.resource).Watch(ctx, metav1.ListOptions{LabelSelector: managed()})
-	if err != nil {
-		return fmt.Errorf("watching managed %s: %w", w.resource.GroupResource(), err)
-	}
-	events.Stop()
-	return nil
-}
-
-// reflect watches the type until ctx ends or the server refuses. It tells
-// whether it refused the watch, and not the list.
-func (i *Inventory) reflect(ctx context.Context, w *typeWatch) (refusedWatch bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var watchRefused atomic.Bool
-	refused := func(err error, watching bool) {
-		if err != nil && ctx.Err() == nil && i.failed(w, err) {
-			watchRefused.Store(watching)
-			cancel()
-		}
-	}
-	reflector := cache.NewReflectorWithOptions(i.listWatch(w, refused), &metav1.PartialObjectMetadata{},
-		&store{inventory: i, watch: w}, cache.ReflectorOptions{
-			Name: "managed " + w.resource.GroupResource().String(), Backoff: relistBackoff(),
-		})
-	reflector.RunWithContext(ctx)
-	return watchRefused.Load()
-}
-
-// managed selects the objects that we manage.
-func managed() string { return labels.Set{workv1.LabelManaged: "true"}.String() }
-
-// relistBackoff says how long to wait after a failed list or watch: soon at
-// first, since what is not watched is not mended, and not often if a cluster
-// stays away.
-func relistBackoff() *wait.Backoff {
-	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: relistBackoffMax}
-}
-
-// listWatch lists and watches the managed objects of a type.
-func (i *Inventory) listWatch(w *typeWatch, refused func(err error, watching bool)) cache.ListerWatcher {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = managed()
-			list, err := i.options.Client.Resource(w.resource).List(ctx, options)
-			refused(err, false)
-			if err != nil {
-				return nil, fmt.Errorf("listing managed %s: %w", w.resource.GroupResource(), err)
-			}
-			return list, nil
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = managed()
-			events, err := i.options.Client.Resource(w.resource).Watch(ctx, options)
-			refused(err, true)
-			if err != nil {
-				return nil, fmt.Errorf("watching managed %s: %w", w.resource.GroupResource(), err)
-			}
-			return events, nil
-		},
-	}
-}
-
-// failed notes why a type cannot be listed or watched, and tells whether that
-// will last. A type that the server does not serve has no objects; one that we
-// may not see is not known. Other errors pass.
-func (i *Inventory) failed(w *typeWatch, err error) (lasts bool) {
+// Failed notes why a type cannot be listed or watched. A type that the server
+// does not serve has no objects; one that we may not see is not known. Other
+// errors pass.
+func (w *typeWatch) Failed(err error) {
 	switch {
 	case apierrors.IsNotFound(err):
-		i.replace(w, nil, "")
-		return true
-	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
-		i.blind(w, err)
-		return true
+		w.Replace(nil, "")
+	case watch.Refused(err):
+		w.blind(err)
 	default:
-		i.mu.Lock()
-		defer i.mu.Unlock()
+		w.inventory.mu.Lock()
+		defer w.inventory.mu.Unlock()
 		if w.state == statePending {
 			w.err = err
 		}
-		return false
 	}
 }
 
 // blind forgets what is known of a type that we may not see.
-func (i *Inventory) blind(w *typeWatch, err error) {
+func (w *typeWatch) blind(err error) {
+	i := w.inventory
 	i.mu.Lock()
 	changed := w.state != stateBlind && !w.stopped
 	w.state, w.err = stateBlind, err
 	for key := range w.records {
 		i.remove(w, objectOf(w.resource, key))
 	}
-	users := i.usersOf(w)
+	users := i.uses.Users(w.resource.GroupResource())
 	i.mu.Unlock()
 	if changed {
 		i.options.TypeChanged(w.resource.GroupResource(), users)
 	}
 }
 
-// replace makes the list all that there is of a type.
-func (i *Inventory) replace(w *typeWatch, list []any, resourceVersion string) {
+// Replace makes the list all that there is of a type.
+func (w *typeWatch) Replace(list []*metav1.PartialObjectMetadata, resourceVersion string) {
+	i := w.inventory
 	var changes []Change
 	i.mu.Lock()
 	if w.stopped {
@@ -225,11 +119,7 @@ func (i *Inventory) replace(w *typeWatch, list []any, resourceVersion string) {
 	synced := w.state == stateSynced
 	w.state, w.err, w.seen = stateSynced, nil, resourceVersion
 	listed := make(map[name]struct{}, len(list))
-	for _, item := range list {
-		seen, ok := item.(*metav1.PartialObjectMetadata)
-		if !ok {
-			continue
-		}
+	for _, seen := range list {
 		object := objectOf(w.resource, name{seen.Namespace, seen.Name})
 		listed[nameOf(object)] = struct{}{}
 		if old := w.records[nameOf(object)]; old == nil || newer(seen.ResourceVersion, old.ResourceVersion) {
@@ -245,7 +135,7 @@ func (i *Inventory) replace(w *typeWatch, list []any, resourceVersion string) {
 		i.remove(w, object)
 		changes = append(changes, Change{Object: object, Owners: record.Owners, Gone: true})
 	}
-	users := i.usersOf(w)
+	users := i.uses.Users(w.resource.GroupResource())
 	i.mu.Unlock()
 	if !synced {
 		i.options.TypeChanged(w.resource.GroupResource(), users)
@@ -283,18 +173,20 @@ func equal(a, b *Going) bool {
 	return (a == nil) == (b == nil) && (a == nil || slices.Equal(a.Finalizers, b.Finalizers))
 }
 
-// event takes in a watch event.
-func (i *Inventory) event(w *typeWatch, item any, deleted bool) error {
-	seen, ok := item.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return fmt.Errorf("watching managed %s: got a %T", w.resource.GroupResource(), item)
-	}
+// Update takes in an object that is new or has changed.
+func (w *typeWatch) Update(seen *metav1.PartialObjectMetadata) { w.event(seen, false) }
+
+// Delete takes in an object that is gone, or has lost its label.
+func (w *typeWatch) Delete(seen *metav1.PartialObjectMetadata) { w.event(seen, true) }
+
+func (w *typeWatch) event(seen *metav1.PartialObjectMetadata, deleted bool) {
+	i := w.inventory
 	object := objectOf(w.resource, name{seen.Namespace, seen.Name})
 	var changes []Change
 	i.mu.Lock()
 	if w.stopped {
 		i.mu.Unlock()
-		return nil
+		return
 	}
 	w.seen = seen.ResourceVersion
 	old := w.records[nameOf(object)]
@@ -312,46 +204,15 @@ func (i *Inventory) event(w *typeWatch, item any, deleted bool) error {
 	for _, change := range changes {
 		i.options.Changed(change)
 	}
-	return nil
 }
 
-func (i *Inventory) bookmark(w *typeWatch, resourceVersion string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+// Bookmark takes in how far the watch is.
+func (w *typeWatch) Bookmark(resourceVersion string) {
+	w.inventory.mu.Lock()
+	defer w.inventory.mu.Unlock()
 	w.seen = resourceVersion
 }
 
 func objectOf(resource schema.GroupVersionResource, key name) apply.Object {
 	return apply.Object{Group: resource.Group, Resource: resource.Resource, Namespace: key.namespace, Name: key.name}
-}
-
-// store is what a reflector writes to.
-type store struct {
-	inventory *Inventory
-	watch     *typeWatch
-}
-
-func (s *store) Add(item any) error    { return s.inventory.event(s.watch, item, false) }
-func (s *store) Update(item any) error { return s.inventory.event(s.watch, item, false) }
-func (s *store) Delete(item any) error { return s.inventory.event(s.watch, item, true) }
-func (s *store) Resync() error         { return nil }
-
-func (s *store) Bookmark(resourceVersion string) error {
-	s.inventory.bookmark(s.watch, resourceVersion)
-	return nil
-}
-
-func (s *store) Replace(list []any, resourceVersion string) error {
-	s.inventory.replace(s.watch, list, resourceVersion)
-	return nil
-}
-
-// Transformer drops what nobody looks at before the reflector buffers it.
-func (s *store) Transformer() cache.TransformFunc {
-	return func(item any) (any, error) {
-		if seen, ok := item.(*metav1.PartialObjectMetadata); ok {
-			seen.ManagedFields = nil
-		}
-		return item, nil
-	}
 }

@@ -1,0 +1,68 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import "slices"
+
+// Uses counts who uses which watch. The zero value has no user. It is not safe
+// for concurrent use: owners have a lock of their own for what they keep.
+type Uses[K comparable] struct {
+	users map[K]int
+	uses  map[string][]K
+	// recent is what one of the users uses: most use the same, and share it.
+	recent []K
+}
+
+// Use makes the keys all that the user uses. It returns those that nobody used
+// before, in their order, and those that nobody uses any more.
+func (u *Uses[K]) Use(user string, keys ...K) (first, last []K) {
+	if u.users == nil {
+		u.users, u.uses = map[K]int{}, map[string][]K{}
+	}
+	var wanted []K
+	for _, key := range keys {
+		if slices.Contains(wanted, key) {
+			continue
+		}
+		wanted = append(wanted, key)
+		if slices.Contains(u.uses[user], key) {
+			continue
+		}
+		if u.users[key] == 0 {
+			first = append(first, key)
+		}
+		u.users[key]++
+	}
+	for _, key := range u.uses[user] {
+		if slices.Contains(wanted, key) {
+			continue
+		}
+		u.users[key]--
+		if u.users[key] == 0 {
+			delete(u.users, key)
+			last = append(last, key)
+		}
+	}
+	if len(wanted) == 0 {
+		delete(u.uses, user)
+		return first, last
+	}
+	if !slices.Equal(wanted, u.recent) {
+		u.recent = wanted
+	}
+	u.uses[user] = u.recent
+	return first, last
+}
+
+// Users returns who uses a watch, sorted.
+func (u *Uses[K]) Users(key K) []string {
+	var users []string
+	for user, used := range u.uses {
+		if slices.Contains(used, key) {
+			users = append(users, user)
+		}
+	}
+	slices.Sort(users)
+	return users
+}
