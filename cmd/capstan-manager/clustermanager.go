@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 
 	"github.com/operator-framework/operator-lib/conditions"
 	"github.com/operator-framework/operator-lib/proxy"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -52,9 +50,9 @@ type clusterManagerFlags struct {
 }
 
 // newClusterManagerCommand returns the command that runs the ClusterManager
-// operator.
-func newClusterManagerCommand() *cobra.Command {
-	flags := &clusterManagerFlags{election: options.DefaultLeaderElection(), server: options.DefaultServer()}
+// operator on a server with these defaults.
+func newClusterManagerCommand(server options.Server) *cobra.Command {
+	flags := &clusterManagerFlags{election: options.DefaultLeaderElection(), server: server}
 	cmd := &cobra.Command{
 		Use:   "cluster-manager",
 		Short: "Runs the operator that installs a hub for each ClusterManager",
@@ -65,6 +63,7 @@ func newClusterManagerCommand() *cobra.Command {
 	flags.client.AddFlags(fs)
 	flags.election.AddFlags(fs)
 	flags.server.AddFlags(fs)
+	flags.server.AddSecureHealthFlag(fs)
 	fs.StringVar(&flags.operator.PullSecret, "image-pull-secret-name", operatorv1.ImagePullSecret,
 		"secret in the operator's namespace that is copied to the hub, if it exists, to pull images with")
 	fs.BoolVar(&flags.operator.SyncLabels, "enable-sync-labels", false,
@@ -177,7 +176,7 @@ func (f *clusterManagerFlags) manager(restConfig *rest.Config, scheme *runtime.S
 	}
 	mgr, err := ctrl.NewManager(restConfig, electing(ctrl.Options{
 		Scheme: scheme, Cache: cacheOptions, Metrics: metrics.Options(f.server.MetricsPort, setTLS),
-		HealthProbeBindAddress: ":" + strconv.Itoa(f.server.HealthProbePort),
+		HealthProbeBindAddress: probeAddress(f.server.HealthProbePort),
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
@@ -185,10 +184,5 @@ func (f *clusterManagerFlags) manager(restConfig *rest.Config, scheme *runtime.S
 	if err := metrics.RegisterBuildInfo(crmetrics.Registry, clustermanager.FieldOwner); err != nil {
 		return nil, err
 	}
-	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
-		if err := add("ping", healthz.Ping); err != nil {
-			return nil, fmt.Errorf("adding a health check: %w", err)
-		}
-	}
-	return mgr, nil
+	return mgr, addHealth(mgr, f.server)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 
 	olmv2 "github.com/operator-framework/api/pkg/operators/v2"
 	olm "github.com/operator-framework/operator-lib/conditions"
@@ -21,7 +20,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -49,11 +47,12 @@ type klusterletFlags struct {
 	logLevel int
 }
 
-// newKlusterletCommand returns the command that runs the klusterlet operator.
-func newKlusterletCommand() *cobra.Command {
+// newKlusterletCommand returns the command that runs the klusterlet operator on
+// a server with these defaults.
+func newKlusterletCommand(server options.Server) *cobra.Command {
 	flags := &klusterletFlags{
 		election: options.DefaultLeaderElection(),
-		server:   options.DefaultServer(),
+		server:   server,
 		settings: klusterlet.Settings{
 			Namespace:            operatorv1.DefaultOperatorNamespace,
 			PullSecret:           operatorv1.ImagePullSecret,
@@ -74,8 +73,11 @@ func (f *klusterletFlags) add(fs *pflag.FlagSet) {
 	f.client.AddFlags(fs)
 	f.election.AddFlags(fs)
 	f.server.AddFlags(fs)
+	f.server.AddSecureHealthFlag(fs)
 	fs.StringVar(&f.settings.PullSecret, "image-pull-secret-name", f.settings.PullSecret,
 		"secret in the operator's namespace that agents and add-ons pull with, if it exists; the role allows the default only")
+	fs.BoolVar(&f.settings.SyncLabels, "enable-sync-labels", f.settings.SyncLabels,
+		"put the labels of a Klusterlet on everything that is installed for it")
 	fs.Int32Var(&f.settings.Replicas, "deployment-replicas", f.settings.Replicas,
 		"replicas of the agents; 0 is 3 on a cluster with several control plane nodes, else 1")
 	fs.StringVar(&f.settings.ControlPlaneSelector, "control-plane-node-label-selector", f.settings.ControlPlaneSelector,
@@ -112,7 +114,7 @@ func (f *klusterletFlags) run(ctx context.Context) error {
 		Scheme:                 scheme,
 		Cache:                  caching,
 		Metrics:                metrics.Options(f.server.MetricsPort, setTLS),
-		HealthProbeBindAddress: ":" + strconv.Itoa(f.server.HealthProbePort),
+		HealthProbeBindAddress: probeAddress(f.server.HealthProbePort),
 	}))
 	if err != nil {
 		return fmt.Errorf("making the manager of the klusterlet operator: %w", err)
@@ -144,11 +146,8 @@ func (f *klusterletFlags) setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err := metrics.RegisterBuildInfo(ctrlmetrics.Registry, klusterletComponent); err != nil {
 		return err
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the health check: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the readiness check: %w", err)
+	if err := addHealth(mgr, f.server); err != nil {
+		return err
 	}
 	var signal upgrade.Signal
 	if os.Getenv("OPERATOR_CONDITION_NAME") != "" { // set by OLM

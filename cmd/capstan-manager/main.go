@@ -14,8 +14,13 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/version"
 )
+
+// ocmHealthPort is where OCM's charts ask its operators how they are, over
+// HTTPS: an operator that does not answer there is restarted for ever.
+const ocmHealthPort = 8443
 
 func main() {
 	if err := newRootCommand(os.Args[0]).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
@@ -38,9 +43,11 @@ func newRootCommand(calledAs string) *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	switch filepath.Base(calledAs) {
 	case "registration-operator":
+		server := options.DefaultServer()
+		server.SecureHealthProbePort = ocmHealthPort
 		root.AddCommand(
-			named("hub", newClusterManagerCommand()),
-			named("klusterlet", newKlusterletCommand()),
+			named("hub", newClusterManagerCommand(server)),
+			named("klusterlet", newKlusterletCommand(server)),
 			named("agent", newAgentCommand()),
 		)
 	case "registration":
@@ -57,8 +64,8 @@ func newRootCommand(calledAs string) *cobra.Command {
 		)
 	default:
 		root.AddCommand(
-			newClusterManagerCommand(),
-			newKlusterletCommand(),
+			newClusterManagerCommand(options.DefaultServer()),
+			newKlusterletCommand(options.DefaultServer()),
 			newAgentCommand(),
 			newPushAgentCommand(),
 			newRegistrationControllerCommand(),

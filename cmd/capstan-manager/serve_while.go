@@ -9,10 +9,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-io/capstan/internal/agent"
+	"github.com/capstan-io/capstan/internal/health"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
 )
@@ -57,4 +59,18 @@ func serveMetrics(ctx context.Context, server options.Server, config *rest.Confi
 		return fmt.Errorf("serving metrics on %s (--metrics-port=0 turns them off): %w", o.BindAddress, err)
 	}
 	return nil
+}
+
+// addHealth makes the manager of an operator tell how it is: over HTTP, and
+// over HTTPS if the server says so.
+func addHealth(mgr ctrl.Manager, server options.Server) error {
+	checks := health.Ping()
+	if err := checks.AddTo(mgr); err != nil {
+		return err
+	}
+	setTLS, err := server.TLS()
+	if err != nil {
+		return err
+	}
+	return checks.ServeTLS(mgr, server.SecureHealthProbePort, setTLS)
 }

@@ -4,32 +4,21 @@
 package metrics
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/http"
 	"runtime"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/version"
 )
-
-// servingCertificateLife is how long a certificate of the metrics server is
-// used before it makes another.
-const servingCertificateLife = 30 * 24 * time.Hour
 
 // disabled is what controller-runtime takes for "no metrics server".
 const disabled = "0"
@@ -43,11 +32,11 @@ func Options(port int, setTLS func(*tls.Config)) metricsserver.Options {
 	if port == 0 {
 		return metricsserver.Options{BindAddress: disabled}
 	}
-	certificate := &servingCertificate{clock: clock.RealClock{}}
+	certificate := certs.NewSelfSigned("capstan-metrics", clock.RealClock{})
 	options := metricsserver.Options{
 		BindAddress:   ":" + strconv.Itoa(port),
 		SecureServing: true,
-		TLSOpts:       []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.get }},
+		TLSOpts:       []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.Get }},
 		FilterProvider: func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 			guard, err := NewGuard(config, httpClient)
 			if err != nil {
@@ -101,56 +90,4 @@ func RegisterBuildInfo(registry prometheus.Registerer, component string) error {
 		return fmt.Errorf("registering the metric capstan_build_info of %q: %w", component, err)
 	}
 	return nil
-}
-
-// servingCertificate makes the certificate of the metrics server and makes it
-// anew when half of its life is over.
-type servingCertificate struct {
-	clock   clock.PassiveClock
-	mu      sync.Mutex
-	current *tls.Certificate
-}
-
-func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.clock.Now()
-	if s.current != nil && now.Before(s.current.Leaf.NotAfter.Add(-servingCertificateLife/2)) {
-		return s.current, nil
-	}
-	made, err := selfSigned(now)
-	if err != nil {
-		return nil, err
-	}
-	s.current = made
-	return made, nil
-}
-
-func selfSigned(now time.Time) (*tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("making the key of the metrics server: %w", err)
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, fmt.Errorf("making the serial number of the metrics server's certificate: %w", err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "capstan-metrics"},
-		DNSNames:     []string{"localhost"},
-		NotBefore:    now.Add(-time.Hour), // for readers whose clock is behind
-		NotAfter:     now.Add(servingCertificateLife),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("signing the metrics server's certificate: %w", err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("reading the metrics server's certificate: %w", err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }

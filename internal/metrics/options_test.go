@@ -6,10 +6,8 @@ package metrics
 import (
 	"crypto/tls"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestPortZeroTurnsTheServerOff(t *testing.T) {
@@ -30,30 +28,6 @@ func TestMetricsAreServedOverTLSAndGuarded(t *testing.T) {
 	}
 	if config.MinVersion != tls.VersionTLS13 || config.GetCertificate == nil {
 		t.Errorf("got TLS version %x and certificate %t, want 1.3 and a certificate", config.MinVersion, config.GetCertificate != nil)
-	}
-}
-
-func TestServingCertificateIsReplacedBeforeItExpires(t *testing.T) {
-	clock := clocktesting.NewFakePassiveClock(time.Now())
-	certificate := &servingCertificate{clock: clock}
-	serial := func() string {
-		t.Helper()
-		got, err := certificate.get(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if now := clock.Now(); now.Before(got.Leaf.NotBefore) || now.After(got.Leaf.NotAfter) {
-			t.Errorf("at %s the certificate is valid from %s to %s", now, got.Leaf.NotBefore, got.Leaf.NotAfter)
-		}
-		return got.Leaf.SerialNumber.String()
-	}
-	first := serial()
-	if second := serial(); second != first {
-		t.Error("made a second certificate although the first is new")
-	}
-	clock.SetTime(clock.Now().Add(servingCertificateLife/2 + time.Second))
-	if second := serial(); second == first {
-		t.Error("still uses the first certificate after half of its life")
 	}
 }
 

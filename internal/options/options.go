@@ -95,6 +95,9 @@ func (o *LeaderElection) AddFlags(fs *pflag.FlagSet) {
 type Server struct {
 	// HealthProbePort serves /healthz and /readyz over HTTP. Defaults to 8000.
 	HealthProbePort int
+	// SecureHealthProbePort serves the same over HTTPS. Defaults to 0, which
+	// turns it off.
+	SecureHealthProbePort int
 	// MetricsPort serves /metrics over HTTPS to those who may read it. Defaults
 	// to 8080; 0 turns it off.
 	MetricsPort int
@@ -115,6 +118,13 @@ func (o *Server) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics (HTTPS); 0 turns it off")
 	fs.StringVar(&o.TLSMinVersion, "tls-min-version", o.TLSMinVersion, "VersionTLS12 or VersionTLS13")
 	fs.StringSliceVar(&o.TLSCipherSuites, "tls-cipher-suites", o.TLSCipherSuites, "cipher suites for TLS 1.2, by Go's names")
+}
+
+// AddSecureHealthFlag adds the flag of components that serve their health over
+// HTTPS as well.
+func (o *Server) AddSecureHealthFlag(fs *pflag.FlagSet) {
+	fs.IntVar(&o.SecureHealthProbePort, "secure-health-probe-port", o.SecureHealthProbePort,
+		"port of /healthz and /readyz (HTTPS, self-signed); 0 turns it off")
 }
 
 // TLS returns a function that puts the TLS settings into a server's config.

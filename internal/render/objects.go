@@ -8,11 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apilabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Object is something to apply: one of client-go's apply configurations.
@@ -59,6 +61,29 @@ func (m Meta) Annotated(annotations map[string]string) Meta {
 	maps.Copy(merged, annotations)
 	m.Annotations = merged
 	return m
+}
+
+// Labelled returns the objects with further labels on those that have all of
+// the marks; what labels an object has already, it keeps.
+func Labelled(objects []Object, labels, marks map[string]string) ([]Object, error) {
+	if len(labels) == 0 {
+		return objects, nil
+	}
+	labelled := make([]Object, 0, len(objects))
+	for _, object := range objects {
+		u, err := Unstructured(object)
+		if err != nil {
+			return nil, err
+		}
+		own := u.GetLabels()
+		if apilabels.SelectorFromSet(marks).Matches(apilabels.Set(own)) {
+			merged := maps.Clone(labels)
+			maps.Copy(merged, own)
+			u.SetLabels(merged)
+		}
+		labelled = append(labelled, client.ApplyConfigurationFromUnstructured(u))
+	}
+	return labelled, nil
 }
 
 // Namespace returns a namespace.

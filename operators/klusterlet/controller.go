@@ -51,6 +51,8 @@ type Settings struct {
 	Replicas int32
 	// ControlPlaneSelector selects these nodes.
 	ControlPlaneSelector string
+	// SyncLabels copies the labels of a Klusterlet to what is installed for it.
+	SyncLabels bool
 	// Env is added to the environment of the agents, for example a proxy.
 	Env []corev1.EnvVar
 }
@@ -105,7 +107,7 @@ func New(deps Deps) *Controller {
 		Remove:    removing(&removal{all}),
 		Kind: install.Kind[*operatorv1.Klusterlet, *pass]{
 			Name:          "Klusterlet",
-			Begin:         func(base *install.Pass[*operatorv1.Klusterlet]) *pass { return &pass{Pass: base} },
+			Begin:         all.begin,
 			Conditions:    func(k *operatorv1.Klusterlet) *[]metav1.Condition { return &k.Status.Conditions },
 			Report:        report,
 			ReportRemoval: reportRemoval,

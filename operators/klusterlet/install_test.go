@@ -46,6 +46,7 @@ func TestOperator(t *testing.T) {
 		"TakesAChangeDuringAWalkForNoError":           testChangedMeanwhile,
 		"HoldsOLMBackUntilTheLastRemovalEnds":         testUpgrade,
 		"CopiesThePullSecret":                         testPullSecret,
+		"PutsItsLabelsOnWhatIsItsOwn":                 testSyncLabels,
 		"TellsWhyTheClusterDoesNotJoin":               testHandshake,
 		"TellsWhyTheAgentDoesNotRun":                  testPodProblem,
 		"MovesTheAgentsWithTheirCredential":           testNamespaceChange,
@@ -401,5 +402,25 @@ func (h *harness) expectNone(t *testing.T, name string) {
 	marks := manifests.Marks(&operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	for _, object := range h.marked(marks) {
 		t.Errorf("%s is left", object)
+	}
+}
+
+func testSyncLabels(t *testing.T, h *harness) {
+	h.c.Settings.SyncLabels = true
+	t.Cleanup(func() { h.c.Settings.SyncLabels = false })
+	h.klusterlet("labelled", func(k *operatorv1.Klusterlet) {
+		k.Labels = map[string]string{"team": "edge", operatorv1.LabelCreatedByKlusterlet: "somebody"}
+	})
+	h.reconcile("labelled")
+	deployment := h.deployment(operatorv1.DefaultAgentNamespace, "labelled-registration-agent")
+	want := map[string]string{"team": "edge", operatorv1.LabelCreatedByKlusterlet: "labelled"}
+	for key, value := range want {
+		if got := deployment.Labels[key]; got != value {
+			t.Errorf("the Deployment has the label %s=%q, want %q", key, got, value)
+		}
+	}
+	shared := &rbacv1.ClusterRole{}
+	if !h.exists(shared, "", manifests.ExecutionRole) || shared.Labels["team"] != "" {
+		t.Errorf("what all Klusterlets share has the labels of one: %v", shared.Labels)
 	}
 }

@@ -4,6 +4,7 @@
 package klusterlet
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
@@ -23,6 +25,8 @@ import (
 type pass struct {
 	*install.Pass[*operatorv1.Klusterlet]
 	options manifests.Options
+	// labels are put on everything that is made for this Klusterlet alone.
+	labels map[string]string
 	// member is the cluster that the agents work on; nil until it is known that it
 	// can be reached. With hosted agents, memberCredential leads there.
 	member           *install.Target
@@ -34,6 +38,24 @@ type pass struct {
 	handshake      status.Handshake
 	// notes are for the message of the condition Applied.
 	notes []string
+}
+
+// begin begins a walk.
+func (c *clusters) begin(base *install.Pass[*operatorv1.Klusterlet]) *pass {
+	p := &pass{Pass: base}
+	if c.Settings.SyncLabels {
+		p.labels = base.Object.Labels
+	}
+	return p
+}
+
+// Apply applies objects on a target and records them, also those before a failure.
+func (p *pass) Apply(ctx context.Context, to *install.Target, objects ...render.Object) error {
+	labelled, err := render.Labelled(objects, p.labels, manifests.Marks(p.Object))
+	if err != nil {
+		return err
+	}
+	return p.Pass.Apply(ctx, to, labelled...)
 }
 
 // set sets a condition of the Klusterlet.

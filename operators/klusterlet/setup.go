@@ -144,7 +144,7 @@ const workers = 4
 // whatever it acts on; the further sources are those of secrets and of what
 // the hub answers.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, sources ...source.Source) error {
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	ours := handler.EnqueueRequestsFromMapFunc(c.owners)
 	b := ctrl.NewControllerManagedBy(mgr).Named("klusterlet").
 		For(&operatorv1.Klusterlet{}, builder.WithPredicates(changed)).

@@ -260,7 +260,7 @@ func (p *pods) start(ctx context.Context, d *appsv1.Deployment) (*pod, error) {
 	if err := os.WriteFile(home, token, 0o600); err != nil {
 		return nil, err
 	}
-	args := slices.Concat(container.Args[1:], []string{"--kubeconfig=" + home, "--metrics-port=0", "--health-probe-port=0"}, p.more(d.Name))
+	args := slices.Concat(container.Args[1:], []string{"--kubeconfig=" + home}, unserved(container.Args), p.more(d.Name))
 	paths := pathsOf(made.mounts)
 	for i := range args {
 		args[i] = paths.Replace(args[i])
@@ -270,6 +270,16 @@ func (p *pods) start(ctx context.Context, d *appsv1.Deployment) (*pod, error) {
 		Name: d.Name, Executable: p.program(container.Args[0]), Args: args, Env: environmentOf(d, name),
 	})
 	return made, err
+}
+
+// unserved turns off what pods serve on ports of their own, which processes
+// share.
+func unserved(command []string) []string {
+	flags := []string{"--metrics-port=0", "--health-probe-port=0"}
+	if len(command) > 1 && strings.HasSuffix(command[0], "registration-operator") && command[1] != "agent" {
+		flags = append(flags, "--secure-health-probe-port=0")
+	}
+	return flags
 }
 
 // environmentOf returns the variables of the container in a pod of the name.

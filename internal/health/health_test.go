@@ -1,0 +1,52 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+func TestEachPathAsksItsOwnChecks(t *testing.T) {
+	checks := Ping()
+	checks.Ready["caches"] = func(*http.Request) error { return errors.New("not synced") }
+	server := httptest.NewServer(checks.handler())
+	defer server.Close()
+	for path, want := range map[string]int{
+		"/healthz":       http.StatusOK,
+		"/healthz/ping":  http.StatusOK,
+		"/readyz":        http.StatusInternalServerError,
+		"/readyz/ping":   http.StatusOK,
+		"/readyz/caches": http.StatusInternalServerError,
+		"/metrics":       http.StatusNotFound,
+	} {
+		t.Run(path, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := server.Client().Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = response.Body.Close() }()
+			if response.StatusCode != want {
+				t.Errorf("got status %d, want %d", response.StatusCode, want)
+			}
+		})
+	}
+}
+
+func TestNothingIsServedOverTLSAtPortZero(t *testing.T) {
+	never := Checks{Live: map[string]healthz.Checker{}}
+	// A manager is not even asked.
+	if err := never.ServeTLS(nil, 0, func(*tls.Config) {}); err != nil {
+		t.Errorf("got error %v, want none", err)
+	}
+}
