@@ -48,13 +48,45 @@ func TestSchemasAreTheSame(t *testing.T) {
 
 func TestDefinitionsAreTheSameOutsideOfTheSchemas(t *testing.T) {
 	theirs, ours := theirDefinitions(t), ourDefinitions(t)
+	further := furtherColumns()
 	for name := range kinds() {
 		t.Run(name, func(t *testing.T) {
+			if len(further[name]) > 0 {
+				withColumns(t, theirs[name], ours[name], further[name])
+			}
 			if diff := cmp.Diff(outsideOfSchema(theirs[name]), outsideOfSchema(ours[name])); diff != "" {
 				t.Errorf("(-theirs +ours):\n%s", diff)
 			}
 		})
 	}
+}
+
+// furtherColumns are the columns that "kubectl get" prints of kinds of which
+// theirs has none but the age. Clients do not read columns; people do.
+func furtherColumns() map[string][]string {
+	return map[string][]string{
+		"ManifestWork":        {"Applied", "Available", "Reason", "Degraded", "Complete", "Age"},
+		"AppliedManifestWork": {"Work", "Evicting", "Agent", "Age"},
+		"Klusterlet":          {"Cluster", "Applied", "Available", "Joined", "Reason", "Mode", "Age"},
+		"ClusterManager":      {"Applied", "Progressing", "Degraded", "Reason", "Mode", "Age"},
+	}
+}
+
+// withColumns gives the columns of ours to their definition, if they are those
+// that are wanted, and it has none itself.
+func withColumns(t *testing.T, theirs, ours *apiextensionsv1.CustomResourceDefinition, want []string) {
+	t.Helper()
+	if columns := theirs.Spec.Versions[0].AdditionalPrinterColumns; len(columns) > 0 {
+		t.Fatalf("their definition has columns now, which ours has to have: %v", columns)
+	}
+	var names []string
+	for _, column := range ours.Spec.Versions[0].AdditionalPrinterColumns {
+		names = append(names, column.Name)
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("columns (-want +got):\n%s", diff)
+	}
+	theirs.Spec.Versions[0].AdditionalPrinterColumns = ours.Spec.Versions[0].AdditionalPrinterColumns
 }
 
 // outsideOfSchema returns what a definition says besides its schemas: group,

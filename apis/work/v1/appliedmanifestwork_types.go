@@ -16,6 +16,10 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="Work",type=string,JSONPath=`.spec.manifestWorkName`
+// +kubebuilder:printcolumn:name="Evicting",type=date,JSONPath=`.status.evictionStartTime`
+// +kubebuilder:printcolumn:name="Agent",type=string,JSONPath=`.spec.agentID`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type AppliedManifestWork struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
