@@ -43,6 +43,9 @@ func (w *world) testTokenKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got := w.tokenForClusteradm(t); got != config.BearerToken {
+		t.Errorf("\"clusteradm get token --use-bootstrap-token\" would print %q, not the token that was made", got)
+	}
 	review := &authenticationv1.SelfSubjectReview{}
 	// The API server finds tokens by a cache of its own, which a moment later has it.
 	eventually(t, func() error { return holder.Create(t.Context(), review) })
@@ -61,6 +64,24 @@ func (w *world) testTokenKubeconfig(t *testing.T) {
 	if code, out := call(t, "token", "list"); code != exit.OK || strings.Contains(out, id) {
 		t.Errorf("the token %s is still listed (exit code %d):\n%s", id, code, out)
 	}
+}
+
+// tokenForClusteradm returns the bootstrap token that OCM's tool prints: the
+// newest with the label of its hub.
+func (w *world) tokenForClusteradm(t *testing.T) string {
+	t.Helper()
+	secrets := &corev1.SecretList{}
+	if err := w.client.List(t.Context(), secrets, client.InNamespace("kube-system"), client.MatchingLabels{"app": "cluster-manager"}); err != nil {
+		t.Fatal(err)
+	}
+	token, newest := "", time.Time{}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		if made := secret.CreationTimestamp.Time; strings.HasPrefix(secret.Name, "bootstrap-token-") && made.After(newest) {
+			token, newest = string(secret.Data["token-id"])+"."+string(secret.Data["token-secret"]), made
+		}
+	}
+	return token
 }
 
 // stopper is an output that stops the command at the first thing that is said.

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
@@ -31,7 +32,23 @@ func (i *installation) components(ctx context.Context, p *pass) error {
 		applied := p.Records[len(p.Records)-1]
 		p.rollouts = append(p.rollouts, status.RolloutOf(wanted(component, applied.Generation), live))
 	}
+	p.Records = append(p.Records, absent(p.hub)...)
 	return nil
+}
+
+// absent returns records of the Deployments that hubs of OCM have and those of
+// this version have not: "clusteradm get hub-info" looks their names up among
+// the related resources, and fails if it does not find them there. That there
+// are no such Deployments does not matter to it.
+func absent(h manifests.Hub) []render.Record {
+	var records []render.Record
+	for _, part := range []string{"placement-controller", "addon-manager-controller"} {
+		records = append(records, render.Record{
+			GroupVersionResource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment",
+			Namespace: h.Namespace(), Name: h.Name + "-" + part,
+		})
+	}
+	return records
 }
 
 // look finds out how those components are that are installed, while nothing can

@@ -77,6 +77,7 @@ func installs(t *testing.T, l *lab) {
 			t.Errorf("generations lack the Deployment %s", name)
 		}
 	}
+	answersHubInfo(t, l, cm)
 	if !slices.ContainsFunc(cm.Status.RelatedResources, func(r operatorv1.RelatedResourceMeta) bool {
 		return r.Resource == "customresourcedefinitions" && r.Name == "managedclusters.cluster.open-cluster-management.io"
 	}) {
@@ -352,6 +353,32 @@ func changedMeanwhile(t *testing.T, l *lab) {
 		}
 		if _, err := l.pass(t); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// answersHubInfo fails the test if "clusteradm get hub-info" would fail: it takes
+// the last related resource of each name for a Deployment, which it reads by its
+// name and namespace; that there is none is fine, that it has no name is not.
+func answersHubInfo(t *testing.T, l *lab, cm *operatorv1.ClusterManager) {
+	t.Helper()
+	for _, name := range []string{
+		"cluster-manager-addon-manager-controller", "cluster-manager-registration-controller", "cluster-manager-registration-webhook",
+		"cluster-manager-work-webhook", "cluster-manager-placement-controller",
+	} {
+		var last operatorv1.RelatedResourceMeta
+		for _, related := range cm.Status.RelatedResources {
+			if related.Name == name {
+				last = related
+			}
+		}
+		if last.Name == "" || last.Namespace == "" {
+			t.Errorf("relatedResources have nothing called %q with a namespace: clusteradm would fail to read it", name)
+			continue
+		}
+		key := client.ObjectKey{Namespace: last.Namespace, Name: last.Name}
+		if err := l.client.Get(t.Context(), key, &appsv1.Deployment{}); client.IgnoreNotFound(err) != nil {
+			t.Errorf("reading the Deployment %q: %v", key, err)
 		}
 	}
 }

@@ -25,12 +25,12 @@ package clustermanager
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=create;get;list;watch;update;patch;delete
 
 // The bundle of the signers; the TLS profile; and, held to be granted to
-// bootstrap identities, the address and CA of the API server, which is not ours
+// bootstrap identities, the address and CA of the API server, which are not ours
 // to change: every node joins by it.
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=ca-bundle-configmap,verbs=get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=ocm-tls-profile,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=cluster-info,verbs=get
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=cluster-info;kube-root-ca.crt,verbs=get
 
 // Secrets by name only. Creation cannot be limited to names.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create

@@ -143,9 +143,9 @@ func bootstrap(t *testing.T, l *lab) {
 			t.Errorf("strict bootstrap identities may %v", rule)
 		}
 	}
-	for namespace, config := range map[string]string{"kube-public": "cluster-info", testHubNS: "ca-bundle-configmap"} {
+	for namespace, configs := range map[string][]string{"kube-public": {"cluster-info", "kube-root-ca.crt"}, testHubNS: {"ca-bundle-configmap"}} {
 		named := &rbacv1.Role{}
-		if !l.exists(t, named, operatorv1.BootstrapClusterRole, namespace) || !slices.Equal(named.Rules[0].ResourceNames, []string{config}) {
+		if !l.exists(t, named, operatorv1.BootstrapClusterRole, namespace) || !slices.Equal(named.Rules[0].ResourceNames, configs) {
 			t.Errorf("the role in %s is %+v", namespace, named.Rules)
 		}
 	}

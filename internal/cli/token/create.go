@@ -25,14 +25,22 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/render"
 )
 
 // defaultTTL is how long a token is valid. It lies about in shells and files, so
 // it should end soon; an agent needs it once.
 const defaultTTL = 24 * time.Hour
 
-// signing is the usage of tokens by which members verify the hub.
-const signing = "signing"
+// Usages of tokens: by the first, members verify the hub; by the second, the hub
+// knows who asks to join.
+const (
+	signing        = "signing"
+	authentication = "authentication"
+)
+
+// clusterManagerApp is how OCM's tools label what belongs to a hub.
+const clusterManagerApp = "cluster-manager"
 
 // creating is one call of "token create".
 type creating struct {
@@ -227,7 +235,18 @@ func (c *creating) secret(token string) *corev1.Secret {
 		data[api.BootstrapTokenExpirationKey] = c.session.Clock.Now().Add(c.ttl).UTC().Format(time.RFC3339)
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: util.BootstrapTokenSecretName(id)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: util.BootstrapTokenSecretName(id), Labels: c.labels()},
 		Type:       api.SecretTypeBootstrapToken, StringData: data,
 	}
+}
+
+// labels let "clusteradm get token --use-bootstrap-token" find the token, which
+// takes the newest with the label of its hub, if a cluster can ask to join with
+// it under any name.
+func (c *creating) labels() map[string]string {
+	joins := slices.Contains(c.groups, clusterv1.GroupBootstrappers) && slices.Contains(c.usages, authentication)
+	if !joins || len(c.names) > 0 {
+		return nil
+	}
+	return map[string]string{render.AppLabel: clusterManagerApp}
 }

@@ -18,9 +18,14 @@ import (
 	"github.com/capstan-io/capstan/internal/render"
 )
 
-// clusterInfoConfigMap tells those who want to join the address and CA of the
-// API server, by the convention of kubeadm.
-const clusterInfoConfigMap = "cluster-info"
+// ConfigMaps that tell those who want to join how to trust the API server.
+const (
+	// clusterInfoConfigMap has its address and CA, by the convention of kubeadm.
+	clusterInfoConfigMap = "cluster-info"
+	// rootCAConfigMap has its CA, in every namespace. "clusteradm join" reads it
+	// where there is no cluster-info and no file is given.
+	rootCAConfigMap = "kube-root-ca.crt"
+)
 
 // bootstrapBinding gives the bootstrap identities their role.
 const bootstrapBinding = "open-cluster-management:bootstrap:agent-registration"
@@ -41,7 +46,7 @@ func Bootstrap(h Hub) []render.Object {
 		render.ClusterRole(cluster(operatorv1.BootstrapClusterRole), bootstrapRules(h.Registration.Enabled(features.StrictBootstrap))),
 		render.ClusterRoleBinding(cluster(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group),
 		// ConfigMaps by name only: a bootstrap credential is in many hands.
-		render.Role(clusterInfo, configMapRule(clusterInfoConfigMap)),
+		render.Role(clusterInfo, configMapRule(clusterInfoConfigMap, rootCAConfigMap)),
 		render.RoleBinding(clusterInfo.Named(bootstrapBinding), operatorv1.BootstrapClusterRole, account, group),
 	}
 	if h.Hosted() {
@@ -66,9 +71,9 @@ func bootstrapRules(strict bool) []rbacv1.PolicyRule {
 	}
 }
 
-func configMapRule(name string) []rbacv1.PolicyRule {
+func configMapRule(names ...string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{name}, Verbs: []string{"get"},
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: names, Verbs: []string{"get"},
 	}}
 }
 
