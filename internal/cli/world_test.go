@@ -38,6 +38,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -92,7 +93,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.config, w.server = restConfig, environment
 	err := errors.Join(corev1.AddToScheme(w.scheme), authenticationv1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
-		clusterv1.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme), rbacv1.AddToScheme(w.scheme))
+		clusterv1.AddToScheme(w.scheme), clusterv1beta2.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme), rbacv1.AddToScheme(w.scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,6 +294,8 @@ func (w *world) clear(t *testing.T) {
 	err := errors.Join(
 		w.client.DeleteAllOf(t.Context(), &clusterv1.ManagedCluster{}),
 		w.client.DeleteAllOf(t.Context(), &fleetv1alpha1.ClusterConnection{}),
+		w.client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSet{}),
+		w.client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace("team-a")),
 		w.client.DeleteAllOf(t.Context(), &certificatesv1.CertificateSigningRequest{}),
 		w.client.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("kube-system")),
 		w.client.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace("default")),

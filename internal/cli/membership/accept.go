@@ -57,7 +57,9 @@ func NewAccept(session *hub.Session) *cobra.Command {
 		Long: "Lets clusters in: approves the certificate requests of their agents that wait, and accepts them. A request is approved " +
 			"only if it asks for the certificate of one agent of this cluster and nothing else, and if it is clear which one is right; " +
 			"of several agents that ask to be the same cluster, --request chooses one. A cluster that was denied is let in again. " +
-			"A Push cluster whose agent asks to join becomes a Pull cluster if --request says so; what was delivered to it stays.",
+			"A Push cluster whose agent asks to join becomes a Pull cluster if --request says so; what was delivered to it stays.\n\n" +
+			"A cluster chooses its labels when it asks to join, and with them the ManagedClusterSets that it is in. accept shows these sets " +
+			"and who can place workloads on the cluster then; --dry-run=client shows them beforehand.",
 		Example: `  # Let a cluster in that has asked for it
   capstan accept member1
 
@@ -118,6 +120,11 @@ func (a *accepting) one(ctx context.Context, name string) error {
 	}
 	if len(p.approve) == 0 && !p.accept {
 		fmt.Fprintf(a.session.Out, "cluster %q is accepted already, and no request waits\n", name)
+	}
+	if p.accept {
+		if err := a.tellSets(ctx, p.cluster); err != nil {
+			return err
+		}
 	}
 	for _, request := range p.approve {
 		if err := a.approve(ctx, request); err != nil {

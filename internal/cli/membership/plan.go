@@ -32,6 +32,7 @@ type facts struct {
 
 // plan is what accepting a cluster takes.
 type plan struct {
+	cluster *clusterv1.ManagedCluster
 	// approve are the requests to approve.
 	approve []*certificatesv1.CertificateSigningRequest
 	// accept says whether the cluster is to be accepted, too.
@@ -44,7 +45,7 @@ type plan struct {
 // be. It depends on nothing but the facts.
 func decide(f facts) (plan, error) {
 	name := f.cluster.Name
-	p := plan{accept: !f.cluster.Spec.HubAcceptsClient}
+	p := plan{cluster: f.cluster, accept: !f.cluster.Spec.HubAcceptsClient}
 	if !f.cluster.DeletionTimestamp.IsZero() {
 		return plan{}, exit.Next(fmt.Errorf("cluster %q is being deleted", name), "Wait until it is gone; \"capstan describe cluster %s\" says what it waits for.", name)
 	}
