@@ -16,16 +16,16 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 
+	"github.com/capstan-io/capstan/internal/cli/accept"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/describe"
 	"github.com/capstan-io/capstan/internal/cli/doctor"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/get"
 	"github.com/capstan-io/capstan/internal/cli/hub"
-	"github.com/capstan-io/capstan/internal/cli/mark"
-	"github.com/capstan-io/capstan/internal/cli/membership"
-	"github.com/capstan-io/capstan/internal/cli/pull"
-	"github.com/capstan-io/capstan/internal/cli/push"
+	"github.com/capstan-io/capstan/internal/cli/join"
+	"github.com/capstan-io/capstan/internal/cli/label"
+	"github.com/capstan-io/capstan/internal/cli/register"
 	"github.com/capstan-io/capstan/internal/cli/setup"
 	"github.com/capstan-io/capstan/internal/cli/token"
 	"github.com/capstan-io/capstan/internal/cli/tree"
@@ -105,10 +105,10 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), doctor.New(session))
-	add(root, groupJoin, membership.NewAccept(session), membership.NewDeny(session), token.New(session))
-	add(root, groupJoin, pull.NewRegister(session), pull.NewUnregister(session))
-	add(root, groupJoin, push.NewJoin(session), push.NewUnjoin(session))
-	add(root, groupMark, mark.NewCordon(session), mark.NewUncordon(session), mark.NewTaint(session), mark.NewLabel(session))
+	add(root, groupJoin, accept.NewAccept(session), accept.NewDeny(session), token.New(session))
+	add(root, groupJoin, register.NewRegister(session), register.NewUnregister(session))
+	add(root, groupJoin, join.NewJoin(session), join.NewUnjoin(session))
+	add(root, groupMark, label.NewCordon(session), label.NewUncordon(session), label.NewTaint(session), label.NewLabel(session))
 	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session))
 	add(root, groupOther, version.New(session))
 	complete.Flags(root, session)

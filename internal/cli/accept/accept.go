@@ -1,0 +1,292 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package accept has the commands accept and deny: it approves or denies the
+// requests of clusters to join.
+package accept
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/dryrun"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/requests"
+)
+
+const (
+	// defaultTimeout is how long --wait waits. An agent looks for its certificate
+	// every few seconds; pulling its image may take minutes.
+	defaultTimeout = 5 * time.Minute
+	// lookEvery is how often a command that waits looks.
+	lookEvery = time.Second
+)
+
+// accepting is one call of "accept".
+type accepting struct {
+	session *hub.Session
+	// read sees what is there, write changes it, or not in a dry run.
+	read, write client.Client
+	mode        dryrun.Mode
+	chosen      string
+	wait        bool
+	timeout     time.Duration
+}
+
+// NewAccept returns the command "accept".
+func NewAccept(session *hub.Session) *cobra.Command {
+	a := &accepting{session: session}
+	cmd := &cobra.Command{
+		Use:   "accept NAME...",
+		Short: "Let clusters in",
+		Long: "Lets clusters in: approves the certificate requests of their agents that wait, and accepts them. A request is approved " +
+			"only if it asks for the certificate of one agent of this cluster and nothing else, and if it is clear which one is right; " +
+			"of several agents that ask to be the same cluster, --request chooses one. A cluster that was denied is let in again. " +
+			"A Push cluster whose agent asks to join becomes a Pull cluster if --request says so; what was delivered to it stays.\n\n" +
+			"A cluster chooses its labels when it asks to join, and with them the ManagedClusterSets that it is in. accept shows these sets " +
+			"and who can place workloads on the cluster then; --dry-run=client shows them beforehand.",
+		Example: `  # Let a cluster in that has asked for it
+  capstan accept member1
+
+  # Let it in as soon as it asks, and wait until it has joined and is ready
+  capstan accept member1 --wait
+
+  # Say what would be done
+  capstan accept member1 member2 --dry-run=client`,
+		Args:              needNames,
+		ValidArgsFunction: complete.Clusters(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args) },
+	}
+	cmd.Flags().BoolVar(&a.wait, "wait", false, "Wait for the request if there is none yet, and until the cluster is ready")
+	cmd.Flags().DurationVar(&a.timeout, "timeout", defaultTimeout, "How long --wait waits for each cluster")
+	cmd.Flags().StringVar(&a.chosen, "request", "", "Name of the certificate request to approve, where it is not clear; needs one cluster")
+	a.mode.AddFlag(cmd)
+	return cmd
+}
+
+func needNames(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("the name of the cluster is missing")
+	}
+	return nil
+}
+
+func (a *accepting) run(ctx context.Context, names []string) error {
+	if err := a.mode.Check(); err != nil {
+		return err
+	}
+	if a.chosen != "" && len(names) != 1 {
+		return exit.UsageError("--request names the request of one cluster, and there are %d clusters", len(names))
+	}
+	c, err := a.session.Connect()
+	if err != nil {
+		return err
+	}
+	a.read, a.write = c, a.mode.Client(c)
+	var failed []error
+	for _, name := range names {
+		err := a.session.Explain(a.one(ctx, name))
+		if exit.Code(err) == exit.NoHub || ctx.Err() != nil {
+			return err
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// one accepts one cluster.
+func (a *accepting) one(ctx context.Context, name string) error {
+	// Only waiting ends with the timeout; a request under way then is not cut off.
+	patience, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	p, err := a.plan(ctx, patience, name)
+	if err != nil {
+		return err
+	}
+	if len(p.approve) == 0 && !p.accept {
+		fmt.Fprintf(a.session.Out, "cluster %q is accepted already, and no request waits\n", name)
+	}
+	if p.accept {
+		if err := a.tellSets(ctx, p.cluster); err != nil {
+			return err
+		}
+	}
+	for _, request := range p.approve {
+		if err := a.approve(ctx, request); err != nil {
+			return fmt.Errorf("approve the request %q: %w", request.Name, err)
+		}
+		a.say("certificatesigningrequest.certificates.k8s.io/%s approved", request.Name)
+	}
+	if p.pull {
+		if err := a.changeToPull(ctx, name); err != nil {
+			return fmt.Errorf("make cluster %q a Pull cluster: %w", name, err)
+		}
+		a.say("clusterconnection.fleet.capstan.io/%s changed to Pull", name)
+		fmt.Fprintf(a.session.ErrOut, "The account of the hub stays in the cluster, until \"capstan unregister %s\". To take its rights now, in the cluster: kubectl delete clusterrolebinding,clusterrole -l %s=%s\n",
+			name, fleetv1alpha1.LabelPushCluster, name)
+	}
+	if p.accept {
+		if err := a.accept(ctx, name); err != nil {
+			return fmt.Errorf("accept cluster %q: %w", name, err)
+		}
+		a.say("managedcluster.cluster.open-cluster-management.io/%s accepted", name)
+	}
+	if a.wait && a.mode.Changes() {
+		return a.untilReady(ctx, patience, name)
+	}
+	return nil
+}
+
+func (a *accepting) say(format string, args ...any) {
+	fmt.Fprintf(a.session.Out, format+a.mode.Suffix()+"\n", args...)
+}
+
+// plan finds out what is to be done. With --wait it waits for the cluster and
+// its request.
+func (a *accepting) plan(ctx, patience context.Context, name string) (plan, error) {
+	told := false
+	for {
+		p, err := a.look(ctx, name)
+		if !a.wait || !errors.Is(err, errNoRequest) {
+			return p, err
+		}
+		if !told {
+			told = true
+			fmt.Fprintf(a.session.ErrOut, "Waiting for cluster %q to ask for a certificate ...\n", name)
+		}
+		if sleep(patience, lookEvery) != nil {
+			return plan{}, exit.WaitedTooShort(ctx, err)
+		}
+	}
+}
+
+// sleep waits for the duration, or until the context ends.
+func sleep(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func (a *accepting) look(ctx context.Context, name string) (plan, error) {
+	f := facts{cluster: &clusterv1.ManagedCluster{}, chosen: a.chosen}
+	err := a.read.Get(ctx, client.ObjectKey{Name: name}, f.cluster)
+	if apierrors.IsNotFound(err) && hub.Served(err) {
+		return plan{}, exit.Next(fmt.Errorf("there is no cluster %q: %w", name, errNoRequest),
+			"\"capstan get clusters\" lists those that have asked to join. \"capstan accept %s --wait\" waits for this one.", name)
+	}
+	if err != nil {
+		return plan{}, err
+	}
+	all := &certificatesv1.CertificateSigningRequestList{}
+	if err := a.read.List(ctx, all, client.MatchingLabels{clusterv1.LabelClusterName: name}); err != nil {
+		return plan{}, err
+	}
+	f.requests = requests.Sort(name, all.Items)
+	connection := &fleetv1alpha1.ClusterConnection{}
+	switch err := a.read.Get(ctx, client.ObjectKey{Name: name}, connection); {
+	case err == nil:
+		f.connection = connection
+	case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
+		return plan{}, err
+	}
+	p, err := decide(f)
+	if err == nil {
+		for _, refused := range f.requests.Refused {
+			fmt.Fprintf(a.session.ErrOut, "Warning: the request %s of %s is left alone: %s\n", refused.Request.Name, refused.Request.Spec.Username, refused.Why)
+		}
+	}
+	return p, err
+}
+
+func (a *accepting) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
+	return conclude(ctx, a.mode, a.read, a.write, request.Name, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "CapstanAccept",
+		Message: "approved by an administrator with \"capstan accept\"",
+	})
+}
+
+// conclude decides about a request. A request that somebody else has changed
+// meanwhile is read again; its content cannot change.
+func conclude(
+	ctx context.Context, mode dryrun.Mode, read, write client.Client, name string, condition certificatesv1.CertificateSigningRequestCondition,
+) error {
+	if mode.Skips() {
+		return nil
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		request := &certificatesv1.CertificateSigningRequest{}
+		if err := read.Get(ctx, client.ObjectKey{Name: name}, request); err != nil {
+			return err
+		}
+		if !requests.Pending(request) {
+			return exit.Next(errors.New("somebody else has decided about it meanwhile"), "Run the command again.")
+		}
+		request.Status.Conditions = append(request.Status.Conditions, condition)
+		return write.SubResource("approval").Update(ctx, request)
+	})
+}
+
+func (a *accepting) accept(ctx context.Context, name string) error {
+	return setAccepted(ctx, a.mode, a.write, name, true)
+}
+
+// changeToPull takes the rights for a cluster from the push agent, and gives them
+// to the agent that calls the hub.
+func (a *accepting) changeToPull(ctx context.Context, name string) error {
+	if a.mode.Skips() {
+		return nil
+	}
+	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	patch := fmt.Appendf(nil, `{"spec":{"syncMode":%q}}`, fleetv1alpha1.SyncModePull)
+	return a.write.Patch(ctx, connection, client.RawPatch(types.MergePatchType, patch))
+}
+
+// setAccepted writes the hub's half of the agreement to join.
+func setAccepted(ctx context.Context, mode dryrun.Mode, write client.Client, name string, accepted bool) error {
+	if mode.Skips() {
+		return nil
+	}
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	patch := fmt.Appendf(nil, `{"spec":{"hubAcceptsClient":%t}}`, accepted)
+	return write.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch))
+}
+
+// untilReady waits until the cluster is ready.
+func (a *accepting) untilReady(ctx, patience context.Context, name string) error {
+	for {
+		cluster := &clusterv1.ManagedCluster{}
+		if err := a.read.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+			return fmt.Errorf("wait for cluster %q: %w", name, err)
+		}
+		state := health.Cluster(cluster)
+		if state.Ready == metav1.ConditionTrue {
+			fmt.Fprintf(a.session.Out, "cluster(%s) is joined successfully\n", name)
+			return nil
+		}
+		if sleep(patience, lookEvery) != nil {
+			err := fmt.Errorf("cluster %q is accepted, but not ready: %s: %s", name, state.Reason, state.Message)
+			return exit.WaitedTooShort(ctx, exit.Next(err, "Nothing has to be undone. \"capstan describe cluster %s\" tells more; on the cluster, \"kubectl describe klusterlet\" does.", name))
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package accept
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/dryrun"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/requests"
+)
+
+// denying is one call of "deny".
+type denying struct {
+	session     *hub.Session
+	read, write client.Client
+	mode        dryrun.Mode
+}
+
+// NewDeny returns the command "deny".
+func NewDeny(session *hub.Session) *cobra.Command {
+	d := &denying{session: session}
+	cmd := &cobra.Command{
+		Use:   "deny NAME...",
+		Short: "Keep clusters out, or put them out",
+		Long: "Keeps clusters out: denies the certificate requests that wait under their names, and takes back their acceptance. The hub " +
+			"then takes away the rights of their agents. What was delivered to a cluster stays there, and so do the objects in its namespace " +
+			"on the hub; \"capstan accept\" lets it in again.",
+		Example: `  # Refuse a cluster that has asked to join, or put one out that has joined
+  capstan deny member1
+
+  # Let the hub check whether that would work
+  capstan deny member1 --dry-run=server`,
+		Args:              needNames,
+		ValidArgsFunction: complete.Clusters(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
+	}
+	d.mode.AddFlag(cmd)
+	return cmd
+}
+
+func (d *denying) run(ctx context.Context, names []string) error {
+	if err := d.mode.Check(); err != nil {
+		return err
+	}
+	c, err := d.session.Connect()
+	if err != nil {
+		return err
+	}
+	d.read, d.write = c, d.mode.Client(c)
+	var failed []error
+	for _, name := range names {
+		err := d.session.Explain(d.one(ctx, name))
+		if exit.Code(err) == exit.NoHub || ctx.Err() != nil {
+			return err
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// one denies one cluster. Its acceptance goes first: that takes away rights.
+func (d *denying) one(ctx context.Context, name string) error {
+	cluster := &clusterv1.ManagedCluster{}
+	err := d.read.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	missing := apierrors.IsNotFound(err) && hub.Served(err)
+	if err != nil && !missing {
+		return err
+	}
+	all := &certificatesv1.CertificateSigningRequestList{}
+	if err := d.read.List(ctx, all, client.MatchingLabels{clusterv1.LabelClusterName: name}); err != nil {
+		return err
+	}
+	done := 0
+	if cluster.Spec.HubAcceptsClient {
+		if err := setAccepted(ctx, d.mode, d.write, name, false); err != nil {
+			return fmt.Errorf("deny cluster %q: %w", name, err)
+		}
+		fmt.Fprintf(d.session.Out, "managedcluster.cluster.open-cluster-management.io/%s denied%s\n", name, d.mode.Suffix())
+		done++
+	}
+	for i := range all.Items {
+		request := &all.Items[i]
+		if !requests.Pending(request) || !requests.Ours(request) {
+			continue
+		}
+		if err := d.deny(ctx, request.Name); err != nil {
+			return fmt.Errorf("deny the request %q: %w", request.Name, err)
+		}
+		fmt.Fprintf(d.session.Out, "certificatesigningrequest.certificates.k8s.io/%s denied%s\n", request.Name, d.mode.Suffix())
+		done++
+	}
+	switch {
+	case done > 0:
+		return nil
+	case missing:
+		return exit.Next(fmt.Errorf("there is no cluster %q, and nobody asks to be it", name), "\"capstan get clusters\" lists those that there are.")
+	}
+	fmt.Fprintf(d.session.Out, "cluster %q is not accepted, and no request waits\n", name)
+	return nil
+}
+
+func (d *denying) deny(ctx context.Context, name string) error {
+	return conclude(ctx, d.mode, d.read, d.write, name, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "CapstanDeny",
+		Message: "denied by an administrator with \"capstan deny\"",
+	})
+}

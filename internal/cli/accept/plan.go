@@ -1,0 +1,145 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package accept
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/requests"
+)
+
+// errNoRequest is that there is nothing to approve yet; waiting may help.
+var errNoRequest = errors.New("no agent of it has asked for a certificate yet")
+
+// facts is what the acceptance of a cluster depends on.
+type facts struct {
+	cluster    *clusterv1.ManagedCluster
+	connection *fleetv1alpha1.ClusterConnection
+	requests   requests.Sorted
+	// chosen is the name of the request that the user wants to be approved, or
+	// nothing if there should be no choice.
+	chosen string
+}
+
+// plan is what accepting a cluster takes.
+type plan struct {
+	cluster *clusterv1.ManagedCluster
+	// approve are the requests to approve.
+	approve []*certificatesv1.CertificateSigningRequest
+	// accept says whether the cluster is to be accepted, too.
+	accept bool
+	// pull says whether a cluster that the hub calls is to call the hub from now on.
+	pull bool
+}
+
+// decide returns what is to be done to accept a cluster, or why it should not
+// be. It depends on nothing but the facts.
+func decide(f facts) (plan, error) {
+	name := f.cluster.Name
+	p := plan{cluster: f.cluster, accept: !f.cluster.Spec.HubAcceptsClient}
+	if !f.cluster.DeletionTimestamp.IsZero() {
+		return plan{}, exit.Next(fmt.Errorf("cluster %q is being deleted", name), "Wait until it is gone; \"capstan describe cluster %s\" says what it waits for.", name)
+	}
+	if f.chosen != "" {
+		return f.withChosen(p)
+	}
+	if len(f.requests.Ready) == 0 {
+		return p, f.withoutRequest()
+	}
+	if agents := f.agents(); len(agents) > 1 {
+		return plan{}, exit.Next(fmt.Errorf("%d different agents ask to be cluster %q:\n%s", len(agents), name, f.list()),
+			"Only one can be right. Find out which, approve it with \"capstan accept %s --request NAME\", and deny the others with \"kubectl certificate deny\".", name)
+	}
+	if f.pushed() {
+		return plan{}, exit.Next(fmt.Errorf("cluster %q is one that the hub calls (Push), and an agent asks to be it:\n%s", name, f.list()),
+			"If it is to be a Pull cluster from now on, say so with \"capstan accept %s --request NAME\": what was delivered to it stays. If not, deny the request with \"kubectl certificate deny NAME\".", name)
+	}
+	if f.alive() {
+		return plan{}, exit.Next(fmt.Errorf("cluster %q has an agent that the hub hears of, and another one asks to be it:\n%s", name, f.list()),
+			"If that is right, approve it with \"capstan accept %s --request NAME\"; if not, deny it with \"kubectl certificate deny NAME\".", name)
+	}
+	for _, ready := range f.requests.Ready {
+		p.approve = append(p.approve, ready.Request)
+	}
+	return p, nil
+}
+
+// withChosen is for a user who says which request is the right one.
+func (f facts) withChosen(p plan) (plan, error) {
+	for _, ready := range f.requests.Ready {
+		if ready.Request.Name == f.chosen {
+			p.approve = append(p.approve, ready.Request)
+			p.pull = f.pushed()
+			return p, nil
+		}
+	}
+	for _, refused := range f.requests.Refused {
+		if refused.Request.Name == f.chosen {
+			return plan{}, exit.Next(fmt.Errorf("request %q must not be approved: %s", f.chosen, refused.Why), "Deny it with \"kubectl certificate deny %s\".", f.chosen)
+		}
+	}
+	return plan{}, exit.Next(fmt.Errorf("cluster %q has no request %q that waits for approval", f.cluster.Name, f.chosen),
+		"\"capstan describe cluster %s\" lists those that wait.", f.cluster.Name)
+}
+
+// withoutRequest returns why the cluster should not be accepted although, or
+// because, there is nothing to approve.
+func (f facts) withoutRequest() error {
+	switch {
+	case f.cluster.Spec.HubAcceptsClient,
+		f.pushed(), // it needs no certificate
+		len(f.requests.Approved) > 0, len(f.requests.Renewals) > 0,
+		meta.IsStatusConditionTrue(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined):
+		return nil
+	case len(f.requests.Refused) > 0:
+		var why []string
+		for _, refused := range f.requests.Refused {
+			why = append(why, fmt.Sprintf("  %s by %s: %s", refused.Request.Name, refused.Request.Spec.Username, refused.Why))
+		}
+		return exit.Next(fmt.Errorf("none of the requests for cluster %q may be approved:\n%s", f.cluster.Name, strings.Join(why, "\n")),
+			"Find out who made them. \"capstan deny %s\" denies them.", f.cluster.Name)
+	default:
+		return exit.Next(fmt.Errorf("cluster %q: %w", f.cluster.Name, errNoRequest),
+			"Start its agent; on the cluster, \"kubectl describe klusterlet\" says what it waits for. \"capstan accept %s --wait\" waits for the request.", f.cluster.Name)
+	}
+}
+
+// pushed tells whether the hub calls the cluster.
+func (f facts) pushed() bool {
+	return f.connection != nil && f.connection.Spec.SyncMode == fleetv1alpha1.SyncModePush
+}
+
+// agents returns the identities that are asked for, and by whom.
+func (f facts) agents() map[string]bool {
+	agents := map[string]bool{}
+	for _, ready := range f.requests.Ready {
+		agents[ready.Agent+" "+ready.Request.Spec.Username] = true
+	}
+	return agents
+}
+
+// alive tells whether the cluster has an agent that the hub hears of.
+func (f facts) alive() bool {
+	conditions := f.cluster.Status.Conditions
+	available := meta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionAvailable)
+	return f.cluster.Spec.HubAcceptsClient && meta.IsStatusConditionTrue(conditions, clusterv1.ManagedClusterConditionJoined) &&
+		available != nil && available.Status != "Unknown"
+}
+
+// list lists the requests that could be approved.
+func (f facts) list() string {
+	var lines []string
+	for _, ready := range f.requests.Ready {
+		lines = append(lines, fmt.Sprintf("  %s: agent %s, asked for by %s", ready.Request.Name, ready.Agent, ready.Request.Spec.Username))
+	}
+	return strings.Join(lines, "\n")
+}

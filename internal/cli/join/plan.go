@@ -1,0 +1,89 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"fmt"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+// fleet is what the hub knows about its clusters.
+type fleet struct {
+	clusters    map[string]*clusterv1.ManagedCluster
+	connections map[string]*fleetv1alpha1.ClusterConnection
+}
+
+// plan is what is there already of a cluster that joins.
+type plan struct {
+	// cluster is the ManagedCluster; nil if it has to be made.
+	cluster *clusterv1.ManagedCluster
+	// wasPull says that the cluster has joined with an agent of its own, whose
+	// place the push agent takes.
+	wasPull bool
+}
+
+// decide tells what joining takes: the cluster with the identity wants to have
+// the name. Neither may be somebody else's.
+func decide(f fleet, name, id string) (plan, error) {
+	if other := f.nameOf(id, name); other != "" {
+		return plan{}, registered(name, id, fmt.Sprintf("this cluster has joined under the name %q", other),
+			"Use that name, or let it leave first: \"capstan unjoin %[1]s\", or \"capstan unregister %[1]s\" if it has an agent of its own.", other)
+	}
+	cluster, connection := f.clusters[name], f.connections[name]
+	if cluster == nil && connection == nil {
+		return plan{}, nil
+	}
+	known := view.Of(cluster, connection)
+	pull := cluster != nil && known.Mode == view.Pull
+	leave := "unjoin"
+	if pull {
+		leave = "unregister"
+	}
+	switch is := known.Identity(); {
+	case is != "" && is != id:
+		return plan{}, registered(name, id, fmt.Sprintf("%q is another cluster, %s", name, is),
+			"Choose another name. If the other cluster is gone for good, \"capstan %s %s\" frees its name.", leave, name)
+	case cluster == nil:
+		return plan{}, nil
+	case !cluster.DeletionTimestamp.IsZero():
+		return plan{}, exit.Next(fmt.Errorf("cluster %q is about to leave the hub", name),
+			"Wait for that with \"capstan %s %s\", and then join again.", leave, name)
+	case pull && is == "" && known.Joined:
+		return plan{}, registered(name, id, fmt.Sprintf("%q has an agent of its own, which does not tell which cluster it is in", name),
+			"Choose another name. If it is this cluster, \"capstan unregister %s\" first.", name)
+	}
+	return plan{cluster: cluster, wasPull: pull && known.Joined}, nil
+}
+
+// registered is the error for a name or a cluster that is taken. Its beginning
+// is what karmadactl says, for scripts that look for it.
+func registered(name, id, why, next string, args ...any) error {
+	return exit.Next(fmt.Errorf("the cluster ID %s or the cluster name %s has been registered: %s", id, name, why), next, args...)
+}
+
+// nameOf returns under which name but this one a cluster has joined, or nothing.
+func (f fleet) nameOf(id, but string) string {
+	var clusters []view.Cluster
+	add := func(name string) {
+		cluster := view.Of(f.clusters[name], f.connections[name])
+		cluster.Name = name
+		clusters = append(clusters, cluster)
+	}
+	for name := range f.clusters {
+		add(name)
+	}
+	for name := range f.connections {
+		if f.clusters[name] == nil {
+			add(name)
+		}
+	}
+	if same := view.New(clusters...).Same(id, but); len(same) > 0 {
+		return same[0].Name
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/member"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// say prints what a join would do.
+func (j *join) say(ctx context.Context) error {
+	definitions, err := member.Definitions(ctx, j.there.Client)
+	if err != nil {
+		return j.there.Explain(err)
+	}
+	objects, err := j.push.Objects()
+	if err != nil {
+		return err
+	}
+	line := func(format string, args ...any) {
+		fmt.Fprintf(j.session.Out, format+j.mode.Suffix()+"\n", args...)
+	}
+	for _, object := range slices.Concat([]render.Object{j.push.Container()}, definitions, objects) {
+		u, err := render.Unstructured(object)
+		if err != nil {
+			return err
+		}
+		line("%s/%s applied in the member", strings.ToLower(u.GetKind()), u.GetName())
+	}
+	line("clusterconnection.fleet.capstan.io/%s applied", j.name)
+	switch {
+	case j.plan.cluster == nil:
+		line("managedcluster.cluster.open-cluster-management.io/%s created", j.name)
+	case !j.plan.cluster.Spec.HubAcceptsClient:
+		line("managedcluster.cluster.open-cluster-management.io/%s accepted", j.name)
+	}
+	line("secret/%s applied in namespace %q", fleetv1alpha1.DefaultSecretName, j.name)
+	return nil
+}
+
+// say prints what an unjoin would do.
+func (u *unjoin) say() {
+	line := func(format string, args ...any) {
+		fmt.Fprintf(u.session.Out, format+u.mode.Suffix()+"\n", args...)
+	}
+	if u.cluster != nil {
+		line("managedcluster.cluster.open-cluster-management.io/%s deleted, with what was delivered to it", u.name)
+	}
+	line("clusterconnection.fleet.capstan.io/%s deleted", u.name)
+	line("secret/%s deleted in namespace %q", fleetv1alpha1.DefaultSecretName, u.name)
+	for i := range u.remains {
+		line("%s/%s deleted in the member", strings.ToLower(u.remains[i].Kind), u.remains[i].Name)
+	}
+}

@@ -1,0 +1,198 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/dryrun"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/member"
+	"github.com/capstan-io/capstan/internal/cli/progress"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+// unjoinWait is how long an unjoin waits for what was delivered to be removed.
+const unjoinWait = time.Minute
+
+// unjoinOptions are the flags of "unjoin".
+type unjoinOptions struct {
+	member member.Flags
+	mode   dryrun.Mode
+	force  bool
+	wait   time.Duration
+}
+
+// NewUnjoin returns the command "unjoin".
+func NewUnjoin(session *hub.Session) *cobra.Command {
+	o := &unjoinOptions{}
+	cmd := &cobra.Command{
+		Use:   "unjoin NAME",
+		Short: "Let a Push cluster leave",
+		Long: "Lets a cluster leave that the hub dials (Push): what was delivered to it is removed from it, and then the hub forgets it. " +
+			"With access to the cluster, what \"join\" has made there is removed, too.\n\n" +
+			"With --force, the hub does not wait for a cluster that it does not reach: what was delivered stays there.",
+		Example: `  # Let a cluster leave, and remove from it what join has made
+  capstan unjoin member1 --cluster-kubeconfig member1.kubeconfig
+
+  # Give up a cluster that is gone
+  capstan unjoin member1 --force
+
+  # Say what would be done
+  capstan unjoin member1 --dry-run=client`,
+		Args:              oneName,
+		ValidArgsFunction: complete.Cluster(session),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.mode.Check(); err != nil {
+				return err
+			}
+			u, err := newUnjoin(session, o, args[0])
+			if err != nil {
+				return err
+			}
+			return u.run(cmd.Context())
+		},
+	}
+	o.member.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&o.force, "force", false, "Give up what was delivered, if the hub does not reach the cluster; it stays there")
+	cmd.Flags().DurationVar(&o.wait, "wait", unjoinWait, "How long to wait until what was delivered is removed")
+	o.mode.AddBareFlag(cmd)
+	complete.MemberContexts(cmd, &o.member)
+	return cmd
+}
+
+// unjoin is one unjoin under way.
+type unjoin struct {
+	*unjoinOptions
+	session *hub.Session
+	name    string
+	steps   *progress.Steps
+	hub     client.Client
+	// there is the member, nil if the user gave none.
+	there *member.Member
+
+	// What the first step finds out; each may be nil or empty.
+	cluster    *clusterv1.ManagedCluster
+	connection *fleetv1alpha1.ClusterConnection
+	push       member.Push
+	remains    []metav1.PartialObjectMetadata
+	// leftBehind are the works that the hub gave up.
+	leftBehind []string
+}
+
+func newUnjoin(session *hub.Session, o *unjoinOptions, name string) (*unjoin, error) {
+	u := &unjoin{unjoinOptions: o, session: session, name: name, steps: progress.New(session.ErrOut)}
+	c, err := session.Connect()
+	if err != nil {
+		return nil, err
+	}
+	u.hub = c
+	if o.member.Given() {
+		u.there, err = o.member.Connect(session.ErrOut)
+	}
+	return u, err
+}
+
+// run is the story of an unjoin. What is not there any more is no error, if
+// anything is.
+func (u *unjoin) run(ctx context.Context) error {
+	if err := u.steps.Do("Checking the hub and the member", func() error { return u.check(ctx) }); err != nil {
+		return err
+	}
+	if u.cluster == nil && u.connection == nil && len(u.remains) == 0 {
+		return exit.Next(fmt.Errorf("there is no cluster %q", u.name), "\"capstan get clusters\" lists those that there are.")
+	}
+	if !u.mode.Changes() {
+		u.say()
+		return nil
+	}
+	if u.cluster != nil {
+		if err := u.steps.Do("Removing what was delivered to the cluster", func() error { return u.detach(ctx) }); err != nil {
+			return err
+		}
+	}
+	if err := u.steps.Do("Removing the cluster from the hub", func() error { return u.forget(ctx) }); err != nil {
+		return err
+	}
+	if u.there != nil {
+		if err := u.steps.Do("Removing what the hub had in the member", func() error { return u.clean(ctx) }); err != nil {
+			return err
+		}
+	}
+	u.tell()
+	return nil
+}
+
+// check finds out what is there, and whether the right cluster is meant.
+func (u *unjoin) check(ctx context.Context) error {
+	known, err := readFleet(ctx, u.hub)
+	if err != nil {
+		return err
+	}
+	u.cluster, u.connection = known.clusters[u.name], known.connections[u.name]
+	if u.cluster != nil && view.Of(u.cluster, u.connection).Mode == view.Pull {
+		return exit.Next(fmt.Errorf("cluster %q has an agent of its own (Pull)", u.name), "Let it leave with \"capstan unregister %s\".", u.name)
+	}
+	if u.there == nil {
+		return nil
+	}
+	identity, err := u.there.Identify(ctx)
+	if err != nil {
+		return err
+	}
+	if id := view.Of(u.cluster, u.connection).Identity(); id != "" && id != identity.UID {
+		return exit.Next(fmt.Errorf("the kubeconfig leads to the cluster %s, but %q is the cluster %s", identity.UID, u.name, id),
+			"Give the kubeconfig or the context of %q.", u.name)
+	}
+	if u.push, err = member.PushOf(ctx, u.hub, u.name, ""); err != nil {
+		return err
+	}
+	u.remains, err = u.push.Remains(ctx, u.there.Client)
+	return u.there.Explain(err)
+}
+
+// forget removes from the hub what is left of the cluster there.
+func (u *unjoin) forget(ctx context.Context) error {
+	secret, connection := secretOf(u.name), &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: u.name}}
+	var failed []error
+	for _, object := range []client.Object{connection, secret} {
+		if err := u.hub.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			failed = append(failed, fmt.Errorf("delete the %T %q: %w", object, client.ObjectKeyFromObject(object), err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// clean removes what the hub had in the member. What there is was looked for
+// before the works were removed, so it is looked for again.
+func (u *unjoin) clean(ctx context.Context) error {
+	remains, err := u.push.Remains(ctx, u.there.Client)
+	if err == nil {
+		err = member.Remove(ctx, u.there.Client, remains)
+	}
+	return exit.Next(u.there.Explain(err), "The cluster has left the hub. The same command goes on with what is left in the member.")
+}
+
+// tell says what has become of the cluster, and what is still there.
+func (u *unjoin) tell() {
+	out := u.session.Out
+	fmt.Fprintf(out, "cluster(%s) is unjoined successfully\n", u.name)
+	if len(u.leftBehind) > 0 {
+		fmt.Fprintf(out, "What these works delivered stays in the cluster: %s\n", enumerate(u.leftBehind))
+	}
+	if u.there == nil {
+		fmt.Fprintf(out, "What join has made in the cluster is still there. This removes it:\n  capstan unjoin %s --%s FILE\n", u.name, member.FlagKubeconfig)
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/takeover"
+)
+
+// surelyLooks is how many looks in a row have to find what does not mend itself
+// until a join gives up: the first may find what was said before the join.
+const surelyLooks = 10
+
+// state is how far a cluster is on its way.
+type state struct {
+	done bool
+	// reason and message say what is missing.
+	reason, message string
+}
+
+// progressOf tells how far the cluster is, by what the hub says about it.
+func progressOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) state {
+	connected := meta.FindStatusCondition(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
+	switch {
+	case connected == nil:
+		return state{message: "the push agent of the hub is starting"}
+	case connected.ObservedGeneration < connection.Generation:
+		return state{message: "the push agent of the hub has not looked at it yet"}
+	case connected.Status != metav1.ConditionTrue:
+		return state{reason: connected.Reason, message: connected.Message}
+	}
+	ready := health.Cluster(cluster)
+	return state{done: ready.Ready == metav1.ConditionTrue, message: ready.Message}
+}
+
+// hopeless returns the next step for what waiting does not mend, or nothing.
+func hopeless(reason string) string {
+	switch reason {
+	case fleetv1alpha1.ClusterConnectionReasonForbiddenAddress:
+		return "Give its address as seen from the hub by --" + flagEndpoint + ". If the address is right, an administrator of the hub can allow it with --allowed-networks of the push agent."
+	case fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint:
+		return "Give its address as seen from the hub by --" + flagEndpoint + "."
+	case fleetv1alpha1.ClusterConnectionReasonUntrusted:
+		return "The hub gets another certificate than this machine does. Give an address that the certificate is for by --" + flagEndpoint + "."
+	case fleetv1alpha1.ClusterConnectionReasonAlreadyJoined, fleetv1alpha1.ClusterConnectionReasonIdentityChanged:
+		return "See whether the address leads to this cluster from the hub, too; if not, give that by --" + flagEndpoint + "."
+	}
+	return ""
+}
+
+// untilFree waits until nothing is left in the member of an earlier join.
+func (j *join) untilFree(ctx, patience context.Context) error {
+	for {
+		ending, err := j.push.Ending(ctx, j.there.Client)
+		if err != nil || !ending {
+			return err
+		}
+		j.steps.Waits("its namespace %q is being deleted", j.push.Namespace)
+		if pause(patience) != nil {
+			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("the namespace %q of the member is still being deleted", j.push.Namespace),
+				"\"kubectl describe namespace %s\" in the member tells what keeps it; --%s gives another one.", j.push.Namespace, flagNamespace))
+		}
+	}
+}
+
+// await waits until the hub is connected with the cluster, and it is ready.
+func (j *join) await(ctx, patience context.Context) error {
+	sure := 0
+	for {
+		now, err := j.look(ctx)
+		if err != nil || now.done {
+			return err
+		}
+		j.steps.Waits("%s", now.message)
+		next := hopeless(now.reason)
+		if next == "" {
+			sure = 0
+		} else if sure++; sure == surelyLooks {
+			return exit.Next(fmt.Errorf("the hub cannot work for cluster %q: %s", j.name, now.message), "%s", next)
+		}
+		if pause(patience) != nil {
+			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("cluster %q is accepted, but not ready: %s", j.name, now.message),
+				"\"capstan describe cluster %s\" tells more. The push agent is the Deployment cluster-manager-push-agent in namespace open-cluster-management-hub.", j.name))
+		}
+	}
+}
+
+func (j *join) look(ctx context.Context) (state, error) {
+	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	key := client.ObjectKey{Name: j.name}
+	err := errors.Join(j.hub.Get(ctx, key, cluster), j.hub.Get(ctx, key, connection))
+	if apierrors.IsNotFound(err) {
+		return state{}, exit.Next(fmt.Errorf("somebody has removed cluster %q from the hub meanwhile", j.name), "Run the command again if that was a mistake.")
+	}
+	if err != nil {
+		return state{}, fmt.Errorf("see how cluster %q is: %w", j.name, err)
+	}
+	return progressOf(cluster, connection), nil
+}
+
+// takeOver waits until the hub has taken over all that the cluster's own agent
+// has delivered. Before that, the Klusterlet must not go.
+func (j *join) takeOver(ctx, patience context.Context) error {
+	agent, err := j.newAgent(ctx)
+	if err != nil {
+		return err
+	}
+	look := func() (err error) {
+		j.count, err = agent.Look(ctx, j.there.Client)
+		return j.there.Explain(err)
+	}
+	if err := look(); err != nil || j.count.Done() {
+		return err
+	}
+	j.handedOver = true
+	return j.steps.Do("Taking over what was delivered to the cluster", func() error {
+		for !j.count.Done() {
+			j.steps.Waits("%s", j.count)
+			if pause(patience) != nil {
+				return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("cluster %q is ready, but only %s", j.name, j.count),
+					"Keep the Klusterlet in the member: deleting it deletes what is not taken over. Run the command again to wait longer; "+
+						"\"capstan get works -n %s\" tells which works are stuck.", j.name))
+			}
+			if err := look(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// newAgent returns who works for the cluster now.
+func (j *join) newAgent(ctx context.Context) (takeover.Agent, error) {
+	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	key := client.ObjectKey{Name: j.name}
+	if err := errors.Join(j.hub.Get(ctx, key, cluster), j.hub.Get(ctx, key, connection)); err != nil {
+		return takeover.Agent{}, fmt.Errorf("find out which agent works for cluster %q: %w", j.name, err)
+	}
+	return takeover.Agent{ID: string(connection.UID), HubURL: cluster.Annotations[fleetv1alpha1.AnnotationHubURL]}, nil
+}
+
+// pause waits until it is time to look again, or until the context ends.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,147 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package label
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+)
+
+// resource is what kubectl, too, calls clusters in its answers.
+const resource = "managedcluster.cluster.open-cluster-management.io/"
+
+// NewTaint returns the command "taint".
+func NewTaint(session *hub.Session) *cobra.Command {
+	c := &change{session: session}
+	var overwrite bool
+	cmd := &cobra.Command{
+		Use:   "taint clusters NAME... KEY[=VALUE]:EFFECT... KEY[:EFFECT]-...",
+		Short: "Put taints onto clusters, or take them off",
+		Long: "Puts taints onto clusters, or takes them off. The effects are NoSelect, which moves away what does not tolerate the taint, " +
+			"PreferNoSelect, which prefers other clusters, and NoSelectIfNew, which lets nothing new come. The effects of nodes that mean the " +
+			"same may be given as well: NoExecute, PreferNoSchedule and NoSchedule. A hyphen at the end takes the taint off.",
+		Example: `  # Nothing that does not tolerate the taint may be on the cluster
+  capstan taint clusters member1 dedicated=gpu:NoSelect
+
+  # Another value
+  capstan taint clusters member1 dedicated=batch:NoSelect --overwrite
+
+  # Take it off: that with an effect, or all with this key
+  capstan taint clusters member1 dedicated:NoSelect-
+  capstan taint clusters member1 dedicated-`,
+		ValidArgsFunction: complete.Clusters(session),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, texts, err := split(args)
+			if err != nil {
+				return err
+			}
+			if len(texts) == 0 {
+				return exit.UsageError("which taint? Write KEY=VALUE:EFFECT, or KEY- to take it off")
+			}
+			changes, done := []taintChange{}, ""
+			for _, text := range texts {
+				parsed, err := parseTaint(text)
+				if err != nil {
+					return err
+				}
+				changes, done = append(changes, parsed), verb(done, parsed.remove)
+			}
+			return c.run(cmd.Context(), names, func(cluster *clusterv1.ManagedCluster) (string, error) {
+				taints, err := editTaints(cluster.Spec.Taints, changes, overwrite)
+				if err != nil {
+					return "", err
+				}
+				said := resource + cluster.Name + " " + changedOr(cluster.Spec.Taints, taints, done, "not changed")
+				cluster.Spec.Taints = taints
+				return said, nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "Replace the values of taints that are there already")
+	c.addFlags(cmd)
+	return cmd
+}
+
+// verb is what was done, after another change besides those before.
+func verb(before string, remove bool) string {
+	now := "tainted"
+	if remove {
+		now = "untainted"
+	}
+	if before != "" && before != now {
+		return "modified"
+	}
+	return now
+}
+
+// NewLabel returns the command "label".
+func NewLabel(session *hub.Session) *cobra.Command {
+	c := &change{session: session}
+	var overwrite, list bool
+	cmd := &cobra.Command{
+		Use:   "label clusters NAME... KEY=VALUE... KEY-...",
+		Short: "Put labels onto clusters, or take them off",
+		Long: "Puts labels onto clusters, or takes them off. Moving a cluster into or out of a set is setting the label " +
+			clusterv1.LabelClusterSet + "; that needs the right to join both sets.",
+		Example: `  # Set one label and take another one off
+  capstan label clusters member1 env=prod tier-
+
+  # Another value
+  capstan label clusters member1 env=test --overwrite
+
+  # What labels it has
+  capstan label clusters member1 --list`,
+		ValidArgsFunction: complete.Clusters(session),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, texts, err := split(args)
+			if err != nil {
+				return err
+			}
+			if len(texts) == 0 && !list {
+				return exit.UsageError("which label? Write KEY=VALUE, KEY- to take it off, or --list")
+			}
+			changes, err := parseLabels(texts)
+			if err != nil {
+				return err
+			}
+			return c.run(cmd.Context(), names, func(cluster *clusterv1.ManagedCluster) (string, error) {
+				return label(cluster, changes, overwrite, list)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "Replace the values of labels that are there already")
+	cmd.Flags().BoolVar(&list, "list", false, "Print the labels, after the changes if there are any")
+	c.addFlags(cmd)
+	return cmd
+}
+
+func label(cluster *clusterv1.ManagedCluster, changes labelChanges, overwrite, list bool) (string, error) {
+	edited, err := editLabels(cluster.Labels, changes, overwrite)
+	if err != nil {
+		return "", err
+	}
+	done := "labeled"
+	if len(changes.set) == 0 {
+		done = "unlabeled"
+	}
+	said := resource + cluster.Name + " " + changedOr(cluster.Labels, edited, done, "not labeled")
+	if list && len(changes.set)+len(changes.remove) == 0 {
+		said = "Labels of " + cluster.Name + ":"
+	}
+	if list {
+		for _, key := range slices.Sorted(maps.Keys(edited)) {
+			said += fmt.Sprintf("\n  %s=%s", key, edited[key])
+		}
+	}
+	cluster.Labels = edited
+	return said, nil
+}

@@ -1,0 +1,250 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package register
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/cli/takeover"
+)
+
+// annotationInstalled is on an operator that "register" has installed, so that
+// "unregister" may remove it.
+const (
+	annotationInstalled = "fleet.capstan.io/installed-by"
+	installedByUs       = "capstan-register"
+)
+
+// install installs the operator and the agent. Each write may find what it
+// writes there already.
+func (r *registering) install(ctx context.Context, j *joining) error {
+	r.step("Waiting the necessary secret and RBAC")
+	operator := install.KlusterletOperator()
+	if err := r.installOperator(ctx, operator); err != nil {
+		return err
+	}
+	w := r.waiter()
+	if err := w.Established(ctx, operator.CRD()); err != nil {
+		return err
+	}
+	if err := r.untilSettled(ctx, w); err != nil {
+		return err
+	}
+	kubeconfig, err := r.bootstrapKubeconfig(j)
+	if err != nil {
+		return err
+	}
+	objects, err := install.BootstrapSecret(r.namespace, kubeconfig)
+	if err != nil {
+		return err
+	}
+	if objects, err = r.withoutForeign(ctx, objects); err != nil {
+		return err
+	}
+	agent, err := install.Klusterlet(install.KlusterletName, r.klusterlet(j.name))
+	if err != nil {
+		return err
+	}
+	return install.Apply(ctx, r.client, append(objects, agent)...)
+}
+
+// untilSettled waits until the namespace of an agent that was removed a moment
+// ago is gone: what is written into it would go with it.
+func (r *registering) untilSettled(ctx context.Context, w install.Waiter) error {
+	namespace := &corev1.Namespace{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the namespace %q: %w", r.namespace, err)
+	}
+	if namespace.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return w.Gone(ctx, namespace)
+}
+
+// klusterlet is what the agent is to be.
+func (r *registering) klusterlet(name string) operatorv1.KlusterletSpec {
+	spec := operatorv1.KlusterletSpec{
+		ClusterName: name, Namespace: r.namespace,
+		DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallMode(r.agents)},
+	}
+	if r.certificateSeconds > 0 {
+		spec.RegistrationConfiguration = &operatorv1.RegistrationConfiguration{ClientCertExpirationSeconds: r.certificateSeconds}
+	}
+	return spec
+}
+
+// withoutForeign leaves out a namespace that somebody else made: what carries
+// our label, "unregister" removes.
+func (r *registering) withoutForeign(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	namespace := &corev1.Namespace{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: r.namespace}, namespace)
+	switch {
+	case apierrors.IsNotFound(err), namespace.Labels[operatorv1.LabelPartOf] == operatorv1.PartOfCapstan:
+		return objects, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the namespace %q: %w", r.namespace, err)
+	}
+	return slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" }), nil
+}
+
+// installOperator installs the operator, unless somebody else has: then it is
+// left as it is.
+func (r *registering) installOperator(ctx context.Context, operator install.Operator) error {
+	installed, err := operator.Installed(ctx, r.client)
+	if err != nil {
+		return err
+	}
+	options := install.Options{Image: r.image}
+	if installed != nil {
+		if installed.Annotations[annotationInstalled] != installedByUs {
+			fmt.Fprintf(r.session.ErrOut, "The operator %q is there already and stays as it is.\n", operator.Key())
+			return nil
+		}
+		options.Image = cmp.Or(r.image, install.OptionsOf(installed).Image)
+	}
+	objects, err := operator.Objects(options)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" {
+			mark(object)
+		}
+	}
+	return install.Apply(ctx, r.client, objects...)
+}
+
+func mark(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[annotationInstalled] = installedByUs
+	object.SetAnnotations(annotations)
+}
+
+// untilJoined waits until the hub has let the agent in and hears of it.
+func (r *registering) untilJoined(ctx context.Context, j *joining) error {
+	w := r.waiter()
+	r.step("Waiting klusterlet Deployment")
+	if err := w.Deployment(ctx, install.KlusterletOperator().Key()); err != nil {
+		return err
+	}
+	r.step("Waiting to perform the TLS Bootstrap")
+	if err := r.untilLetIn(ctx, j); err != nil {
+		return err
+	}
+	r.step("Waiting to check cluster exists")
+	if err := w.Klusterlet(ctx, install.KlusterletName); err != nil {
+		return err
+	}
+	if err := r.untilReady(ctx, j); err != nil {
+		return err
+	}
+	return r.untilTakenOver(ctx, j)
+}
+
+// untilLetIn waits until the agent has its certificate and the hub takes it.
+func (r *registering) untilLetIn(ctx context.Context, j *joining) error {
+	var final error
+	next := fmt.Sprintf("Nothing has to be undone: the agent goes on asking, and the same command goes on waiting. %q tells more.",
+		"kubectl describe klusterlet "+install.KlusterletName)
+	looks := 0
+	err := r.waiter().Until(ctx, fmt.Sprintf("cluster %q to be let in", j.name), next, func(ctx context.Context) (bool, string, error) {
+		agent := &operatorv1.Klusterlet{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: install.KlusterletName}, agent); err != nil {
+			return false, "", err
+		}
+		joined, why, hopeless := joinState(agent, j.name)
+		if looks++; !hopeless {
+			looks = 0
+		}
+		if looks > hopelessLooks { // what it says may be from before this command
+			final = exit.Next(fmt.Errorf("cluster %q cannot join: %s", j.name, why), "Nothing more happens until that is mended. To undo it: capstan unregister %s", j.name)
+		}
+		return joined || final != nil, why, nil
+	})
+	if err != nil {
+		return err
+	}
+	return final
+}
+
+// hopelessLooks is how many times in a row a reason is seen that does not pass by
+// itself before it is believed.
+const hopelessLooks = 20
+
+// joinState tells from the Klusterlet whether the cluster has joined, what it
+// waits for if not, and whether that is hopeless.
+func joinState(agent *operatorv1.Klusterlet, name string) (joined bool, why string, hopeless bool) {
+	condition := meta.FindStatusCondition(agent.Status.Conditions, operatorv1.KlusterletJoined)
+	if condition == nil || condition.ObservedGeneration < agent.Generation {
+		return false, "its operator has not begun with it yet", false
+	}
+	why = condition.Reason + ": " + condition.Message
+	switch condition.Reason {
+	case operatorv1.JoinReasonWaitingForCSRApproval, operatorv1.JoinReasonWaitingForAcceptance:
+		why = fmt.Sprintf("ask an administrator of the hub to let the cluster in: capstan accept %s", name)
+	case operatorv1.JoinReasonCSRDenied, operatorv1.JoinReasonClusterNameTaken, operatorv1.JoinReasonClusterDenied,
+		operatorv1.JoinReasonClusterDeleted, operatorv1.JoinReasonBootstrapUnauthorized, operatorv1.JoinReasonBootstrapForbidden,
+		operatorv1.JoinReasonHubCertificateUntrusted, operatorv1.JoinReasonUnsupportedMode:
+		hopeless = true
+	}
+	return condition.Status == metav1.ConditionTrue, why, hopeless
+}
+
+// untilReady waits until the hub says that the cluster is ready. It is asked with
+// the token; if that has expired meanwhile, the agent's word has to do.
+func (r *registering) untilReady(ctx context.Context, j *joining) error {
+	next := fmt.Sprintf("Nothing has to be undone. On the hub, %q tells more.", "capstan describe cluster "+j.name)
+	return r.waiter().Until(ctx, fmt.Sprintf("the hub to hear of cluster %q", j.name), next, func(ctx context.Context) (bool, string, error) {
+		cluster := &clusterv1.ManagedCluster{}
+		err := j.asks.Get(ctx, client.ObjectKey{Name: j.name}, cluster)
+		if apierrors.IsUnauthorized(err) {
+			return true, "", nil
+		}
+		if err != nil {
+			return false, "", err
+		}
+		state := health.Cluster(cluster)
+		return state.Ready == metav1.ConditionTrue, fmt.Sprintf("%s: %s", state.Reason, state.Message), nil
+	})
+}
+
+// untilTakenOver waits until the agent has taken over all that an agent of this
+// cluster has delivered before, as that of the hub of a Push cluster.
+func (r *registering) untilTakenOver(ctx context.Context, j *joining) error {
+	klusterlet := &operatorv1.Klusterlet{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: install.KlusterletName}, klusterlet); err != nil {
+		return fmt.Errorf("read Klusterlet %q: %w", install.KlusterletName, err)
+	}
+	agent := takeover.Agent{ID: string(klusterlet.UID), HubURL: j.hubURL}
+	count, err := agent.Look(ctx, r.member.Client)
+	if err != nil || count.Done() {
+		return err
+	}
+	r.step("Waiting to take over what was delivered to the cluster")
+	next := fmt.Sprintf("Keep what the hub has in the member until then: run the same command again to wait longer. On the hub, %q tells which works are stuck.",
+		"capstan get works -n "+j.name)
+	return r.waiter().Until(ctx, "the agent to take over all works", next, func(ctx context.Context) (bool, string, error) {
+		count, err := agent.Look(ctx, r.member.Client)
+		return err == nil && count.Done(), count.String(), err
+	})
+}

@@ -1,0 +1,243 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package register lets a cluster join a hub as one whose own agent calls the hub,
+// from where the kubeconfig of the cluster is and with nothing but a token of
+// the hub; and lets it leave again.
+package register
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cluster-bootstrap/token/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/discovery"
+	"github.com/capstan-io/capstan/internal/cli/dryrun"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/cli/member"
+)
+
+// defaultTimeout is how long each step may take: pulling an image may take
+// minutes, and so may it until an administrator accepts the cluster.
+const defaultTimeout = 5 * time.Minute
+
+// certificateSecondsMin is the shortest life of a certificate that an API server
+// takes a request for.
+const certificateSecondsMin = 600
+
+// registering is one call of "register".
+type registering struct {
+	session *hub.Session
+	mode    dryrun.Mode
+	// What the flags say.
+	token, name, namespace, image, agents string
+	hashes                                []string
+	skipCA, wait                          bool
+	timeout                               time.Duration
+	certificateSeconds                    int32
+	// address is HOST:PORT of the hub.
+	address string
+	member  *member.Member
+	// client knows the kinds that are only being installed.
+	client client.Client
+}
+
+// NewRegister returns the command "register".
+func NewRegister(session *hub.Session) *cobra.Command {
+	r := &registering{session: session}
+	cmd := &cobra.Command{
+		Use:   "register HOST:PORT --token TOKEN --discovery-token-ca-cert-hash HASH",
+		Short: "Let this cluster join a hub, which it calls (Pull)",
+		Long: "Lets the cluster of the kubeconfig in use, the member, join the hub at HOST:PORT. \"capstan token create " +
+			"--print-register-command\" on the hub prints what to type. The operator klusterlet is installed in the member, and an agent " +
+			"that asks the hub for a certificate; an administrator of the hub lets it in with \"capstan accept NAME\", unless the token " +
+			"does. No credential of the hub but the token is needed, and none of the member leaves it.\n\n" +
+			"The hub is trusted because it knows the token and its CA has the given hash.\n\n" +
+			"When it is interrupted, the same command goes on from there. \"capstan unregister\" undoes it.",
+		Example: `  # What "capstan token create --print-register-command" prints
+  capstan register hub.example.com:6443 --token abcdef.0123456789abcdef \
+    --discovery-token-ca-cert-hash sha256:0000000000000000000000000000000000000000000000000000000000000000
+
+  # Another context of the kubeconfig, under another name
+  capstan register hub.example.com:6443 --context edge --cluster-name edge-1 --token abcdef.0123456789abcdef \
+    --discovery-token-ca-cert-hash sha256:0000000000000000000000000000000000000000000000000000000000000000`,
+		Args:              one("the address of the hub"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.check(args[0]); err != nil {
+				return err
+			}
+			r.tellWithoutEffect(cmd.Flags())
+			return r.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&r.token, "token", "", "Bootstrap token of the hub")
+	cmd.Flags().StringSliceVar(&r.hashes, "discovery-token-ca-cert-hash", nil, "Hash of the CA of the hub, sha256:…; several if it has several")
+	cmd.Flags().BoolVar(&r.skipCA, "discovery-token-unsafe-skip-ca-verification", false, "Trust whoever knows the token to be the hub, without a hash")
+	cmd.Flags().StringVar(&r.name, "cluster-name", "", "Name of the cluster on the hub (default: that of the cluster in the kubeconfig)")
+	cmd.Flags().StringVarP(&r.namespace, "namespace", "n", operatorv1.DefaultAgentNamespace, "Namespace of the agent in the member")
+	cmd.Flags().StringVar(&r.image, "image", "", "Image of the operator and the agent (default: that of this release)")
+	cmd.Flags().StringVar(&r.agents, "mode", string(operatorv1.InstallModeSingleton), "Singleton for one agent, Default for one for registration and one for work")
+	cmd.Flags().BoolVar(&r.wait, "wait", true, "Wait until the cluster has joined")
+	cmd.Flags().DurationVar(&r.timeout, "timeout", defaultTimeout, "How long each step may take")
+	cmd.Flags().Int32Var(&r.certificateSeconds, "cert-expiration-seconds", 0, "How long the certificate of the agent is to be valid, in seconds; 600 at least (default: as long as the hub gives)")
+	r.mode.AddFlag(cmd)
+	addWithoutEffect(cmd.Flags())
+	return cmd
+}
+
+// withoutEffect are flags of karmadactl that guides use and that mean nothing
+// here, and why.
+func withoutEffect() map[string]string {
+	return map[string]string{
+		"enable-cert-rotation":   "certificates of agents are always renewed",
+		"karmada-agent-replicas": "how many pods an agent has is decided by the number of nodes",
+		"proxy-server-address":   "the hub does not call a cluster that calls it",
+	}
+}
+
+func addWithoutEffect(flags *pflag.FlagSet) {
+	for name, why := range withoutEffect() {
+		flags.String(name, "", "Has no effect: "+why)
+		flags.Lookup(name).Hidden, flags.Lookup(name).NoOptDefVal = true, "true"
+	}
+}
+
+// tellWithoutEffect tells about such flags.
+func (r *registering) tellWithoutEffect(flags *pflag.FlagSet) {
+	all := withoutEffect()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if flags.Changed(name) {
+			fmt.Fprintf(r.session.ErrOut, "--%s has no effect: %s\n", name, all[name])
+		}
+	}
+}
+
+// one checks that there is one argument, and says what it is if there is not.
+func one(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return fmt.Errorf("%s is missing", what)
+		case 1:
+			return nil
+		default:
+			return fmt.Errorf("%s is one argument, and there are %d", what, len(args))
+		}
+	}
+}
+
+// check returns an error for arguments that make no sense.
+func (r *registering) check(address string) error {
+	if err := r.mode.Check(); err != nil {
+		return err
+	}
+	r.address = strings.TrimSuffix(strings.TrimPrefix(address, "https://"), "/")
+	if host, port, err := net.SplitHostPort(r.address); err != nil || host == "" || port == "" {
+		return exit.UsageError("%q is not the address of a hub: one looks like hub.example.com:6443", address)
+	}
+	if err := r.checkTrust(); err != nil {
+		return err
+	}
+	switch {
+	case r.certificateSeconds != 0 && r.certificateSeconds < certificateSecondsMin:
+		return exit.UsageError("--cert-expiration-seconds: %d is less than %d, the least that Kubernetes gives", r.certificateSeconds, certificateSecondsMin)
+	case r.agents != string(operatorv1.InstallModeSingleton) && r.agents != string(operatorv1.InstallModeDefault):
+		return exit.UsageError("--mode: there is no %q; there are Singleton and Default", r.agents)
+	}
+	for flag, name := range map[string]string{"--cluster-name": r.name, "--namespace": r.namespace} {
+		if problems := validation.IsDNS1123Label(name); name != "" && len(problems) > 0 {
+			return exit.UsageError("%s: %q: %s", flag, name, strings.Join(problems, "; "))
+		}
+	}
+	return nil
+}
+
+// checkTrust checks what the hub and the member trust each other by.
+func (r *registering) checkTrust() error {
+	switch {
+	case r.token == "":
+		return exit.UsageError("--token is missing: \"capstan token create --print-register-command\" on the hub prints what to type")
+	case !util.IsValidBootstrapToken(r.token):
+		return exit.UsageError("--token: %q is not a token: one looks like abcdef.0123456789abcdef", r.token)
+	case len(r.hashes) == 0 && !r.skipCA:
+		return exit.UsageError("--discovery-token-ca-cert-hash is missing: without it, whoever knows the token could pretend to be the hub; " +
+			"--discovery-token-unsafe-skip-ca-verification does without")
+	}
+	if _, err := discovery.ParsePins(r.hashes); err != nil {
+		return exit.UsageError("--discovery-token-ca-cert-hash: %w", err)
+	}
+	return nil
+}
+
+func (r *registering) run(ctx context.Context) error {
+	var err error
+	if r.member, err = member.InUse(r.session.Flags(), r.session.ErrOut); err != nil {
+		return err
+	}
+	if r.client, err = install.NewClient(r.member.Config); err != nil {
+		return err
+	}
+	fmt.Fprintln(r.session.Out, "[preflight] Running pre-flight checks")
+	joining, err := r.preflight(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(r.session.Out, "[preflight] All pre-flight checks were passed")
+	if !r.mode.Changes() {
+		fmt.Fprintf(r.session.Out, "cluster(%s) would join the hub at %s%s\n", joining.name, r.address, r.mode.Suffix())
+		return nil
+	}
+	if err := r.member.Explain(r.install(ctx, joining)); err != nil {
+		return err
+	}
+	if !r.wait {
+		fmt.Fprintf(r.session.ErrOut, "The agent asks the hub now. There, let it in: capstan accept %s\n", joining.name)
+		return nil
+	}
+	if err := r.member.Explain(r.untilJoined(ctx, joining)); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.session.Out, "cluster(%s) is joined successfully\n", joining.name)
+	return nil
+}
+
+// step tells which step begins.
+func (r *registering) step(text string) { fmt.Fprintln(r.session.Out, "[klusterlet-start] "+text) }
+
+// waiter waits with the user's patience, and tells for what.
+func (r *registering) waiter() install.Waiter {
+	return install.Waiter{Client: r.client, Timeout: r.timeout, Note: func(text string) { fmt.Fprintf(r.session.ErrOut, " • %s\n", text) }}
+}
+
+// nameOf returns the name of the member on the hub: that which the user wants,
+// or that which the kubeconfig has for it, made a DNS label.
+func nameOf(wanted, entry string) (string, error) {
+	const nameBytesMax = validation.DNS1123LabelMaxLength
+	label := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(entry))
+	label = strings.Trim(label, "-")
+	label = strings.TrimRight(label[:min(len(label), nameBytesMax)], "-")
+	if name := cmp.Or(wanted, label); name != "" {
+		return name, nil
+	}
+	return "", exit.UsageError("the kubeconfig has no name for the cluster that could be its name on the hub: give one by --cluster-name")
+}
