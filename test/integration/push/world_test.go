@@ -26,8 +26,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -135,6 +137,7 @@ func (w *world) controllers(t *testing.T) {
 	must(t, err)
 	manager, err := ctrl.NewManager(w.as(t, config.RegistrationController, "registration-controller-sa"), ctrl.Options{
 		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}, // each test has a hub
 	})
 	must(t, err)
 	gates, _ := features.Resolve(features.HubRegistration, nil)
