@@ -3,7 +3,11 @@
 
 package apply
 
-import "time"
+import (
+	"time"
+
+	"github.com/capstan-io/capstan/internal/backoff"
+)
 
 const (
 	// dampFree is how many corrections in a row are made at once.
@@ -49,6 +53,5 @@ func (d Damper) pause() time.Duration {
 	if d.count < dampFree {
 		return 0
 	}
-	doublings := min(d.count-dampFree, 16)
-	return min(dampWaitMin<<doublings, dampWaitMax)
+	return backoff.After(d.count-dampFree+1, backoff.Between(dampWaitMin, dampWaitMax))
 }

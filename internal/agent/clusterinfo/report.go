@@ -20,6 +20,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/nodes"
+	"github.com/capstan-io/capstan/internal/backoff"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
@@ -37,10 +38,10 @@ type reporter struct {
 	nodes      cache.Informer
 
 	// have is the ClusterConnection with what the hub knows, nil if it is to be
-	// read at readAt. absent is how long it is to be left alone then.
-	have   *fleetv1alpha1.ClusterConnection
-	readAt time.Time
-	absent time.Duration
+	// read at readAt. absences is how often in a row the hub had none for us.
+	have     *fleetv1alpha1.ClusterConnection
+	readAt   time.Time
+	absences int
 	// discoverAt is when to look at the APIs again, writeAt when the hub may be
 	// written to again.
 	discoverAt, writeAt time.Time
@@ -56,7 +57,7 @@ func (r *reporter) report(ctx context.Context) (time.Duration, error) {
 	}
 	if !now.Before(r.readAt) {
 		if err := r.read(ctx, now); err != nil || r.have == nil {
-			return r.absent, err
+			return r.readAt.Sub(now), err
 		}
 	}
 	want := r.have.DeepCopy()
@@ -99,13 +100,13 @@ func (r *reporter) read(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("reading ClusterConnection %q: %w", r.connection.Name, err)
 	}
 	have.ManagedFields = nil
-	r.have, r.readAt, r.absent = have, now.Add(readEvery), 0
+	r.have, r.readAt, r.absences = have, now.Add(readEvery), 0
 	return nil
 }
 
 func (r *reporter) leaveAlone(now time.Time) {
-	r.absent = min(max(2*r.absent, absentMin), absentMax)
-	r.have, r.readAt = nil, now.Add(r.absent)
+	r.absences++
+	r.have, r.readAt = nil, now.Add(backoff.After(r.absences, backoff.Between(absentMin, absentMax)))
 }
 
 // tellNodes says what nodes there are, once that is known.

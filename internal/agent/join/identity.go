@@ -27,6 +27,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/backoff"
 )
 
 const (
@@ -126,8 +127,7 @@ func issuePause(n int, lifetime time.Duration) time.Duration {
 	if n <= issuedFree {
 		return 0
 	}
-	doublings := min(n-issuedFree-1, 16)
-	return min(issuePauseMin<<doublings, issuePauseMax, lifetime/issuePauseShare)
+	return min(backoff.After(n-issuedFree, backoff.Between(issuePauseMin, issuePauseMax)), lifetime/issuePauseShare)
 }
 
 // newCredential checks that certificate and key belong together and to an
