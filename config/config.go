@@ -61,6 +61,13 @@ func SpokeCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	)
 }
 
+// PropertyCRDs returns the definition that the klusterlet operator installs on a
+// member with feature gate ClusterProperty, a new copy. It is an API of SIG
+// Multicluster, which others may have installed.
+func PropertyCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return definitions("about.k8s.io_clusterproperties")
+}
+
 // OperatorCRDs returns the definitions that are installed together with the
 // operators: that of ClusterManager, then that of Klusterlet. Each is a new copy.
 func OperatorCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {

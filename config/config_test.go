@@ -29,6 +29,11 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 			load:   SpokeCRDs,
 			want:   []string{"ClusterClaim", "AppliedManifestWork"},
 		},
+		"properties": {
+			reason: "the operator installs it with a feature gate, if nobody else has",
+			load:   PropertyCRDs,
+			want:   []string{"ClusterProperty"},
+		},
 		"operators": {
 			reason: "an operator cannot install the kind that it waits for",
 			load:   OperatorCRDs,

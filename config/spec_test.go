@@ -21,6 +21,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
@@ -106,6 +107,7 @@ func TestExamplesInSpecPagesAreObjectsOfTheirKind(t *testing.T) {
 		"ManagedClusterSet":        func() any { return &clusterv1beta2.ManagedClusterSet{} },
 		"ManagedClusterSetBinding": func() any { return &clusterv1beta2.ManagedClusterSetBinding{} },
 		"ClusterClaim":             func() any { return &clusterv1alpha1.ClusterClaim{} },
+		"ClusterProperty":          func() any { return &aboutv1alpha1.ClusterProperty{} },
 		"ClusterConnection":        func() any { return &fleetv1alpha1.ClusterConnection{} },
 		"ManifestWork":             func() any { return &workv1.ManifestWork{} },
 		"AppliedManifestWork":      func() any { return &workv1.AppliedManifestWork{} },
@@ -192,7 +194,7 @@ func conditionConstants(t *testing.T) []constant {
 func allDefinitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var all []*apiextensionsv1.CustomResourceDefinition
-	for _, load := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){OperatorCRDs, HubCRDs, SpokeCRDs} {
+	for _, load := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){OperatorCRDs, HubCRDs, SpokeCRDs, PropertyCRDs} {
 		definitions, err := load()
 		if err != nil {
 			t.Fatal(err)

@@ -210,6 +210,7 @@ func (f *registrationAgentFlags) options(logger logr.Logger) (agent.Options, err
 		ClusterName: f.clusterName, BootstrapFile: f.bootstrap,
 		Labels: f.labels, Annotations: f.annotations, ClientConfigs: configs, ExpirationSeconds: f.expirationSeconds,
 		Claims:     gates.Enabled(features.ClusterClaim),
+		Properties: gates.Enabled(features.ClusterProperty),
 		ClaimRules: clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes},
 		Log:        logger,
 	}, nil

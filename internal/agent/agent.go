@@ -62,6 +62,8 @@ type Options struct {
 	// Claims reports ClusterClaims, by ClaimRules.
 	Claims     bool
 	ClaimRules clusterstatus.ClaimRules
+	// Properties reports ClusterProperties among the claims.
+	Properties bool
 	// DiscoverEvery is the time between two looks at the APIs of the member.
 	// Defaults to a minute.
 	DiscoverEvery time.Duration
@@ -127,7 +129,7 @@ func (a *Agent) parts() []fleet.Part {
 		}
 	}
 	a.status = &clusterstatus.Part{
-		Claims: a.options.Claims, ClaimRules: a.options.ClaimRules, Rotation: a.machine.Rotation,
+		Claims: a.options.Claims, ClaimRules: a.options.ClaimRules, Properties: a.options.Properties, Rotation: a.machine.Rotation,
 		Failed: failed("clusterstatus"), Clock: a.options.Clock,
 	}
 	parts := []fleet.Part{

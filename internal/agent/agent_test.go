@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -71,6 +72,9 @@ func joinsAndReports(t *testing.T, h *hub) {
 	must(t, h.client.Create(t.Context(), &clusterv1alpha1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.ClaimID}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "me"},
 	}))
+	must(t, h.client.Create(t.Context(), &aboutv1alpha1.ClusterProperty{
+		ObjectMeta: metav1.ObjectMeta{Name: "region.example.com"}, Spec: aboutv1alpha1.ClusterPropertySpec{Value: "eu"},
+	}))
 	var mu sync.Mutex
 	var trouble []string
 	h.run(at, func(o *agent.Options) {
@@ -81,7 +85,7 @@ func joinsAndReports(t *testing.T, h *hub) {
 				trouble = append(trouble, line)
 			}
 		}, funcr.Options{})
-		o.ExpirationSeconds = 7200
+		o.ExpirationSeconds, o.Properties = 7200, true
 		o.Annotations = map[string]string{"agent.open-cluster-management.io/x": "y"}
 	})
 	contains(t, h.awaitReason("joins", operatorv1.JoinReasonBootstrapSecretMissing), "secret joins/bootstrap-hub-kubeconfig does not exist")
@@ -113,7 +117,8 @@ func joinsAndReports(t *testing.T, h *hub) {
 		return "", lease.Spec.RenewTime != nil
 	})
 	mc := h.cluster("joins")
-	if diff := cmp.Diff([]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "me"}}, mc.Status.ClusterClaims); diff != "" {
+	claims := []clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "me"}, {Name: "region.example.com", Value: "eu"}}
+	if diff := cmp.Diff(claims, mc.Status.ClusterClaims); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 	if mc.Status.Version.Kubernetes == "" {

@@ -39,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -78,7 +79,7 @@ func newHub(t *testing.T) *hub {
 	})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, workv1.AddToScheme,
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, aboutv1alpha1.AddToScheme, workv1.AddToScheme,
 		fleetv1alpha1.AddToScheme, apiextensionsv1.AddToScheme,
 	} {
 		must(t, add(scheme))
@@ -192,6 +193,9 @@ func (h *hub) home(namespace string) home {
 	must(h.t, h.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	cluster, namespaced, err := config.Rules(config.RegistrationAgent)
 	must(h.t, err)
+	cluster = append(cluster, rbacv1.PolicyRule{ // as with feature gate ClusterProperty
+		APIGroups: []string{aboutv1alpha1.GroupName}, Resources: []string{"clusterproperties"}, Verbs: []string{"get", "list", "watch"},
+	})
 	user := "home-" + namespace
 	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}}
 	meta := metav1.ObjectMeta{Name: user, Namespace: namespace}

@@ -63,6 +63,9 @@ type definition struct {
 	// operatorOnly says that the operator acts on the gate and the component
 	// must not get it as a flag.
 	operatorOnly bool
+	// planned says that the gate does nothing yet. It is known, so that manifests
+	// for OCM can have it, and whoever turns it on is told.
+	planned bool
 }
 
 // definitions returns the gates of a component, or nil for an unknown one.
@@ -73,9 +76,9 @@ func definitions(component Component) map[Gate]definition {
 			DefaultClusterSet:          {enabled: true},
 			ManagedClusterAutoApproval: {},
 			ResourceCleanup:            {enabled: true},
-			ClusterProfile:             {},
-			ClusterImporter:            {},
-			V1beta1CSRAPICompatibility: {},
+			ClusterProfile:             {planned: true},
+			ClusterImporter:            {planned: true},
+			V1beta1CSRAPICompatibility: {planned: true},
 			NetworkPolicies:            {operatorOnly: true},
 			StrictBootstrap:            {operatorOnly: true},
 			UniqueClusterIdentity:      {},
@@ -83,21 +86,21 @@ func definitions(component Component) map[Gate]definition {
 	case HubWork:
 		return map[Gate]definition{
 			NilExecutorValidating:        {},
-			ManifestWorkReplicaSet:       {},
+			ManifestWorkReplicaSet:       {planned: true},
 			CleanUpCompletedManifestWork: {},
-			CloudEventsDrivers:           {},
+			CloudEventsDrivers:           {planned: true},
 		}
 	case HubAddOnManager:
-		return map[Gate]definition{AddonManagement: {enabled: true}}
+		return map[Gate]definition{AddonManagement: {enabled: true, planned: true}}
 	case HubPlacement:
-		return map[Gate]definition{PlacementDebugServer: {}, SIGPlacementDecision: {}}
+		return map[Gate]definition{PlacementDebugServer: {planned: true}, SIGPlacementDecision: {planned: true}}
 	case AgentRegistration:
 		return map[Gate]definition{
-			AddonManagement:            {enabled: true},
+			AddonManagement:            {enabled: true, planned: true},
 			ClusterClaim:               {enabled: true},
 			ClusterProperty:            {},
-			MultipleHubs:               {},
-			V1beta1CSRAPICompatibility: {},
+			MultipleHubs:               {planned: true},
+			V1beta1CSRAPICompatibility: {planned: true},
 			NetworkPolicies:            {operatorOnly: true},
 		}
 	case AgentWork:
@@ -132,7 +135,8 @@ func Resolve(component Component, changed map[string]bool) (set Set, unknown []s
 }
 
 // Parse returns the set of a component for flags of the form Name=true. All
-// errors in them are returned at once, with the names that are possible.
+// errors in them are returned at once, with the names that are possible. A gate
+// that does nothing yet cannot be turned on.
 func Parse(component Component, flags []string) (Set, error) {
 	changed := map[string]bool{}
 	for _, flag := range flags {
@@ -147,15 +151,52 @@ func Parse(component Component, flags []string) (Set, error) {
 	if len(unknown) > 0 {
 		return Set{}, fmt.Errorf("unknown feature gates %q; there are %q", unknown, Names(component))
 	}
+	if planned := set.NotYet(); len(planned) > 0 {
+		return Set{}, fmt.Errorf("feature gates %q do nothing yet in this release: leave them out", planned)
+	}
 	return set, nil
 }
 
-// Enabled tells whether the gate is on.
+// NotYet returns, sorted, the gates that were turned on and do nothing yet. A
+// gate that is on by default is not among them: nobody asked for it.
+func (s Set) NotYet() []string {
+	known := definitions(s.component)
+	var names []string
+	for gate, on := range s.changed {
+		if d := known[gate]; d.planned && on && !d.enabled {
+			names = append(names, string(gate))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Valid is the message of an operator about gates that all exist. It names those
+// that were turned on and do nothing yet.
+func Valid(sets ...Set) string {
+	var planned []string
+	for _, set := range sets {
+		for _, name := range set.NotYet() {
+			planned = append(planned, fmt.Sprintf("%s of %s", name, set.component))
+		}
+	}
+	if len(planned) == 0 {
+		return "all feature gates exist"
+	}
+	slices.Sort(planned)
+	return "all feature gates exist; not yet implemented and without effect: " + strings.Join(planned, ", ")
+}
+
+// Enabled tells whether the gate is on. One that does nothing yet is off.
 func (s Set) Enabled(gate Gate) bool {
+	d := definitions(s.component)[gate]
+	if d.planned {
+		return false
+	}
 	if on, ok := s.changed[gate]; ok {
 		return on
 	}
-	return definitions(s.component)[gate].enabled
+	return d.enabled
 }
 
 // Flags returns, sorted, NAME=true or NAME=false for each gate that is not as
@@ -164,7 +205,7 @@ func (s Set) Flags() []string {
 	known := definitions(s.component)
 	var flags []string
 	for gate, on := range s.changed {
-		if d := known[gate]; !d.operatorOnly && on != d.enabled {
+		if d := known[gate]; !d.operatorOnly && !d.planned && on != d.enabled {
 			flags = append(flags, fmt.Sprintf("%s=%t", gate, on))
 		}
 	}

@@ -31,9 +31,9 @@ func (w *preparation) validate(ctx context.Context, p *pass) error {
 		}
 	}
 
-	registration, work, unknown := gates(spec)
-	p.hub.Registration, p.hub.Work = registration, work
-	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, status.Gates(unknown))
+	resolved, unknown := gates(spec)
+	p.hub.Registration, p.hub.Work = resolved[0], resolved[1]
+	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, status.Gates(unknown, features.Valid(resolved...)))
 	return nil
 }
 
@@ -150,9 +150,9 @@ func (w *preparation) olderHub(ctx context.Context, cm *operatorv1.ClusterManage
 	return "", nil
 }
 
-// gates resolves the gates of the spec and returns those that do not exist,
-// each with the field that has it.
-func gates(spec operatorv1.ClusterManagerSpec) (registration, work features.Set, unknown []string) {
+// gates resolves the gates of the spec, those of registration and work first, and
+// returns those that do not exist, each with the field that has it.
+func gates(spec operatorv1.ClusterManagerSpec) (resolved []features.Set, unknown []string) {
 	resolve := func(component features.Component, list []operatorv1.FeatureGate) features.Set {
 		set, names := features.Resolve(component, changed(list))
 		field := strings.TrimPrefix(string(component), "ClusterManager.spec.")
@@ -174,12 +174,14 @@ func gates(spec operatorv1.ClusterManagerSpec) (registration, work features.Set,
 	if spec.PlacementConfiguration != nil {
 		placementGates = spec.PlacementConfiguration.FeatureGates
 	}
-	registration = resolve(features.HubRegistration, registrationGates)
-	work = resolve(features.HubWork, workGates)
-	resolve(features.HubAddOnManager, addOnGates)
-	resolve(features.HubPlacement, placementGates)
+	resolved = []features.Set{
+		resolve(features.HubRegistration, registrationGates),
+		resolve(features.HubWork, workGates),
+		resolve(features.HubAddOnManager, addOnGates),
+		resolve(features.HubPlacement, placementGates),
+	}
 	slices.Sort(unknown)
-	return registration, work, unknown
+	return resolved, unknown
 }
 
 func changed(list []operatorv1.FeatureGate) map[string]bool {

@@ -39,6 +39,7 @@ func TestOperator(t *testing.T) {
 		"ReplacesTheAgentsWhenTheModeChanges":         testModeChange,
 		"RollsOnlyWhatChanged":                        testOptions,
 		"TellsWhichFeatureGatesDoNotExist":            testGates,
+		"InstallsPropertiesOnlyWithTheirGate":         testProperties,
 		"RefusesWhatItCannotInstall":                  testUnsupported,
 		"LeavesAPausedKlusterletAlone":                testPause,
 		"NeverDowngradesDefinitions":                  testDefinitions,

@@ -13,9 +13,13 @@ package klusterlet
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch;create
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=clusterclaims.cluster.open-cluster-management.io;appliedmanifestworks.work.open-cluster-management.io,verbs=update;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=clusterclaims.cluster.open-cluster-management.io;clusterproperties.about.k8s.io;appliedmanifestworks.work.open-cluster-management.io,verbs=update;patch
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=appliedmanifestworks,verbs=get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;update;patch
+
+// What the registration agent gets with feature gate ClusterProperty.
+//
+// +kubebuilder:rbac:groups=about.k8s.io,resources=clusterproperties,verbs=get;list;watch
 
 // The election of a leader among its replicas.
 //

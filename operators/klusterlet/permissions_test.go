@@ -24,6 +24,7 @@ func TestOperatorHoldsWhatItGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rules = rules.WithProperties()
 	for _, granted := range slices.Concat(rules.Registration.Cluster, rules.Registration.Home, rules.Work.Cluster, rules.Work.Home) {
 		for _, single := range singles(granted) {
 			if !slices.ContainsFunc(held, func(rule rbacv1.PolicyRule) bool { return covers(rule, single) }) {

@@ -27,7 +27,11 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 	if err := p.Apply(ctx, i.management, manifests.HomeAccess(p.Object, i.Rules, p.options.PullSecret)...); err != nil {
 		return err
 	}
-	return p.Apply(ctx, p.member, manifests.Access(p.Object, i.Rules, p.options.PullSecret)...)
+	rules := i.Rules
+	if p.registrationGates.Enabled(features.ClusterProperty) {
+		rules = rules.WithProperties()
+	}
+	return p.Apply(ctx, p.member, manifests.Access(p.Object, rules, p.options.PullSecret)...)
 }
 
 // network makes the network policies, or removes them where the gate is off.
@@ -47,6 +51,11 @@ func (i *installation) definitions(ctx context.Context, p *pass) error {
 	set, err := i.definitionSet()
 	if err != nil {
 		return err
+	}
+	if p.registrationGates.Enabled(features.ClusterProperty) {
+		if set.Foreign, err = config.PropertyCRDs(); err != nil {
+			return err
+		}
 	}
 	done, err := set.Install(ctx, p.member, inventory(p.Object))
 	p.Records = append(p.Records, done.Records...)

@@ -60,7 +60,7 @@ func (p *pass) checkGates() {
 	p.workGates, unknownWork = gates(features.AgentWork, work)
 	condition := metav1.Condition{
 		Type: operatorv1.KlusterletConditionValidFeatureGates, Status: metav1.ConditionTrue,
-		Reason: operatorv1.ReasonFeatureGatesAllValid, Message: "all feature gates exist",
+		Reason: operatorv1.ReasonFeatureGatesAllValid, Message: features.Valid(p.registrationGates, p.workGates),
 	}
 	var problems []string
 	for _, group := range []struct {

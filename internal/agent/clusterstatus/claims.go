@@ -7,10 +7,17 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 )
+
+// claimLengthMax is how many characters the hub takes as the value of a claim.
+const claimLengthMax = 1024
 
 // ClaimRules say which claims the hub is told.
 type ClaimRules struct {
@@ -25,6 +32,32 @@ type ClaimRules struct {
 func (r ClaimRules) reserved(name string) bool {
 	return slices.Contains(clusterv1alpha1.ReservedNames(), name) ||
 		slices.ContainsFunc(r.ReservedSuffixes, func(suffix string) bool { return suffix != "" && strings.HasSuffix(name, suffix) })
+}
+
+// withProperties returns the claims with the properties among them. A property
+// goes before a claim of the same name, unless its value is too long for the hub.
+func withProperties(claims []clusterv1alpha1.ClusterClaim, properties []aboutv1alpha1.ClusterProperty) []clusterv1alpha1.ClusterClaim {
+	if len(properties) == 0 {
+		return claims
+	}
+	var all []clusterv1alpha1.ClusterClaim
+	named := map[string]bool{}
+	for i := range properties {
+		p := &properties[i]
+		if utf8.RuneCountInString(p.Spec.Value) > claimLengthMax {
+			continue
+		}
+		named[p.Name] = true
+		all = append(all, clusterv1alpha1.ClusterClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: p.Name, Labels: p.Labels}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: p.Spec.Value},
+		})
+	}
+	for i := range claims {
+		if !named[claims[i].Name] {
+			all = append(all, claims[i])
+		}
+	}
+	return all
 }
 
 // claims returns what the hub is told of the claims: the reserved ones first,

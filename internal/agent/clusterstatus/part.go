@@ -9,14 +9,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -39,6 +38,9 @@ type Part struct {
 	// Claims reports ClusterClaims, by ClaimRules.
 	Claims     bool
 	ClaimRules ClaimRules
+	// Properties reports ClusterProperties among the claims (feature gate
+	// ClusterProperty).
+	Properties bool
 	// Rotation returns the condition ClusterCertificateRotated, or nil if there
 	// is nothing to say. May be nil.
 	Rotation func() *metav1.Condition
@@ -78,8 +80,14 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	if s.nodes, _, err = watch(ctx, c.Spoke.GetCache(), &corev1.Node{}, kick); err != nil {
 		return fmt.Errorf("watching the nodes of cluster %q: %w", c.Name, err)
 	}
-	s.watchClaims = func() error {
-		s.claims, _, err = watch(ctx, c.Spoke.GetCache(), &clusterv1alpha1.ClusterClaim{}, kick)
+	if p.Claims {
+		s.facts = append(s.facts, &facts{kind: &clusterv1alpha1.ClusterClaim{}, list: &clusterv1alpha1.ClusterClaimList{}})
+	}
+	if p.Claims && p.Properties {
+		s.facts = append(s.facts, &facts{kind: &aboutv1alpha1.ClusterProperty{}, list: &aboutv1alpha1.ClusterPropertyList{}})
+	}
+	s.watchFacts = func(f *facts) error {
+		f.informer, _, err = watch(ctx, c.Spoke.GetCache(), f.kind, kick)
 		return err
 	}
 	p.kicks.Add(ctx, loop)
@@ -101,20 +109,4 @@ func watch(
 		return nil, nil, err
 	}
 	return informer, registration, nil
-}
-
-// lookForClaims begins to watch claims when the member has such a type.
-func (s *reporter) lookForClaims(ctx context.Context) error {
-	if !s.part.Claims || s.claims != nil {
-		return nil
-	}
-	list := &clusterv1alpha1.ClusterClaimList{}
-	err := s.connection.Spoke.GetAPIReader().List(ctx, list, client.Limit(1))
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
-		return nil // looked at again with the next probe
-	}
-	if err != nil {
-		return fmt.Errorf("listing ClusterClaims: %w", err)
-	}
-	return s.watchClaims()
 }

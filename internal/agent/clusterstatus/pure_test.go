@@ -5,12 +5,14 @@ package clusterstatus
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 )
@@ -80,6 +82,55 @@ func TestTheIdentityIsAClaimUnlessTheClusterHasItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, ClaimRules{}.claims(tc.list, tc.id)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAPropertyGoesBeforeAClaimOfTheSameName(t *testing.T) {
+	property := func(name, value string, labels map[string]string) aboutv1alpha1.ClusterProperty {
+		return aboutv1alpha1.ClusterProperty{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: aboutv1alpha1.ClusterPropertySpec{Value: value},
+		}
+	}
+	long := strings.Repeat("ä", claimLengthMax)
+	cases := map[string]struct {
+		reason     string
+		properties []aboutv1alpha1.ClusterProperty
+		want       []clusterv1.ManagedClusterClaim
+	}{
+		"none": {"claims are told as ever", nil, []clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "b", Value: "v"}}},
+		"of another name": {
+			"both are told", []aboutv1alpha1.ClusterProperty{property("a", "p", nil)},
+			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "a", Value: "p"}, {Name: "b", Value: "v"}},
+		},
+		"of the same name": {
+			"the property is told", []aboutv1alpha1.ClusterProperty{property("b", "p", nil)},
+			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "b", Value: "p"}},
+		},
+		"the identity": {
+			"it has the name that is reserved for it", []aboutv1alpha1.ClusterProperty{property(clusterv1alpha1.ClaimID, "me", nil)},
+			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "me"}, {Name: "b", Value: "v"}},
+		},
+		"private": {
+			"neither it nor the claim that it hides is told",
+			[]aboutv1alpha1.ClusterProperty{property("b", "p", map[string]string{clusterv1.LabelSpokeOnly: ""})},
+			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}},
+		},
+		"as long as the hub takes": {
+			"it counts characters, not bytes", []aboutv1alpha1.ClusterProperty{property("b", long, nil)},
+			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "b", Value: long}},
+		},
+		"too long for the hub": {
+			"one that the hub refuses would keep it from all others", []aboutv1alpha1.ClusterProperty{property("b", long+"ä", nil)},
+			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "b", Value: "v"}},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ClaimRules{CustomMax: 20}.claims(withProperties([]clusterv1alpha1.ClusterClaim{claim("b", nil)}, c.properties), "uid")
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
 		})
 	}

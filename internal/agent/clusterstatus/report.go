@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/nodes"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -33,13 +32,14 @@ const fieldOwner = "registration-agent"
 
 // reporter reports the status of one cluster. Only its loop uses it.
 type reporter struct {
-	part          *Part
-	connection    *fleet.Connection
-	clock         clock.Clock
-	server        *apiServer
-	nodes, claims cache.Informer // claims is nil until the member has the type
-	watchClaims   func() error
-	cluster       toolscache.ResourceEventHandlerRegistration // tells when the ManagedCluster can be read
+	part       *Part
+	connection *fleet.Connection
+	clock      clock.Clock
+	server     *apiServer
+	nodes      cache.Informer
+	facts      []*facts // of the kinds that are asked for
+	watchFacts func(*facts) error
+	cluster    toolscache.ResourceEventHandlerRegistration // tells when the ManagedCluster can be read
 
 	health  health
 	version string
@@ -108,7 +108,7 @@ func (s *reporter) look(ctx context.Context) error {
 			}
 			return nil
 		})
-		group.Go(func() error { return s.lookForClaims(ctx) })
+		group.Go(func() error { return s.lookForFacts(ctx) })
 		group.Go(func() error {
 			s.identify(groupCtx)
 			return nil
@@ -144,7 +144,7 @@ func (s *reporter) awaitCaches(ctx context.Context) {
 	defer deadline.Stop()
 	tick := time.NewTicker(syncPoll)
 	defer tick.Stop()
-	for !s.nodes.HasSynced() || s.claims != nil && !s.claims.HasSynced() {
+	for !s.nodes.HasSynced() || !s.factsSynced() {
 		select {
 		case <-ctx.Done():
 			return
@@ -170,20 +170,9 @@ func (s *reporter) desired(ctx context.Context, mc *clusterv1.ManagedCluster) (*
 	} else {
 		want.Capacity, want.Allocatable = mc.Status.Capacity, mc.Status.Allocatable
 	}
-	switch {
-	case !s.part.Claims:
-	case !s.identified:
-		want.ClusterClaims = mc.Status.ClusterClaims
-	case s.claims == nil:
-		want.ClusterClaims = s.part.ClaimRules.claims(nil, s.id)
-	case s.claims.HasSynced():
-		list := &clusterv1alpha1.ClusterClaimList{}
-		errs = append(errs, spoke.List(ctx, list, client.UnsafeDisableDeepCopy))
-		want.ClusterClaims = s.part.ClaimRules.claims(list.Items, s.id)
-	default:
-		want.ClusterClaims = mc.Status.ClusterClaims
-	}
-	if err := errors.Join(errs...); err != nil {
+	var err error
+	want.ClusterClaims, err = s.claims(ctx, mc.Status.ClusterClaims)
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("reading nodes and claims of cluster %q: %w", mc.Name, err)
 	}
 	return want, nil

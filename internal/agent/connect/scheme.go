@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -33,7 +34,7 @@ func HubScheme() (*runtime.Scheme, error) {
 // MemberScheme knows what agents use on the member and at home, besides what
 // they only know by its metadata.
 func MemberScheme() (*runtime.Scheme, error) {
-	return newScheme(corev1.AddToScheme, coordinationv1.AddToScheme, clusterv1alpha1.AddToScheme, workv1.AddToScheme)
+	return newScheme(corev1.AddToScheme, coordinationv1.AddToScheme, clusterv1alpha1.AddToScheme, aboutv1alpha1.AddToScheme, workv1.AddToScheme)
 }
 
 func newScheme(add ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
@@ -77,6 +78,7 @@ func MemberMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper
 	addAll(known, corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node")
 	addAll(known, corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap")
 	addAll(known, clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterClaim")
+	addAll(known, aboutv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterProperty")
 	addAll(known, workv1.GroupVersion, meta.RESTScopeRoot, "AppliedManifestWork")
 	discovered, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 	if err != nil {

@@ -41,6 +41,10 @@ func Metadata() *metav1.PartialObjectMetadata {
 // Set is what an operator of one version wants to be defined.
 type Set struct {
 	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// Foreign are definitions of APIs that are others'. They are installed where
+	// there is none; one that is there is left as it is, as its versions and what
+	// is stored in them are up to those who installed it.
+	Foreign []*apiextensionsv1.CustomResourceDefinition
 	// Version of the operator, stamped onto what it writes.
 	Version string
 	// Labels that all of them get.
@@ -93,7 +97,29 @@ func (s Set) Install(ctx context.Context, to *install.Target, known install.Inve
 		}
 		done.Records = append(done.Records, record)
 	}
-	return done, nil
+	return done, s.installForeign(ctx, to, &done)
+}
+
+// installForeign writes the definitions of others' APIs that are not there.
+func (s Set) installForeign(ctx context.Context, to *install.Target, done *Installed) error {
+	for _, crd := range s.Foreign {
+		live, err := metadataOf(ctx, to, crd.Name)
+		if err != nil {
+			return err
+		}
+		if live != nil {
+			continue
+		}
+		wanted, err := Set{}.wanted(crd)
+		if err != nil {
+			return err
+		}
+		if _, err := to.Applier.Write(ctx, wanted); err != nil {
+			return err
+		}
+		done.Written = true
+	}
+	return nil
 }
 
 // wanted returns the definition as it is to be, with the marks of the Set.
@@ -107,7 +133,10 @@ func (s Set) wanted(crd *apiextensionsv1.CustomResourceDefinition) (render.Objec
 	u.SetGroupVersionKind(Kind())
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	m := render.Meta{Labels: u.GetLabels(), Annotations: u.GetAnnotations()}.
-		Labelled(s.Labels).Annotated(map[string]string{operatorv1.AnnotationCRDVersion: s.Version})
+		Labelled(s.Labels)
+	if s.Version != "" {
+		m = m.Annotated(map[string]string{operatorv1.AnnotationCRDVersion: s.Version})
+	}
 	if len(m.Labels) > 0 {
 		u.SetLabels(m.Labels)
 	}

@@ -68,11 +68,11 @@ func Registration(rollouts []Rollout) metav1.Condition {
 	return condition
 }
 
-// Gates says whether all feature gates exist.
-func Gates(unknown []string) metav1.Condition {
+// Gates says whether all feature gates exist; valid is the message if they do.
+func Gates(unknown []string, valid string) metav1.Condition {
 	condition := metav1.Condition{
 		Type: operatorv1.ClusterManagerConditionValidFeatureGates, Status: metav1.ConditionTrue,
-		Reason: operatorv1.ReasonFeatureGatesAllValid, Message: "all feature gates exist",
+		Reason: operatorv1.ReasonFeatureGatesAllValid, Message: valid,
 	}
 	if len(unknown) > 0 {
 		condition.Status, condition.Reason = metav1.ConditionFalse, operatorv1.ReasonInvalidFeatureGatesExisting

@@ -10,6 +10,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/render"
 )
@@ -25,6 +26,16 @@ type AgentRules struct {
 // beside their code.
 type Rules struct {
 	Registration, Work AgentRules
+}
+
+// WithProperties returns the permissions with those that the registration agent
+// needs for feature gate ClusterProperty. They have no marker, as they are for
+// those who turn the gate on.
+func (r Rules) WithProperties() Rules {
+	r.Registration.Cluster = append(slices.Clip(r.Registration.Cluster), rbacv1.PolicyRule{
+		APIGroups: []string{aboutv1alpha1.GroupName}, Resources: []string{"clusterproperties"}, Verbs: []string{"get", "list", "watch"},
+	})
+	return r
 }
 
 // Access returns the ServiceAccounts of the agents on the member and what they

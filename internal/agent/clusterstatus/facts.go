@@ -1,0 +1,89 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstatus
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+)
+
+// facts are the objects of one kind by which a member tells of itself.
+type facts struct {
+	kind client.Object
+	list client.ObjectList
+	// informer is nil until the member has the kind.
+	informer cache.Informer
+}
+
+// synced tells whether all that the member has of the kind can be read.
+func (f *facts) synced() bool { return f.informer == nil || f.informer.HasSynced() }
+
+// lookForFacts begins to watch kinds when the member has them.
+func (s *reporter) lookForFacts(ctx context.Context) error {
+	for _, f := range s.facts {
+		if f.informer != nil {
+			continue
+		}
+		list, _ := f.list.DeepCopyObject().(client.ObjectList)
+		err := s.connection.Spoke.GetAPIReader().List(ctx, list, client.Limit(1))
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+			continue // looked at again with the next probe
+		}
+		if err != nil {
+			return fmt.Errorf("listing what the cluster tells of itself: %w", err)
+		}
+		if err := s.watchFacts(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// factsSynced tells whether all that the member tells of itself can be read.
+func (s *reporter) factsSynced() bool {
+	for _, f := range s.facts {
+		if !f.synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// claims returns what the hub is told of the member's claims and properties. Of
+// those that cannot be read yet it keeps what the hub was told before.
+func (s *reporter) claims(ctx context.Context, told []clusterv1.ManagedClusterClaim) ([]clusterv1.ManagedClusterClaim, error) {
+	switch {
+	case len(s.facts) == 0:
+		return nil, nil
+	case !s.identified || !s.factsSynced():
+		return told, nil
+	}
+	var claims []clusterv1alpha1.ClusterClaim
+	var properties []aboutv1alpha1.ClusterProperty
+	for _, f := range s.facts {
+		if f.informer == nil {
+			continue
+		}
+		list, _ := f.list.DeepCopyObject().(client.ObjectList)
+		if err := s.connection.Spoke.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		switch list := list.(type) {
+		case *clusterv1alpha1.ClusterClaimList:
+			claims = list.Items
+		case *aboutv1alpha1.ClusterPropertyList:
+			properties = list.Items
+		}
+	}
+	return s.part.ClaimRules.claims(withProperties(claims, properties), s.id), nil
+}
