@@ -185,50 +185,6 @@ func TestMarksChangeWithWhatCounts(t *testing.T) {
 	}
 }
 
-func TestDecide(t *testing.T) {
-	hash, other := HashOf([]byte("1")), HashOf([]byte("2"))
-	mark := Mark{UID: "u", Generation: 1}
-	past := Past{Hash: hash, Mark: mark}
-	live := Live{Known: true, Exists: true, Owned: true, Mark: mark}
-	changed := live
-	changed.Mark.Generation = 2
-	going := live
-	going.Deleting = true
-	disowned := live
-	disowned.Owned = false
-	cases := map[string]struct {
-		reason   string
-		strategy Strategy
-		past     Past
-		live     Live
-		want     Action
-	}{
-		"never written":                       {live: Live{Known: true}, want: ActionApply},
-		"never written, and nobody knows":     {want: ActionApply},
-		"as it was":                           {past: past, live: live, want: ActionSkip},
-		"another manifest":                    {past: Past{Hash: other, Mark: mark}, live: live, want: ActionApply},
-		"someone changed it":                  {past: past, live: changed, want: ActionApply},
-		"someone took the owner away":         {past: past, live: disowned, want: ActionApply},
-		"someone deleted it":                  {past: past, live: Live{Known: true}, want: ActionApply},
-		"someone deletes it":                  {reason: "writing to what goes is lost", past: past, live: going, want: ActionWait},
-		"nobody watches":                      {past: past, live: Live{}, want: ActionSkip},
-		"after a restart":                     {live: live, want: ActionApply},
-		"create only, absent":                 {strategy: StrategyCreateOnly, live: Live{Known: true}, want: ActionCreate},
-		"create only, ours, another manifest": {strategy: StrategyCreateOnly, past: Past{Hash: other, Mark: mark}, live: changed, want: ActionSkip},
-		"create only, theirs":                 {strategy: StrategyCreateOnly, live: disowned, want: ActionCreate},
-		"create only, nobody watches":         {strategy: StrategyCreateOnly, past: past, want: ActionSkip},
-		"server-side apply, changed":          {strategy: StrategyServerSideApply, past: past, live: changed, want: ActionApply},
-		"read only":                           {strategy: StrategyReadOnly, past: past, live: going, want: ActionRead},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := Decide(tc.strategy, hash, tc.past, tc.live); got != tc.want {
-				t.Errorf("Decide: got %d, want %d. %s", got, tc.want, tc.reason)
-			}
-		})
-	}
-}
-
 func TestClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owners []types.UID

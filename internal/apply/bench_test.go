@@ -78,18 +78,3 @@ func BenchmarkBody(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkDecideAndMark(b *testing.B) {
-	object := &metav1.ObjectMeta{
-		UID: "0d8f7c9e-4b1a-4a52-9b8a-0c7a9a1f5d11", Generation: 3, Labels: map[string]string{"app": "web", "work": "true"},
-		OwnerReferences: []metav1.OwnerReference{{UID: "b3f2c1d0-4b1a-4a52-9b8a-0c7a9a1f5d11"}},
-	}
-	past := Past{Hash: HashOf(nil), Mark: MarkOf(object)}
-	b.ReportAllocs()
-	for b.Loop() {
-		live := Live{Known: true, Exists: true, Owned: true, Mark: MarkOf(object)}
-		if Decide(StrategyUpdate, past.Hash, past, live) != ActionSkip {
-			b.Fatal("not skipped")
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Mark is equal for two states of an object if nothing happened in between
@@ -56,21 +57,6 @@ func hashText(hash uint64, text string) uint64 {
 	return (hash ^ 0xff) * fnvPrime // so that "ab","c" is not "a","bc"
 }
 
-// Strategy is how an object is brought to the state of its manifest.
-type Strategy uint8
-
-// The strategies.
-const (
-	// StrategyUpdate takes over the fields that the manifest has.
-	StrategyUpdate Strategy = iota
-	// StrategyCreateOnly never changes an object that is there.
-	StrategyCreateOnly
-	// StrategyServerSideApply leaves conflicts to the options of the user.
-	StrategyServerSideApply
-	// StrategyReadOnly writes nothing.
-	StrategyReadOnly
-)
-
 // Past is what was written last, and what the object was like then. The zero
 // value is "never".
 type Past struct {
@@ -89,51 +75,6 @@ type Live struct {
 	// Deleting says that the object waits for its finalizers.
 	Deleting bool
 	Mark     Mark
-}
-
-// Action is what to do for a manifest.
-type Action uint8
-
-// The actions.
-const (
-	// ActionSkip: the object is as the manifest wants it.
-	ActionSkip Action = iota
-	// ActionApply: write it, without reading it first.
-	ActionApply
-	// ActionCreate: write it if it is not there, and just own it otherwise.
-	ActionCreate
-	// ActionRead: find out whether it is there.
-	ActionRead
-	// ActionWait: someone deletes the object; it can be made again when it is gone.
-	ActionWait
-)
-
-// Decide says what to do for a manifest of the given hash.
-func Decide(strategy Strategy, hash Hash, past Past, live Live) Action {
-	switch {
-	case strategy == StrategyReadOnly:
-		return ActionRead
-	case live.Known && live.Exists && live.Deleting:
-		return ActionWait
-	case strategy == StrategyCreateOnly:
-		return decideCreate(past, live)
-	case past.Hash != hash || past.Mark.UID == "":
-		return ActionApply
-	case !live.Known: // nobody watches: trust the last write until the resync forgets it
-		return ActionSkip
-	case live.Exists && live.Owned && live.Mark == past.Mark:
-		return ActionSkip
-	default:
-		return ActionApply
-	}
-}
-
-// decideCreate decides for an object that is created and then left alone.
-func decideCreate(past Past, live Live) Action {
-	if live.Known && live.Exists && live.Owned || !live.Known && past.Mark.UID != "" {
-		return ActionSkip
-	}
-	return ActionCreate
 }
 
 // Claim is what an owner has to do to let go of an object.
@@ -160,4 +101,13 @@ func ClaimOf(owner types.UID, owners []types.UID) Claim {
 	default:
 		return ClaimSole
 	}
+}
+
+// Newest returns the one of two states of an object that was written later:
+// what we wrote may be ahead of a cache.
+func Newest[T metav1.Object](cached, written T) T {
+	if order, err := resourceversion.CompareResourceVersion(written.GetResourceVersion(), cached.GetResourceVersion()); err == nil && order > 0 {
+		return written
+	}
+	return cached
 }

@@ -4,7 +4,7 @@
 // Package apply brings manifests to a cluster.
 //
 // Its parts are decisions, which are pure (what a manifest is, in which order
-// manifests go, whether one has to be written at all, who owns an object, what
+// manifests go, whether an object is still as it was written, who owns it, what
 // an error means for the user), and two small pieces of I/O: Kinds, which
 // finds the resource of a kind, and Member, which writes objects by
 // server-side apply and deletes them.

@@ -7,23 +7,12 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
-	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/watch"
-)
-
-const (
-	// quietTime is how long a work may lack something that may come soon before
-	// its status says so.
-	quietTime = time.Second
-	// quietTimeOwn is the same for what the work itself brings: a definition
-	// takes a while to be established.
-	quietTimeOwn = 10 * time.Second
 )
 
 // arrivals makes works come again when definitions and namespaces come or go
@@ -148,51 +137,4 @@ func (a *arrivals) came(resource, name string) {
 			a.again(work)
 		}
 	}
-}
-
-// lacks returns what the items of a pass wait for, and whether all of it is
-// brought by the work itself.
-func (p *pass) lacks() (what lack, own bool) {
-	what = lack{groups: map[string]struct{}{}, namespaces: map[string]struct{}{}}
-	own = true
-	for _, it := range p.plan.items {
-		problem := &it.outcome.problem
-		switch {
-		case it.refused != nil || problem.Trouble != apply.TroublePassing && problem.Trouble != apply.TroubleRaced:
-		case problem.NoKind:
-			what.groups[it.manifest.Kind.Group] = struct{}{}
-			own = own && p.plan.brings("CustomResourceDefinition", func(name string) bool {
-				return strings.HasSuffix(name, "."+it.manifest.Kind.Group)
-			})
-		case problem.NoNamespace:
-			what.namespaces[it.object.Namespace] = struct{}{}
-			own = own && p.plan.brings("Namespace", func(name string) bool { return name == it.object.Namespace })
-		default:
-			own = false
-		}
-	}
-	return what, own
-}
-
-// brings tells whether a manifest of the kind has such a name.
-func (p *plan) brings(kind string, named func(string) bool) bool {
-	for _, it := range p.items {
-		if it.refused == nil && it.manifest.Kind.Kind == kind && named(it.manifest.Name) {
-			return true
-		}
-	}
-	return false
-}
-
-// lull is how long the status may go on to say what it says although
-// something that may come soon is not there; zero if it may not.
-func (p *pass) lull() time.Duration {
-	if p.state.lackingSince.IsZero() {
-		return 0
-	}
-	limit := quietTime
-	if _, own := p.lacks(); own {
-		limit = quietTimeOwn
-	}
-	return max(0, limit-p.options.Clock.Since(p.state.lackingSince))
 }

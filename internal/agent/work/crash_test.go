@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 )
 
 // crashWritesMin is fewer than the writes of the story below.
@@ -190,7 +191,7 @@ func tellMoves(s *scene, m *mortal) {
 			err = errKilled
 		}
 		for i := range now {
-			if now[i].DeletionTimestamp != nil || strings.HasPrefix(now[i].Name, keeperPrefix) {
+			if now[i].DeletionTimestamp != nil || strings.HasPrefix(now[i].Name, ledger.KeeperPrefix) {
 				err = errKilled
 			}
 		}

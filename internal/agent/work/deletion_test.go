@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -77,7 +78,7 @@ func (s *scene) record(n int) *workv1.AppliedManifestWork {
 	var found *workv1.AppliedManifestWork
 	s.eventually(fmt.Sprintf("there is one record with %d objects", n), func() error {
 		records, err := s.records()
-		if err == nil && (len(records) != 1 || strings.HasPrefix(records[0].Name, keeperPrefix) || len(records[0].Status.AppliedResources) != n || records[0].DeletionTimestamp != nil) {
+		if err == nil && (len(records) != 1 || strings.HasPrefix(records[0].Name, ledger.KeeperPrefix) || len(records[0].Status.AppliedResources) != n || records[0].DeletionTimestamp != nil) {
 			err = fmt.Errorf("there are %+v", records)
 		}
 		if err == nil {

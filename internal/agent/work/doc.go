@@ -11,7 +11,8 @@
 // everything that an earlier one left, at whatever moment that stopped.
 //
 // One queue serves all connections. A pass over a work is a list of phases
-// (plan, record, apply, prune, report); it changes the work in memory and ends
-// with one write of its status. Nothing is on a timer while all is well:
-// changes on the hub and on the member start a pass.
+// (prepare, note, apply, prune, observe, report, list), each of which is a call
+// into one of the packages below this one; what they find out is in the plan of
+// the work, and goes to the hub in one write. Nothing is on a timer while all
+// is well: changes on the hub and on the member start a pass.
 package work

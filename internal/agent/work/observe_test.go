@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 )
 
@@ -511,7 +512,7 @@ func testFeedbackFails(s *scene) {
 	s.eventually("the object is there", func() error { _, err := s.live(deploymentKind, "d"); return err })
 	s.status(deploymentKind, "d", `{"replicas":1}`)
 	s.reports("w", 0, `Replicas={"integer":1}`)
-	fail.Store(quietRetries)
+	fail.Store(plan.QuietRetries)
 	s.status(deploymentKind, "d", `{"replicas":2}`)
 	s.reports("w", 0, `Replicas={"integer":2}`)
 	fail.Store(1000)

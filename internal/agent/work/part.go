@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
@@ -46,9 +47,6 @@ const (
 	// reviewsPerMember is how many questions to one member about the rights of
 	// executors are under way at a time.
 	reviewsPerMember = 32
-	// failureBackoffMin and failureBackoffMax bound the time between passes that fail.
-	failureBackoffMin = 50 * time.Millisecond
-	failureBackoffMax = 30 * time.Second
 )
 
 // Options of a Part.
@@ -88,21 +86,16 @@ type Options struct {
 	Health bool
 }
 
-// Request names something to look at: a ManifestWork of a cluster, or an
-// AppliedManifestWork for which there is none.
-type Request struct {
-	Cluster fleet.ClusterName
-	Work    string
-	Applied string
-}
+// Request names something to look at.
+type Request = runtime.Request
 
 // Part is the fleet.Part for works. Start has to be called for it to work.
 type Part struct {
 	options    Options
 	controller controller.TypedController[Request]
 
-	mu    sync.Mutex
-	sites map[fleet.ClusterName]*site
+	mu       sync.Mutex
+	clusters map[fleet.ClusterName]*cluster
 	// rules are shared between works that have the same, of whatever cluster.
 	rules rules.Cache
 }
@@ -121,13 +114,13 @@ func New(options Options) (*Part, error) {
 	options.ListDelay = cmp.Or(options.ListDelay, DefaultListDelay)
 	options.MaxFeedbackWatch = cmp.Or(options.MaxFeedbackWatch, DefaultMaxFeedbackWatch)
 	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
-	p := &Part{options: options, sites: map[fleet.ClusterName]*site{}}
+	p := &Part{options: options, clusters: map[fleet.ClusterName]*cluster{}}
 	anyName := true
 	c, err := controller.NewTypedUnmanaged("work", controller.TypedOptions[Request]{
 		SkipNameValidation:      &anyName,
 		MaxConcurrentReconciles: options.Workers,
 		Reconciler:              p,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[Request](failureBackoffMin, failureBackoffMax),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[Request](runtime.RetryMin, runtime.RetryMax),
 		Logger:                  options.Logger,
 		LogConstructor: func(request *Request) logr.Logger {
 			logger := options.Logger.WithValues("part", "work")
@@ -161,7 +154,7 @@ func (p *Part) NeedLeaderElection() bool { return true }
 
 // Engage is part of fleet.Part.
 func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	s, err := newSite(ctx, c, &p.options, &p.rules)
+	s, err := newCluster(ctx, c, &p.options, &p.rules)
 	if err != nil {
 		return err
 	}
@@ -188,22 +181,22 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	return nil
 }
 
-func (p *Part) set(s *site) {
+func (p *Part) set(s *cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sites[s.connection.Name] = s
+	p.clusters[s.connection.Name] = s
 }
 
-func (p *Part) unset(s *site) {
+func (p *Part) unset(s *cluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sites[s.connection.Name] == s {
-		delete(p.sites, s.connection.Name)
+	if p.clusters[s.connection.Name] == s {
+		delete(p.clusters, s.connection.Name)
 	}
 }
 
-func (p *Part) site(name fleet.ClusterName) *site {
+func (p *Part) cluster(name fleet.ClusterName) *cluster {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sites[name]
+	return p.clusters[name]
 }

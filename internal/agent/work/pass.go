@@ -6,62 +6,54 @@ package work
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/agent/work/executor"
+	"github.com/capstan-io/capstan/internal/agent/work/deliver"
+	"github.com/capstan-io/capstan/internal/agent/work/ledger"
+	"github.com/capstan-io/capstan/internal/agent/work/observe"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/agent/work/removal"
+	"github.com/capstan-io/capstan/internal/agent/work/report"
+	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/apply"
-	"github.com/capstan-io/capstan/internal/apply/ignore"
 	"github.com/capstan-io/capstan/internal/budget"
 )
 
-// conflictRetry is how soon a pass comes again that met a newer state of what
-// it wrote.
-const conflictRetry = 100 * time.Millisecond
-
-// errUnsupported marks options of the API that this agent does not know.
-var errUnsupported = errors.New("the object is not applied")
+const (
+	// conflictRetry is how soon a pass comes again that met a newer state of what
+	// it wrote.
+	conflictRetry = 100 * time.Millisecond
+	// refusedRetry is how often an object is tried again that the member refused:
+	// what has to be mended is there, and nothing may tell.
+	refusedRetry = 30 * time.Second
+)
 
 // errDeleted ends a pass whose work was deleted meanwhile.
 var errDeleted = errors.New("the work was deleted")
 
 // pass is one walk over a work.
 type pass struct {
-	*site
-	state *state
-	name  string
-	// stored is the work as the hub has it, which others use, too, nil if it is gone;
-	// work is a copy to change the status in, and nothing else.
-	stored, work *workv1.ManifestWork
-	// record is the AppliedManifestWork, nil if there is none. Cached says that
-	// the cache has one.
-	record *workv1.AppliedManifestWork
-	cached bool
-	// keeper owns the objects of a record that someone deleted until there is a
-	// new one. It is nil as a rule.
-	keeper *workv1.AppliedManifestWork
-	plan   *plan
-	// session asks what the executor of the work may do; nil if it has none.
-	session *executor.Session
-	// leftovers are objects that have to go and are still there; gone are those
-	// that are not.
-	leftovers []leftover
-	gone      map[apply.Object]bool
-	// crowded are items that are not applied as the record cannot list them.
-	crowded map[*item]struct{}
-	// held says that the keeper has objects that are not the record's yet.
-	held bool
-	// budget is what the expressions of the work may cost in this pass.
-	budget *budget.Budget
-	// trouble is an error that a deletion met.
-	trouble error
+	cluster *cluster
+	memory  *memory
+	name    string
+	// work is as the hub has it, which others use, too; nil if it is gone.
+	work *workv1.ManifestWork
+	// status is a copy of the work's to change.
+	status workv1.ManifestWorkStatus
+	// record is the AppliedManifestWork of the work.
+	record *ledger.Record
+	// keeper is nil if a record was asked for by name.
+	keeper *ledger.Keeper
+
+	plan     *plan.Plan
+	delivery *deliver.Delivery
+	// removed is what came of what the work does not want any more.
+	removed removal.Result
 	// again is when to come back if nothing happens; zero is never.
 	again time.Duration
 }
@@ -71,11 +63,11 @@ type phase func(*pass, context.Context) error
 
 // Reconcile makes one work real on its member, or removes it, and reports.
 func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
-	s := p.site(request.Cluster)
-	if s == nil || !s.enter(request) { // comes again with the connection, or when another is done
+	s := p.cluster(request.Cluster)
+	if s == nil || !s.slots.Enter(request) { // comes again with the connection, or when another is done
 		return reconcile.Result{}, nil
 	}
-	defer s.leave()
+	defer s.slots.Leave()
 	ctx, cancel := s.bind(ctx)
 	defer cancel()
 
@@ -83,28 +75,7 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	switch {
-	case this.work == nil && this.isKeeper():
-		s.queue.Add(s.requestOf(this.record)) // which takes care of both
-	case this.stored == nil && this.record == nil && this.keeper == nil:
-		if !this.cached {
-			s.forget(this.name) //nolint:contextcheck // it ends watches of the connection
-		}
-	case this.stored == nil:
-		err = this.evict(ctx)
-	case this.challenged():
-		err = this.deny(ctx)
-	case this.foreign():
-		err = this.claim(ctx)
-	case this.stored.DeletionTimestamp != nil:
-		err = this.finalize(ctx)
-	case this.record != nil && this.record.DeletionTimestamp != nil:
-		err = this.renew(ctx)
-	case !slices.Contains(this.stored.Finalizers, workv1.FinalizerManifestWorkCleanup):
-		err = this.addFinalizer(ctx) // which starts the next pass
-	default:
-		err = this.deliver(ctx)
-	}
+	err = this.walk(ctx)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errDeleted):
 		return reconcile.Result{}, nil
@@ -117,154 +88,207 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	return reconcile.Result{RequeueAfter: this.again}, nil
 }
 
+// open reads what a pass is about.
+func (s *cluster) open(ctx context.Context, request Request) (*pass, error) {
+	this := &pass{cluster: s, memory: s.memory(request), name: request.Work}
+	var err error
+	if request.Work == "" {
+		this.name = request.Applied
+		this.record, err = s.ledger.OpenNamed(ctx, &this.memory.record, request.Applied)
+		return this, err
+	}
+	if this.work, err = s.works.Read(ctx, request.Work, &this.memory.work); err != nil {
+		return nil, err
+	}
+	if this.work != nil {
+		this.status = *this.work.Status.DeepCopy()
+	}
+	if this.record, err = s.ledger.Open(ctx, &this.memory.record, request.Work); err != nil {
+		return nil, err
+	}
+	this.keeper, err = s.ledger.OpenKeeper(ctx, &this.memory.record, request.Work)
+	return this, err
+}
+
+// walk does what there is to do.
+func (p *pass) walk(ctx context.Context) error {
+	switch {
+	case p.work == nil:
+		return p.withoutWork(ctx)
+	case p.record.Claims().Made():
+		return p.record.Claims().Deny(ctx)
+	case p.record.Claims().Foreign():
+		return p.claim(ctx)
+	case p.work.DeletionTimestamp != nil:
+		return p.finalize(ctx)
+	case p.record.Deleted():
+		return p.renew(ctx)
+	case !runtime.HasFinalizer(p.work):
+		return p.cluster.works.AddFinalizer(ctx, p.work) // which starts the next pass
+	default:
+		return p.deliver(ctx)
+	}
+}
+
 // deliver makes the work real, phase by phase.
 func (p *pass) deliver(ctx context.Context) error {
 	for _, phase := range []phase{
-		(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).settle, (*pass).observe, (*pass).report, (*pass).list,
+		(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).emptyKeeper, (*pass).observe, (*pass).report, (*pass).list,
 	} {
 		if err := phase(p, ctx); err != nil {
 			return err
 		}
 	}
-	p.state.plan = p.plan.rest(p.options.Clock.Now())
+	p.memory.plan = p.plan.Rest(p.cluster.options.Clock.Now())
 	return nil
-}
-
-// open reads what a pass is about.
-func (s *site) open(ctx context.Context, request Request) (*pass, error) {
-	this := &pass{site: s, name: request.Work, budget: budget.New(s.options.Clock)}
-	recordName := request.Applied
-	if request.Work != "" {
-		recordName = s.recordName(request.Work)
-		this.state = s.state(request.Work)
-		work := &workv1.ManifestWork{}
-		written := this.state.work.Load() // before the cache is read: it is let go of when the cache has it
-		key := client.ObjectKey{Namespace: string(s.connection.Name), Name: request.Work}
-		err := s.connection.Hub.GetClient().Get(ctx, key, work)
-		switch {
-		case apierrors.IsNotFound(err):
-			this.state.work.Store(nil)
-		case err != nil:
-			return nil, fmt.Errorf("reading manifestwork %q: %w", key, err)
-		default:
-			if work, err = s.packer.OpenWork(work); err != nil {
-				return nil, err
-			}
-			this.stored = this.state.ahead(work, written)
-			work := *this.stored
-			work.Status = *this.stored.Status.DeepCopy()
-			this.work = &work
-		}
-	} else {
-		this.name = request.Applied
-		this.state = s.state(request.Applied)
-	}
-	var err error
-	if this.record, this.cached, err = s.readRecord(ctx, this.state, recordName); err != nil {
-		return nil, err
-	}
-	if request.Work != "" {
-		err = this.openKeeper(ctx)
-	}
-	return this, err
-}
-
-// readRecord returns the record as it is or as it was last written, and
-// whether the cache has it.
-func (s *site) readRecord(ctx context.Context, st *state, name string) (record *workv1.AppliedManifestWork, cached bool, err error) {
-	written := st.record.Load() // before the cache is read: it is let go of when the cache has it
-	record = &workv1.AppliedManifestWork{}
-	err = s.connection.Spoke.GetClient().Get(ctx, client.ObjectKey{Name: name}, record)
-	switch {
-	case apierrors.IsNotFound(err):
-		record = written // and not in the cache yet
-	case err != nil:
-		return nil, false, fmt.Errorf("reading appliedmanifestwork %q: %w", name, err)
-	default:
-		cached = true
-		if record, err = s.packer.OpenRecord(record); err != nil {
-			return nil, false, err
-		}
-		if written != nil {
-			if newest(record, written) == record {
-				st.record.CompareAndSwap(written, nil) // the cache has caught up
-			} else {
-				record = written
-			}
-		}
-	}
-	if record != nil && st.dropped == record.UID {
-		record = nil
-	}
-	return record, cached, nil
 }
 
 // prepare reads the manifests and finds the resources of their kinds.
 func (p *pass) prepare(context.Context) error {
-	health := p.reportsHealth()
-	if p.state.plan == nil || p.state.plan.settled != nil || p.state.plan.uid != p.work.UID ||
-		p.state.plan.generation != p.work.Generation || p.state.plan.health != health {
-		p.state.plan = newPlan(p.work, p.state.plan)
-		p.undeny(p.name)
-		p.state.plan.health, p.state.plan.completes = health, mayComplete(p.work)
+	var isNew bool
+	if p.plan, isNew = plan.For(p.work, p.memory.plan, plan.Options{Health: p.cluster.options.Health}); isNew {
+		p.cluster.denials.Forget(p.name) // it is tried at once
 	}
-	p.plan = p.state.plan
-	if p.plan.executor != nil {
-		p.session = p.guard.Session(*p.plan.executor)
+	p.memory.plan = p.plan
+	p.memory.leavingSince = time.Time{}
+	p.delivery = &deliver.Delivery{
+		Deliverer: p.cluster.deliverer, Work: p.work, Plan: p.plan, Record: p.record, Budget: budget.New(p.cluster.options.Clock),
 	}
-	p.state.leavingSince = time.Time{}
-	for _, it := range p.plan.items {
-		it.outcome = outcome{}
-		if it.refused != nil {
-			it.outcome.problem = refusal(it.refused)
-		}
+	if p.plan.Executor != nil {
+		p.delivery.Session = p.cluster.guard.Session(*p.plan.Executor)
 	}
-	p.resolve(p.plan.items)
-	p.refuseTwins()
+	p.plan.Begin()
+	p.plan.Resolve(p.plan.Items, p.work, p.cluster.finder)
 	return nil
 }
 
-// resolve finds the resources of the items' kinds that are not known yet.
-func (p *pass) resolve(items []*item) {
-	for _, it := range items {
-		if it.resolved || it.refused != nil {
-			continue
+// note makes sure that what is going to be applied is found again.
+func (p *pass) note(ctx context.Context) error {
+	return p.record.Ensure(ctx, p.plan.Types())
+}
+
+// apply brings the objects to the member, class by class. What became of each
+// is in its outcome; only a record that cannot be written is an error.
+func (p *pass) apply(ctx context.Context) error {
+	for i, wave := range p.plan.Waves {
+		if i > 0 {
+			// An earlier wave may have brought the definitions of this one's kinds.
+			p.plan.Resolve(wave, p.work, p.cluster.finder)
+			if err := p.note(ctx); err != nil {
+				return err
+			}
 		}
-		resource, err := p.kinds.Find(it.manifest.Kind)
-		if err != nil {
-			it.outcome.problem = apply.Explain(err, "apply", apply.Object{})
-			continue
+		if err := p.applyWave(ctx, wave); err != nil {
+			return err
 		}
-		it.outcome = outcome{}
-		it.resolve(resource, p.work.Spec.ManifestConfigs)
-		if past, ok := p.plan.written[it.hash]; ok {
-			it.past = past
+		if p.memory.deleting.Load() {
+			return errDeleted
 		}
-		if it.refused != nil {
-			it.outcome.problem = refusal(it.refused)
-			continue
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		p.ask(it)
+	}
+	p.retry() //nolint:contextcheck // what it waits for is watched for longer than the pass
+	return nil
+}
+
+// applyWave brings the items of a wave to the member. If the work is deleted
+// meanwhile, requests that are under way are cut off, as they may hang: what
+// they bring all the same is owned by the record, and found or collected.
+func (p *pass) applyWave(ctx context.Context, wave []*plan.Item) error {
+	ctx, done := p.memory.interruptible(ctx)
+	defer done()
+	return p.delivery.Wave(ctx, wave, p.memory.deleting.Load)
+}
+
+// retry decides when to come back for what did not succeed.
+func (p *pass) retry() {
+	passing, denied := false, false
+	for _, it := range p.plan.Items {
+		p.comeBack(it.Outcome.Again)
+		switch {
+		case it.Refused != nil: // until the work changes
+		case it.Outcome.Denied: // in its own time
+			denied = true
+		case it.Outcome.Problem.Trouble == apply.TroubleNone:
+		case it.Outcome.Problem.Trouble == apply.TroublePassing, it.Outcome.Problem.Trouble == apply.TroubleRaced:
+			passing = true
+		case it.Outcome.Problem.Trouble == apply.TroubleConflict:
+			p.cluster.waiters.Add(p.name, it.Object)
+			p.comeBack(refusedRetry)
+			if p.delivery.ChangedSince(it) {
+				p.comeBack(conflictRetry) // it changed before we waited for that
+			}
+		default:
+			p.comeBack(refusedRetry)
+		}
+	}
+	missing := p.plan.Missing()
+	if p.cluster.arrivals.wait(p.name, lack{groups: missing.Groups, namespaces: missing.Namespaces}) {
+		p.memory.retries.Restart()
+	}
+	if denied {
+		p.comeBack(p.cluster.denials.Add(p.name))
+	} else {
+		p.cluster.denials.Forget(p.name)
+	}
+	if !passing {
+		p.memory.retries.End()
+		return
+	}
+	p.comeBack(p.memory.retries.Next(p.cluster.options.Clock.Now(), missing.Own))
+}
+
+// prune lets go of the objects that the work does not have any more.
+func (p *pass) prune(ctx context.Context) (err error) {
+	p.removed, err = p.cluster.remover.Remove(ctx, removal.Job{Record: p.record, Fates: p.plan.Fates()})
+	p.comeBack(p.removed.Again)
+	return err
+}
+
+// observe reads the objects that the work asks something about.
+func (p *pass) observe(ctx context.Context) error {
+	again, err := p.cluster.observer.Observe(ctx, observe.Work{
+		Name: p.name, Plan: p.plan, Session: p.delivery.Session, Budget: p.delivery.Budget, Memory: &p.memory.observed,
+	})
+	p.comeBack(again)
+	return err
+}
+
+// report writes what became of the manifests, with one request.
+func (p *pass) report(ctx context.Context) error {
+	if p.memory.retries.Quiet(p.cluster.options.Clock.Now(), p.plan.Missing().Own) > 0 {
+		return nil
+	}
+	for {
+		now := p.cluster.options.Clock.Now()
+		p.comeBack(report.Compose(report.Outcomes{
+			Work: p.work, Plan: p.plan, Leftovers: p.removed.Leftovers, List: p.appliedResources().Note(), Now: now,
+		}, &p.status))
+		err := p.writeStatus(ctx)
+		if err == nil || !report.Refused(err, p.plan, &p.status, now) {
+			return err
+		}
+		p.status = *p.work.Status.DeepCopy()
 	}
 }
 
-// refuseTwins refuses manifests of objects that an earlier manifest has.
-func (p *pass) refuseTwins() {
-	first := map[apply.Object]int{}
-	for _, it := range p.plan.items {
-		if !it.resolved || it.refused != nil {
-			continue
-		}
-		if earlier, ok := first[it.object]; ok {
-			it.outcome.problem = apply.Problem{
-				Trouble: apply.TroubleInvalid,
-				Message: fmt.Sprintf("Manifest %d is for the same object; leave one of them away.", earlier),
-			}
-			it.refused = errors.New(it.outcome.problem.Message)
-			continue
-		}
-		first[it.object] = it.ordinal
-	}
+func (p *pass) writeStatus(ctx context.Context) error {
+	return p.cluster.works.WriteStatus(ctx, p.work, &p.status, &p.memory.work)
+}
+
+// list writes which objects there are into the record.
+func (p *pass) list(ctx context.Context) error {
+	again, err := p.appliedResources().Write(ctx, len(p.removed.Leftovers) > 0)
+	p.comeBack(again)
+	return err
+}
+
+// appliedResources is the list of what the record has.
+func (p *pass) appliedResources() *ledger.List {
+	list := p.record.List(p.plan)
+	list.Gone = p.removed.Gone
+	return list
 }
 
 // comeBack makes the pass come again after the time, or earlier.
@@ -272,12 +296,4 @@ func (p *pass) comeBack(after time.Duration) {
 	if after > 0 && (p.again == 0 || after < p.again) {
 		p.again = after
 	}
-}
-
-// refusal is what a manifest has that is not applied whatever the member says.
-func refusal(err error) apply.Problem {
-	if errors.Is(err, apply.ErrNotObject) || errors.Is(err, ignore.ErrExpression) {
-		return apply.Explain(err, "", apply.Object{})
-	}
-	return apply.Problem{Trouble: apply.TroubleInvalid, Message: sentence(err.Error())}
 }

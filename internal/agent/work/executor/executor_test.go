@@ -227,14 +227,14 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 		"in a namespace": {
 			err: &DeniedError{
 				Subject: subject, Object: apply.Object{Group: "apps", Resource: "deployments", Namespace: "web", Name: "front"},
-				Verbs: []string{"create", "patch"}, Needs: Needs(apply.StrategyUpdate),
+				Verbs: []string{"create", "patch"}, Needs: ToApply(),
 			},
 			want: `The executor system:serviceaccount:team:robot may not create, patch deployments.apps web/front. Create a Role in namespace "web" on the managed cluster with a rule for apiGroups ["apps"], resources ["deployments"], verbs [get create update patch delete], and a RoleBinding of it to the ServiceAccount team/robot.`,
 		},
 		"in no namespace": {
 			err: &DeniedError{
 				Subject: subject, Object: apply.Object{Resource: "namespaces", Name: "web"}, Missing: true,
-				Verbs: []string{"get"}, Needs: Needs(apply.StrategyReadOnly),
+				Verbs: []string{"get"}, Needs: ToRead(),
 			},
 			want: `The executor system:serviceaccount:team:robot may not get namespaces web, and there is no such ServiceAccount on the managed cluster. Create a ClusterRole on the managed cluster with a rule for apiGroups [""], resources ["namespaces"], verbs [get], and a ClusterRoleBinding of it to the ServiceAccount team/robot.`,
 		},

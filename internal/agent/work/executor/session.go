@@ -19,19 +19,22 @@ import (
 // long with what has been taken away since.
 const answerLife = 5 * time.Second
 
-// Needs returns the permissions that an executor has to have on an object.
-// They do not depend on whether the object exists, as that can change until
-// it is written. What the agent writes it will delete one day, when the
+// ToRead are the permissions that an executor has to have on an object that is
+// only read.
+func ToRead() []string { return []string{"get"} }
+
+// ToCreate are those for an object that is only created, and owned if it is
+// there. They do not depend on whether the object exists, as that can change
+// until it is written. What the agent writes it will delete one day, when the
 // executor may be gone: so this is asked for beforehand.
-func Needs(strategy apply.Strategy) []string {
-	switch strategy {
-	case apply.StrategyReadOnly:
-		return []string{"get"}
-	case apply.StrategyCreateOnly:
-		return []string{"get", "create", "patch", "delete"}
-	default:
-		return []string{"get", "create", "update", "patch", "delete"}
-	}
+func ToCreate() []string { return []string{"get", "create", "patch", "delete"} }
+
+// ToApply are those for an object that is kept as the manifest says.
+func ToApply() []string { return []string{"get", "create", "update", "patch", "delete"} }
+
+// Reviews is what the agent creates to know what an executor may do.
+func Reviews() apply.Object {
+	return apply.Object{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}
 }
 
 // Session asks what one subject may do, for one pass over one work. It is

@@ -1,0 +1,191 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/capstan-io/capstan/internal/agent/packed"
+	"github.com/capstan-io/capstan/internal/agent/work/deliver"
+	"github.com/capstan-io/capstan/internal/agent/work/executor"
+	"github.com/capstan-io/capstan/internal/agent/work/inventory"
+	"github.com/capstan-io/capstan/internal/agent/work/ledger"
+	"github.com/capstan-io/capstan/internal/agent/work/observe"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/agent/work/removal"
+	"github.com/capstan-io/capstan/internal/agent/work/runtime"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+)
+
+// cluster is what the part has for one connection: nothing in it outlives that.
+type cluster struct {
+	ctx        context.Context // the connection's; ends passes that are under way
+	connection *fleet.Connection
+	options    *Options
+	queue      workqueue.TypedRateLimitingInterface[Request]
+
+	slots    *runtime.Slots
+	waiters  runtime.Waiters
+	leaving  runtime.Leaving
+	denials  runtime.Denials
+	arrivals *arrivals
+
+	works     *runtime.Works
+	ledger    *ledger.Ledger
+	finder    plan.Finder
+	guard     *executor.Guard
+	inventory *inventory.Inventory
+	deliverer *deliver.Deliverer
+	remover   *removal.Remover
+	observer  *observe.Observer
+
+	mu       sync.Mutex
+	memories map[string]*memory // by work, or by record if there is no work
+}
+
+// memory is what is remembered of a work from pass to pass. Only the pass that
+// is under way uses it, but for what says otherwise.
+type memory struct {
+	plan     *plan.Plan
+	retries  runtime.Retries
+	work     runtime.WorkMemory
+	record   ledger.Memory
+	observed observe.Memory
+	// leavingSince is when the deletion was first seen.
+	leavingSince time.Time
+	// deleting says that the work was deleted: what is under way may stop, and
+	// interrupt, if there is one, stops it.
+	deleting  atomic.Bool
+	interrupt atomic.Pointer[context.CancelFunc]
+}
+
+// clients are those that a cluster needs beside the ones of its connection.
+type clients struct {
+	hub, spoke metadata.Interface
+	whole      dynamic.Interface
+	discovery  *discovery.DiscoveryClient
+}
+
+func newClients(c *fleet.Connection) (made clients, err error) {
+	config, spoke := c.Spoke.GetConfig(), c.Spoke.GetHTTPClient()
+	if made.spoke, err = metadata.NewForConfigAndClient(config, spoke); err != nil {
+		return made, fmt.Errorf("making a metadata client for cluster %q: %w", c.Name, err)
+	}
+	if made.whole, err = dynamic.NewForConfigAndClient(config, spoke); err != nil {
+		return made, fmt.Errorf("making a client for whole objects of cluster %q: %w", c.Name, err)
+	}
+	if made.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, spoke); err != nil {
+		return made, fmt.Errorf("making a discovery client for cluster %q: %w", c.Name, err)
+	}
+	if made.hub, err = metadata.NewForConfigAndClient(c.Hub.GetConfig(), c.Hub.GetHTTPClient()); err != nil {
+		return made, fmt.Errorf("making a metadata client for the hub: %w", err)
+	}
+	return made, nil
+}
+
+func newCluster(ctx context.Context, c *fleet.Connection, options *Options, cache *rules.Cache) (*cluster, error) {
+	clients, err := newClients(c)
+	if err != nil {
+		return nil, err
+	}
+	packer, err := packed.New()
+	if err != nil {
+		return nil, fmt.Errorf("making what opens cached objects of cluster %q: %w", c.Name, err)
+	}
+	s := &cluster{ctx: ctx, connection: c, options: options, memories: map[string]*memory{}}
+	s.slots = runtime.NewSlots(options.WorkersPerCluster, func(request Request) { s.queue.Add(request) })
+	s.arrivals = newArrivals(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.request(work)) })
+	s.works = &runtime.Works{
+		Client: c.Hub.GetClient(), Reader: c.Hub.GetAPIReader(), Metadata: clients.hub, Open: packer.OpenWork, Namespace: string(c.Name),
+	}
+	s.inventory = inventory.New(inventory.Options{
+		Client: clients.spoke, Go: c.Go, Changed: s.objectChanged, TypeChanged: s.typeChanged,
+	})
+	s.guard, err = executor.New(ctx, executor.Options{
+		Config: c.Spoke.GetConfig(), Client: c.Spoke.GetHTTPClient(), Clock: options.Clock, Parallel: reviewsPerMember,
+		Keep: options.KeepExecutorDecisions, Go: c.Go, Changed: s.permissionsChanged,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching over the executors of cluster %q: %w", c.Name, err)
+	}
+	kinds := apply.NewKinds(clients.discovery.ServerResourcesForGroupVersion, options.Clock)
+	member := apply.NewMember(clients.spoke, clients.whole, writesPerMember)
+	s.finder = plan.Finder{Find: kinds.Find, Rules: cache, Kinds: options.Interpreter}
+	s.ledger = ledger.New(ledger.Options{
+		Life: ctx, Client: c.Spoke.GetClient(), Reader: c.Spoke.GetAPIReader(), Open: packer.OpenRecord,
+		Inventory: s.inventory, Member: member, Clock: options.Clock,
+		HubHost: c.HubHost, AgentID: c.AgentID, Predecessor: c.Predecessor, ListDelay: options.ListDelay,
+	})
+	s.deliverer = &deliver.Deliverer{
+		Inventory: s.inventory, Member: member, Kinds: kinds, Ledger: s.ledger, Clock: options.Clock,
+		Parallel: writesPerWork, ReadInterval: options.StatusSyncInterval,
+	}
+	s.remover = &removal.Remover{
+		Inventory: s.inventory, Member: member, Kinds: kinds, Clock: options.Clock, Parallel: writesPerMember, Leaving: s.leaving.Set,
+	}
+	s.observer = &observe.Observer{
+		Life: ctx, Inventory: s.inventory, Member: member, Clock: options.Clock,
+		Feedback: options.Feedback, Interval: options.StatusSyncInterval, Parallel: writesPerWork,
+		Objects: inventory.NewObjectWatcher(inventory.ObjectWatcherOptions{
+			Client: clients.spoke, Go: c.Go, Max: options.MaxFeedbackWatch, Changed: s.unmanagedChanged,
+		}),
+	}
+	return s, nil
+}
+
+// request returns what to look at for a work.
+func (s *cluster) request(work string) Request {
+	return Request{Cluster: s.connection.Name, Work: work}
+}
+
+// requestFor returns what to look at when something of the record changed.
+func (s *cluster) requestFor(record string) Request {
+	if work, ok := s.ledger.Subject(record); ok {
+		return s.request(work)
+	}
+	return Request{Cluster: s.connection.Name, Applied: record}
+}
+
+// memory returns what is remembered of a request's work.
+func (s *cluster) memory(request Request) *memory {
+	name := cmp.Or(request.Work, request.Applied)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.memories[name]
+	if !ok {
+		m = &memory{}
+		s.memories[name] = m
+	}
+	return m
+}
+
+// forget drops what is remembered of a work that is gone, and of its record.
+func (s *cluster) forget(work string) {
+	s.observer.Forget(work)
+	s.arrivals.wait(work, lack{})
+	s.denials.Forget(work)
+	s.waiters.Forget(work)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.memories, work)
+}
+
+// bind returns a context that ends with the connection, too.
+func (s *cluster) bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}

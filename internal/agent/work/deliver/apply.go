@@ -1,0 +1,145 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/ledger"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
+)
+
+// serverSideApply leaves conflicts, the field manager and fields to ignore to
+// the options of the user.
+type serverSideApply struct {
+	options *workv1.ServerSideApplyConfig
+	ignored *ignore.Fields // nil for none
+}
+
+func (serverSideApply) decide(hash apply.Hash, past apply.Past, live apply.Live) action {
+	return decideToApply(hash, past, live)
+}
+func (serverSideApply) note() string { return "" }
+
+func (s serverSideApply) bring(ctx context.Context, o *object) { o.restore(ctx, s) }
+
+// prepare looks at the object before it is applied with the manager that the
+// user chose, unless it is known to be ours alone. It leaves the ignored fields
+// away if the object exists, and returns another manager if another work
+// applies the object with this one: under one name, each would take away what
+// only the other has.
+func (s serverSideApply) prepare(ctx context.Context, o *object, stamp *apply.Stamp) (apply.As, error) {
+	as := apply.As{Manager: s.options.FieldManager, Force: s.options.Force}
+	if as.Manager == "" {
+		as.Manager = workv1.DefaultFieldManager
+	}
+	if s.ignored == nil && o.sole() {
+		return as, nil
+	}
+	if s.ignored != nil {
+		stamp.Annotations = map[string]string{workv1.AnnotationConfigSpecHash: hex.EncodeToString(o.item.Manifest.Hash[:])}
+	}
+	seen, err := o.Member.Get(ctx, o.item.Resource.Version, o.item.Object)
+	if apierrors.IsNotFound(err) {
+		return as, nil
+	}
+	if err != nil {
+		return as, err
+	}
+	for i := range seen.OwnerReferences {
+		owner := &seen.OwnerReferences[i]
+		if owner.Kind == workv1.KindAppliedManifestWork && owner.UID != o.Record.UID() &&
+			slices.Contains(apply.ManagersOf(seen, owner.UID), as.Manager) && !o.Ledger.TakesOver(ctx, owner.Name) {
+			as.Manager += strings.TrimPrefix(o.Record.Manager(), workv1.DefaultFieldManager)
+			break
+		}
+	}
+	if s.ignored == nil {
+		return as, nil
+	}
+	return as, s.leaveAlone(ctx, o, stamp, seen, as.Manager)
+}
+
+// leaveAlone takes the ignored fields out of what is applied, and gives up
+// what we own of them: the server would delete that.
+func (s serverSideApply) leaveAlone(
+	ctx context.Context, o *object, stamp *apply.Stamp, seen *metav1.PartialObjectMetadata, manager string,
+) error {
+	content, err := apply.Content(o.raw())
+	if err != nil {
+		return fmt.Errorf("manifest %d: %w", o.item.Ordinal, err)
+	}
+	changed := changedSince(seen.Annotations[workv1.AnnotationConfigSpecHash], o.item.Manifest.Hash)
+	if stamp.Without, err = s.ignored.Select(ctx, content, changed, o.Budget); err != nil {
+		return err
+	}
+	rest, owned, err := ignore.Disown(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply || o.isOurs(entry)
+	}, content, stamp.Without)
+	if err != nil || !owned {
+		return err
+	}
+	body, err := apply.SetManagers(seen, rest)
+	if err != nil {
+		return err
+	}
+	_, err = o.Member.Merge(ctx, o.item.Resource.Version, o.item.Object, body, apply.As{Manager: manager})
+	return err
+}
+
+// changedSince tells whether an object was made from a manifest with another
+// hash. A hash that is not of ours is of another agent: that the agent changed
+// does not mean that the manifest did.
+func changedSince(noted string, hash apply.Hash) bool {
+	before, err := hex.DecodeString(noted)
+	ours := err == nil && len(before) == len(hash)
+	return noted == "" || ours && apply.Hash(before) != hash
+}
+
+// overrule applies an object again with force, if that is wanted, unless
+// another work owns a field that the two do not agree about: works do not
+// overrule each other.
+func (o *object) overrule(ctx context.Context, body []byte, as apply.As, conflict error) (*metav1.PartialObjectMetadata, error) {
+	it := o.item
+	managers := apply.Explain(conflict, "apply", it.Object).Managers
+	if len(managers) == 0 {
+		return nil, conflict // the object is not the one that we looked at
+	}
+	seen, err := o.Member.Get(ctx, it.Resource.Version, it.Object)
+	if err != nil {
+		return nil, err
+	}
+	works := map[string]string{}
+	for i := range seen.OwnerReferences {
+		owner := &seen.OwnerReferences[i]
+		if owner.Kind != workv1.KindAppliedManifestWork || owner.UID == o.Record.UID() || o.Ledger.TakesOver(ctx, owner.Name) {
+			continue
+		}
+		theirs := apply.ManagersOf(seen, owner.UID)
+		if !as.Force { // what another work made and does not keep up is theirs, too
+			theirs = append(theirs, ledger.ManagerOf(owner.Name))
+		}
+		for _, manager := range theirs {
+			if slices.Contains(managers, manager) {
+				works[manager] = o.Ledger.WorkOf(owner.Name)
+			}
+		}
+	}
+	if len(works) > 0 {
+		return nil, &disagreement{works: works, conflict: conflict}
+	}
+	if !as.Force {
+		return nil, conflict
+	}
+	return o.Member.Apply(ctx, it.Resource.Version, it.Object, body, as)
+}

@@ -1,0 +1,50 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+func (createOnly) makeOrOwn(ctx context.Context, o *object) (*metav1.PartialObjectMetadata, error) {
+	it, stamp := o.item, o.stamp()
+	as := apply.As{Manager: o.Record.Manager(), Force: true}
+	missing := o.Session == nil // what an executor needs depends on whether the object is there
+	if !missing {
+		_, err := o.Member.Get(ctx, it.Resource.Version, it.Object)
+		if missing = apierrors.IsNotFound(err); err != nil && !missing {
+			return nil, err
+		}
+	}
+	if missing {
+		body, err := apply.Body(o.raw(), stamp)
+		if err == nil {
+			err = o.rehearse(ctx, body, as)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if made, err := o.Member.Create(ctx, it.Resource.Version, it.Object, body, as.Manager); !apierrors.IsAlreadyExists(err) {
+			return made, err
+		}
+	}
+	seen, err := o.Member.Get(ctx, it.Resource.Version, it.Object)
+	if err != nil {
+		return nil, err
+	}
+	stamp.MetadataOnly, stamp.UID = true, seen.UID
+	body, err := apply.Body(o.raw(), stamp)
+	if err == nil {
+		err = o.rehearse(ctx, body, as)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.Member.Apply(ctx, it.Resource.Version, it.Object, body, as)
+}

@@ -1,0 +1,130 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/executor"
+	"github.com/capstan-io/capstan/internal/agent/work/inventory"
+	"github.com/capstan-io/capstan/internal/agent/work/ledger"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/budget"
+)
+
+// unseenResync is how often an object is applied again whose type the agent
+// may not watch.
+const unseenResync = 5 * time.Minute
+
+// Deliverer brings objects to one member.
+type Deliverer struct {
+	Inventory *inventory.Inventory
+	Member    *apply.Member
+	Kinds     *apply.Kinds
+	Ledger    *ledger.Ledger
+	Clock     clock.PassiveClock
+	// Parallel is how many objects of a work are written at a time.
+	Parallel int
+	// ReadInterval is how often objects are looked for that are only read.
+	ReadInterval time.Duration
+}
+
+// Delivery is that of one work in one pass.
+type Delivery struct {
+	*Deliverer
+	// Work is as the hub has it.
+	Work   *workv1.ManifestWork
+	Plan   *plan.Plan
+	Record *ledger.Record
+	// Session asks what the executor of the work may do; nil if it has none.
+	Session *executor.Session
+	// Budget is what its expressions may cost in this pass.
+	Budget *budget.Budget
+}
+
+// Wave brings items to the member, until it is stopped.
+func (d *Delivery) Wave(ctx context.Context, wave []*plan.Item, stopped func() bool) error {
+	noRoom := d.Record.List(d.Plan).NoRoom()
+	var group errgroup.Group
+	group.SetLimit(d.Parallel)
+	for _, it := range wave {
+		if stopped() {
+			break
+		}
+		if it.Refused != nil || !it.Resolved {
+			continue
+		}
+		if problem, ok := noRoom[it]; ok {
+			it.Outcome.Problem = problem
+			continue
+		}
+		group.Go(func() error { d.bring(ctx, it); return nil })
+	}
+	return group.Wait()
+}
+
+// ChangedSince tells whether the object of an item is not the one any more that
+// the pass met.
+func (d *Delivery) ChangedSince(it *plan.Item) bool {
+	live, _ := d.live(it)
+	return live.Mark != it.Outcome.Met
+}
+
+// live returns what the inventory knows of the item's object.
+func (d *Delivery) live(it *plan.Item) (apply.Live, *inventory.Record) {
+	known, ok := d.Inventory.Get(it.Object)
+	live := apply.Live{Known: ok}
+	if known != nil {
+		live.Exists, live.Deleting, live.Mark = true, known.Going != nil, known.Mark
+		for _, owner := range known.Owners {
+			live.Owned = live.Owned || owner.UID == d.Record.UID()
+		}
+	}
+	return live, known
+}
+
+// bring decides what to do for one item and does it.
+func (d *Delivery) bring(ctx context.Context, it *plan.Item) {
+	how := strategyOf(it)
+	it.Outcome.Note = how.note()
+	live, known := d.live(it)
+	it.Outcome.Met = live.Mark
+	o := &object{Delivery: d, item: it, known: known}
+	if d.Plan.IsComplete(d.Work, it) && (live.Owned || !live.Known || !live.Exists) {
+		o.leave(ctx, live)
+		return
+	}
+	if ledger.Blind(d.Inventory, it.Resource.GroupResource()) {
+		it.Outcome.Note = "The agent may not list and watch " + it.Resource.GroupResource().String() +
+			", so changes on the cluster are undone only every " + unseenResync.String() + "."
+		it.Outcome.Again = unseenResync
+		if d.Clock.Since(it.At) >= unseenResync {
+			it.Past = apply.Past{}
+		}
+	}
+	switch how.decide(it.Hash, it.Past, live) {
+	case actionSkip:
+		it.Outcome.Presence = plan.PresenceYes
+	case actionWait:
+		it.Outcome.Presence = plan.PresenceYes
+		it.Outcome.Problem = apply.Problem{
+			Trouble: apply.TroubleGoing,
+			Message: "Someone deleted the object, and it waits for its finalizers [" + strings.Join(known.Going.Finalizers, " ") +
+				"]; it is created again when it is gone.",
+		}
+	case actionBring:
+		how.bring(ctx, o)
+	}
+	if it.Damper.Damped() {
+		it.Outcome.Note = "Something on the cluster keeps changing fields that this manifest sets; they are restored " +
+			"at growing intervals. The object's metadata.managedFields tell who it is."
+	}
+}

@@ -1,0 +1,231 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/executor"
+	"github.com/capstan-io/capstan/internal/agent/work/inventory"
+	"github.com/capstan-io/capstan/internal/agent/work/ledger"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// object is the object of one item while it is brought to the member.
+type object struct {
+	*Delivery
+	item *plan.Item
+	// known is what the inventory has of it, nil if nothing.
+	known *inventory.Record
+}
+
+// applier is a strategy that keeps an object as its manifest says.
+type applier interface {
+	// prepare says as who to apply the object, and changes what is added to the
+	// manifest and left out of it.
+	prepare(ctx context.Context, o *object, stamp *apply.Stamp) (apply.As, error)
+}
+
+// restore applies the object. Corrections of what someone else changed are
+// slowed down if they do not last.
+func (o *object) restore(ctx context.Context, how applier) {
+	it := o.item
+	correction := it.Past.Hash == it.Hash && it.Past.Mark.UID != ""
+	if correction {
+		if wait := it.Damper.Wait(o.Clock.Now()); wait > 0 {
+			it.Outcome.Presence = plan.PresenceYes
+			it.Outcome.Again = wait
+			return
+		}
+	}
+	if !o.permitted(ctx, executor.ToApply()) {
+		return
+	}
+	before := ""
+	if o.known != nil {
+		before = o.known.ResourceVersion
+	}
+	written, err := o.send(ctx, how)
+	if err != nil {
+		o.failed(ctx, err)
+		return
+	}
+	if correction && written.ResourceVersion != before {
+		it.Damper = it.Damper.Corrected(o.Clock.Now())
+	}
+}
+
+// send applies the object and takes in what the server answers.
+func (o *object) send(ctx context.Context, how applier) (*metav1.PartialObjectMetadata, error) {
+	it, stamp := o.item, o.stamp()
+	as, err := how.prepare(ctx, o, &stamp)
+	if err != nil {
+		return nil, err
+	}
+	body, err := apply.Body(o.raw(), stamp)
+	if err != nil {
+		return nil, fmt.Errorf("manifest %d: %w", it.Ordinal, err)
+	}
+	if err := o.rehearse(ctx, body, as); err != nil {
+		return nil, err
+	}
+	// Only the server can tell whether another work owns a field, unless the
+	// object is known to be ours alone.
+	written, err := o.Member.Apply(ctx, it.Resource.Version, it.Object, body, apply.As{Manager: as.Manager, Force: as.Force && o.sole()})
+	if apierrors.IsConflict(err) {
+		written, err = o.overrule(ctx, body, as, err)
+	}
+	if err == nil {
+		written, err = o.tidy(ctx, written, as.Manager)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.wrote(written)
+	return written, nil
+}
+
+// raw is the manifest.
+func (o *object) raw() []byte { return o.Work.Spec.Workload.Manifests[o.item.Ordinal].Raw }
+
+// stamp is what is added to the manifest of each object.
+func (o *object) stamp() apply.Stamp {
+	return apply.Stamp{
+		Label: workv1.LabelManaged, Namespace: o.item.Object.Namespace, Owners: []metav1.OwnerReference{o.Record.Owner()},
+	}
+}
+
+// sole tells whether the object is known to be there, and no other work's.
+func (o *object) sole() bool {
+	return o.known != nil && len(o.known.Owners) > 0 &&
+		!slices.ContainsFunc(o.known.Owners, func(owner *inventory.Owner) bool { return owner.UID != o.Record.UID() })
+}
+
+// isOurs tells whether the entry of managedFields is of what this work wrote,
+// whatever the strategy was.
+func (o *object) isOurs(entry *metav1.ManagedFieldsEntry) bool {
+	return apply.AppliedFor(entry, o.Record.UID()) || o.isCreation(entry)
+}
+
+// isCreation tells whether an entry is of making the object as CreateOnly does.
+func (o *object) isCreation(entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == o.Record.Manager() && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
+}
+
+// tidy ends what the work owns under other names than the one that it applies
+// with now, from other strategies: it would keep fields that the manifest
+// loses later.
+func (o *object) tidy(ctx context.Context, seen *metav1.PartialObjectMetadata, manager string) (*metav1.PartialObjectMetadata, error) {
+	it := o.item
+	entries := slices.DeleteFunc(slices.Clone(seen.ManagedFields), func(entry metav1.ManagedFieldsEntry) bool { return o.isCreation(&entry) })
+	if len(entries) < len(seen.ManagedFields) {
+		body, err := apply.SetManagers(seen, entries)
+		if err != nil {
+			return nil, err
+		}
+		if seen, err = o.Member.Merge(ctx, it.Resource.Version, it.Object, body, apply.As{Manager: manager}); err != nil {
+			return nil, err
+		}
+	}
+	for _, old := range apply.ManagersOf(seen, o.Record.UID()) {
+		if old == manager || ledger.IsShared(seen, old, o.Record.UID()) {
+			continue
+		}
+		body, err := apply.Release(it.Manifest.Kind, it.Object, seen.UID, seen.ResourceVersion)
+		if err != nil {
+			return nil, err
+		}
+		if seen, err = o.Member.Apply(ctx, it.Resource.Version, it.Object, body, apply.As{Manager: old}); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+// leave finds out whether an object exists that is not to be written any more.
+func (o *object) leave(ctx context.Context, live apply.Live) {
+	switch {
+	case live.Exists:
+		o.item.Outcome.Presence = plan.PresenceYes
+	case live.Known:
+		o.item.Outcome.Presence = plan.PresenceNo
+	default:
+		o.findOut(ctx)
+	}
+}
+
+// wrote remembers what the server answered to a write.
+func (o *object) wrote(written *metav1.PartialObjectMetadata) {
+	it := o.item
+	it.Past = apply.Past{Hash: it.Hash, Mark: apply.MarkOf(written)}
+	it.At = o.Clock.Now()
+	it.Outcome.Presence = plan.PresenceYes
+	o.Inventory.Saw(it.Object, written, o.Record.UID())
+}
+
+// failed notes an error, and finds out whether the object exists all the same.
+func (o *object) failed(ctx context.Context, err error) {
+	if o.denied(ctx, err) {
+		return
+	}
+	it := o.item
+	it.Past = apply.Past{}
+	it.Outcome.Problem = apply.Explain(err, "patch", it.Object)
+	if d := (*disagreement)(nil); errors.As(err, &d) {
+		it.Outcome.Problem.Message = d.explain(it.Outcome.Problem.Message)
+	}
+	if it.Outcome.Problem.NoKind {
+		o.Kinds.Forget(it.Resource.GroupVersion())
+		it.Resolved = false
+		return
+	}
+	switch known, listed := o.Inventory.Get(it.Object); {
+	case it.Outcome.Problem.Trouble == apply.TroubleConflict, known != nil:
+		it.Outcome.Presence = plan.PresenceYes
+		return
+	case listed && it.Outcome.Problem.Trouble == apply.TroublePassing:
+		it.Outcome.Presence = plan.PresenceNo
+		return
+	}
+	o.findOut(ctx)
+}
+
+// findOut asks the server whether the object exists.
+func (o *object) findOut(ctx context.Context) {
+	switch _, err := o.Member.Get(ctx, o.item.Resource.Version, o.item.Object); {
+	case apierrors.IsNotFound(err):
+		o.item.Outcome.Presence = plan.PresenceNo
+	case err == nil:
+		o.item.Outcome.Presence = plan.PresenceYes
+	}
+}
+
+// disagreement is a conflict with other works, by their field managers.
+type disagreement struct {
+	works    map[string]string
+	conflict error
+}
+
+func (d *disagreement) Error() string {
+	return strings.Join(slices.Sorted(maps.Values(d.works)), ", ") + ": " + d.conflict.Error()
+}
+func (d *disagreement) Unwrap() error { return d.conflict }
+
+// explain puts the works into the message of the conflict.
+func (d *disagreement) explain(message string) string {
+	for manager, work := range d.works {
+		message = strings.ReplaceAll(message, "("+manager+")", "("+work+")")
+	}
+	return message + " Works do not overwrite each other: leave the fields to one of them."
+}

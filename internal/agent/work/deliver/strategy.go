@@ -1,0 +1,140 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/capstan-io/capstan/internal/agent/work/executor"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// action is what to do for a manifest.
+type action uint8
+
+const (
+	// actionSkip: the object is as the manifest wants it.
+	actionSkip action = iota
+	// actionBring: do what the strategy is for.
+	actionBring
+	// actionWait: someone deletes the object; it can be made again when it is gone.
+	actionWait
+)
+
+// strategy is how the object of a manifest is brought to the member.
+type strategy interface {
+	// decide says whether to do it. It asks nobody.
+	decide(hash apply.Hash, past apply.Past, live apply.Live) action
+	// bring does it, and notes in the item what came of that.
+	bring(ctx context.Context, o *object)
+	// note is what is said of an object that is as it should be, "" for that.
+	note() string
+}
+
+// strategyOf is the one place where it is asked which strategy an item has.
+func strategyOf(it *plan.Item) strategy {
+	switch it.Strategy {
+	case plan.StrategyCreateOnly:
+		return createOnly{}
+	case plan.StrategyReadOnly:
+		return readOnly{}
+	case plan.StrategyServerSideApply:
+		return serverSideApply{options: it.Apply, ignored: it.Ignored}
+	default:
+		return update{}
+	}
+}
+
+// decideToApply is what strategies decide that keep an object as its manifest says.
+func decideToApply(hash apply.Hash, past apply.Past, live apply.Live) action {
+	switch {
+	case going(live):
+		return actionWait
+	case past.Hash != hash || past.Mark.UID == "":
+		return actionBring
+	case !live.Known: // nobody watches: trust the last write until the resync forgets it
+		return actionSkip
+	case live.Exists && live.Owned && live.Mark == past.Mark:
+		return actionSkip
+	default:
+		return actionBring
+	}
+}
+
+func going(live apply.Live) bool { return live.Known && live.Exists && live.Deleting }
+
+// update takes over the fields that the manifest has.
+type update struct{}
+
+func (update) decide(hash apply.Hash, past apply.Past, live apply.Live) action {
+	return decideToApply(hash, past, live)
+}
+func (update) note() string { return "" }
+
+func (s update) bring(ctx context.Context, o *object) { o.restore(ctx, s) }
+
+func (update) prepare(_ context.Context, o *object, _ *apply.Stamp) (apply.As, error) {
+	return apply.As{Manager: o.Record.Manager(), Force: true}, nil
+}
+
+// createOnly never changes an object that is there.
+type createOnly struct{}
+
+func (createOnly) decide(_ apply.Hash, past apply.Past, live apply.Live) action {
+	switch {
+	case going(live):
+		return actionWait
+	case live.Known && live.Exists && live.Owned || !live.Known && past.Mark.UID != "":
+		return actionSkip
+	default:
+		return actionBring
+	}
+}
+
+func (createOnly) note() string {
+	return "The object exists and is left as it is, as updateStrategy CreateOnly says."
+}
+
+// bring makes an object, and only becomes an owner of one that is there.
+func (s createOnly) bring(ctx context.Context, o *object) {
+	if !o.permitted(ctx, executor.ToCreate()) {
+		return
+	}
+	written, err := s.makeOrOwn(ctx, o)
+	if err != nil {
+		o.failed(ctx, err)
+		return
+	}
+	o.wrote(written)
+}
+
+// readOnly writes nothing.
+type readOnly struct{}
+
+func (readOnly) decide(apply.Hash, apply.Past, apply.Live) action { return actionBring }
+func (readOnly) note() string                                     { return "" }
+
+// bring finds out whether an object that is not to be written exists.
+func (readOnly) bring(ctx context.Context, o *object) {
+	if !o.permitted(ctx, executor.ToRead()) {
+		return
+	}
+	it := o.item
+	it.Outcome.Note = "The object is only read, as updateStrategy ReadOnly says."
+	if it.Observation != nil {
+		return // it is read whole later
+	}
+	it.Outcome.Again = o.ReadInterval
+	switch _, err := o.Member.Get(ctx, it.Resource.Version, it.Object); {
+	case apierrors.IsNotFound(err):
+		it.Outcome.Presence = plan.PresenceNo
+	case err != nil:
+		it.Outcome.Problem = apply.Explain(err, "get", it.Object)
+	default:
+		it.Outcome.Presence = plan.PresenceYes
+	}
+}

@@ -1,0 +1,199 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/agent/work/report"
+	"github.com/capstan-io/capstan/internal/agent/work/size"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/conditions"
+)
+
+// shorterRetry is how soon a list is written shorter that the member refused.
+const shorterRetry = 100 * time.Millisecond
+
+// List is the list of the objects of a record, status.appliedResources.
+type List struct {
+	record *Record
+	plan   *plan.Plan
+	// Gone are objects that are not there any more, although nothing tells of
+	// their type.
+	Gone map[apply.Object]bool
+}
+
+// List returns the list of the objects that the plan applies, and of those
+// that the record owned before.
+func (r *Record) List(p *plan.Plan) *List { return &List{record: r, plan: p} }
+
+// Write writes which objects there are into the record's status, and drops
+// types that have none any more, provided that nothing is left of what had to
+// go. Again is when to call it again if nothing happens; zero is never.
+func (l *List) Write(ctx context.Context, leftovers bool) (again time.Duration, err error) {
+	r := l.record
+	after := r.object.DeepCopy()
+	after.Status.EvictionStartTime = nil
+	after.Status.AppliedResources = l.fit().list
+	if wait := l.later(after); wait > 0 {
+		return wait, nil
+	}
+	if err := conditions.PatchStatus(ctx, r.ledger.Client, r.object, after); err != nil {
+		if shorter := l.room() / 2; size.TooLarge(err) && shorter >= listBytesLeast {
+			r.memory.listRoom = shorter
+			return shorterRetry, nil // and says first what the list will lack
+		}
+		return 0, fmt.Errorf("listing the objects of manifestwork %q: %w", r.work, err)
+	}
+	if after.ResourceVersion != r.object.ResourceVersion {
+		r.set(after)
+		// The cache may have it already, and then nothing else looks again.
+		if _, _, err := r.ledger.read(ctx, r.memory, after.Name); err != nil {
+			return 0, err
+		}
+	}
+	wanted := l.plan.Types()
+	if leftovers || r.Pending() || len(wanted) == len(TypesOf(r.object)) || !l.plan.Resolved() {
+		return 0, nil
+	}
+	if err := r.note(ctx, wanted); err != nil {
+		return 0, err
+	}
+	r.Watch(plan.SortTypes(slices.Concat(wanted, TypesOf(r.object))))
+	return 0, nil
+}
+
+// later returns how long the list can wait, zero if it is to be written now.
+// Objects that the inventory knows are found without the list, which says the
+// same for people and other agents; so it gives way to works that wait for
+// their first write, and many changes cost one write.
+func (l *List) later(after *workv1.AppliedManifestWork) time.Duration {
+	r := l.record
+	same := equality.Semantic.DeepEqual(after.Status, r.object.Status)
+	if same || r.object.Status.EvictionStartTime != nil || r.blind() {
+		r.memory.listAt = time.Time{}
+		return 0
+	}
+	now := r.ledger.Clock.Now()
+	if r.memory.listAt.IsZero() {
+		r.memory.listAt = now.Add(r.ledger.ListDelay)
+	}
+	if now.Before(r.memory.listAt) {
+		return r.memory.listAt.Sub(now)
+	}
+	r.memory.listAt = time.Time{}
+	return 0
+}
+
+// all returns the objects that there are, sorted.
+func (l *List) all() []workv1.AppliedManifestResourceMeta {
+	var list []workv1.AppliedManifestResourceMeta
+	have := map[apply.Object]struct{}{}
+	for _, it := range l.plan.Items {
+		// What was done for an object of a kind that is not known now, the
+		// inventory and the record know.
+		if !it.Resolved || it.Past.Mark.UID == "" || it.ReadOnly {
+			continue
+		}
+		have[it.Object] = struct{}{}
+		list = append(list, metaOf(it.Object, it.Resource.Version, it.Past.Mark.UID))
+	}
+	known := l.record.ledger.Inventory
+	for _, object := range known.OwnedBy(l.record.UID()) {
+		live, _ := known.Get(object)
+		if _, ok := have[object]; !ok && live != nil {
+			have[object] = struct{}{}
+			list = append(list, metaOf(object, live.Version, live.Mark.UID))
+		}
+	}
+	// What cannot be watched, or is not listed yet, stays until it is known to be gone.
+	for i := range l.record.object.Status.AppliedResources {
+		old := &l.record.object.Status.AppliedResources[i]
+		_, ok := have[ObjectOf(old)]
+		if !ok && known.State(GroupResource(old)) != nil && !l.Gone[ObjectOf(old)] {
+			list = append(list, *old)
+		}
+	}
+	slices.SortFunc(list, func(a, b workv1.AppliedManifestResourceMeta) int {
+		return strings.Compare(ObjectOf(&a).String(), ObjectOf(&b).String())
+	})
+	return list
+}
+
+// Note says what the list lacks, and whether that is a fault.
+func (l *List) Note() report.ListNote {
+	record := l.record.object
+	if (len(l.plan.Items)+l.record.ledger.Inventory.Owns(record.UID)+len(record.Status.AppliedResources))*listedBytesMax <= l.room() {
+		return report.ListNote{}
+	}
+	fits := l.fit()
+	switch {
+	case fits.lost > 0:
+		return report.ListNote{Failed: true, Text: fmt.Sprintf("AppliedManifestWork %q on the cluster cannot list all objects of the types "+
+			"that the agent may not list and watch: allow it to, or divide the work.", record.Name)}
+	case fits.left > 0:
+		return report.ListNote{Text: fmt.Sprintf("AppliedManifestWork %q on the cluster has no room to list %d of the objects, "+
+			"which have its ownerReference all the same.", record.Name, fits.left)}
+	}
+	return report.ListNote{}
+}
+
+// NoRoom returns those items whose objects would have to be in the list, and
+// do not fit: they must not be applied.
+func (l *List) NoRoom() map[*plan.Item]apply.Problem {
+	old := l.record.object.Status.AppliedResources
+	if (len(l.plan.Items)+len(old))*listedBytesMax <= l.room() {
+		return nil
+	}
+	unknown := map[schema.GroupResource]bool{}
+	needed := func(resource schema.GroupResource) bool {
+		is, seen := unknown[resource]
+		if !seen {
+			is = l.record.ledger.Inventory.State(resource) != nil
+			unknown[resource] = is
+		}
+		return is
+	}
+	bytes := 0
+	listed := make(map[apply.Object]struct{}, len(old))
+	for i := range old {
+		if needed(GroupResource(&old[i])) {
+			listed[ObjectOf(&old[i])] = struct{}{}
+			bytes += listedSize(&old[i])
+		}
+	}
+	noRoom := map[*plan.Item]apply.Problem{}
+	for _, it := range l.plan.Items {
+		if !it.Resolved || it.Refused != nil || it.ReadOnly || !needed(it.Resource.GroupResource()) {
+			continue
+		}
+		if _, ok := listed[it.Object]; ok {
+			continue
+		}
+		entry := metaOf(it.Object, it.Resource.Version, anyUID)
+		if bytes += listedSize(&entry); bytes > l.room() {
+			noRoom[it] = l.cannotList(it)
+		}
+	}
+	return noRoom
+}
+
+// cannotList is why an item is not applied that could not be listed.
+func (l *List) cannotList(it *plan.Item) apply.Problem {
+	return apply.Problem{
+		Trouble: apply.TroubleForbidden,
+		Message: fmt.Sprintf("It is not applied, as there is no room to list it in AppliedManifestWork %q, without which it would not be "+
+			"found again: the agent may not list and watch %s, or has not listed them yet. Allow it to, or divide the work.",
+			l.record.object.Name, it.Resource.GroupResource()),
+	}
+}

@@ -1,0 +1,281 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/conditions"
+)
+
+// askAgain is after how long an object, or a record, is asked again to go that
+// shows no sign of it.
+const askAgain = 10 * time.Second
+
+// errGoing ends a pass that met a record which someone deletes.
+var errGoing = errors.New("it is being deleted")
+
+// Memory is what is remembered of a record from pass to pass. The zero value
+// is that of one never seen. Only the pass that is under way uses it, but for
+// Seen and Requests.
+type Memory struct {
+	// written is the record as last written, until the cache has caught up.
+	written atomic.Pointer[workv1.AppliedManifestWork]
+	// dropped is a record whose finalizer we removed; the cache may still have it.
+	dropped types.UID
+	// deleted is when the record was asked to go.
+	deleted time.Time
+	// requests are the objects that were asked to go.
+	requests Requests
+	// claimed and denied are when this agent claimed the record of another agent,
+	// and when that one denied it.
+	claimed, denied time.Time
+	// listAt is when the list of objects is to be written, if it is not up to date.
+	listAt time.Time
+	// listRoom is how many bytes that list may have if the member takes less than
+	// it should; 0 if that is not so.
+	listRoom int
+	// keeper is what is remembered of the keeper of the work's objects, if any.
+	keeper *Memory
+}
+
+// Seen takes in that the cache has a state of the record. It is safe for
+// concurrent use.
+func (m *Memory) Seen(record *workv1.AppliedManifestWork) {
+	if written := m.written.Load(); written != nil && written.ResourceVersion == record.ResourceVersion {
+		m.written.CompareAndSwap(written, nil)
+	}
+}
+
+// Record is the record of a work in one pass, or the place of one that there
+// is not.
+type Record struct {
+	ledger     *Ledger
+	memory     *Memory
+	name, work string
+	object     *workv1.AppliedManifestWork // nil if there is none
+	cached     bool
+}
+
+// Exists tells whether there is a record. Most other methods need that.
+func (r *Record) Exists() bool { return r.object != nil }
+
+// Cached tells whether the cache has the record, although it may be gone.
+func (r *Record) Cached() bool { return r.cached }
+
+// Object is the record as it was read or written last.
+func (r *Record) Object() *workv1.AppliedManifestWork { return r.object }
+
+// UID returns the UID of the record, with which it owns objects.
+func (r *Record) UID() types.UID { return r.object.UID }
+
+// Deleted tells whether someone deleted the record.
+func (r *Record) Deleted() bool { return r.object != nil && r.object.DeletionTimestamp != nil }
+
+// Manager returns the field manager of the work with the record. It is not
+// the same for two works, so that what one lets go of, the other keeps.
+func (r *Record) Manager() string { return ManagerOf(r.object.Name) }
+
+// Requests are the objects that were asked to go.
+func (r *Record) Requests() *Requests { return &r.memory.requests }
+
+// Owner returns the ownerReference of what the record owns.
+func (r *Record) Owner() metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: workv1.GroupVersion.String(), Kind: workv1.KindAppliedManifestWork, Name: r.object.Name, UID: r.object.UID,
+	}
+}
+
+// ManagerOf is Record.Manager for the record of a name.
+func ManagerOf(record string) string {
+	sum := sha256.Sum256([]byte(record))
+	return workv1.DefaultFieldManager + "-" + hex.EncodeToString(sum[:8])
+}
+
+// IsShared tells whether a work other than that of the record applied the
+// object with the manager.
+func IsShared(seen *metav1.PartialObjectMetadata, manager string, record types.UID) bool {
+	return slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.UID != record && slices.Contains(apply.ManagersOf(seen, owner.UID), manager)
+	})
+}
+
+// Ensure makes sure, before anything is applied, that the record exists and
+// has the types of the objects, and that these are watched.
+func (r *Record) Ensure(ctx context.Context, wanted []schema.GroupVersionResource) error {
+	if r.object == nil {
+		if err := r.create(ctx, wanted); err != nil {
+			return err
+		}
+		if r.object.DeletionTimestamp != nil {
+			return apierrors.NewConflict(schema.GroupResource{Group: workv1.GroupName, Resource: "appliedmanifestworks"},
+				r.object.Name, errGoing)
+		}
+	}
+	if err := r.Adopt(ctx); err != nil {
+		return err
+	}
+	noted := TypesOf(r.object)
+	all := plan.SortTypes(slices.Concat(noted, wanted))
+	if len(all) > len(noted) || r.object.Spec.AgentID != r.ledger.AgentID ||
+		!slices.Contains(r.object.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup) {
+		if err := r.note(ctx, all); err != nil {
+			return err
+		}
+	}
+	r.Watch(all)
+	return nil
+}
+
+// Watch makes the inventory watch these types, and no others, on behalf of the
+// record. A watch outlives the pass that starts it.
+func (r *Record) Watch(resources []schema.GroupVersionResource) {
+	r.ledger.Inventory.Use(r.ledger.Life, r.object.Name, resources)
+}
+
+// create makes the record, or takes the one that is there.
+func (r *Record) create(ctx context.Context, resources []schema.GroupVersionResource) error {
+	record := &workv1.AppliedManifestWork{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        r.name,
+			Annotations: map[string]string{workv1.AnnotationResourceTypes: formatTypes(resources)},
+			Finalizers:  []string{workv1.FinalizerAppliedManifestWorkCleanup},
+		},
+		Spec: workv1.AppliedManifestWorkSpec{
+			HubHash: r.ledger.hubHash, AgentID: r.ledger.AgentID, ManifestWorkName: r.work,
+		},
+	}
+	err := r.ledger.Client.Create(ctx, record)
+	if apierrors.IsAlreadyExists(err) { // made before, and not in the cache yet
+		err = r.ledger.Reader.Get(ctx, client.ObjectKeyFromObject(record), record)
+	}
+	if err != nil {
+		return fmt.Errorf("creating appliedmanifestwork %q: %w", r.name, err)
+	}
+	r.set(record)
+	return nil
+}
+
+// note writes the types, and what identifies the agent.
+func (r *Record) note(ctx context.Context, resources []schema.GroupVersionResource) error {
+	after := r.object.DeepCopy()
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, workv1.AnnotationResourceTypes, formatTypes(resources))
+	after.Spec.AgentID = r.ledger.AgentID
+	if !slices.Contains(after.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup) {
+		after.Finalizers = append(after.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup)
+	}
+	patch := client.MergeFromWithOptions(r.object, client.MergeFromWithOptimisticLock{})
+	if err := r.ledger.Client.Patch(ctx, after, patch); err != nil {
+		return fmt.Errorf("noting the types of objects in appliedmanifestwork %q: %w", r.object.Name, err)
+	}
+	r.set(after)
+	return nil
+}
+
+func (r *Record) set(record *workv1.AppliedManifestWork) {
+	r.object = record
+	r.memory.written.Store(record)
+}
+
+// Adopt labels the objects of a record that another agent left, so that they
+// are seen by the inventory. Only when all are does the record get our
+// annotation.
+func (r *Record) Adopt(ctx context.Context) error {
+	if _, ours := r.object.Annotations[workv1.AnnotationResourceTypes]; ours {
+		return nil
+	}
+	label, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{workv1.LabelManaged: "true"}}})
+	if err != nil {
+		return fmt.Errorf("encoding the label %q: %w", workv1.LabelManaged, err)
+	}
+	resources := r.object.Status.AppliedResources
+	for i := range resources {
+		object := ObjectOf(&resources[i])
+		seen, err := r.ledger.Member.Get(ctx, resources[i].Version, object)
+		if err == nil && string(seen.UID) == resources[i].UID && seen.Labels[workv1.LabelManaged] == "" {
+			_, err = r.ledger.Member.Merge(ctx, resources[i].Version, object, label, apply.As{Manager: r.Manager()})
+		}
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Find looks for a record that was made by a request whose answer we did not
+// hear, and that the cache does not have yet.
+func (r *Record) Find(ctx context.Context) error {
+	record := &workv1.AppliedManifestWork{}
+	err := r.ledger.Reader.Get(ctx, client.ObjectKey{Name: r.name}, record)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading appliedmanifestwork %q: %w", r.name, err)
+	}
+	if err == nil && record.UID != r.memory.dropped && r.ledger.owns(record) {
+		r.set(record)
+	}
+	return nil
+}
+
+// Delete marks the record as deleted, unless that was done a moment ago; its
+// finalizer keeps it.
+func (r *Record) Delete(ctx context.Context) error {
+	now := r.ledger.Clock.Now()
+	if r.object.DeletionTimestamp != nil || !r.memory.deleted.IsZero() && now.Sub(r.memory.deleted) < askAgain {
+		return nil
+	}
+	err := r.ledger.Client.Delete(ctx, r.object, client.Preconditions{UID: &r.object.UID},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting appliedmanifestwork %q: %w", r.object.Name, err)
+	}
+	r.memory.deleted = now
+	return nil
+}
+
+// Drop removes the finalizer of the record, which then vanishes.
+func (r *Record) Drop(ctx context.Context) error {
+	after := r.object.DeepCopy()
+	after.Finalizers = slices.DeleteFunc(after.Finalizers,
+		func(f string) bool { return f == workv1.FinalizerAppliedManifestWorkCleanup })
+	err := r.ledger.Client.Patch(ctx, after, client.MergeFrom(r.object))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of appliedmanifestwork %q: %w", r.object.Name, err)
+	}
+	r.Watch(nil)
+	r.memory.deleted = time.Time{} // the next record is another one
+	r.memory.dropped = r.object.UID
+	r.memory.written.Store(nil)
+	return nil
+}
+
+// BeginEviction notes that the record has no work, and returns since when.
+func (r *Record) BeginEviction(ctx context.Context) (time.Time, error) {
+	if start := r.object.Status.EvictionStartTime; start != nil {
+		return start.Time, nil
+	}
+	after := r.object.DeepCopy()
+	after.Status.EvictionStartTime = &metav1.Time{Time: r.ledger.Clock.Now()}
+	if err := conditions.PatchStatus(ctx, r.ledger.Client, r.object, after); err != nil {
+		return time.Time{}, fmt.Errorf("noting that appliedmanifestwork %q has no work: %w", r.object.Name, err)
+	}
+	r.set(after)
+	return after.Status.EvictionStartTime.Time, nil
+}

@@ -1,0 +1,99 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/inventory"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/agent/work/report"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// Pending tells whether the objects of a noted type are not listed yet.
+func (r *Record) Pending() bool {
+	return slices.ContainsFunc(TypesOf(r.object), func(resource schema.GroupVersionResource) bool {
+		return errors.Is(r.ledger.Inventory.State(resource.GroupResource()), inventory.ErrPending)
+	})
+}
+
+// blind tells whether the objects of a noted type cannot be known.
+func (r *Record) blind() bool {
+	return slices.ContainsFunc(TypesOf(r.object), func(resource schema.GroupVersionResource) bool {
+		return Blind(r.ledger.Inventory, resource.GroupResource())
+	})
+}
+
+// Blind tells whether the agent may not list and watch the objects of a type.
+func Blind(known *inventory.Inventory, resource schema.GroupResource) bool {
+	err := known.State(resource)
+	return err != nil && !errors.Is(err, inventory.ErrPending)
+}
+
+// Unlisted names the types whose objects are not known, with what the server says.
+func (r *Record) Unlisted() []report.Unlisted {
+	var unlisted []report.Unlisted
+	for _, resource := range TypesOf(r.object) {
+		err := r.ledger.Inventory.State(resource.GroupResource())
+		if !errors.Is(err, inventory.ErrPending) {
+			continue
+		}
+		if err == inventory.ErrPending { //nolint:errorlint // alone, it is only a matter of time
+			err = nil
+		}
+		unlisted = append(unlisted, report.Unlisted{Type: resource.GroupResource().String(), Err: err})
+	}
+	return unlisted
+}
+
+// TypesOf returns the types that a record has noted, sorted.
+func TypesOf(record *workv1.AppliedManifestWork) []schema.GroupVersionResource {
+	var resources []schema.GroupVersionResource
+	for noted := range strings.SplitSeq(record.Annotations[workv1.AnnotationResourceTypes], ",") {
+		if parts := strings.Split(noted, "/"); len(parts) == 3 {
+			resources = append(resources, schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]})
+		}
+	}
+	for i := range record.Status.AppliedResources {
+		r := &record.Status.AppliedResources[i]
+		if !slices.ContainsFunc(resources, func(g schema.GroupVersionResource) bool { return g.GroupResource() == GroupResource(r) }) {
+			resources = append(resources, schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource})
+		}
+	}
+	return plan.SortTypes(resources)
+}
+
+func formatTypes(resources []schema.GroupVersionResource) string {
+	texts := make([]string, 0, len(resources))
+	for _, r := range resources {
+		texts = append(texts, r.Group+"/"+r.Version+"/"+r.Resource)
+	}
+	return strings.Join(texts, ",")
+}
+
+// ObjectOf returns the object of an entry of a record's list.
+func ObjectOf(r *workv1.AppliedManifestResourceMeta) apply.Object {
+	return apply.Object{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
+}
+
+// GroupResource returns the type of the object of an entry of a record's list.
+func GroupResource(r *workv1.AppliedManifestResourceMeta) schema.GroupResource {
+	return schema.GroupResource{Group: r.Group, Resource: r.Resource}
+}
+
+func metaOf(object apply.Object, version string, uid types.UID) workv1.AppliedManifestResourceMeta {
+	return workv1.AppliedManifestResourceMeta{
+		ResourceIdentifier: workv1.ResourceIdentifier{
+			Group: object.Group, Resource: object.Resource, Namespace: object.Namespace, Name: object.Name,
+		},
+		Version: version, UID: string(uid),
+	}
+}

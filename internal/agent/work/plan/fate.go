@@ -1,0 +1,106 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// Fate is what is to become of an object that the work owns.
+type Fate uint8
+
+// The fates.
+const (
+	FateKeep Fate = iota
+	FateDelete
+	FateOrphan // it stays, and is not ours any more
+	FateMove   // it stays, and belongs to the keeper
+	// FateUnknown: it stays until it is known what is to become of it.
+	FateUnknown
+)
+
+// Fates says what is to become of objects.
+type Fates func(apply.Object) Fate
+
+// Leftover is an object that has to go and is still there.
+type Leftover struct {
+	Object  apply.Object
+	Problem apply.Problem
+	// The following are of an object that is being deleted: what keeps it, and
+	// since when, in seconds since 1970.
+	Finalizers []string
+	Since      int64
+}
+
+// Fates tells what the plan says about objects that the work had.
+func (p *Plan) Fates() Fates {
+	fates := map[apply.Object]Fate{}
+	unknown := map[string]bool{} // groups with kinds whose objects cannot be told from others
+	for _, it := range p.Items {
+		switch {
+		case !it.Resolved && it.Manifest.Kind.Kind != "":
+			unknown[it.Manifest.Kind.Group] = true
+		case it.ReadOnly:
+			fates[it.Object] = FateOrphan
+		default:
+			fates[it.Object] = FateKeep
+		}
+	}
+	return func(object apply.Object) Fate {
+		if f, wanted := fates[object]; wanted {
+			return f
+		}
+		if unknown[object.Group] {
+			return FateKeep
+		}
+		return FateDelete
+	}
+}
+
+// AtDeletion tells what happens to objects when their work is deleted.
+func AtDeletion(option *workv1.DeleteOption) Fates {
+	return func(object apply.Object) Fate {
+		if option == nil {
+			return FateDelete
+		}
+		switch option.PropagationPolicy {
+		case workv1.DeletePropagationPolicyOrphan:
+			return FateOrphan
+		case workv1.DeletePropagationPolicySelectivelyOrphan:
+			if option.SelectivelyOrphans != nil && slices.ContainsFunc(option.SelectivelyOrphans.OrphaningRules,
+				func(rule workv1.OrphaningRule) bool { return matches(workv1.ResourceIdentifier(rule), object) }) {
+				return FateOrphan
+			}
+		case workv1.DeletePropagationPolicyForeground:
+		}
+		return FateDelete
+	}
+}
+
+// Resource is an object in the version that it is reached in.
+type Resource struct {
+	apply.Object
+	Version string
+}
+
+// Objects returns the objects of a work's manifests, as far as their kinds are
+// known.
+func Objects(work *workv1.ManifestWork, find func(schema.GroupVersionKind) (apply.Resource, error)) []Resource {
+	var objects []Resource
+	for _, it := range New(work, nil).Items {
+		resource, err := find(it.Manifest.Kind)
+		if it.Refused != nil || err != nil {
+			continue
+		}
+		if it.resolve(resource, nil); it.Refused == nil {
+			objects = append(objects, Resource{Object: it.Object, Version: it.Resource.Version})
+		}
+	}
+	return objects
+}

@@ -1,0 +1,198 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
+)
+
+// errUnsupported marks options of the API that this agent does not know.
+var errUnsupported = errors.New("the object is not applied")
+
+// Item is one manifest, and what was done about it.
+type Item struct {
+	Ordinal  int
+	Manifest apply.Manifest
+	// Refused is why the manifest is not applied, whatever the member says.
+	Refused error
+
+	// The following are known once the member has told the resource of the kind.
+	Resolved bool
+	Resource schema.GroupVersionResource
+	Object   apply.Object
+	// Strategy is how the object is brought to the member. Package deliver alone
+	// asks for it.
+	Strategy Strategy
+	// ReadOnly says that the object is not the work's: it is read and never written.
+	ReadOnly bool
+	// Apply are the options of server-side apply, nil with other strategies.
+	Apply   *workv1.ServerSideApplyConfig
+	Ignored *ignore.Fields // fields to leave alone, nil for none
+	// Hash is of the manifest and of how it is applied.
+	Hash apply.Hash
+	// Observation is what is asked about the object, nil if nothing is.
+	Observation *Observation
+
+	Past   apply.Past
+	At     time.Time // of the last write
+	Damper apply.Damper
+
+	Outcome Outcome
+}
+
+// Strategy is how an object is brought to the state of its manifest.
+type Strategy uint8
+
+// The strategies.
+const (
+	// StrategyUpdate takes over the fields that the manifest has.
+	StrategyUpdate Strategy = iota
+	// StrategyCreateOnly never changes an object that is there.
+	StrategyCreateOnly
+	// StrategyServerSideApply leaves conflicts to the options of the user.
+	StrategyServerSideApply
+	// StrategyReadOnly writes nothing.
+	StrategyReadOnly
+)
+
+// Outcome is what came of an item in a pass.
+type Outcome struct {
+	Problem  apply.Problem
+	Presence Presence
+	Met      apply.Mark    // of the object before the pass wrote it
+	Denied   bool          // the executor lacks a permission
+	Note     string        // says more than that the object is applied
+	Again    time.Duration // when to look again if nothing happens; zero is never
+}
+
+// Presence is what is known of an object's existence.
+type Presence uint8
+
+// The presences.
+const (
+	PresenceUnknown Presence = iota
+	PresenceYes
+	PresenceNo
+)
+
+// isSettled tells whether it would do no harm to forget about an item all but
+// what was written.
+func (it *Item) isSettled(now time.Time) bool {
+	return it.Resolved && it.Refused == nil && it.Outcome.Problem.Trouble == apply.TroubleNone && it.Outcome.Again == 0 &&
+		it.Past.Hash == it.Hash && it.Past.Mark.UID != "" && it.Ignored == nil && it.Observation == nil && it.Damper.Quiet(now)
+}
+
+// resolve fills in what depends on the resource of the item's kind.
+func (it *Item) resolve(resource apply.Resource, configs []workv1.ManifestConfigOption) {
+	it.Resolved, it.Hash = true, it.Manifest.Hash
+	it.Resource = resource.GroupVersionResource
+	it.Object = apply.Object{
+		Group: resource.Group, Resource: resource.Resource,
+		Namespace: it.Manifest.Namespace, Name: it.Manifest.Name,
+	}
+	switch {
+	case !resource.Namespaced:
+		it.Object.Namespace = ""
+	case it.Object.Namespace == "":
+		it.Refused = fmt.Errorf("%w: objects of kind %s live in a namespace; give metadata.namespace",
+			apply.ErrNotObject, it.Manifest.Kind.Kind)
+		return
+	}
+	for i := range configs {
+		if matches(configs[i].ResourceIdentifier, it.Object) {
+			it.configure(&configs[i])
+			return
+		}
+	}
+}
+
+// configure takes over the options for the item.
+func (it *Item) configure(config *workv1.ManifestConfigOption) {
+	if config.UpdateStrategy == nil {
+		return
+	}
+	switch config.UpdateStrategy.Type {
+	case "", workv1.UpdateStrategyTypeUpdate:
+	case workv1.UpdateStrategyTypeCreateOnly:
+		it.Strategy = StrategyCreateOnly
+		it.Hash = apply.HashOf(append([]byte(workv1.UpdateStrategyTypeCreateOnly), it.Manifest.Hash[:]...))
+	case workv1.UpdateStrategyTypeReadOnly:
+		it.Strategy, it.ReadOnly = StrategyReadOnly, true
+	case workv1.UpdateStrategyTypeServerSideApply:
+		it.Strategy = StrategyServerSideApply
+		it.Apply = cmp.Or(config.UpdateStrategy.ServerSideApply, &workv1.ServerSideApplyConfig{})
+		if len(it.Apply.IgnoreFields) > 0 {
+			it.Ignored, it.Refused = ignore.Compile(it.Apply.IgnoreFields)
+		}
+		how, err := json.Marshal(it.Apply)
+		if err != nil { // text and numbers only
+			it.Refused = fmt.Errorf("updateStrategy.serverSideApply: %w", err)
+		}
+		it.Hash = apply.HashOf(append(how, it.Manifest.Hash[:]...))
+	default:
+		it.Refused = fmt.Errorf("this version of the agent does not support updateStrategy.type %q: %w",
+			config.UpdateStrategy.Type, errUnsupported)
+	}
+}
+
+// Meta identifies the item in the status of the work.
+func (it *Item) Meta() workv1.ManifestResourceMeta {
+	return workv1.ManifestResourceMeta{
+		Ordinal: int32(it.Ordinal), //nolint:gosec // a work of 500 KiB has no 2^31 manifests
+		Group:   it.Manifest.Kind.Group, Version: it.Manifest.Kind.Version, Kind: it.Manifest.Kind.Kind,
+		Resource: it.Resource.Resource, Namespace: it.Manifest.Namespace, Name: it.Manifest.Name,
+	}
+}
+
+// String names the manifest for messages.
+func (it *Item) String() string {
+	name := it.Manifest.Name
+	if it.Manifest.Namespace != "" {
+		name = it.Manifest.Namespace + "/" + name
+	}
+	return strings.TrimSpace(fmt.Sprintf("manifest %d %s", it.Ordinal, strings.TrimSpace(it.Manifest.Kind.Kind+" "+name)))
+}
+
+// refusal is what a manifest has that is not applied whatever the member says.
+func refusal(err error) apply.Problem {
+	if errors.Is(err, apply.ErrNotObject) || errors.Is(err, ignore.ErrExpression) {
+		return apply.Explain(err, "", apply.Object{})
+	}
+	return apply.Problem{Trouble: apply.TroubleInvalid, Message: Sentence(err.Error())}
+}
+
+// Sentence makes an error text a sentence.
+func Sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+}
+
+// matches tells whether an identifier of the API names the object. "*" stands
+// for any characters in the namespace and the name.
+func matches(id workv1.ResourceIdentifier, object apply.Object) bool {
+	return id.Group == object.Group && id.Resource == object.Resource &&
+		glob(id.Namespace, object.Namespace) && glob(id.Name, object.Name)
+}
+
+func glob(pattern, text string) bool {
+	if pattern == text || pattern == "*" {
+		return true
+	}
+	ok, err := path.Match(pattern, text)
+	return err == nil && ok
+}

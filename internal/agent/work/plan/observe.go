@@ -1,0 +1,181 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/budget"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+)
+
+// QuietRetries is how many reads in a row of an object may fail for a reason
+// that may be over soon before the work says so.
+const QuietRetries = 4
+
+// Observer is what is asked about the objects of one manifestConfig, which
+// share it.
+type Observer struct {
+	Feedback *feedback.Set
+	Rules    *rules.Set
+	Kinds    interpret.Chain // knows what objects of a kind say
+	Watch    bool            // feedbackScrapeType Watch
+	Health   bool
+}
+
+// Observation is what is asked about the object of an item, and what was found.
+type Observation struct {
+	*Observer
+	// Seen is the resourceVersion of the object that the findings are about, ""
+	// if it was not read since the work changed.
+	Seen     string
+	Presence Presence
+	// Problem is why the object could not be read the last time.
+	Problem  apply.Problem
+	Failures int
+	// Next is when to read the object again even if nothing tells of a change;
+	// zero is never.
+	Next time.Time
+
+	Values     []workv1.FeedbackValue
+	Unread     []string // what feedback rules ask for and is not there to be reported
+	Conditions []metav1.Condition
+	Found      health.Health
+}
+
+// Lasting returns why the object cannot be read, unless that may be over soon.
+func (o *Observation) Lasting() apply.Problem {
+	if o.Problem.Trouble == apply.TroublePassing && o.Failures <= QuietRetries {
+		return apply.Problem{}
+	}
+	return o.Problem
+}
+
+// Take notes what an object says, unless the context ends: then the object has
+// not been seen, and is read again. Left is what the work may still cost.
+func (o *Observation) Take(ctx context.Context, object *unstructured.Unstructured, options feedback.Options, left *budget.Budget) {
+	found := Observation{Observer: o.Observer, Presence: PresenceYes, Seen: object.GetResourceVersion(), Next: o.Next}
+	if o.Feedback != nil {
+		found.Values, found.Unread = o.Feedback.Values(object, o.Kinds, left, options)
+	}
+	if o.Rules != nil {
+		found.Conditions = o.Rules.Evaluate(ctx, object, o.Kinds, left)
+	}
+	if o.Health {
+		found.Found = o.Kinds.Health(object)
+	}
+	if ctx.Err() != nil {
+		o.Next = time.Time{}
+		return
+	}
+	*o = found
+}
+
+// Lost notes that there is nothing to read.
+func (o *Observation) Lost(presence Presence, problem apply.Problem) {
+	*o = Observation{Observer: o.Observer, Presence: presence, Problem: problem, Next: o.Next}
+}
+
+// ask notes what the work asks about the object of an item.
+func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder Finder) {
+	if len(configs) == 0 && !p.Health {
+		return
+	}
+	if p.observers == nil {
+		p.observers = make([]*Observer, len(configs)+1)
+	}
+	at := slices.IndexFunc(configs, func(c workv1.ManifestConfigOption) bool { return matches(c.ResourceIdentifier, it.Object) })
+	if at < 0 {
+		at = len(configs)
+	}
+	if p.observers[at] == nil {
+		o := &Observer{Health: p.Health, Kinds: finder.Kinds}
+		if at < len(configs) {
+			o.configure(&configs[at], finder.Rules)
+		}
+		p.observers[at] = o
+	}
+	if o := p.observers[at]; o.Health || o.Feedback != nil || o.Rules != nil {
+		it.Observation = &Observation{Observer: o}
+	}
+}
+
+// configure takes over what a config asks.
+func (o *Observer) configure(config *workv1.ManifestConfigOption, cache *rules.Cache) {
+	o.Watch = config.FeedbackScrapeType == workv1.FeedbackScrapeTypeWatch
+	if len(config.FeedbackRules) > 0 {
+		o.Feedback = feedback.Compile(config.FeedbackRules)
+	}
+	if len(config.ConditionRules) > 0 {
+		o.Rules = cache.Compile(config.ConditionRules)
+	}
+}
+
+// Observed returns the items whose objects are asked about, as far as it is
+// known which these are.
+func (p *Plan) Observed() []*Item {
+	var items []*Item
+	for _, it := range p.Items {
+		if it.Observation != nil && it.Resolved && it.Refused == nil {
+			items = append(items, it)
+		}
+	}
+	return items
+}
+
+// AsksFeedback tells whether fields of an object are asked for.
+func (p *Plan) AsksFeedback() bool {
+	return slices.ContainsFunc(p.observers, func(o *Observer) bool { return o != nil && o.Feedback != nil })
+}
+
+// HasRules tells whether there are condition rules for an object.
+func (p *Plan) HasRules() bool {
+	return slices.ContainsFunc(p.observers, func(o *Observer) bool { return o != nil && o.Rules != nil })
+}
+
+// mayComplete tells whether a rule of the work makes a condition Complete.
+func mayComplete(work *workv1.ManifestWork) bool {
+	return slices.ContainsFunc(work.Spec.ManifestConfigs, func(c workv1.ManifestConfigOption) bool {
+		return slices.ContainsFunc(c.ConditionRules, func(r workv1.ConditionRule) bool {
+			return r.Condition == workv1.ManifestConditionComplete || r.Condition == ""
+		})
+	})
+}
+
+// IsComplete tells whether the item, or the whole work, has done what it is for
+// since the work changed last, as its status says: then the object is not
+// written any more.
+func (p *Plan) IsComplete(work *workv1.ManifestWork, it *Item) bool {
+	if !p.completes {
+		return false
+	}
+	if Complete(work.Status.Conditions, work.Generation) {
+		return true
+	}
+	// Those that there is no room for are left out, so an ordinal is no index.
+	manifests := work.Status.ResourceStatus.Manifests
+	at, found := slices.BinarySearchFunc(manifests, it.Ordinal, func(m workv1.ManifestCondition, ordinal int) int {
+		return cmp.Compare(int(m.ResourceMeta.Ordinal), ordinal)
+	})
+	return found && manifests[at].ResourceMeta == it.Meta() && Complete(manifests[at].Conditions, work.Generation)
+}
+
+// Complete tells whether the condition Complete of a work or of one of its
+// manifests is True for the generation.
+func Complete(list []metav1.Condition, generation int64) bool {
+	c := meta.FindStatusCondition(list, workv1.ManifestWorkConditionComplete)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation
+}

@@ -1,0 +1,250 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/executor"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+)
+
+// Plan is what one generation of a work asks for. A pass that leaves nothing
+// to be done keeps what it wrote only; the next one makes the rest anew.
+type Plan struct {
+	UID        types.UID
+	Generation int64
+	Items      []*Item
+	// Waves are the items class by class, in the order in which they are applied.
+	Waves [][]*Item
+	// Executor is whose rights the work has, nil for those of the agent.
+	Executor *executor.Subject
+	// Health says that the health of all objects is reported.
+	Health bool
+	// StatusLimit is not nil if the hub refused the status.
+	StatusLimit *StatusLimit
+
+	// observers are what is asked by each of the manifestConfigs, as far as
+	// needed; the last one is for objects without a config.
+	observers []*Observer
+	// completes says that a rule may make a condition Complete.
+	completes bool
+	// settled is what was written for each object, if there is no more to
+	// remember of a plan; it has no items then.
+	settled []apply.Past
+	// written is what a settled plan before wrote, nil if there was none.
+	written map[apply.Hash]apply.Past
+}
+
+// StatusLimit is how large a status the hub takes, as far as that was found out.
+type StatusLimit struct {
+	Room  int // bytes; 0 is for conditions of the work only
+	Until time.Time
+	Why   string // what the hub said
+}
+
+// Options of a plan that the work does not have.
+type Options struct {
+	// Health says that the health of the objects of all works is reported.
+	Health bool
+}
+
+// For returns the plan for a work: the one before if the work has not changed
+// since, and a new one otherwise.
+func For(work *workv1.ManifestWork, before *Plan, options Options) (p *Plan, isNew bool) {
+	health := options.Health || work.Annotations[workv1.AnnotationReportHealth] == "true"
+	if before != nil && before.settled == nil && before.UID == work.UID &&
+		before.Generation == work.Generation && before.Health == health {
+		return before, false
+	}
+	p = New(work, before)
+	p.Health, p.completes = health, mayComplete(work)
+	return p, true
+}
+
+// New reads the manifests of a work. What the plan before had done for the
+// same objects is carried over.
+func New(work *workv1.ManifestWork, before *Plan) *Plan {
+	p := &Plan{UID: work.UID, Generation: work.Generation}
+	manifests := work.Spec.Workload.Manifests
+	for i := range manifests {
+		it := &Item{Ordinal: i}
+		it.Manifest, it.Refused = apply.Read(manifests[i].Raw)
+		p.Items = append(p.Items, it)
+	}
+	p.readExecutor(work.Spec.Executor)
+	classes := map[apply.Class][]*Item{}
+	for _, it := range p.Items {
+		if it.Refused == nil {
+			class := apply.ClassOf(it.Manifest.Kind.GroupKind())
+			classes[class] = append(classes[class], it)
+		}
+	}
+	for class := apply.ClassFoundation; class <= apply.ClassOther; class++ {
+		if len(classes[class]) > 0 {
+			p.Waves = append(p.Waves, classes[class])
+		}
+	}
+	p.carry(before)
+	return p
+}
+
+// readExecutor finds out whose rights the work has. If that is not clear
+// nothing is applied.
+func (p *Plan) readExecutor(given *workv1.ManifestWorkExecutor) {
+	if given == nil {
+		return
+	}
+	subject, err := executor.SubjectOf(given)
+	if err == nil {
+		p.Executor = &subject
+		return
+	}
+	for _, it := range p.Items {
+		it.Refused = cmp.Or(it.Refused, err)
+	}
+}
+
+// carry takes over what is known of the objects that both plans have. Of a
+// settled plan it is taken over when the hash is known: see Resolve.
+func (p *Plan) carry(before *Plan) {
+	if before == nil || before.UID != p.UID {
+		return
+	}
+	if before.settled != nil {
+		p.written = make(map[apply.Hash]apply.Past, len(before.settled))
+		for _, past := range before.settled {
+			p.written[past.Hash] = past
+		}
+		return
+	}
+	type key struct {
+		kind            schema.GroupVersionKind
+		namespace, name string
+	}
+	known := make(map[key]*Item, len(before.Items))
+	for _, it := range before.Items {
+		known[key{it.Manifest.Kind, it.Manifest.Namespace, it.Manifest.Name}] = it
+	}
+	for _, it := range p.Items {
+		if old, ok := known[key{it.Manifest.Kind, it.Manifest.Namespace, it.Manifest.Name}]; ok {
+			it.Past, it.At, it.Damper = old.Past, old.At, old.Damper
+		}
+	}
+}
+
+// Begin forgets what came of the items in the pass before.
+func (p *Plan) Begin() {
+	for _, it := range p.Items {
+		it.Outcome = Outcome{}
+		if it.Refused != nil {
+			it.Outcome.Problem = refusal(it.Refused)
+		}
+	}
+}
+
+// Finder finds the resources of kinds, compiled rules, and what is known of kinds.
+type Finder struct {
+	// Find returns the resource of a kind as the cluster has it.
+	Find func(schema.GroupVersionKind) (apply.Resource, error)
+	// Rules are those that were compiled before.
+	Rules *rules.Cache
+	// Kinds knows what objects of a kind say.
+	Kinds interpret.Chain
+}
+
+// Resolve finds the resources of the items' kinds that are not known yet, and
+// refuses the second manifest of an object.
+func (p *Plan) Resolve(items []*Item, work *workv1.ManifestWork, finder Finder) {
+	for _, it := range items {
+		if it.Resolved || it.Refused != nil {
+			continue
+		}
+		resource, err := finder.Find(it.Manifest.Kind)
+		if err != nil {
+			it.Outcome.Problem = apply.Explain(err, "apply", apply.Object{})
+			continue
+		}
+		it.Outcome = Outcome{}
+		it.resolve(resource, work.Spec.ManifestConfigs)
+		if past, ok := p.written[it.Hash]; ok {
+			it.Past = past
+		}
+		if it.Refused != nil {
+			it.Outcome.Problem = refusal(it.Refused)
+			continue
+		}
+		p.ask(it, work.Spec.ManifestConfigs, finder)
+	}
+	p.refuseDuplicates()
+}
+
+// refuseDuplicates refuses manifests of objects that an earlier manifest has.
+func (p *Plan) refuseDuplicates() {
+	first := map[apply.Object]int{}
+	for _, it := range p.Items {
+		if !it.Resolved || it.Refused != nil {
+			continue
+		}
+		if earlier, ok := first[it.Object]; ok {
+			it.Outcome.Problem = apply.Problem{
+				Trouble: apply.TroubleInvalid,
+				Message: fmt.Sprintf("Manifest %d is for the same object; leave one of them away.", earlier),
+			}
+			it.Refused = errors.New(it.Outcome.Problem.Message)
+			continue
+		}
+		first[it.Object] = it.Ordinal
+	}
+}
+
+// Rest returns what is to be kept of a plan when a pass has ended: the plan
+// itself, if there is more to remember than what was written last.
+func (p *Plan) Rest(now time.Time) *Plan {
+	if p.Executor != nil || p.completes || p.StatusLimit != nil {
+		return p
+	}
+	kept := &Plan{UID: p.UID, Generation: p.Generation, settled: make([]apply.Past, 0, len(p.Items))}
+	for _, it := range p.Items {
+		if !it.isSettled(now) {
+			return p
+		}
+		kept.settled = append(kept.settled, it.Past)
+	}
+	return kept
+}
+
+// Types returns the resources of the objects that the work owns, sorted.
+func (p *Plan) Types() []schema.GroupVersionResource {
+	var resources []schema.GroupVersionResource
+	for _, it := range p.Items {
+		if it.Resolved && !it.ReadOnly {
+			resources = append(resources, it.Resource)
+		}
+	}
+	return SortTypes(resources)
+}
+
+// Resolved tells whether the resources of all manifests are known.
+func (p *Plan) Resolved() bool {
+	return !slices.ContainsFunc(p.Items, func(it *Item) bool { return !it.Resolved })
+}
+
+// SortTypes sorts and leaves out what is there twice.
+func SortTypes(resources []schema.GroupVersionResource) []schema.GroupVersionResource {
+	slices.SortFunc(resources, func(a, b schema.GroupVersionResource) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Version, b.Version))
+	})
+	return slices.Compact(resources)
+}

@@ -1,0 +1,161 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package removal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/ledger"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// attempts is how often an object is looked at anew that changes all the while.
+const attempts = 5
+
+// departure is the removal of one object.
+type departure struct {
+	*Remover
+	job     *Job
+	version string
+	end     plan.Fate
+	left    plan.Leftover
+}
+
+// letGo deletes an object that only the record owns, unless it is to stay, and
+// ends the share of the record in others. It tells whether nothing is left to be
+// done; the problem of what is left says why not, if it is not only a matter of
+// time.
+func (d *departure) letGo(ctx context.Context) (gone bool) {
+	object, owner := d.left.Object, d.job.Record.UID()
+	live, _ := d.Inventory.Get(object)
+	if live != nil && d.end == plan.FateDelete && apply.ClaimOf(owner, live.OwnerUIDs()) == apply.ClaimSole {
+		if live.Going != nil || d.job.Record.Requests().Fresh(object, d.Clock.Now()) {
+			return false
+		}
+		switch err := d.Member.Delete(ctx, d.version, object, live.Mark.UID, live.ResourceVersion); {
+		case err == nil:
+			d.job.Record.Requests().Note(object, d.Clock.Now())
+			return false // until the watch says so
+		case apierrors.IsNotFound(err):
+			return false
+		case !apierrors.IsConflict(err):
+			d.left.Problem = apply.Explain(err, "delete", object)
+			return false
+		}
+	}
+	for range attempts {
+		gone, err := d.letGoLive(ctx)
+		if !apierrors.IsConflict(err) {
+			verb := "patch"
+			if d.end == plan.FateDelete {
+				verb = "delete"
+			}
+			d.left.Problem = apply.Explain(err, verb, object)
+			return gone && err == nil
+		}
+	}
+	d.left.Problem = apply.Problem{Trouble: apply.TroubleRaced, Message: "The object changes all the time."}
+	return false
+}
+
+// letGoLive lets go of an object as it is on the server now.
+func (d *departure) letGoLive(ctx context.Context) (gone bool, err error) {
+	seen, err := d.Member.Get(ctx, d.version, d.left.Object)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var owners []types.UID
+	for i := range seen.OwnerReferences {
+		if seen.OwnerReferences[i].Kind == workv1.KindAppliedManifestWork {
+			owners = append(owners, seen.OwnerReferences[i].UID)
+		}
+	}
+	switch {
+	case !slices.Contains(owners, d.job.Record.UID()):
+		return true, nil
+	case len(owners) == 1 && d.end == plan.FateDelete:
+		if seen.DeletionTimestamp == nil {
+			return false, d.Member.Delete(ctx, d.version, d.left.Object, seen.UID, seen.ResourceVersion)
+		}
+		d.left.Finalizers, d.left.Since = seen.Finalizers, seen.DeletionTimestamp.Unix()
+		return false, nil
+	default:
+		return true, d.release(ctx, seen)
+	}
+}
+
+// release ends the share of the record in an object that stays. If it has to
+// go, but for others, the fields that only our manifest had go, too; otherwise
+// only the ownership ends or moves.
+func (d *departure) release(ctx context.Context, seen *metav1.PartialObjectMetadata) error {
+	if d.end == plan.FateDelete {
+		released, err := d.releaseFields(ctx, seen)
+		if err != nil {
+			return err
+		}
+		seen = released
+	}
+	record, keeper := d.job.Record, d.job.Keeper
+	rest := slices.DeleteFunc(slices.Clone(seen.OwnerReferences),
+		func(o metav1.OwnerReference) bool { return o.UID == record.UID() })
+	if len(rest) < len(seen.OwnerReferences) {
+		if d.end == plan.FateMove && !slices.ContainsFunc(rest, func(o metav1.OwnerReference) bool { return o.UID == keeper.UID() }) {
+			rest = append(rest, keeper.Owner())
+		}
+		metadata := map[string]any{"resourceVersion": seen.ResourceVersion, "ownerReferences": rest}
+		if !slices.ContainsFunc(rest, func(o metav1.OwnerReference) bool { return o.Kind == workv1.KindAppliedManifestWork }) {
+			metadata["labels"] = map[string]any{workv1.LabelManaged: nil}
+		}
+		body, err := json.Marshal(map[string]any{"metadata": metadata})
+		if err != nil {
+			return fmt.Errorf("encoding the release of %s: %w", d.left.Object, err)
+		}
+		if seen, err = d.Member.Merge(ctx, d.version, d.left.Object, body, apply.As{Manager: record.Manager()}); err != nil {
+			return err
+		}
+	}
+	d.Inventory.Saw(d.left.Object, seen, record.UID())
+	return nil
+}
+
+// releaseFields gives up the fields that the work of the record applied, and
+// returns the object without those that nobody else did.
+func (d *departure) releaseFields(ctx context.Context, seen *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	object := d.left.Object
+	for _, manager := range apply.ManagersOf(seen, d.job.Record.UID()) {
+		if ledger.IsShared(seen, manager, d.job.Record.UID()) {
+			continue
+		}
+		kind, err := d.Kinds.KindOf(schema.GroupVersionResource{Group: object.Group, Version: d.version, Resource: object.Resource})
+		if err != nil {
+			return nil, err
+		}
+		body, err := apply.Release(kind, object, seen.UID, seen.ResourceVersion)
+		if err != nil {
+			return nil, err
+		}
+		released, err := d.Member.Apply(ctx, d.version, object, body, apply.As{Manager: manager})
+		if apierrors.IsInvalid(err) {
+			continue // the object would lack something without our fields, so they stay
+		}
+		if err != nil {
+			return nil, err
+		}
+		seen = released
+	}
+	return seen, nil
+}

@@ -1,0 +1,119 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// Unlisted is a type whose objects are not known yet, with what the server
+// says, nil if it is only a matter of time.
+type Unlisted struct {
+	Type string
+	Err  error
+}
+
+// Deleting is the condition of a work whose deletion takes long: what it waits
+// for, or what went wrong.
+func Deleting(leftovers []plan.Leftover, unlisted []Unlisted, failure error) metav1.Condition {
+	c := metav1.Condition{
+		Type: workv1.ManifestWorkConditionDeleting, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestWorkReasonWorkDeleting, Message: "The objects on the cluster are looked for.",
+	}
+	switch {
+	case failure != nil:
+		c.Message = "The objects on the cluster cannot be removed: " + saying(failure)
+	case len(leftovers) > 0:
+		c.Message = "Waiting for objects on the cluster to go: " + describe(leftovers)
+	case len(unlisted) > 0:
+		texts := make([]string, 0, len(unlisted))
+		for _, each := range unlisted {
+			text := each.Type
+			if each.Err != nil {
+				text += " (" + saying(each.Err) + ")"
+			}
+			texts = append(texts, text)
+		}
+		c.Message = "Looking for the objects on the cluster. Not listed yet: " + strings.Join(texts, "; ") + "."
+	}
+	return c
+}
+
+// NotMoved is the condition of a work whose record was deleted by someone, and
+// whose objects cannot be moved.
+func NotMoved(record string, leftovers []plan.Leftover) metav1.Condition {
+	return notApplied(fmt.Sprintf("Someone deleted AppliedManifestWork %q on the cluster. It is made again when its objects have been "+
+		"moved, which these cannot be: %s", record, describe(leftovers)))
+}
+
+// ClaimDenied is the condition of a work whose record is another agent's.
+func ClaimDenied(record *workv1.AppliedManifestWork, work string) metav1.Condition {
+	return notApplied(fmt.Sprintf("AppliedManifestWork %q on the cluster belongs to the agent %q, which is alive: the same cluster is "+
+		"registered with this hub twice, and both have a ManifestWork %q. Rename or delete one of them, or remove one of the Klusterlets.",
+		record.Name, record.Spec.AgentID, work))
+}
+
+func notApplied(message string) metav1.Condition {
+	return metav1.Condition{
+		Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionFalse,
+		Reason: workv1.ManifestWorkReasonAppliedManifestWorkFailed, Message: message,
+	}
+}
+
+// Stuck tells whether an object cannot be removed, and that is not a matter of
+// time.
+func Stuck(leftovers []plan.Leftover) bool {
+	return slices.ContainsFunc(leftovers, func(l plan.Leftover) bool { return l.Problem.Trouble != apply.TroubleNone })
+}
+
+// saying returns what a server said in an error. Other errors can read
+// differently each time.
+func saying(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return plan.Sentence(status.Status().Message)
+	}
+	return "The cluster does not answer."
+}
+
+// describe names leftovers and what holds them.
+func describe(leftovers []plan.Leftover) string {
+	var texts []string
+	for i, left := range leftovers {
+		if i == namedObjectsMax {
+			break
+		}
+		text := left.Object.String()
+		switch {
+		case left.Problem.Trouble != apply.TroubleNone:
+			text += " (" + left.Problem.Message + ")"
+		case len(left.Finalizers) > 0:
+			text += fmt.Sprintf(" (held by its finalizers %s since %s)",
+				strings.Join(left.Finalizers, ", "), time.Unix(left.Since, 0).UTC().Format(time.RFC3339))
+		case left.Object.Resource == "namespaces":
+			text += " (ends when its content is gone)"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(andMore(texts, len(leftovers)-len(texts)), "; ") + "."
+}
+
+// andMore adds how many there are that are not named.
+func andMore(names []string, more int) []string {
+	if more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return names
+}

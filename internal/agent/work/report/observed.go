@@ -1,0 +1,221 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/interpret/health"
+	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+)
+
+// entry is an entry of the status about one object, as it becomes and as it was.
+type entry struct {
+	workv1.ManifestCondition
+	had        *workv1.ManifestCondition // nil if there was none
+	generation int64
+}
+
+// before returns the conditions that the entry had.
+func (e *entry) before() []metav1.Condition {
+	if e.had == nil {
+		return nil
+	}
+	return e.had.Conditions
+}
+
+func (e *entry) kind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: e.ResourceMeta.Group, Version: e.ResourceMeta.Version, Kind: e.ResourceMeta.Kind}
+}
+
+// set sets a condition, which keeps its transition time if its status does not
+// change.
+func (e *entry) set(condition metav1.Condition) {
+	e.take(condition.Type)
+	conditions.Set(&e.Conditions, e.generation, condition)
+}
+
+// take leaves a condition as it was, if there was one.
+func (e *entry) take(conditionType string) {
+	if meta.FindStatusCondition(e.Conditions, conditionType) == nil {
+		e.Conditions = append(e.Conditions, conditions.Of(e.before(), conditionType)...)
+	}
+}
+
+// takeOthers leaves those conditions as they were that this agent has nothing
+// to do with.
+func (e *entry) takeOthers() {
+	before := e.before()
+	for i := range before {
+		c := &before[i]
+		switch c.Type {
+		case workv1.ManifestConditionApplied, workv1.ManifestConditionAvailable, workv1.ManifestConditionStatusFeedbackSynced,
+			workv1.ManifestConditionProgressing, workv1.ManifestConditionDegraded, workv1.ManifestConditionComplete:
+			continue
+		}
+		if !rules.FromRule(c) {
+			e.take(c.Type)
+		}
+	}
+}
+
+// missingText is what is said about objects that are not there to be read.
+const missingText = "The object does not exist on the cluster."
+
+// observed adds what was observed of the item's object.
+func (e *entry) observed(o *plan.Observation) {
+	text := ""
+	switch {
+	case o.Lasting().Trouble != apply.TroubleNone:
+		text = o.Lasting().Message
+	case o.Presence == plan.PresenceNo:
+		text = missingText
+	case o.Seen == "": // not read yet
+		e.keep(o)
+		return
+	}
+	if text != "" && plan.Complete(e.before(), e.generation) {
+		e.keep(o) // it has done what it is for; that it is gone does not change that
+		return
+	}
+	if o.Feedback != nil {
+		e.StatusFeedback.Values = o.Values
+		e.set(feedbackCondition(o.Unread, text))
+	}
+	for _, c := range conditionsOr(o, text, e.kind()) {
+		e.set(c)
+	}
+}
+
+// keep leaves what was observed as it was.
+func (e *entry) keep(o *plan.Observation) {
+	if o.Feedback != nil && e.had != nil {
+		e.StatusFeedback = e.had.StatusFeedback
+		e.take(workv1.ManifestConditionStatusFeedbackSynced)
+	}
+	for _, c := range conditionsOr(o, missingText, e.kind()) {
+		e.take(c.Type)
+	}
+}
+
+// feedbackCondition says whether fields were read: unread is what was not
+// found or cannot be reported, text why nothing was read at all.
+func feedbackCondition(unread []string, text string) metav1.Condition {
+	c := metav1.Condition{
+		Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestReasonStatusFeedbackSynced, Message: "The fields were read.",
+	}
+	if text == "" && len(unread) > 0 {
+		text = "Not all fields were read: " + strings.Join(unread, "; ")
+	}
+	if text != "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1.ManifestReasonStatusFeedbackSyncFailed, text
+	}
+	return c
+}
+
+// conditionsOr returns the conditions that rules and health make, or, if text
+// says why they cannot be made, that they are not known.
+func conditionsOr(o *plan.Observation, text string, kind schema.GroupVersionKind) []metav1.Condition {
+	var list []metav1.Condition
+	if text == "" {
+		list = slices.Clone(o.Conditions)
+	} else {
+		for _, conditionType := range o.Rules.Types(kind, o.Kinds) {
+			list = append(list, metav1.Condition{
+				Type: conditionType, Status: metav1.ConditionUnknown,
+				Reason: workv1.ManifestReasonConditionRuleInternalError, Message: text,
+			})
+		}
+	}
+	if !o.Health {
+		return list
+	}
+	h := o.Found
+	if text != "" {
+		h = health.Health{Status: health.Unknown, Reason: workv1.ManifestReasonHealthUnknown, Message: text}
+	}
+	for _, c := range healthConditions(h) {
+		if !slices.ContainsFunc(list, func(made metav1.Condition) bool { return made.Type == c.Type }) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// healthConditions says the health of an object in conditions. An object that
+// is degraded has not arrived: rollouts take Progressing=False as success.
+func healthConditions(h health.Health) []metav1.Condition {
+	progressing, degraded := metav1.ConditionUnknown, metav1.ConditionUnknown
+	switch h.Status {
+	case health.Healthy:
+		progressing, degraded = metav1.ConditionFalse, metav1.ConditionFalse
+	case health.Progressing, health.Terminating:
+		progressing, degraded = metav1.ConditionTrue, metav1.ConditionFalse
+	case health.Degraded:
+		progressing, degraded = metav1.ConditionTrue, metav1.ConditionTrue
+	case health.Unknown:
+	}
+	return []metav1.Condition{
+		{Type: workv1.ManifestConditionProgressing, Status: progressing, Reason: h.Reason, Message: h.Message},
+		{Type: workv1.ManifestConditionDegraded, Status: degraded, Reason: h.Reason, Message: h.Message},
+	}
+}
+
+// setFeedbackCondition sums up the feedback of the objects, if any is asked for.
+func (r *composer) setFeedbackCondition() {
+	list := &r.status.Conditions
+	if !r.Plan.AsksFeedback() {
+		meta.RemoveStatusCondition(list, workv1.ManifestWorkConditionStatusFeedbackSynced)
+		return
+	}
+	manifests := r.status.ResourceStatus.Manifests
+	failed := r.named(func(it *plan.Item) bool {
+		c := meta.FindStatusCondition(manifests[it.Ordinal].Conditions, workv1.ManifestConditionStatusFeedbackSynced)
+		return it.Observation != nil && it.Observation.Feedback != nil && (c == nil || c.Status != metav1.ConditionTrue)
+	})
+	c := feedbackCondition(nil, "")
+	if failed != "" {
+		c = feedbackCondition(nil, "Not all fields were read; status.resourceStatus tells why: "+failed+".")
+	}
+	conditions.Set(list, r.Work.Generation, c)
+}
+
+// setRuleConditions sums up what rules, and health, say of the objects, and
+// drops the sums of what they say no more.
+func (r *composer) setRuleConditions() {
+	list := &r.status.Conditions
+	manifests := r.status.ResourceStatus.Manifests
+	var sums []metav1.Condition
+	if r.Plan.HasRules() {
+		sums = rules.Aggregate(manifests)
+	}
+	made := func(conditionType string) bool {
+		return slices.ContainsFunc(sums, func(c metav1.Condition) bool { return c.Type == conditionType })
+	}
+	if r.Plan.Health {
+		for _, name := range []string{workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded} {
+			has := func(m workv1.ManifestCondition) bool { return meta.FindStatusCondition(m.Conditions, name) != nil }
+			if !made(name) && slices.ContainsFunc(manifests, has) {
+				sums = append(sums, rules.AggregateType(name, workv1.ManifestWorkReasonHealthAggregated, manifests))
+			}
+		}
+	}
+	*list = slices.DeleteFunc(*list, func(c metav1.Condition) bool {
+		ours := c.Reason == workv1.ManifestWorkReasonConditionRulesAggregated || c.Reason == workv1.ManifestWorkReasonHealthAggregated
+		return ours && !made(c.Type)
+	})
+	for _, sum := range sums {
+		conditions.Set(list, r.Work.Generation, sum)
+	}
+}

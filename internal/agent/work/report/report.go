@@ -1,0 +1,217 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/plan"
+	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/conditions"
+)
+
+// namedObjectsMax is how many objects a message names.
+const namedObjectsMax = 10
+
+// Outcomes are what a pass has to say about a work.
+type Outcomes struct {
+	// Work is as the hub has it. It is not changed.
+	Work *workv1.ManifestWork
+	// Plan has what came of the manifests.
+	Plan *plan.Plan
+	// Leftovers are objects that are not in the work any more and are still there.
+	Leftovers []plan.Leftover
+	// List says what the AppliedManifestWork cannot list, if anything.
+	List ListNote
+	Now  time.Time
+}
+
+// ListNote says what an AppliedManifestWork cannot list. The zero value is
+// that it lists everything.
+type ListNote struct {
+	Text string
+	// Failed says that it is a fault.
+	Failed bool
+}
+
+// composer makes one status.
+type composer struct {
+	Outcomes
+	status *workv1.ManifestWorkStatus
+	again  time.Duration
+}
+
+// Compose makes the status of what it was before, which it changes. Again is
+// when to make it anew if nothing happens; zero is never.
+func Compose(outcomes Outcomes, status *workv1.ManifestWorkStatus) (again time.Duration) {
+	r := &composer{Outcomes: outcomes, status: status}
+	status.ResourceStatus.Manifests = r.manifestConditions(status.ResourceStatus.Manifests)
+	generation := r.Work.Generation
+	conditions.Set(&status.Conditions, generation, r.appliedCondition())
+	conditions.Set(&status.Conditions, generation, r.availableCondition())
+	r.setFeedbackCondition()
+	r.setRuleConditions()
+	r.fit()
+	return r.again
+}
+
+// manifestConditions returns the entries of all manifests, whose conditions keep
+// the transition times that they had.
+func (r *composer) manifestConditions(before []workv1.ManifestCondition) []workv1.ManifestCondition {
+	type key struct{ group, kind, namespace, name string }
+	keyOf := func(m *workv1.ManifestResourceMeta) key { return key{m.Group, m.Kind, m.Namespace, m.Name} }
+	old := make(map[key]int, len(before))
+	for i := range before {
+		old[keyOf(&before[i].ResourceMeta)] = i
+	}
+	entries := make([]entry, len(r.Plan.Items))
+	for i, it := range r.Plan.Items {
+		e := &entries[i]
+		e.generation, e.ResourceMeta = r.Work.Generation, it.Meta()
+		if at, ok := old[keyOf(&e.ResourceMeta)]; ok {
+			e.had = &before[at]
+		}
+		r.fill(e, it)
+	}
+	r.limitFeedback(entries)
+	list := make([]workv1.ManifestCondition, len(entries))
+	for i := range entries {
+		list[i] = entries[i].ManifestCondition
+	}
+	return list
+}
+
+// fill adds the conditions of an item to its entry.
+func (r *composer) fill(e *entry, it *plan.Item) {
+	applied := appliedCondition(it)
+	e.set(applied)
+	e.set(availableCondition(it))
+	if it.Observation != nil {
+		e.observed(it.Observation)
+	}
+	if it.Resolved && it.Refused == nil && (it.Observation == nil || it.Observation.Feedback == nil) && r.Plan.AsksFeedback() {
+		e.set(metav1.Condition{
+			Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionTrue,
+			Reason: workv1.ManifestReasonNoStatusFeedbackSynced, Message: "No feedback rule is for this object.",
+		})
+	}
+	if applied.Status == metav1.ConditionTrue && plan.Complete(e.Conditions, e.generation) {
+		applied.Message = "The object is complete, and is not applied again until the work changes."
+		e.set(applied)
+	}
+	e.takeOthers()
+}
+
+func appliedCondition(it *plan.Item) metav1.Condition {
+	c := metav1.Condition{
+		Type: workv1.ManifestConditionApplied, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestReasonAppliedManifestComplete, Message: "The object is as the manifest says.",
+	}
+	if it.Outcome.Problem.Trouble != apply.TroubleNone {
+		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestReasonAppliedManifestFailed
+		if it.Outcome.Problem.Trouble == apply.TroubleExpression {
+			c.Reason = workv1.ManifestReasonAppliedManifestSSAIgnoreFieldError
+		}
+		c.Message = it.Outcome.Problem.Message
+		return c
+	}
+	if it.Outcome.Note != "" {
+		c.Message = it.Outcome.Note
+	}
+	if it.Observation != nil && it.Observation.Rules != nil {
+		for _, problem := range it.Observation.Rules.Problems() {
+			c.Message += " Not followed: " + problem + "."
+		}
+	}
+	return c
+}
+
+func availableCondition(it *plan.Item) metav1.Condition {
+	c := metav1.Condition{Type: workv1.ManifestConditionAvailable}
+	switch {
+	case it.Outcome.Presence == plan.PresenceYes:
+		c.Status, c.Reason = metav1.ConditionTrue, workv1.ManifestReasonResourceAvailable
+		c.Message = "The object exists on the cluster."
+	case it.Outcome.Presence == plan.PresenceNo:
+		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestReasonResourceNotAvailable
+		c.Message = "The object does not exist on the cluster."
+	case !it.Resolved:
+		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonIncompleteResourceMeta
+		c.Message = "It is not known which object this is."
+	default:
+		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonFetchingResourceFailed
+		c.Message = "It is not known whether the object exists."
+	}
+	return c
+}
+
+func (r *composer) appliedCondition() metav1.Condition {
+	failed := r.named(func(it *plan.Item) bool { return it.Outcome.Problem.Trouble != apply.TroubleNone })
+	c := metav1.Condition{
+		Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestWorkReasonAppliedManifestWorkComplete, Message: "All manifests are applied.",
+	}
+	if failed != "" {
+		c.Message = "Not all manifests are applied; status.resourceStatus tells why: " + failed + "."
+	}
+	stuck := Stuck(r.Leftovers)
+	if failed != "" || stuck {
+		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonAppliedManifestWorkFailed
+	}
+	if len(r.Leftovers) > 0 && (stuck || r.slowPrune()) {
+		c.Message += " Objects that are not in the work any more are still there: " + describe(r.Leftovers)
+	}
+	if r.List.Text != "" {
+		c.Message += " " + r.List.Text
+		if r.List.Failed {
+			c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonAppliedManifestWorkFailed
+		}
+	}
+	return c
+}
+
+// slowPrune tells whether an object that has to go is held by a finalizer;
+// others are gone in a moment and not worth a write.
+func (r *composer) slowPrune() bool {
+	return slices.ContainsFunc(r.Leftovers, func(l plan.Leftover) bool { return len(l.Finalizers) > 0 })
+}
+
+func (r *composer) availableCondition() metav1.Condition {
+	c := metav1.Condition{
+		Type: workv1.ManifestWorkConditionAvailable, Status: metav1.ConditionTrue,
+		Reason: workv1.ManifestWorkReasonResourcesAvailable, Message: "All objects exist on the cluster.",
+	}
+	missing := r.named(func(it *plan.Item) bool { return it.Outcome.Presence == plan.PresenceNo })
+	unknown := r.named(func(it *plan.Item) bool { return it.Outcome.Presence == plan.PresenceUnknown })
+	switch {
+	case missing != "":
+		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonResourcesNotAvailable
+		c.Message = "Not all objects exist on the cluster; missing: " + missing + "."
+	case unknown != "":
+		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestWorkReasonResourcesStatusUnknown
+		c.Message = "It is not known whether all objects exist on the cluster: " + unknown + "."
+	}
+	return c
+}
+
+// named returns the first manifests that the function picks, "" if none.
+func (r *composer) named(pick func(*plan.Item) bool) string {
+	var names []string
+	more := 0
+	for _, it := range r.Plan.Items {
+		switch {
+		case !pick(it):
+		case len(names) == namedObjectsMax:
+			more++
+		default:
+			names = append(names, it.String())
+		}
+	}
+	return strings.Join(andMore(names, more), ", ")
+}

@@ -1,0 +1,75 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/size"
+)
+
+// Bytes of the parts of a status as JSON, without the texts in them: the names
+// of the fields, the punctuation, and the longest numbers and times. Somewhat
+// more than they need.
+const (
+	conditionBytes = 124
+	metaBytes      = 92
+	manifestBytes  = 68
+	valueBytes     = 76
+)
+
+func conditionsBytes(list []metav1.Condition) int {
+	n := 0
+	for i := range list {
+		c := &list[i]
+		n += conditionBytes + size.Text(c.Type, c.Reason, c.Message) + len(strconv.FormatInt(c.ObservedGeneration, 10))
+	}
+	return n
+}
+
+func valuesBytes(values []workv1.FeedbackValue) int {
+	n := 0
+	for i := range values {
+		n += valueBytes + size.Text(values[i].Name)
+		if v := values[i].FieldValue.String; v != nil {
+			n += size.Text(*v)
+		}
+		if v := values[i].FieldValue.JSONRaw; v != nil {
+			n += size.Text(*v)
+		}
+	}
+	return n
+}
+
+// entryBytes is the size of an entry of the status with its values.
+func entryBytes(m *workv1.ManifestCondition) int {
+	r := &m.ResourceMeta
+	return manifestBytes + metaBytes + size.Text(r.Group, r.Version, r.Kind, r.Resource, r.Namespace, r.Name) +
+		conditionsBytes(m.Conditions) + valuesBytes(m.StatusFeedback.Values)
+}
+
+func statusBytes(status *workv1.ManifestWorkStatus) int {
+	n := manifestBytes + conditionsBytes(status.Conditions)
+	for i := range status.ResourceStatus.Manifests {
+		n += entryBytes(&status.ResourceStatus.Manifests[i])
+	}
+	return n
+}
+
+// shorten cuts a text to a number of bytes, at the end of a character.
+func shorten(text string, limit int) string {
+	const ending = "..."
+	if len(text) <= limit {
+		return text
+	}
+	cut := max(0, limit-len(ending))
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + ending
+}

@@ -1,0 +1,61 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import "time"
+
+const (
+	// RetryMin and RetryMax bound the time between passes that fail; it doubles.
+	RetryMin = 50 * time.Millisecond
+	RetryMax = 30 * time.Second
+
+	// quietTime is how long a work may lack something that may come soon before
+	// its status says so.
+	quietTime = time.Second
+	// quietTimeOwn is the same for what the work itself brings: a definition
+	// takes a while to be established.
+	quietTimeOwn = 10 * time.Second
+)
+
+// Retries space the passes over a work that lacks something that may come
+// soon. The zero value is that of a work that lacks nothing.
+type Retries struct {
+	// failures is how many passes in a row left something to try again soon.
+	failures int
+	// since is when the first of these passes was.
+	since time.Time
+}
+
+// Next returns when to try again. Own says that the work itself brings what it
+// lacks.
+func (r *Retries) Next(now time.Time, own bool) time.Duration {
+	if r.since.IsZero() {
+		r.since = now
+	}
+	again := min(RetryMin<<min(r.failures, 16), RetryMax)
+	if quiet := r.Quiet(now, own); quiet > 0 {
+		again = min(again, quiet)
+	}
+	r.failures++
+	return again
+}
+
+// Restart makes the next try come soon: something happened.
+func (r *Retries) Restart() { r.failures = 0 }
+
+// End notes that nothing is lacking any more.
+func (r *Retries) End() { *r = Retries{} }
+
+// Quiet is how long the status may go on to say what it says although
+// something that may come soon is not there; zero if it may not.
+func (r *Retries) Quiet(now time.Time, own bool) time.Duration {
+	if r.since.IsZero() {
+		return 0
+	}
+	limit := quietTime
+	if own {
+		limit = quietTimeOwn
+	}
+	return max(0, limit-now.Sub(r.since))
+}

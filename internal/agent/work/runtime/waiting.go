@@ -1,0 +1,132 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-io/capstan/internal/apply"
+)
+
+// Waiters are the works that want an object which they do not own yet. The
+// zero value is none. They are safe for concurrent use.
+type Waiters struct {
+	mu    sync.Mutex
+	works map[apply.Object]map[string]struct{}
+}
+
+// Add makes a work wait for a change of the object.
+func (w *Waiters) Add(work string, object apply.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.works == nil {
+		w.works = map[apply.Object]map[string]struct{}{}
+	}
+	if w.works[object] == nil {
+		w.works[object] = map[string]struct{}{}
+	}
+	w.works[object][work] = struct{}{}
+}
+
+// Take returns who waits for the object, and forgets that they do.
+func (w *Waiters) Take(object apply.Object) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	works := slices.Collect(maps.Keys(w.works[object]))
+	delete(w.works, object)
+	return works
+}
+
+// Forget drops a work that is gone.
+func (w *Waiters) Forget(work string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for object, works := range w.works {
+		delete(works, work)
+		if len(works) == 0 {
+			delete(w.works, object)
+		}
+	}
+}
+
+// Leaving are the owners whose objects are all on their way out: of these only
+// the last one that goes is of interest. The zero value is none. It is safe for
+// concurrent use.
+type Leaving struct {
+	mu     sync.Mutex
+	owners map[types.UID]struct{}
+}
+
+// Set notes whether the objects of an owner are on their way out.
+func (l *Leaving) Set(owner types.UID, leaving bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !leaving {
+		delete(l.owners, owner)
+		return
+	}
+	if l.owners == nil {
+		l.owners = map[types.UID]struct{}{}
+	}
+	l.owners[owner] = struct{}{}
+}
+
+// Has tells whether the objects of an owner are on their way out.
+func (l *Leaving) Has(owner types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, leaving := l.owners[owner]
+	return leaving
+}
+
+// deniedRetryMin and deniedRetryMax bound the time after which an object is
+// tried again that the executor may not write; it doubles. A role that was
+// given a moment ago is known at once, and one that was not costs little.
+const (
+	deniedRetryMin = time.Second
+	deniedRetryMax = time.Minute
+)
+
+// Denials are the works whose executor lacks a permission, and how often in a
+// row it did. The zero value is none. They are safe for concurrent use.
+type Denials struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// Add counts a denial, and returns when to try again.
+func (d *Denials) Add(work string) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.counts == nil {
+		d.counts = map[string]int{}
+	}
+	again := min(deniedRetryMin<<min(d.counts[work], 16), deniedRetryMax)
+	d.counts[work]++
+	return again
+}
+
+// Forget forgets how often the executor of a work lacked a permission.
+func (d *Denials) Forget(work string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.counts, work)
+}
+
+// Restart returns the works whose executor lacks a permission, as someone may
+// have given it, and how soon to try again: many changes at once are one.
+func (d *Denials) Restart() (works []string, after time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for work := range d.counts {
+		d.counts[work] = 0
+		works = append(works, work)
+	}
+	return works, deniedRetryMin
+}
