@@ -14,6 +14,10 @@ const (
 	// that starts again knows where to look.
 	AnnotationResourceTypes = "work.open-cluster-management.io/resource-types"
 
+	// AnnotationDeleteOption on an AppliedManifestWork has spec.deleteOption of its
+	// ManifestWork, as JSON, for the case that this vanishes without being deleted.
+	AnnotationDeleteOption = "work.open-cluster-management.io/delete-option"
+
 	// AnnotationClaimedBy on an AppliedManifestWork has the ID of an agent that
 	// wants to take it over from the one in spec.agentID.
 	AnnotationClaimedBy = "work.open-cluster-management.io/claimed-by"

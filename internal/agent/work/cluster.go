@@ -127,7 +127,7 @@ func newCluster(ctx context.Context, c *fleet.Connection, options *Options, cach
 	s.ledger = ledger.New(ledger.Options{
 		Life: ctx, Client: c.Spoke.GetClient(), Reader: c.Spoke.GetAPIReader(), Open: packer.OpenRecord,
 		Inventory: s.inventory, Member: member, Clock: options.Clock,
-		HubHost: c.HubHost, AgentID: c.AgentID, Predecessor: c.Predecessor, ListDelay: options.ListDelay,
+		HubHost: c.HubHost, AgentID: c.AgentID, Predecessor: c.Predecessor, Busy: s.busy, ListDelay: options.ListDelay,
 	})
 	s.deliverer = &deliver.Deliverer{
 		Inventory: s.inventory, Member: member, Kinds: kinds, Ledger: s.ledger, Clock: options.Clock,
@@ -182,6 +182,9 @@ func (s *cluster) forget(work string) {
 	defer s.mu.Unlock()
 	delete(s.memories, work)
 }
+
+// busy tells whether many works wait, of whatever cluster.
+func (s *cluster) busy() bool { return s.queue.Len() > waitingFew }
 
 // bind returns a context that ends with the connection, too.
 func (s *cluster) bind(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -43,6 +43,7 @@ func (p *pass) withoutWork(ctx context.Context) error {
 }
 
 // evict deletes a record that no agent takes care of, after the grace period.
+// What the work said is to stay does.
 func (p *pass) evict(ctx context.Context, record *ledger.Record) error {
 	grace, clock := p.cluster.options.EvictionGracePeriod, p.cluster.options.Clock
 	if !record.Ours() {
@@ -61,9 +62,11 @@ func (p *pass) evict(ctx context.Context, record *ledger.Record) error {
 			return nil
 		}
 	}
-	result, _, err := p.cluster.remover.TakeDown(ctx, removal.Job{
-		Record: record, Fates: func(apply.Object) plan.Fate { return plan.FateDelete },
-	})
+	option, err := record.DeleteOption()
+	if err != nil {
+		return err
+	}
+	result, _, err := p.cluster.remover.TakeDown(ctx, removal.Job{Record: record, Fates: plan.AtDeletion(option)})
 	p.comeBack(result.Again)
 	return err
 }

@@ -32,13 +32,16 @@ const (
 	DefaultStatusSyncInterval = 10 * time.Second
 	// DefaultEvictionGracePeriod is how long objects stay that no agent takes care of.
 	DefaultEvictionGracePeriod = time.Hour
-	// DefaultListDelay is after how long a record lists what was applied.
+	// DefaultListDelay is after how long a record lists what was applied while
+	// many works wait.
 	DefaultListDelay = 10 * time.Second
 	// DefaultMaxFeedbackWatch is how many objects are watched that are only read.
 	DefaultMaxFeedbackWatch = 50
 	// EvictionNever is a grace period that means never.
 	EvictionNever = 100 * 365 * 24 * time.Hour
 
+	// waitingFew is how many works may wait in the queue before what can wait does.
+	waitingFew = 8
 	// writesPerMember is how many requests to one member are under way at a time.
 	writesPerMember = 32
 	// writesPerWork is how many of them are for one work, so that a big one does
@@ -63,7 +66,8 @@ type Options struct {
 	// watched. Defaults to DefaultStatusSyncInterval.
 	StatusSyncInterval time.Duration
 	// ListDelay is after how long the status of an AppliedManifestWork lists what
-	// was applied. Defaults to DefaultListDelay.
+	// was applied while many works wait; otherwise it does before the hub hears of
+	// it. Defaults to DefaultListDelay.
 	ListDelay time.Duration
 	// EvictionGracePeriod is how long objects stay on a member after their
 	// ManifestWork vanished without a deletion, or the agent moved to another

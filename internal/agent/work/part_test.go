@@ -49,6 +49,8 @@ func TestWorks(t *testing.T) {
 		"a kind that comes later is applied then":                   testLateKind,
 		"a work that was deleted while no agent ran is cleaned up":  testDeletedMeanwhile,
 		"objects of a work that vanished go after the grace period": testEviction,
+		"objects of a work that vanished stay if it says so":        testEvictionOrphans,
+		"the record lists all before the hub hears of it":           testListedFirst,
 		"objects that another agent left become ours":               testAdoption,
 	} {
 		t.Run(name, func(t *testing.T) {

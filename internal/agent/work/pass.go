@@ -133,7 +133,7 @@ func (p *pass) walk(ctx context.Context) error {
 // deliver makes the work real, phase by phase.
 func (p *pass) deliver(ctx context.Context) error {
 	for _, phase := range []phase{
-		(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).emptyKeeper, (*pass).observe, (*pass).report, (*pass).list,
+		(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).emptyKeeper, (*pass).observe, (*pass).conclude,
 	} {
 		if err := phase(p, ctx); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (p *pass) prepare(context.Context) error {
 
 // note makes sure that what is going to be applied is found again.
 func (p *pass) note(ctx context.Context) error {
-	return p.record.Ensure(ctx, p.plan.Types())
+	return p.record.Ensure(ctx, p.plan.Types(), p.work.Spec.DeleteOption)
 }
 
 // apply brings the objects to the member, class by class. What became of each
@@ -253,6 +253,17 @@ func (p *pass) observe(ctx context.Context) error {
 	})
 	p.comeBack(again)
 	return err
+}
+
+// conclude lists the objects in the record before the hub hears of them, so
+// that whoever reads Applied=True finds them there. If the list cannot be
+// written, the hub hears all the same.
+func (p *pass) conclude(ctx context.Context) error {
+	err := p.list(ctx)
+	if apierrors.IsConflict(err) {
+		return err // and soon again
+	}
+	return errors.Join(err, p.report(ctx))
 }
 
 // report writes what became of the manifests, with one request.

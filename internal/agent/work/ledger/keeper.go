@@ -73,17 +73,17 @@ func (k *Keeper) Record() *Record { return k.record }
 // has its types, and that these are watched for it. The objects themselves
 // come after that.
 func (k *Keeper) Expect(ctx context.Context, from *Record) error {
-	types := TypesOf(from.object)
+	types, option := TypesOf(from.object), from.object.Annotations[workv1.AnnotationDeleteOption]
 	if !k.Exists() {
-		if err := k.record.create(ctx, types); err != nil {
+		if err := k.record.create(ctx, types, option); err != nil {
 			return err
 		}
 		k.of.keeper = k.record.memory
 	}
 	noted := TypesOf(k.record.object)
 	all := plan.SortTypes(slices.Concat(noted, types))
-	if len(all) > len(noted) {
-		if err := k.record.note(ctx, all); err != nil {
+	if len(all) > len(noted) || k.record.object.Annotations[workv1.AnnotationDeleteOption] != option {
+		if err := k.record.note(ctx, all, option); err != nil {
 			return err
 		}
 	}

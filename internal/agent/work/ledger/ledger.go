@@ -35,7 +35,9 @@ type Options struct {
 	HubHost string
 	// AgentID and Predecessor are this agent and the one whose place it takes.
 	AgentID, Predecessor string
-	// ListDelay is after how long a record lists what was applied.
+	// Busy tells whether many works wait for their first write.
+	Busy func() bool
+	// ListDelay is after how long a record lists what was applied while that is so.
 	ListDelay time.Duration
 }
 

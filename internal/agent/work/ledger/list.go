@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -66,7 +67,7 @@ func (l *List) Write(ctx context.Context, leftovers bool) (again time.Duration, 
 	if leftovers || r.Pending() || len(wanted) == len(TypesOf(r.object)) || !l.plan.Resolved() {
 		return 0, nil
 	}
-	if err := r.note(ctx, wanted); err != nil {
+	if err := r.note(ctx, wanted, r.object.Annotations[workv1.AnnotationDeleteOption]); err != nil {
 		return 0, err
 	}
 	r.Watch(plan.SortTypes(slices.Concat(wanted, TypesOf(r.object))))
@@ -75,12 +76,12 @@ func (l *List) Write(ctx context.Context, leftovers bool) (again time.Duration, 
 
 // later returns how long the list can wait, zero if it is to be written now.
 // Objects that the inventory knows are found without the list, which says the
-// same for people and other agents; so it gives way to works that wait for
-// their first write, and many changes cost one write.
+// same for people and other agents; so while many works wait for their first
+// write it gives way to these, and many changes cost one write.
 func (l *List) later(after *workv1.AppliedManifestWork) time.Duration {
 	r := l.record
 	same := equality.Semantic.DeepEqual(after.Status, r.object.Status)
-	if same || r.object.Status.EvictionStartTime != nil || r.blind() {
+	if same || r.object.Status.EvictionStartTime != nil || !r.ledger.Busy() || r.blind() {
 		r.memory.listAt = time.Time{}
 		return 0
 	}
@@ -124,10 +125,17 @@ func (l *List) all() []workv1.AppliedManifestResourceMeta {
 			list = append(list, *old)
 		}
 	}
-	slices.SortFunc(list, func(a, b workv1.AppliedManifestResourceMeta) int {
-		return strings.Compare(ObjectOf(&a).String(), ObjectOf(&b).String())
-	})
+	slices.SortFunc(list, compareListed)
 	return list
+}
+
+// compareListed orders by group, version and resource, then by namespace and
+// name, as other agents do.
+func compareListed(a, b workv1.AppliedManifestResourceMeta) int {
+	return cmp.Or(
+		strings.Compare(a.Group, b.Group), strings.Compare(a.Version, b.Version), strings.Compare(a.Resource, b.Resource),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
+	)
 }
 
 // Note says what the list lacks, and whether that is a fault.

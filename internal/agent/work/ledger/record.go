@@ -119,10 +119,15 @@ func IsShared(seen *metav1.PartialObjectMetadata, manager string, record types.U
 }
 
 // Ensure makes sure, before anything is applied, that the record exists and
-// has the types of the objects, and that these are watched.
-func (r *Record) Ensure(ctx context.Context, wanted []schema.GroupVersionResource) error {
+// has the types of the objects and the work's deleteOption, and that the types
+// are watched.
+func (r *Record) Ensure(ctx context.Context, wanted []schema.GroupVersionResource, option *workv1.DeleteOption) error {
+	ending, err := formatOption(option)
+	if err != nil {
+		return err
+	}
 	if r.object == nil {
-		if err := r.create(ctx, wanted); err != nil {
+		if err := r.create(ctx, wanted, ending); err != nil {
 			return err
 		}
 		if r.object.DeletionTimestamp != nil {
@@ -135,9 +140,9 @@ func (r *Record) Ensure(ctx context.Context, wanted []schema.GroupVersionResourc
 	}
 	noted := TypesOf(r.object)
 	all := plan.SortTypes(slices.Concat(noted, wanted))
-	if len(all) > len(noted) || r.object.Spec.AgentID != r.ledger.AgentID ||
-		!slices.Contains(r.object.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup) {
-		if err := r.note(ctx, all); err != nil {
+	if len(all) > len(noted) || r.object.Annotations[workv1.AnnotationDeleteOption] != ending ||
+		r.object.Spec.AgentID != r.ledger.AgentID || !slices.Contains(r.object.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup) {
+		if err := r.note(ctx, all, ending); err != nil {
 			return err
 		}
 	}
@@ -152,7 +157,7 @@ func (r *Record) Watch(resources []schema.GroupVersionResource) {
 }
 
 // create makes the record, or takes the one that is there.
-func (r *Record) create(ctx context.Context, resources []schema.GroupVersionResource) error {
+func (r *Record) create(ctx context.Context, resources []schema.GroupVersionResource, option string) error {
 	record := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        r.name,
@@ -163,6 +168,7 @@ func (r *Record) create(ctx context.Context, resources []schema.GroupVersionReso
 			HubHash: r.ledger.hubHash, AgentID: r.ledger.AgentID, ManifestWorkName: r.work,
 		},
 	}
+	setOption(record, option)
 	err := r.ledger.Client.Create(ctx, record)
 	if apierrors.IsAlreadyExists(err) { // made before, and not in the cache yet
 		err = r.ledger.Reader.Get(ctx, client.ObjectKeyFromObject(record), record)
@@ -174,10 +180,11 @@ func (r *Record) create(ctx context.Context, resources []schema.GroupVersionReso
 	return nil
 }
 
-// note writes the types, and what identifies the agent.
-func (r *Record) note(ctx context.Context, resources []schema.GroupVersionResource) error {
+// note writes the types, the deleteOption, and what identifies the agent.
+func (r *Record) note(ctx context.Context, resources []schema.GroupVersionResource, option string) error {
 	after := r.object.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, workv1.AnnotationResourceTypes, formatTypes(resources))
+	setOption(after, option)
 	after.Spec.AgentID = r.ledger.AgentID
 	if !slices.Contains(after.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup) {
 		after.Finalizers = append(after.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup)
