@@ -66,7 +66,10 @@ func (e Endpoint) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: e.Insecure, //nolint:gosec // only if the ClusterConnection says so
 	}
-	if len(e.CA) > 0 {
+	switch {
+	case len(e.CA) > 0 && e.Insecure:
+		return nil, fmt.Errorf("spec.insecureSkipTLSVerification is true, and the Secret has %s: who wants a certificate to be verified does not do without; remove one of both", fleetv1alpha1.SecretKeyCABundle)
+	case len(e.CA) > 0:
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(e.CA) {
 			return nil, fmt.Errorf("%s of the Secret has no PEM encoded certificate", fleetv1alpha1.SecretKeyCABundle)

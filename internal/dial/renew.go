@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -25,6 +26,9 @@ const (
 	renewedPart = 6
 	// tokenLifeMin is the shortest life that API servers give a token.
 	tokenLifeMin = 10 * time.Minute
+	// renewIntervalMin is the least time from one new token to the next, so that a
+	// member whose tokens last for seconds does not keep the hub busy with them.
+	renewIntervalMin = time.Minute
 	// renewAgainMin and renewAgainMax bound the time between attempts that failed;
 	// it doubles.
 	renewAgainMin = 10 * time.Second
@@ -75,7 +79,7 @@ func (r *Renewal) Failed(c Credential, why error, now time.Time) {
 
 // Renewed notes that there is a new token in the place of the credential's.
 func (r *Renewal) Renewed(c Credential, token string, now time.Time) {
-	*r = Renewal{token: token, next: now.Add(c.Life() / renewedPart)}
+	*r = Renewal{token: token, next: now.Add(max(c.Life()/renewedPart, renewIntervalMin))}
 }
 
 // Problem returns why the latest attempt failed.
@@ -105,8 +109,8 @@ func (t *Transport) RequestToken(ctx context.Context, c Credential) (string, err
 		return "", fmt.Errorf("the cluster answers %d to a TokenRequest for the ServiceAccount %s", status, account)
 	}
 	var answer authenticationv1.TokenRequest
-	if err := json.Unmarshal(body, &answer); err != nil || answer.Status.Token == "" {
-		return "", fmt.Errorf("the cluster's answer to a TokenRequest for the ServiceAccount %s has no token", account)
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Status.Token == "" || strings.ContainsAny(answer.Status.Token, " \t\r\n") {
+		return "", fmt.Errorf("the cluster's answer to a TokenRequest for the ServiceAccount %s has no token of one line", account)
 	}
 	return answer.Status.Token, nil
 }

@@ -77,3 +77,26 @@ func TestRenewalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 		t.Errorf("what is left of it for another token (-want +got):\n%s", diff)
 	}
 }
+
+func TestTokensOfSecondsAreNotRenewedAllTheTime(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	account := types.NamespacedName{Namespace: "n", Name: "a"}
+	tokenOf := func(name string, life time.Duration, now time.Time) Credential {
+		return Credential{Token: name, Issued: now, Expires: now.Add(life), Account: account}
+	}
+	for name, life := range map[string]time.Duration{"seconds": 3 * time.Second, "nothing": 0, "an hour": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			r, c, now := Renewal{}, tokenOf("0", life, start), start
+			for i := range 5 {
+				r.Of(c.Token)
+				due := r.Due(c)
+				if i > 0 && due.Sub(now) < renewIntervalMin {
+					t.Fatalf("token %d is renewed %s after the one before, want at least %s", i, due.Sub(now), renewIntervalMin)
+				}
+				now = due
+				c = tokenOf(string(rune('1'+i)), life, now)
+				r.Renewed(tokenOf("before", life, now), c.Token, now)
+			}
+		})
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestARedirectDoesNotLeadTheHubOrTheTokenAstray(t *testing.T) {
 	evil, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, inside.URL+"/latest", http.StatusFound)
 	})
-	transport := transportTo(t, Endpoint{URL: evil.URL, CA: ca, Insecure: true}, toLocal())
+	transport := transportTo(t, Endpoint{URL: evil.URL, CA: ca}, toLocal())
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, evil.URL+"/api", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -203,4 +204,15 @@ func socks(t *testing.T) (address string) {
 		}
 	}()
 	return listener.Addr().String()
+}
+
+func TestWhoGivesCertificatesDoesNotSkipTheCheck(t *testing.T) {
+	_, ca := member(t, func(http.ResponseWriter, *http.Request) {})
+	_, err := New(Endpoint{URL: "https://member.example.com", CA: ca, Insecure: true}, Options{Guard: Guard{}, Doubt: func() {}})
+	if err == nil || !strings.Contains(err.Error(), "caBundle") || !strings.Contains(err.Error(), "insecureSkipTLSVerification") {
+		t.Errorf("got error %v, want one that names both", err)
+	}
+	if found := Unusable(err); found.Reason != fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint {
+		t.Errorf("it is told as %v, want InvalidEndpoint", found)
+	}
 }

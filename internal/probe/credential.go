@@ -11,18 +11,17 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/kubeconfig"
 )
 
 // Keys of the secrets.
@@ -87,13 +86,13 @@ func Inspect(secret *corev1.Secret, name string, alias *Alias) Credential {
 	if secret == nil {
 		return Credential{Problem: Outcome{SecretMissing, fmt.Sprintf("secret %q does not exist", name)}}
 	}
-	kubeconfig := secret.Data[kubeconfigKey]
+	data := secret.Data[kubeconfigKey]
 	credential := Credential{ClusterName: string(secret.Data[clusterNameKey])}
-	if len(kubeconfig) == 0 {
+	if len(data) == 0 {
 		credential.Problem = Outcome{KubeconfigMissing, fmt.Sprintf("secret %q has no key %q", name, kubeconfigKey)}
 		return credential
 	}
-	config, cluster, err := restConfig(kubeconfig, secret.Data)
+	config, cluster, err := restConfig(data, secret.Data)
 	if err != nil {
 		credential.Problem = Outcome{KubeconfigMalformed, fmt.Sprintf("the kubeconfig in secret %q cannot be used: %v", name, err)}
 		return credential
@@ -128,70 +127,20 @@ func Secret(ctx context.Context, reader client.Reader, key types.NamespacedName)
 	return secret, nil
 }
 
-// restConfig returns the configuration of the current context and its cluster. Whoever may
-// write the secret must not make the operator run a program or send a file of
-// its own pod to a server of their choice: files are looked up among the keys
-// of the secret only, and plugins are refused.
-func restConfig(kubeconfig []byte, files map[string][]byte) (*rest.Config, *clientcmdapi.Cluster, error) {
-	config, err := clientcmd.Load(kubeconfig)
+// restConfig returns the configuration of the current context and its cluster.
+func restConfig(data []byte, files map[string][]byte) (*rest.Config, *clientcmdapi.Cluster, error) {
+	read, err := kubeconfig.Load(data, kubeconfig.KeysOf(files))
 	if err != nil {
-		return nil, nil, fmt.Errorf("it is not a kubeconfig: %w", err)
-	}
-	current, ok := config.Contexts[config.CurrentContext]
-	if !ok || current == nil {
-		return nil, nil, fmt.Errorf("it has no context %q, which is its current-context", config.CurrentContext)
-	}
-	cluster, ok := config.Clusters[current.Cluster]
-	if !ok || cluster == nil {
-		return nil, nil, fmt.Errorf("it has no cluster %q, which its context %q names", current.Cluster, config.CurrentContext)
-	}
-	user, ok := config.AuthInfos[current.AuthInfo]
-	if !ok || user == nil {
-		return nil, nil, fmt.Errorf("it has no user %q, which its context %q names", current.AuthInfo, config.CurrentContext)
-	}
-	if u, err := url.Parse(cluster.Server); err != nil || u.Host == "" || u.Scheme != "https" {
-		return nil, nil, fmt.Errorf("server %q of its cluster %q is not a URL like https://hub.example.com:6443", cluster.Server, current.Cluster)
-	}
-	if user.Exec != nil || user.AuthProvider != nil {
-		return nil, nil, fmt.Errorf("its user %q logs in with a plugin; agents need a token or a client certificate", current.AuthInfo)
-	}
-	if err := inline(cluster, user, files); err != nil {
 		return nil, nil, err
 	}
-	direct, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if u, err := url.Parse(read.Cluster.Server); err != nil || u.Host == "" || u.Scheme != "https" {
+		return nil, nil, fmt.Errorf("server %q of its cluster %q is not a URL like https://hub.example.com:6443", read.Cluster.Server, read.Entry)
+	}
+	config, err := read.Config()
 	if err != nil {
-		return nil, nil, fmt.Errorf("its current context is not complete: %w", err)
+		return nil, nil, err
 	}
-	return direct, cluster, nil
-}
-
-// inline replaces the names of files by what the secret has under these keys.
-func inline(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, files map[string][]byte) error {
-	token := []byte(user.Token)
-	for _, file := range []struct {
-		field string
-		path  *string
-		data  *[]byte
-	}{
-		{"certificate-authority", &cluster.CertificateAuthority, &cluster.CertificateAuthorityData},
-		{"client-certificate", &user.ClientCertificate, &user.ClientCertificateData},
-		{"client-key", &user.ClientKey, &user.ClientKeyData},
-		{"tokenFile", &user.TokenFile, &token},
-	} {
-		if *file.path == "" {
-			continue
-		}
-		content, ok := files[filepath.Base(*file.path)]
-		if len(*file.data) == 0 && !ok {
-			return fmt.Errorf("%s is the file %q, which is not a key of the secret", file.field, *file.path)
-		}
-		if len(*file.data) == 0 {
-			*file.data = content
-		}
-		*file.path = ""
-	}
-	user.Token = strings.TrimSpace(string(token))
-	return nil
+	return config, read.Cluster, nil
 }
 
 // dial connects to the address of the alias where the hub's name is asked for.

@@ -86,13 +86,15 @@ type ClusterConnectionSpec struct {
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 
 	// impersonatorSecretRef names the Secret in the namespace of the cluster with
-	// the token, under key token, that requests of users are sent on with: it may
-	// impersonate them.
+	// the token, under key token, of an account that may impersonate users. It is
+	// for a proxy of requests to the cluster, which this version does not have:
+	// nothing reads it yet.
 	// +optional
 	ImpersonatorSecretRef *SecretReference `json:"impersonatorSecretRef,omitempty"`
 
 	// insecureSkipTLSVerification does without a check of the API server's
-	// certificate. Whoever is in between gets the token then: for tests only.
+	// certificate. Whoever is in between gets the token then: for tests only. It is
+	// refused while the Secret has a caBundle.
 	// +optional
 	InsecureSkipTLSVerification bool `json:"insecureSkipTLSVerification,omitempty"`
 

@@ -5,15 +5,15 @@ package connect
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/capstan-io/capstan/internal/kubeconfig"
 )
 
 // Endpoint is how to reach the hub, whoever one is.
@@ -58,35 +58,19 @@ type Kubeconfig struct {
 	Config *rest.Config
 }
 
-// ParseKubeconfig understands the current context of a kubeconfig. Files that
-// it refers to are relative to dir; an empty dir refuses relative ones.
-func ParseKubeconfig(data []byte, dir string) (Kubeconfig, error) {
-	if len(bytes.TrimSpace(data)) == 0 {
-		return Kubeconfig{}, errors.New("the kubeconfig is empty")
-	}
-	config, err := clientcmd.Load(data)
+// ParseKubeconfig understands the current context of a kubeconfig that came with
+// files; see package kubeconfig.
+func ParseKubeconfig(data []byte, files kubeconfig.Files) (Kubeconfig, error) {
+	read, err := kubeconfig.Load(data, files)
 	if err != nil {
-		return Kubeconfig{}, fmt.Errorf("the kubeconfig is not valid YAML or JSON of a kubeconfig: %w", err)
+		return Kubeconfig{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
-	current, found := config.Contexts[config.CurrentContext]
-	if !found {
-		return Kubeconfig{}, fmt.Errorf("the kubeconfig has no context %q, its current-context", config.CurrentContext)
-	}
-	cluster, found := config.Clusters[current.Cluster]
-	if !found {
-		return Kubeconfig{}, fmt.Errorf("the kubeconfig has no cluster %q, that of its current context", current.Cluster)
-	}
-	if dir != "" {
-		if err := resolvePaths(config, dir); err != nil {
-			return Kubeconfig{}, err
-		}
-	}
-	endpoint, err := endpointOf(current.Cluster, cluster)
+	endpoint, err := endpointOf(read)
 	if err != nil {
 		return Kubeconfig{}, err
 	}
-	cluster.Server = endpoint.Server
-	rc, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+	read.Cluster.Server = endpoint.Server
+	rc, err := read.Config()
 	if err != nil {
 		return Kubeconfig{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
@@ -94,23 +78,21 @@ func ParseKubeconfig(data []byte, dir string) (Kubeconfig, error) {
 	return Kubeconfig{Endpoint: endpoint, Config: rc}, nil
 }
 
-func resolvePaths(config *clientcmdapi.Config, dir string) error {
-	for _, cluster := range config.Clusters {
-		cluster.LocationOfOrigin = dir + "/kubeconfig"
+// ParseEndpoint understands only where the current context of a kubeconfig
+// leads, not who one is there.
+func ParseEndpoint(data []byte, files kubeconfig.Files) (Endpoint, error) {
+	read, err := kubeconfig.LoadCluster(data, files)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
-	for _, user := range config.AuthInfos {
-		user.LocationOfOrigin = dir + "/kubeconfig"
-	}
-	if err := clientcmd.ResolveLocalPaths(config); err != nil {
-		return fmt.Errorf("resolving the files that the kubeconfig refers to: %w", err)
-	}
-	return nil
+	return endpointOf(read)
 }
 
-func endpointOf(entry string, cluster *clientcmdapi.Cluster) (Endpoint, error) {
+func endpointOf(read *kubeconfig.Kubeconfig) (Endpoint, error) {
+	cluster := read.Cluster
 	server := strings.TrimSuffix(cluster.Server, "/")
 	if server == "" {
-		return Endpoint{}, fmt.Errorf("cluster %q of the kubeconfig has no server", entry)
+		return Endpoint{}, fmt.Errorf("cluster %q of the kubeconfig has no server", read.Entry)
 	}
 	if !strings.Contains(server, "://") {
 		server = "https://" + server
@@ -118,15 +100,8 @@ func endpointOf(entry string, cluster *clientcmdapi.Cluster) (Endpoint, error) {
 	if u, err := url.Parse(server); err != nil || u.Host == "" {
 		return Endpoint{}, fmt.Errorf("server %q of the kubeconfig is not a URL such as https://hub.example.com:6443", cluster.Server)
 	}
-	ca := cluster.CertificateAuthorityData
-	if len(ca) == 0 && cluster.CertificateAuthority != "" {
-		var err error
-		if ca, err = os.ReadFile(cluster.CertificateAuthority); err != nil {
-			return Endpoint{}, fmt.Errorf("reading the CA that the kubeconfig refers to: %w", err)
-		}
-	}
 	return Endpoint{
-		Entry: entry, Server: server, CA: ca, TLSServerName: cluster.TLSServerName,
+		Entry: read.Entry, Server: server, CA: cluster.CertificateAuthorityData, TLSServerName: cluster.TLSServerName,
 		ProxyURL: cluster.ProxyURL, Insecure: cluster.InsecureSkipTLSVerify,
 	}, nil
 }
@@ -149,18 +124,4 @@ func FormatKubeconfig(endpoint Endpoint, certFile, keyFile string) ([]byte, erro
 		return nil, fmt.Errorf("encoding the hub kubeconfig: %w", err)
 	}
 	return data, nil
-}
-
-// ParseEndpoint understands only where the current context of a kubeconfig
-// leads, not who one is there.
-func ParseEndpoint(data []byte) (Endpoint, error) {
-	config, err := clientcmd.Load(data)
-	if err != nil {
-		return Endpoint{}, fmt.Errorf("the kubeconfig is not valid YAML or JSON of a kubeconfig: %w", err)
-	}
-	current, found := config.Contexts[config.CurrentContext]
-	if !found || config.Clusters[current.Cluster] == nil {
-		return Endpoint{}, fmt.Errorf("the kubeconfig has no context %q with a cluster", config.CurrentContext)
-	}
-	return endpointOf(current.Cluster, config.Clusters[current.Cluster])
 }

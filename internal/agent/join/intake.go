@@ -18,6 +18,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/kubeconfig"
 	"github.com/capstan-io/capstan/internal/watch"
 )
 
@@ -97,11 +98,14 @@ func (m *Machine) intakeBootstrap(seen *seenSecret) {
 	f := &m.facts
 	where := fmt.Sprintf("the secret %s/%s", m.options.Namespace, BootstrapSecret)
 	var data []byte
-	var dir, problem string
+	var files kubeconfig.Files
+	var inSecret bool
+	var problem string
 	switch {
 	case seen == nil && f.Bootstrap.State != bootstrapUnknown && m.bootstrapFromSecret():
 		return
 	case seen != nil && seen.secret != nil:
+		files, inSecret = kubeconfig.KeysOf(seen.secret.Data), true
 		if data = seen.secret.Data[KeyKubeconfig]; len(data) == 0 {
 			f.Bootstrap = bootstrapFact{State: bootstrapMalformed, Problem: fmt.Sprintf("%s has no key %s", where, KeyKubeconfig)}
 			m.setBootstrap(nil)
@@ -121,7 +125,7 @@ func (m *Machine) intakeBootstrap(seen *seenSecret) {
 		if data, err = readIfThere(file); err != nil {
 			problem = fmt.Sprintf("%s, and the file cannot be read: %v", problem, err)
 		}
-		dir, where = filepath.Dir(file), "the file "+file
+		files, inSecret, where = kubeconfig.Beside(filepath.Dir(file)), false, "the file "+file
 	}
 	if data == nil {
 		if seen != nil || f.Bootstrap.State != bootstrapMissing {
@@ -130,7 +134,8 @@ func (m *Machine) intakeBootstrap(seen *seenSecret) {
 		m.setBootstrap(nil)
 		return
 	}
-	m.useBootstrap(data, dir, where)
+	m.bootstrapInSecret = inSecret
+	m.useBootstrap(data, files, where)
 }
 
 // readIfThere returns the content of a file, nil if there is none.
@@ -149,14 +154,13 @@ func (m *Machine) bootstrapFromSecret() bool {
 }
 
 // useBootstrap takes a kubeconfig, unless it is the one in use.
-func (m *Machine) useBootstrap(data []byte, dir, where string) {
+func (m *Machine) useBootstrap(data []byte, files kubeconfig.Files, where string) {
 	f := &m.facts
 	hash := hashOf(data)
-	m.bootstrapInSecret = dir == ""
 	if f.Bootstrap.Hash == hash {
 		return
 	}
-	parsed, err := connect.ParseKubeconfig(data, dir)
+	parsed, err := connect.ParseKubeconfig(data, files)
 	if err != nil {
 		f.Bootstrap = bootstrapFact{State: bootstrapMalformed, Problem: fmt.Sprintf("%s: %v", where, err), Hash: hash}
 		m.setBootstrap(nil)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/kubeconfig"
 )
 
 // Names of the agent's secrets.
@@ -55,7 +56,7 @@ func parseHubSecret(secret *corev1.Secret) (*credential, error) {
 	if len(secret.Data[KeyKubeconfig]) == 0 {
 		return nil, nil //nolint:nilnil // nothing there is not an error, see above
 	}
-	endpoint, err := connect.ParseEndpoint(secret.Data[KeyKubeconfig])
+	endpoint, err := connect.ParseEndpoint(secret.Data[KeyKubeconfig], kubeconfig.KeysOf(secret.Data))
 	if err != nil {
 		return nil, fmt.Errorf("secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}

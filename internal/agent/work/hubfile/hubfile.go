@@ -31,6 +31,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/kubeconfig"
 )
 
 // lookEvery is how often the files are looked at. They are read from memory,
@@ -228,18 +229,15 @@ func (f *Follower) read() (*credential, error) {
 		return nil, fmt.Errorf("reading the hub kubeconfig: %w", err)
 	}
 	dir := filepath.Dir(f.options.File)
-	kubeconfig, err := connect.ParseKubeconfig(data, dir)
+	parsed, err := connect.ParseKubeconfig(data, kubeconfig.Beside(dir))
 	if err != nil {
 		return nil, err
 	}
-	config := rest.CopyConfig(kubeconfig.Config)
-	if err := rest.LoadTLSFiles(config); err != nil {
-		return nil, fmt.Errorf("reading the files that the hub kubeconfig refers to: %w", err)
-	}
+	config := parsed.Config
 	if len(config.CertData) == 0 || len(config.KeyData) == 0 {
 		return nil, errors.New("the hub kubeconfig has no client certificate and key; no other credential is supported")
 	}
-	read := &credential{cluster: f.options.ClusterName, endpoint: kubeconfig.Endpoint, cert: config.CertData, key: config.KeyData}
+	read := &credential{cluster: f.options.ClusterName, endpoint: parsed.Endpoint, cert: config.CertData, key: config.KeyData}
 	if read.cluster == "" {
 		name, err := os.ReadFile(filepath.Join(dir, clusterNameFile)) //nolint:gosec // it is the directory that the flag names
 		if read.cluster = strings.TrimSpace(string(name)); err != nil || read.cluster == "" {
