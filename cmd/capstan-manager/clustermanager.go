@@ -176,7 +176,7 @@ func (f *clusterManagerFlags) manager(restConfig *rest.Config, scheme *runtime.S
 	}
 	mgr, err := ctrl.NewManager(restConfig, electing(ctrl.Options{
 		Scheme: scheme, Cache: cacheOptions, Metrics: metrics.Options(f.server.MetricsPort, setTLS),
-		HealthProbeBindAddress: probeAddress(f.server.HealthProbePort),
+		HealthProbeBindAddress: f.server.HealthProbeAddress(),
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)

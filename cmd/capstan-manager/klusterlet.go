@@ -114,7 +114,7 @@ func (f *klusterletFlags) run(ctx context.Context) error {
 		Scheme:                 scheme,
 		Cache:                  caching,
 		Metrics:                metrics.Options(f.server.MetricsPort, setTLS),
-		HealthProbeBindAddress: probeAddress(f.server.HealthProbePort),
+		HealthProbeBindAddress: f.server.HealthProbeAddress(),
 	}))
 	if err != nil {
 		return fmt.Errorf("making the manager of the klusterlet operator: %w", err)

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -166,7 +164,7 @@ func (f *registrationFlags) manager(namespace string) (ctrl.Manager, error) {
 		Scheme:                 scheme,
 		Cache:                  cached,
 		Metrics:                metrics.AskedOf(metrics.Options(f.server.MetricsPort, setTLS), home),
-		HealthProbeBindAddress: probeAddress(f.server.HealthProbePort),
+		HealthProbeBindAddress: f.server.HealthProbeAddress(),
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
@@ -202,12 +200,4 @@ func ownNamespace() string {
 		return namespace
 	}
 	return registrationNamespaceDefault
-}
-
-// probeAddress returns the address of a port for health probes; 0 turns them off.
-func probeAddress(port int) string {
-	if port == 0 {
-		return "0"
-	}
-	return net.JoinHostPort("", strconv.Itoa(port))
 }

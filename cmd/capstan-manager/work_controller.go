@@ -102,7 +102,7 @@ func (f *workControllerFlags) manager() (ctrl.Manager, error) {
 		Scheme:                 scheme,
 		Cache:                  work.CacheOptions(),
 		Metrics:                metrics.AskedOf(metrics.Options(f.server.MetricsPort, setTLS), home),
-		HealthProbeBindAddress: probeAddress(f.server.HealthProbePort),
+		HealthProbeBindAddress: f.server.HealthProbeAddress(),
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)

@@ -110,7 +110,7 @@ func joinsAndReports(t *testing.T, h *hub) {
 			t.Errorf("the secret %s has no key %s", join.HubSecret, key)
 		}
 	}
-	h.await("the pending key to be deleted", func() (string, bool) { return "there", h.secret("joins", join.PendingSecret) == nil })
+	h.await("the pending key to be removed", func() (string, bool) { return "there", len(h.secret("joins", join.PendingSecret).Data) == 0 })
 	h.await("a heartbeat", func() (string, bool) {
 		lease := &coordinationv1.Lease{}
 		must(t, h.client.Get(t.Context(), client.ObjectKey{Namespace: "joins", Name: clusterv1.LeaseName}, lease))
@@ -162,7 +162,7 @@ func makesUpAName(t *testing.T, h *hub) {
 	var pending *corev1.Secret
 	h.await("the name", func() (string, bool) {
 		pending = h.secret("nameless", join.PendingSecret)
-		return "", pending != nil
+		return "", pending != nil && len(pending.Data) > 0
 	})
 	name := string(pending.Data["cluster-name"])
 	h.awaitCSR(name)

@@ -185,12 +185,16 @@ func (h *hub) bootstrap(user, role string) clientcmdapi.Config {
 	}
 }
 
-// home makes a namespace for an agent and an identity with exactly the
-// permissions that the Klusterlet operator gives to the registration agent.
+// home makes what the Klusterlet operator does for the registration agent: a
+// namespace with the secrets that it may write but not create, and an identity
+// with exactly its permissions.
 func (h *hub) home(namespace string) home {
 	h.t.Helper()
 	ctx := h.t.Context()
 	must(h.t, h.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	for _, name := range []string{join.HubSecret, join.PendingSecret} {
+		must(h.t, h.client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}))
+	}
 	cluster, namespaced, err := config.Rules(config.RegistrationAgent)
 	must(h.t, err)
 	cluster = append(cluster, rbacv1.PolicyRule{ // as with feature gate ClusterProperty

@@ -9,6 +9,8 @@ package options
 import (
 	"crypto/tls"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -93,7 +95,8 @@ func (o *LeaderElection) AddFlags(fs *pflag.FlagSet) {
 // Server says where a component serves its health and metrics, and with which
 // TLS settings it serves at all.
 type Server struct {
-	// HealthProbePort serves /healthz and /readyz over HTTP. Defaults to 8000.
+	// HealthProbePort serves /healthz and /readyz over HTTP. Defaults to 8000; 0
+	// turns them off.
 	HealthProbePort int
 	// SecureHealthProbePort serves the same over HTTPS. Defaults to 0, which
 	// turns it off.
@@ -114,7 +117,7 @@ func DefaultServer() Server {
 
 // AddFlags adds the flags to the set.
 func (o *Server) AddFlags(fs *pflag.FlagSet) {
-	fs.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz (HTTP)")
+	fs.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz (HTTP); 0 turns them off")
 	fs.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics (HTTPS); 0 turns it off")
 	fs.StringVar(&o.TLSMinVersion, "tls-min-version", o.TLSMinVersion, "VersionTLS12 or VersionTLS13")
 	fs.StringSliceVar(&o.TLSCipherSuites, "tls-cipher-suites", o.TLSCipherSuites, "cipher suites for TLS 1.2, by Go's names")
@@ -125,6 +128,15 @@ func (o *Server) AddFlags(fs *pflag.FlagSet) {
 func (o *Server) AddSecureHealthFlag(fs *pflag.FlagSet) {
 	fs.IntVar(&o.SecureHealthProbePort, "secure-health-probe-port", o.SecureHealthProbePort,
 		"port of /healthz and /readyz (HTTPS, self-signed); 0 turns it off")
+}
+
+// HealthProbeAddress is what a manager binds the health probes to: it takes port 0
+// for any that is free, and only "0" for none.
+func (o *Server) HealthProbeAddress() string {
+	if o.HealthProbePort == 0 {
+		return "0"
+	}
+	return net.JoinHostPort("", strconv.Itoa(o.HealthProbePort))
 }
 
 // TLS returns a function that puts the TLS settings into a server's config.

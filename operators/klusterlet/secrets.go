@@ -26,7 +26,38 @@ func (i *installation) secrets(ctx context.Context, p *pass) error {
 	if err := i.copyPullSecret(ctx, p); err != nil {
 		return err
 	}
-	return i.credentials(ctx, p)
+	if err := i.credentials(ctx, p); err != nil {
+		return err
+	}
+	return i.agentSecrets(ctx, manifests.AgentNamespace(p.Object))
+}
+
+// agentSecrets makes the secrets that the agent writes, as it may not create
+// any: Kubernetes puts a token of whichever account a secret of type
+// service-account-token names into it, and the type cannot be changed later.
+func (i *installation) agentSecrets(ctx context.Context, namespace string) error {
+	for _, name := range []string{operatorv1.HubKubeConfigSecret, operatorv1.HubKubeConfigPendingSecret} {
+		key := types.NamespacedName{Namespace: namespace, Name: name}
+		secret, err := probe.Secret(ctx, i.Secrets, key)
+		if err != nil {
+			return err
+		}
+		if secret != nil && secret.Type == corev1.SecretTypeServiceAccountToken {
+			if err := i.management.DeleteSecret(ctx, secret); err != nil {
+				return err
+			}
+			secret = nil
+		}
+		if secret != nil {
+			continue
+		}
+		empty := &corev1.Secret{Type: corev1.SecretTypeOpaque}
+		empty.Name, empty.Namespace = name, namespace
+		if err := i.Client.Create(ctx, empty); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("creating secret %q for the agent: %w", key, err)
+		}
+	}
+	return nil
 }
 
 // credentials looks what is in the agents' secrets for the hub.
@@ -44,6 +75,9 @@ func (i *installation) credentials(ctx context.Context, p *pass) error {
 		if err != nil {
 			return err
 		}
+		if secret.name == operatorv1.HubKubeConfigSecret {
+			found = hubprobe.Filled(found)
+		}
 		*secret.into = probe.Inspect(found, namespace+"/"+secret.name, alias)
 	}
 	p.hub = hubprobe.Named(p.hub, p.Object)
@@ -56,12 +90,14 @@ func (i *installation) credentials(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// ownSecret returns a secret of the agents. Where it is missing it is taken
-// over from a namespace that the agents had before, so that the member keeps its
-// name and its place on the hub.
+// ownSecret returns a secret of the agents; nil means that there is none. Where it
+// is missing it is taken over from a namespace that the agents had before, so
+// that the member keeps its name and its place on the hub.
 func (i *installation) ownSecret(ctx context.Context, p *pass, key types.NamespacedName) (*corev1.Secret, error) {
 	secret, err := probe.Secret(ctx, i.Secrets, key)
-	if err != nil || secret != nil {
+	// That of the hub is made empty; the one to join with is never changed.
+	present := secret != nil && (key.Name == operatorv1.BootstrapHubKubeConfigSecret || len(secret.Data) > 0)
+	if err != nil || present {
 		return secret, err
 	}
 	old, err := oldNamespaces(ctx, i.management, p.Object)
@@ -73,17 +109,24 @@ func (i *installation) ownSecret(ctx context.Context, p *pass, key types.Namespa
 		if err != nil {
 			return nil, err
 		}
-		if source == nil {
+		if source == nil || len(source.Data) == 0 {
 			continue
 		}
 		copied := &corev1.Secret{Type: source.Type, Data: source.Data}
 		copied.Name, copied.Namespace = key.Name, key.Namespace
-		if err := i.Client.Create(ctx, copied); client.IgnoreAlreadyExists(err) != nil {
+		if secret != nil { // empty
+			copied = secret.DeepCopy()
+			copied.Data = source.Data
+			err = i.Client.Update(ctx, copied)
+		} else {
+			err = client.IgnoreAlreadyExists(i.Client.Create(ctx, copied))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("copying secret %q from namespace %q: %w", key, namespace.Name, err)
 		}
 		return copied, nil
 	}
-	return nil, nil //nolint:nilnil // "there is none" is an answer
+	return secret, nil
 }
 
 // copyPullSecret copies the secret, if there is one, into the namespaces of

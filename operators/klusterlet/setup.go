@@ -65,7 +65,7 @@ func Setup(mgr ctrl.Manager, settings Settings, signal upgrade.Signal) error {
 	if err != nil {
 		return err
 	}
-	names := []string{operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret, operatorv1.ExternalManagedKubeConfigSecret}
+	names := []string{operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret, operatorv1.HubKubeConfigPendingSecret, operatorv1.ExternalManagedKubeConfigSecret}
 	names = append(names, memberSecretNames()...)
 	if settings.PullSecret != "" {
 		names = append(names, settings.PullSecret)

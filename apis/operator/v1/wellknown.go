@@ -105,6 +105,9 @@ const (
 	// HubKubeConfigSecret has the kubeconfig that an agent works with, which it
 	// gets by registering.
 	HubKubeConfigSecret = "hub-kubeconfig-secret"
+	// HubKubeConfigPendingSecret has the key of a certificate that the agent has
+	// requested and not got yet; it is empty otherwise.
+	HubKubeConfigPendingSecret = "hub-kubeconfig-pending"
 	// ExternalManagedKubeConfigSecret has, in mode Hosted, the kubeconfig of the
 	// member.
 	ExternalManagedKubeConfigSecret = "external-managed-kubeconfig"

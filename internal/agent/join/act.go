@@ -345,7 +345,7 @@ func (m *Machine) disengage() error {
 }
 
 func (m *Machine) forget(ctx context.Context) error {
-	if err := deleteSecret(ctx, m.options.Home, m.options.Namespace, PendingSecret); err != nil {
+	if err := emptySecret(ctx, m.options.Home, m.options.Namespace, PendingSecret); err != nil {
 		return err
 	}
 	m.facts.PendingStored = false

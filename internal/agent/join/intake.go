@@ -22,9 +22,11 @@ import (
 	"github.com/capstan-io/capstan/internal/watch"
 )
 
-// +kubebuilder:rbac:groups="",namespace=agent,resources=secrets,verbs=create
+// Who creates a secret can have a token of any account in its namespace, so the
+// operator makes those that the agent writes, and the agent only updates them.
+//
 // +kubebuilder:rbac:groups="",namespace=agent,resources=secrets,resourceNames=bootstrap-hub-kubeconfig,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",namespace=agent,resources=secrets,resourceNames=hub-kubeconfig-secret;hub-kubeconfig-pending,verbs=get;list;watch;update;delete
+// +kubebuilder:rbac:groups="",namespace=agent,resources=secrets,resourceNames=hub-kubeconfig-secret;hub-kubeconfig-pending,verbs=get;list;watch;update
 // +kubebuilder:rbac:groups="",namespace=agent,resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",namespace=agent,resources=configmaps,resourceNames=agent-join-status,verbs=get;update
 
@@ -241,7 +243,7 @@ func (m *Machine) intakePending(ctx context.Context) error {
 		return nil
 	}
 	secret, err := getSecret(ctx, m.options.Home, m.options.Namespace, PendingSecret)
-	if err != nil || secret == nil {
+	if err != nil || secret == nil || len(secret.Data) == 0 {
 		return err
 	}
 	f.PendingStored = true

@@ -26,7 +26,7 @@ const (
 	// HubSecret has the hub credential.
 	HubSecret = "hub-kubeconfig-secret" //nolint:gosec // the name of a secret
 	// PendingSecret has the key of a certificate signing request that is not
-	// answered yet. It is deleted after the answer.
+	// answered yet. It is emptied after the answer.
 	PendingSecret = "hub-kubeconfig-pending" //nolint:gosec // the name of a secret
 )
 
@@ -115,18 +115,25 @@ func pendingSecret(namespace string, a *application) *corev1.Secret {
 
 // putSecret writes the data of a secret. Keys, labels and annotations that it
 // has besides are kept.
+//
+// The operator makes the agent's secrets in advance, as whoever may create
+// secrets can have a token of any account in the namespace. Operators of OCM
+// leave that to the agent, and let it.
 func putSecret(ctx context.Context, home client.Client, secret *corev1.Secret) error {
-	create := secret.DeepCopy()
-	err := home.Create(ctx, create)
-	if err == nil {
+	live, err := getSecret(ctx, home, secret.Namespace, secret.Name)
+	if err != nil {
+		return err
+	}
+	if live == nil {
+		err := home.Create(ctx, secret.DeepCopy())
+		if apierrors.IsForbidden(err) {
+			return fmt.Errorf("secret %s/%s does not exist, and the agent may not create it: the klusterlet operator does, is it running? %w",
+				secret.Namespace, secret.Name, err)
+		}
+		if err != nil {
+			return fmt.Errorf("creating secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		}
 		return nil
-	}
-	if !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating secret %s/%s: %w", secret.Namespace, secret.Name, err)
-	}
-	live := &corev1.Secret{}
-	if err := home.Get(ctx, client.ObjectKeyFromObject(secret), live); err != nil {
-		return fmt.Errorf("reading secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	if live.Data == nil {
 		live.Data = map[string][]byte{}
@@ -137,7 +144,21 @@ func putSecret(ctx context.Context, home client.Client, secret *corev1.Secret) e
 	for key, value := range secret.Annotations {
 		metav1.SetMetaDataAnnotation(&live.ObjectMeta, key, value)
 	}
-	if err := home.Update(ctx, live); err != nil {
+	return updateSecret(ctx, home, live)
+}
+
+// emptySecret takes all data out of a secret.
+func emptySecret(ctx context.Context, home client.Client, namespace, name string) error {
+	live, err := getSecret(ctx, home, namespace, name)
+	if err != nil || live == nil || len(live.Data) == 0 {
+		return err
+	}
+	live.Data = nil
+	return updateSecret(ctx, home, live)
+}
+
+func updateSecret(ctx context.Context, home client.Client, secret *corev1.Secret) error {
+	if err := home.Update(ctx, secret); err != nil {
 		return fmt.Errorf("updating secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	return nil
@@ -154,14 +175,6 @@ func getSecret(ctx context.Context, home client.Client, namespace, name string) 
 		return nil, fmt.Errorf("reading secret %s/%s: %w", namespace, name, err)
 	}
 	return secret, nil
-}
-
-func deleteSecret(ctx context.Context, home client.Client, namespace, name string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	if err := home.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting secret %s/%s: %w", namespace, name, err)
-	}
-	return nil
 }
 
 // errNoCertificate says that a request was answered with something else.

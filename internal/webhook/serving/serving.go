@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net/http"
 	"sort"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -71,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 		WebhookServer: webhook.NewServer(webhook.Options{
 			Port: o.Port, CertDir: o.CertDir, TLSOpts: []func(*tls.Config){setTLS},
 		}),
-		HealthProbeBindAddress: ":" + strconv.Itoa(o.Server.HealthProbePort),
+		HealthProbeBindAddress: o.Server.HealthProbeAddress(),
 		Metrics:                metrics.Options(o.Server.MetricsPort, setTLS),
 	})
 	if err != nil {

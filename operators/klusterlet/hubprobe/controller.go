@@ -137,6 +137,9 @@ func (c *Controller) gather(ctx context.Context, klusterlet *operatorv1.Klusterl
 		if secret != nil {
 			fmt.Fprintf(sum, "%s/%s/", secret.UID, probe.Fingerprint(secret.Data))
 		}
+		if name == operatorv1.HubKubeConfigSecret {
+			secret = Filled(secret)
+		}
 		return probe.Inspect(secret, namespace+"/"+name, alias), nil
 	}
 	bootstrap, err := read(operatorv1.BootstrapHubKubeConfigSecret)
@@ -193,6 +196,15 @@ func Named(hub probe.Credential, klusterlet *operatorv1.Klusterlet) probe.Creden
 	}
 	return probe.Credential{Problem: probe.Outcome{Verdict: probe.ClusterNameMissing, Message: fmt.Sprintf("neither spec.clusterName nor secret %q, key %q, has the name of the cluster",
 		manifests.AgentNamespace(klusterlet)+"/"+operatorv1.HubKubeConfigSecret, operatorv1.ClusterNameKey)}}
+}
+
+// Filled returns the hub's secret if there is anything in it. The operator makes
+// an empty one for the agent to write, which is as good as none.
+func Filled(secret *corev1.Secret) *corev1.Secret {
+	if secret == nil || len(secret.Data) == 0 {
+		return nil
+	}
+	return secret
 }
 
 // AliasOf returns the alias of the hub that the Klusterlet has; nil if none.
