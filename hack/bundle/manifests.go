@@ -85,8 +85,9 @@ type installed struct {
 }
 
 // readManifests takes from the manifests what OLM wants in its own form. What
-// OLM makes by itself (namespace, ServiceAccount, bindings) is left out, and
-// what nobody thought of is an error, so that no bundle lacks it silently.
+// OLM makes by itself (namespace, ServiceAccount, bindings) is left out, and so
+// is the fence, which bundles cannot have and the operator makes if it is not
+// there. What nobody thought of is an error, so that no bundle lacks it silently.
 func readManifests(manifests io.Reader) (*installed, error) {
 	found := &installed{}
 	documents := yaml.NewYAMLReader(bufio.NewReader(manifests))
@@ -133,7 +134,8 @@ func (f *installed) add(document []byte) error {
 		err := sigsyaml.UnmarshalStrict(document, role)
 		f.rules = append(f.rules, role.Rules...)
 		return err
-	case "", "Namespace", "ServiceAccount", "ClusterRoleBinding", "RoleBinding":
+	case "", "Namespace", "ServiceAccount", "ClusterRoleBinding", "RoleBinding",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
 		return nil
 	default:
 		return fmt.Errorf("nobody said what to do with the kind %q in a bundle", kind.Kind)

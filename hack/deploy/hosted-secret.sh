@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Puts a kubeconfig into a secret on the management cluster, in the namespace of
 # what is hosted there, which it makes if need be.
-#   hosted-secret.sh SECRET VARIABLE NAMESPACE CONTEXT_VARIABLE
+#   hosted-secret.sh SECRET VARIABLE NAMESPACE CONTEXT_VARIABLE OPERATOR
 # VARIABLE           names the variable that has the file
 # NAMESPACE          is called as the Klusterlet or ClusterManager
 # CONTEXT_VARIABLE   names the variable that has the context, for messages
+# OPERATOR           is who may write into the namespace, klusterlet or cluster-manager
 # shellcheck source-path=SCRIPTDIR
 set -euo pipefail
 source "$(dirname "$0")/cluster.sh"
-secret=${1:?usage: hosted-secret.sh SECRET VARIABLE NAMESPACE CONTEXT_VARIABLE} variable=${2:?} file=${!2:-} namespace=${3:?}
+secret=${1:?usage: hosted-secret.sh SECRET VARIABLE NAMESPACE CONTEXT_VARIABLE OPERATOR} operator=${5:?} variable=${2:?} file=${!2:-} namespace=${3:?}
 require_cluster "management cluster" "${4:?}"
 [[ -f $file ]] || fail "there is no file $variable=$file: say where the kubeconfig for the secret $secret is"
 
@@ -22,6 +23,6 @@ trap 'rm -rf "$work"' EXIT
 server=$("$KUBECTL" --kubeconfig "$work/kubeconfig" config view -o 'jsonpath={.clusters[0].cluster.server}')
 
 say "putting $file (cluster $server) into the secret $namespace/$secret"
-k create namespace "$namespace" --dry-run=client -o yaml | k apply --server-side --field-manager=capstan-deploy -f -
+k apply --server-side --field-manager=capstan-deploy -f - <<<"{apiVersion: v1, kind: Namespace, metadata: {name: $namespace, labels: {fleet.capstan.io/operated-by: $operator}}}"
 k -n "$namespace" create secret generic "$secret" --from-file=kubeconfig="$work/kubeconfig" --dry-run=client -o yaml |
   k apply --server-side --force-conflicts --field-manager=capstan-deploy -f -

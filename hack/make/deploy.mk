@@ -87,7 +87,7 @@ apply-hub-cr: ## Creates the ClusterManager and waits until the hub works.
 
 .PHONY: external-hub-secret
 external-hub-secret: ## Puts EXTERNAL_HUB_KUBECONFIG onto the management cluster.
-	@$(FOR_HUB)/hosted-secret.sh external-hub-kubeconfig EXTERNAL_HUB_KUBECONFIG '$(HOSTED_CLUSTER_MANAGER_NAME)' HUB_CONTEXT
+	@$(FOR_HUB)/hosted-secret.sh external-hub-kubeconfig EXTERNAL_HUB_KUBECONFIG '$(HOSTED_CLUSTER_MANAGER_NAME)' HUB_CONTEXT cluster-manager
 
 .PHONY: apply-hub-cr-hosted
 apply-hub-cr-hosted: ## Creates the ClusterManager of a hosted hub and waits until the hub works.
@@ -119,11 +119,11 @@ apply-spoke-cr: ## Creates the Klusterlet and tells how to accept the member.
 
 .PHONY: bootstrap-secret-hosted
 bootstrap-secret-hosted: ## Puts HUB_KUBECONFIG onto the management cluster.
-	@$(ON_SPOKE)/hosted-secret.sh bootstrap-hub-kubeconfig HUB_KUBECONFIG '$(KLUSTERLET_NAME)' SPOKE_CONTEXT
+	@$(ON_SPOKE)/hosted-secret.sh bootstrap-hub-kubeconfig HUB_KUBECONFIG '$(KLUSTERLET_NAME)' SPOKE_CONTEXT klusterlet
 
 .PHONY: external-managed-secret
 external-managed-secret: ## Puts EXTERNAL_MANAGED_KUBECONFIG onto the management cluster.
-	@$(ON_SPOKE)/hosted-secret.sh external-managed-kubeconfig EXTERNAL_MANAGED_KUBECONFIG '$(KLUSTERLET_NAME)' SPOKE_CONTEXT
+	@$(ON_SPOKE)/hosted-secret.sh external-managed-kubeconfig EXTERNAL_MANAGED_KUBECONFIG '$(KLUSTERLET_NAME)' SPOKE_CONTEXT klusterlet
 
 .PHONY: apply-spoke-cr-hosted
 apply-spoke-cr-hosted: ## Creates the Klusterlet with hosted agents and tells how to accept the member.

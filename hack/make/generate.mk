@@ -18,7 +18,7 @@ RBAC_klusterlet := operators/klusterlet/... internal/render/... $(sort $(RBAC_re
 RBAC_COMPONENTS := cluster-manager klusterlet registration-controller registration-webhook work-webhook work-controller push-agent registration-agent work-agent
 
 .PHONY: generate
-generate: generate-deepcopy generate-crd generate-rbac generate-spec generate-cli ## Writes deep copies, CRDs, roles, the tables of docs/spec and docs/reference/cli.md from the code.
+generate: generate-deepcopy generate-crd generate-rbac generate-fence generate-spec generate-cli ## Writes deep copies, CRDs, roles, fences, the tables of docs/spec and docs/reference/cli.md from the code.
 
 .PHONY: generate-deepcopy
 generate-deepcopy:
@@ -37,6 +37,10 @@ generate-rbac: $(addprefix generate-rbac-,$(RBAC_COMPONENTS))
 $(addprefix generate-rbac-,$(RBAC_COMPONENTS)): generate-rbac-%:
 	rm -rf config/rbac/$*
 	$(CONTROLLER_GEN) rbac:roleName=$* $(foreach package,$(RBAC_$*),$(if $(wildcard $(package:/...=)),paths=./$(package))) output:rbac:dir=config/rbac/$*
+
+.PHONY: generate-fence
+generate-fence:
+	CAPSTAN_UPDATE_FENCE=1 go test -short -count=1 -run TestManifestsHaveTheFences ./internal/fence
 
 .PHONY: generate-spec
 generate-spec: generate-crd generate-rbac

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/fence"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/install/upgrade"
@@ -113,8 +114,11 @@ func New(d Deps) *Controller {
 		Client: d.Client, Clock: d.Clock,
 		Upgrade:   upgrade.NewGate(d.Upgrade, upgrade.Text{BusyReason: "HubChanging", Idle: "no hub is being changed"}),
 		Finalizer: operatorv1.FinalizerClusterManagerCleanup,
-		Install:   installing(&preparation{clusters: all}, &installation{clusters: all, connections: c.connections}),
-		Remove:    removing(&removal{clusters: all}),
+		Install: append([]install.Phase[*pass]{{
+			Name: "fence", Reason: operatorv1.ClusterManagerReasonHubResourceApplyFailed,
+			Run: fencing{fence.NewKeeper(d.Client, d.Reader, d.Clock), fence.ClusterManager(d.Options.Namespace)}.run,
+		}}, installing(&preparation{clusters: all}, &installation{clusters: all, connections: c.connections})...),
+		Remove: removing(&removal{clusters: all}),
 		Kind: install.Kind[*operatorv1.ClusterManager, *pass]{
 			Name:          "ClusterManager",
 			Begin:         begin,

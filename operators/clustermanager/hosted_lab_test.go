@@ -113,7 +113,7 @@ func kubeconfigOf(t *testing.T, with *rest.Config, change func(*clientcmdapi.Clu
 func (l *hostedLab) lead(t *testing.T, data map[string][]byte) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testName}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testName, Labels: map[string]string{operatorv1.LabelOperatedBy: "cluster-manager"}}}
 	if err := l.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}

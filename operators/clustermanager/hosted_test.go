@@ -373,7 +373,7 @@ func hostedSecond(t *testing.T, l *hostedLab) {
 	l.installed(t)
 	other := l.get(t).DeepCopy()
 	other.ObjectMeta = metav1.ObjectMeta{Name: "second"}
-	l.create(t, other, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "second"}}, &corev1.Secret{
+	l.create(t, other, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "second", Labels: map[string]string{operatorv1.LabelOperatedBy: "cluster-manager"}}}, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: operatorv1.ExternalHubKubeConfigSecret},
 		Data:       map[string][]byte{operatorv1.KubeConfigKey: l.kubeconfig(t, installer, nil)},
 	})

@@ -111,7 +111,7 @@ func asOperator(t *testing.T, admin client.Client, restConfig *rest.Config) *res
 	if err != nil {
 		t.Fatal(err)
 	}
-	const user = "operator"
+	const user = "system:serviceaccount:open-cluster-management:cluster-manager" // whom the fence is for
 	for _, object := range []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: append(cluster, namespaced...)},
 		&rbacv1.ClusterRoleBinding{

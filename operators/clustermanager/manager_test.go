@@ -76,7 +76,7 @@ func TestManagerFollowsWhatItWatches(t *testing.T) {
 	})
 
 	// The one that leads to a hosted hub is seen in any namespace.
-	l.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hub1"}}, &corev1.Secret{
+	l.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hub1", Labels: map[string]string{operatorv1.LabelOperatedBy: "cluster-manager"}}}, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hub1", Name: operatorv1.ExternalHubKubeConfigSecret},
 	})
 	leads := &corev1.Secret{}

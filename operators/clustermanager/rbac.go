@@ -3,6 +3,13 @@
 
 package clustermanager
 
+import (
+	"context"
+
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/fence"
+)
+
 // What the operator itself may do. What it grants to components and to
 // bootstrap identities it has to hold as well: the rules of the components come
 // from their own markers, those for bootstrap identities stand below.
@@ -67,3 +74,20 @@ package clustermanager
 
 // Held to be granted to those who administrate a cluster's namespace.
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,resourceNames="system:serviceaccount::klusterlet-work-sa",verbs=execute-as
+
+// The fence of the operator, which it may make but not move.
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-fence-cluster-manager-v1,verbs=get
+
+// fencing makes sure that the operator is fenced in before it does anything.
+type fencing struct {
+	keeper   *fence.Keeper
+	operator fence.Operator
+}
+
+// run tells if the operator is not fenced in. It works all the same: who has no
+// right to fence it in still wants a hub.
+func (f fencing) run(ctx context.Context, p *pass) error {
+	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, f.keeper.State(ctx, f.operator).Condition())
+	return nil
+}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/fence"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/upgrade"
 	"github.com/capstan-io/capstan/internal/probe"
@@ -103,8 +104,11 @@ func New(deps Deps) *Controller {
 		Upgrade:   upgrade.NewGate(deps.Upgrade, upgrade.Text{BusyReason: "RemovingAgents", Idle: "no agents are being removed"}),
 		Finalizer: operatorv1.FinalizerKlusterletCleanup,
 		Further:   []string{operatorv1.FinalizerKlusterletHostedCleanup},
-		Install:   installing(&installation{clusters: all, observer: &observer{all}}),
-		Remove:    removing(&removal{all}),
+		Install: append([]install.Phase[*pass]{{
+			Name: "fence", Reason: operatorv1.KlusterletReasonApplyFailed,
+			Run: fencing{fence.NewKeeper(deps.Client, deps.Live, deps.Clock), fence.Klusterlet(deps.Settings.Namespace)}.run,
+		}}, installing(&installation{clusters: all, observer: &observer{all}})...),
+		Remove: removing(&removal{all}),
 		Kind: install.Kind[*operatorv1.Klusterlet, *pass]{
 			Name:          "Klusterlet",
 			Begin:         all.begin,

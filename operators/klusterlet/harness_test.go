@@ -41,7 +41,8 @@ import (
 const (
 	agentNamespace    = "open-cluster-management-agent"
 	operatorNamespace = "open-cluster-management"
-	operatorUser      = "operator"
+	// operatorUser is who the fence is for.
+	operatorUser = "system:serviceaccount:open-cluster-management:klusterlet"
 
 	// establishPatience is how long a test waits until the API server serves a kind.
 	establishPatience = time.Minute

@@ -240,7 +240,7 @@ func testSeveralHosted(t *testing.T, h *hostedHarness) {
 
 func testSelfHosted(t *testing.T, h *hostedHarness) {
 	h.grant(memberUser, []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}, {NonResourceURLs: []string{"*"}, Verbs: []string{"*"}}})
-	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "self"}})
+	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "self", Labels: map[string]string{operatorv1.LabelOperatedBy: "klusterlet"}}})
 	h.secret("self", operatorv1.ExternalManagedKubeConfigSecret, map[string][]byte{"kubeconfig": h.kubeconfig(memberUser)})
 	h.klusterlet("self", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeSingletonHosted })
 	for range 2 {

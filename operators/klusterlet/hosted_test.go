@@ -93,7 +93,7 @@ func (h *hostedHarness) managed(name string, change ...func(*clientcmdapi.Cluste
 // host makes a Klusterlet of the mode whose managed cluster can be reached.
 func (h *hostedHarness) host(name string, mode operatorv1.InstallMode, change ...func(*operatorv1.Klusterlet)) {
 	h.t.Helper()
-	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{operatorv1.LabelOperatedBy: "klusterlet"}}})
 	h.managed(name)
 	h.klusterlet(name, append(change, func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = mode })...)
 	h.reconcile(name)

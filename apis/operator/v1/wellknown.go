@@ -36,6 +36,11 @@ const (
 	// LabelAddOnNamespace set to "true" on a namespace lets image pull secrets be
 	// copied into it.
 	LabelAddOnNamespace = "addon.open-cluster-management.io/namespace"
+	// LabelOperatedBy on a namespace lets the operator of that name (the value is
+	// that of its ServiceAccount) write into it, where a fence bars it from all
+	// others but the well-known ones. Users set it; an operator sets it on
+	// namespaces that it creates itself.
+	LabelOperatedBy = "fleet.capstan.io/operated-by"
 	// LabelPartOf with the value PartOfCapstan is on what installs the operators,
 	// whichever tool has done it, so that it can be told from that of others.
 	LabelPartOf = "app.kubernetes.io/part-of"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
 	add(apiextensionsv1.SchemeGroupVersion, meta.RESTScopeRoot, "CustomResourceDefinition")
+	add(admissionv1.SchemeGroupVersion, meta.RESTScopeRoot, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 	add(operatorv1.GroupVersion, meta.RESTScopeRoot, "ClusterManager", "Klusterlet")
 	add(clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
 	add(authorizationv1.SchemeGroupVersion, meta.RESTScopeRoot, "SelfSubjectAccessReview")

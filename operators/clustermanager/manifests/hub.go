@@ -171,7 +171,9 @@ func ServingCertificates(h Hub) []certs.Serving {
 // Namespaces returns the namespace of the hub. In mode Hosted there are two of
 // the same name: for the pods, and on the hub for their accounts.
 func Namespaces(h Hub) []render.Object {
-	m := h.meta(h.Namespace()).In("").Annotated(map[string]string{operatorv1.AnnotationWorkloadAllowed: "management"})
+	// The last label lets the operator write there, whose fence bars it from other
+	// namespaces. It may set it on one that it makes only.
+	m := h.meta(h.Namespace()).In("").Labelled(map[string]string{operatorv1.LabelOperatedBy: "cluster-manager"}).Annotated(map[string]string{operatorv1.AnnotationWorkloadAllowed: "management"})
 	return []render.Object{render.Namespace(m)}
 }
 

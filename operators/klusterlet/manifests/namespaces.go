@@ -23,16 +23,23 @@ func HomeNamespaces(klusterlet *operatorv1.Klusterlet) []render.Object {
 func Namespaces(klusterlet *operatorv1.Klusterlet) []render.Object {
 	addons := render.Meta{
 		Name:        operatorv1.DefaultAddOnNamespace,
-		Labels:      map[string]string{operatorv1.LabelAddOnNamespace: "true"},
+		Labels:      map[string]string{operatorv1.LabelAddOnNamespace: "true", operatorv1.LabelOperatedBy: operatorName},
 		Annotations: namespaceAnnotations(),
 	}
 	return []render.Object{render.Namespace(namespaceMeta(klusterlet, MemberNamespace(klusterlet))), render.Namespace(addons)}
 }
 
+// operatorName lets the operator write into its namespaces, whose fence bars it
+// from others. It may set the label on those that it makes only.
+const operatorName = "klusterlet"
+
 func namespaceMeta(klusterlet *operatorv1.Klusterlet, name string) render.Meta {
 	return render.Meta{
-		Name:        name,
-		Labels:      map[string]string{operatorv1.LabelKlusterlet: klusterlet.Name, operatorv1.LabelCreatedByKlusterlet: klusterlet.Name},
+		Name: name,
+		Labels: map[string]string{
+			operatorv1.LabelKlusterlet: klusterlet.Name, operatorv1.LabelCreatedByKlusterlet: klusterlet.Name,
+			operatorv1.LabelOperatedBy: operatorName,
+		},
 		Annotations: namespaceAnnotations(),
 	}
 }

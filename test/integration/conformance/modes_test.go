@@ -136,7 +136,7 @@ func (c *column) install(t testing.TB, on *cluster, name, namespace string, as o
 	for _, object := range objects {
 		on.applyObject(t, object)
 	}
-	on.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
+	on.apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+", labels: {"+operatorv1.LabelOperatedBy+": klusterlet}}}")
 	on.secret(t, namespace, operatorv1.BootstrapHubKubeConfigSecret, map[string][]byte{operatorv1.KubeConfigKey: c.hub.bootstrap})
 	on.apply(t, fmt.Sprintf(`
 apiVersion: operator.open-cluster-management.io/v1

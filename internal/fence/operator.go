@@ -1,0 +1,103 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fence
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// version ends the names of fences. Whoever changes what they say has to change
+// it, too: operators that run already cannot change theirs.
+const version = "v1"
+
+// grantPrefix begins the names of the roles and bindings that a hub makes for
+// its clusters, in their namespaces.
+const grantPrefix = "open-cluster-management:managedcluster:"
+
+// Operator is whom a fence is for.
+type Operator struct {
+	// name of the operator's ServiceAccount, and namespace that it runs in.
+	name, namespace string
+	// namespaces that it writes into whatever their labels are.
+	namespaces []string
+	// account is a CEL expression that tells whether pods may run as the
+	// ServiceAccount that the variable has.
+	account string
+	// exceptions are CEL expressions for what it writes elsewhere.
+	exceptions []string
+}
+
+// ClusterManager is the operator of hubs that runs in the namespace.
+func ClusterManager(namespace string) Operator {
+	return Operator{
+		name: "cluster-manager", namespace: namespace,
+		namespaces: []string{namespace, operatorv1.DefaultHubNamespace},
+		account: "account in " + list("registration-controller-sa", "registration-webhook-sa", "work-webhook-sa",
+			"work-controller-sa", "push-agent-sa"),
+		exceptions: []string{
+			// What bootstrap identities may read.
+			fmt.Sprintf("request.namespace == %s && %s && variables.subject.metadata.name.startsWith(%s)",
+				quote(metav1.NamespacePublic), resources("roles", "rolebindings"), quote(operatorv1.BootstrapClusterRole)),
+			// What a hub that is removed leaves behind in the namespaces of clusters.
+			fmt.Sprintf("%s && request.operation != 'CREATE' && variables.subject.metadata.name.startsWith(%s) && "+
+				"(request.operation == 'DELETE' || has(object.subjects) == has(oldObject.subjects) && (!has(object.subjects) || object.subjects == oldObject.subjects))",
+				resources("rolebindings"), quote(grantPrefix)),
+		},
+	}
+}
+
+// Klusterlet is the operator of members that runs in the namespace.
+func Klusterlet(namespace string) Operator {
+	return Operator{
+		name: "klusterlet", namespace: namespace,
+		namespaces: []string{namespace, operatorv1.DefaultAgentNamespace, operatorv1.DefaultAddOnNamespace},
+		account:    "account.endsWith('-registration-sa') || account.endsWith('-work-sa')",
+		exceptions: []string{
+			// Copies of the pull secret, where a user wants them.
+			fmt.Sprintf("%s && variables.subject.metadata.name == %s && %s", resources("secrets"),
+				quote(operatorv1.ImagePullSecret), labelled("namespaceObject", operatorv1.LabelAddOnNamespace, "true")),
+		},
+	}
+}
+
+// Name is the name of the fence and of its binding.
+func (o Operator) Name() string { return "capstan-fence-" + o.name + "-" + version }
+
+func (o Operator) username() string {
+	return "system:serviceaccount:" + o.namespace + ":" + o.name
+}
+
+// resources is the CEL expression for a request that writes one of them.
+func resources(names ...string) string { return "request.resource.resource in " + list(names...) }
+
+// labelled is the CEL expression for an object that has the label.
+func labelled(object, key, value string) string {
+	return fmt.Sprintf("(has(%[1]s.metadata.labels) && %[2]s in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]s] == %[3]s)",
+		object, quote(key), quote(value))
+}
+
+// unchanged is the CEL expression for an update that leaves a label as it was.
+func unchanged(key string) string {
+	value := func(object string) string {
+		return fmt.Sprintf("(has(%[1]s.metadata.labels) && %[2]s in %[1]s.metadata.labels ? %[1]s.metadata.labels[%[2]s] : '')", object, quote(key))
+	}
+	return value("object") + " == " + value("oldObject")
+}
+
+func list(values ...string) string {
+	quoted := make([]string, 0, len(values))
+	for _, value := range values {
+		quoted = append(quoted, quote(value))
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// quote returns a string of CEL. What is quoted here are names of Kubernetes'
+// objects and labels, which have no quotes in them.
+func quote(value string) string { return "'" + value + "'" }
