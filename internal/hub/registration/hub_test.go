@@ -107,13 +107,19 @@ func (h *hub) create(t testing.TB, objects ...client.Object) {
 // start runs the controllers with the credentials.
 func (h *hub) start(t testing.TB, credentials *rest.Config, o registration.Options) {
 	t.Helper()
+	h.startLogging(t, credentials, o, logr.Discard())
+}
+
+// startLogging does the same with a logger.
+func (h *hub) startLogging(t testing.TB, credentials *rest.Config, o registration.Options, log logr.Logger) {
+	t.Helper()
 	cached, err := registration.CacheOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
 	notUnique := true
 	mgr, err := ctrl.NewManager(credentials, ctrl.Options{
-		Scheme: h.client.Scheme(), Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: h.client.Scheme(), Logger: log, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: controllerconfig.Controller{SkipNameValidation: &notUnique},
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/conflict"
 )
 
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=get;list;watch;delete
@@ -52,7 +53,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(&workv1.ManifestWork{}, builder.WithPredicates(ends)).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 }
 
 // Reconcile deletes one work if its time has come, and otherwise waits until

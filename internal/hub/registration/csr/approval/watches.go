@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/csr/policy"
 )
 
@@ -58,7 +59,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 				UpdateFunc: matters,
 				DeleteFunc: func(event.DeleteEvent) bool { return false },
 			})).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 }
 
 // unfinished leaves out the requests that nothing can come of any more: those

@@ -24,6 +24,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lease"
 )
 
@@ -56,7 +57,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 			UpdateFunc: renewed,
 		})).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 }
 
 func renewed(e event.UpdateEvent) bool {

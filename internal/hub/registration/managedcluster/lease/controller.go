@@ -29,6 +29,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 )
 
@@ -82,7 +83,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&coordinationv1.Lease{}, toCluster, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 }
 
 func matters(e event.UpdateEvent) bool {

@@ -27,6 +27,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/conflict"
 )
 
 // SetupWithManager adds the controller to the manager. What it writes itself
@@ -53,7 +54,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 }
 
 // matters tells whether a change of a ManagedCluster is one for this

@@ -26,6 +26,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset"
 )
 
@@ -49,7 +50,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: matters})).
 		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(c.clusters),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 }
 
 func matters(e event.UpdateEvent) bool {

@@ -23,6 +23,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/conflict"
 )
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersets,verbs=get;list;watch;create;patch
@@ -68,7 +69,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		For(&clusterv1beta2.ManagedClusterSet{}, builder.WithPredicates(ours,
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(start).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 }
 
 // Reconcile makes or mends one built-in set.

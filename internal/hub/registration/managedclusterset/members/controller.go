@@ -26,6 +26,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset"
 )
 
@@ -51,7 +52,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		For(&clusterv1beta2.ManagedClusterSet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1.ManagedCluster{}, c.clusters()).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 }
 
 // clusters enqueues the sets that a cluster enters or leaves.

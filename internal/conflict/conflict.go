@@ -1,0 +1,51 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conflict has controllers look again when somebody else wrote an
+// object between their read and their write.
+//
+// That is how optimistic locking is meant to work and no failure, so nobody is
+// told of it: no error is logged, and no backoff grows. The package does not
+// avoid conflicts; a field that has one writer is written without a lock.
+package conflict
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Retry is when a controller looks again: its cache, which is behind the other
+// write, has caught up by then.
+const Retry = 50 * time.Millisecond
+
+// Quiet returns the reconciler with conflicts taken for what they are. An error
+// that is something else besides stays an error.
+func Quiet(r reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+		result, err := r.Reconcile(ctx, req)
+		if err == nil || !only(err) {
+			return result, err //nolint:wrapcheck // it is the reconciler's own
+		}
+		return ctrl.Result{RequeueAfter: Retry}, nil
+	})
+}
+
+// only tells whether all errors in a tree are conflicts.
+func only(err error) bool {
+	switch wrapped := err.(type) { //nolint:errorlint // the tree itself is walked
+	case interface{ Unwrap() []error }:
+		for _, each := range wrapped.Unwrap() {
+			if !only(each) {
+				return false
+			}
+		}
+		return true
+	case interface{ Unwrap() error }:
+		return only(wrapped.Unwrap())
+	}
+	return err != nil && apierrors.IsConflict(err)
+}

@@ -1,0 +1,49 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conflict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func TestConflictsAreRetriedAndNotToldOf(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "things"}, "a", errors.New("it has changed"))
+	other := errors.New("something else")
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   bool // quiet
+	}{
+		"no error":                      {reason: "there is nothing to be quiet about"},
+		"a conflict":                    {reason: "the object was read too early", err: conflict, want: true},
+		"a conflict with its story":     {reason: "callers say what they were doing", err: fmt.Errorf("writing a: %w", conflict), want: true},
+		"two conflicts":                 {reason: "both are looked at again", err: errors.Join(conflict, fmt.Errorf("b: %w", conflict)), want: true},
+		"a conflict and something else": {reason: "the other one has to be told of", err: errors.Join(conflict, other)},
+		"something else":                {reason: "it is a failure", err: fmt.Errorf("writing a: %w", other)},
+		"an object that exists":         {reason: "it is a conflict of names, which looking again does not mend", err: apierrors.NewAlreadyExists(schema.GroupResource{}, "a")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			passed := ctrl.Result{RequeueAfter: time.Hour}
+			got, err := Quiet(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return passed, tc.err })).
+				Reconcile(t.Context(), ctrl.Request{})
+			want, wantErr := passed, tc.err
+			if tc.want {
+				want, wantErr = ctrl.Result{RequeueAfter: Retry}, nil
+			}
+			if got != want || !errors.Is(err, wantErr) {
+				t.Errorf("%s: got %+v, %v", tc.reason, got, err)
+			}
+		})
+	}
+}
