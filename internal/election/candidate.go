@@ -16,12 +16,15 @@ import (
 var errNotLeader = errors.New("this replica does not lead any more")
 
 // Lead runs the function while this replica leads. It returns when the function
-// does, and with an error when another replica may lead. When ctx ends, the
+// does, and with an error when another replica may lead. A replica that sees
+// another one in the Lease ends at once: client-go's elector alone would work on
+// until its own time is over. When ctx ends, the
 // Lease is given up after the function has returned, so that no two replicas
 // work at a time.
 func Lead(ctx context.Context, lock *Lock, run func(context.Context) error) error {
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	lock.replaced = stop
 	var begun atomic.Bool
 	result := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

@@ -6,6 +6,7 @@ package election
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -79,7 +81,12 @@ func (s server) delete(t *testing.T, name string, now bool) {
 
 func (s server) lock(t *testing.T, own Pod) *Lock {
 	t.Helper()
-	lock, err := New(s.config, Options{Namespace: s.namespace, Name: leaseName, Times: times(), Pod: own})
+	return s.lockWith(t, own, times())
+}
+
+func (s server) lockWith(t *testing.T, own Pod, times options.LeaderElection) *Lock {
+	t.Helper()
+	lock, err := New(s.config, Options{Namespace: s.namespace, Name: leaseName, Times: times, Pod: own})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +125,13 @@ type run struct {
 
 func (s server) start(t *testing.T, own Pod) run {
 	t.Helper()
+	return s.startWith(t, s.lock(t, own))
+}
+
+func (s server) startWith(t *testing.T, lock *Lock) run {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := run{leads: make(chan struct{}), ended: make(chan error, 1), cancel: cancel}
-	lock := s.lock(t, own)
 	go func() {
 		r.ended <- Lead(ctx, lock, func(ctx context.Context) error {
 			close(r.leads)
@@ -245,6 +256,7 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 		}
 		next.stop(t)
 	})
+	t.Run("ALeaderEndsWhenItSeesAnotherOne", func(t *testing.T) { leaderIsReplaced(t, s.in(t, "seized")) })
 	t.Run("ALeaseIsGivenUpWhenTheWorkHasEnded", func(t *testing.T) {
 		s := s.in(t, "order")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -260,6 +272,33 @@ func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
 			t.Errorf("want the Lease held during the work (%t), given up after it (%q), and its error, got %v", held.Load(), s.holder(t), err)
 		}
 	})
+}
+
+// leaderIsReplaced has somebody else put its name into the Lease of a leader
+// that works, and has no reason to believe that its time is over.
+func leaderIsReplaced(t *testing.T, s server) {
+	t.Helper()
+	soon := times()
+	soon.RetryPeriod = time.Second
+	old := s.startWith(t, s.lockWith(t, s.pod(t, "a"), soon))
+	old.waitLeads(t)
+	thief := s.lock(t, s.pod(t, "b"))
+	seizes := fmt.Appendf(nil, `{"spec":{"holderIdentity":%q}}`, thief.Identity()) // whatever the leader writes meanwhile
+	_, err := s.clients.CoordinationV1().Leases(s.namespace).Patch(t.Context(), leaseName, types.MergePatchType, seizes, metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-old.ended:
+		if !errors.Is(err, errNotLeader) {
+			t.Errorf("a leader that was replaced ends with %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("two replicas work, for as long as the Lease of the first lasts")
+	}
+	if got := s.holder(t); got != thief.Identity() {
+		t.Errorf("the Lease of the next one is held by %q", got)
+	}
 }
 
 // TestAWriteIsNotBrokenOff: who stops while it takes the Lease must know

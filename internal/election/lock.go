@@ -57,6 +57,8 @@ type Lock struct {
 	// holder is the last one seen; held is whether this candidate ever led.
 	holder string
 	held   bool
+	// replaced is called when this candidate led and another one does now.
+	replaced func()
 }
 
 var _ resourcelock.Interface = &Lock{}
@@ -92,7 +94,7 @@ func newLock(clients kubernetes.Interface, o Options) (*Lock, error) {
 			Client:     clients.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-		pods: clients, times: o.Times, clock: o.Clock, waits: inPod,
+		pods: clients, times: o.Times, clock: o.Clock, waits: inPod, replaced: func() {},
 	}, nil
 }
 
@@ -107,6 +109,9 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 			return nil, nil, err //nolint:wrapcheck // electors ask what kind of error of the API it is
 		}
 		l.holder = record.HolderIdentity
+		if l.held && l.holder != "" && l.holder != l.Identity() {
+			l.replaced()
+		}
 		leader, isPod := parseIdentity(record.HolderIdentity)
 		if !l.waits || l.held || !isPod || record.HolderIdentity == l.Identity() {
 			return record, raw, nil
