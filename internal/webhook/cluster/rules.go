@@ -85,7 +85,8 @@ func checkClientConfigs(old, configs []clusterv1.ClientConfig) error {
 		}
 		address, err := url.Parse(c.URL)
 		if err != nil || address.Scheme != "https" || address.Hostname() == "" {
-			return fmt.Errorf("spec.managedClusterClientConfigs[%d].url is %q, want an address like https://api.example.com:6443", i, c.URL)
+			return fmt.Errorf(
+				"url %q is invalid in client configs: spec.managedClusterClientConfigs[%d].url is %q, want an address like https://api.example.com:6443", c.URL, i, c.URL)
 		}
 	}
 	return nil

@@ -125,6 +125,7 @@ func TestAddressesOfClustersAreHTTPS(t *testing.T) {
 	}{
 		"https is fine":                       {url: "https://api.example.com:6443"},
 		"http is refused":                     {url: "http://api.example.com", want: `spec.managedClusterClientConfigs[0].url is "http://api.example.com", want an address like https://`},
+		"the beginning is that of OCM":        {url: "127.0.0.1:8001", want: `url "127.0.0.1:8001" is invalid in client configs`},
 		"a name alone is refused":             {url: "api.example.com:6443", want: "want an address like https://"},
 		"https without a host is refused":     {url: "https://:6443", want: "want an address like https://"},
 		"an empty address is refused":         {url: "", want: "want an address like https://"},

@@ -116,7 +116,7 @@ func TestExecutorNeedsPermission(t *testing.T) {
 		"going without one needs no permission": {reason: "as in OCM, unless the gate is on", old: executed, work: plain},
 		"with the gate that does": {
 			reason: "else it would be a way to more rights",
-			old:    executed, work: plain, nilExecutor: true, denied: true, wantAsked: []string{asAgent}, wantKind: apierrors.IsForbidden,
+			old:    executed, work: plain, nilExecutor: true, denied: true, wantAsked: []string{asAgent}, wantKind: apierrors.IsBadRequest,
 			want: `applying the manifests as "system:serviceaccount::klusterlet-work-sa" needs a permission`,
 		},
 		"the gate changes nothing for those that have one": {work: executed, nilExecutor: true, wantAsked: []string{asServiceAccount}},

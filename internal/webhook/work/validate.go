@@ -105,7 +105,10 @@ func (v *validator) mayExecuteAs(ctx context.Context, work *workv1.ManifestWork,
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: workv1.GroupName, Resource: worksResource}, work.Name,
-		fmt.Errorf("applying the manifests as %q needs a permission: user %q may not %s%s",
-			executor, request.UserInfo.Username, access.Describe(what), reason))
+	refusal := fmt.Errorf("applying the manifests as %q needs a permission: user %q may not %s%s",
+		executor, request.UserInfo.Username, access.Describe(what), reason)
+	if work.Spec.Executor == nil { // what is wrong is the work then, as for clients of OCM
+		return apierrors.NewBadRequest(refusal.Error())
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: workv1.GroupName, Resource: worksResource}, work.Name, refusal)
 }
