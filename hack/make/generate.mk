@@ -18,7 +18,7 @@ RBAC_klusterlet := operators/klusterlet/... internal/render/... $(sort $(RBAC_re
 RBAC_COMPONENTS := cluster-manager klusterlet registration-controller registration-webhook work-webhook work-controller push-agent registration-agent work-agent
 
 .PHONY: generate
-generate: generate-deepcopy generate-crd generate-rbac generate-fence generate-spec generate-cli ## Writes deep copies, CRDs, roles, fences, the tables of docs/spec and docs/reference/cli.md from the code.
+generate: generate-deepcopy generate-crd generate-rbac generate-fence generate-spec generate-cli generate-docs ## Writes deep copies, CRDs, roles, fences, the tables of docs/spec and docs/ARCHITECTURE.md, and docs/reference/cli.md from the code.
 
 .PHONY: generate-deepcopy
 generate-deepcopy:
@@ -50,3 +50,7 @@ generate-spec: generate-crd generate-rbac
 .PHONY: generate-cli
 generate-cli:
 	CAPSTAN_UPDATE_CLI=1 go test -short -count=1 -run TestTheReferenceIsThatOfTheCommands ./internal/cli
+
+.PHONY: generate-docs
+generate-docs:
+	CAPSTAN_UPDATE_DOCS=1 go test -count=1 -run TestThePackagesOfTheArchitectureAreTheCodes ./test/docs
