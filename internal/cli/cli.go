@@ -67,7 +67,7 @@ func Run(ctx context.Context, call Call) int {
 	root.SetErr(call.Streams.ErrOut)
 	err := root.ExecuteContext(ctx)
 	if ctx.Err() != nil && err != nil {
-		fmt.Fprintln(call.Streams.ErrOut, "interrupted: what is done so far stays; the same command goes on from there")
+		fmt.Fprintln(call.Streams.ErrOut, "interrupted: what is done so far stays; run the same command again to continue")
 		return exit.Interrupted
 	}
 	if err = session.Explain(err); err != nil {
@@ -81,8 +81,8 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "capstan",
 		Short: "Manage many Kubernetes clusters from one hub",
-		Long: "capstan makes a cluster a hub, lets other clusters join it, shows how they and what was delivered to them are, and " +
-			"says what is broken.\n\nIt talks to the hub by the kubeconfig that kubectl uses, too, and to a member only where one is named.",
+		Long: "capstan turns a cluster into a hub, joins other clusters to it, shows the state of clusters and workloads, and " +
+			"finds out what is broken.\n\nIt uses the same kubeconfig as kubectl to reach the hub, and contacts a member only if you name one.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -97,8 +97,8 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	})
 	root.AddGroup(
 		&cobra.Group{ID: groupLook, Title: "Look at the fleet:"},
-		&cobra.Group{ID: groupJoin, Title: "Let clusters in:"},
-		&cobra.Group{ID: groupMark, Title: "Mark clusters:"},
+		&cobra.Group{ID: groupJoin, Title: "Join clusters:"},
+		&cobra.Group{ID: groupMark, Title: "Label and taint clusters:"},
 		&cobra.Group{ID: groupHub, Title: "Make a hub:"},
 		&cobra.Group{ID: groupOther, Title: "Other commands:"},
 	)

@@ -54,20 +54,20 @@ func NewAccept(session *hub.Session) *cobra.Command {
 	a := &accepting{session: session}
 	cmd := &cobra.Command{
 		Use:   "accept NAME...",
-		Short: "Let clusters in",
-		Long: "Lets clusters in: approves the certificate requests of their agents that wait, and accepts them. A request is approved " +
+		Short: "Accept clusters that ask to join",
+		Long: "Approves the pending certificate requests of the clusters' agents and accepts the clusters. A request is approved " +
 			"only if it asks for the certificate of one agent of this cluster and nothing else, and if it is clear which one is right; " +
-			"of several agents that ask to be the same cluster, --request chooses one. A cluster that was denied is let in again. " +
+			"if several agents ask for the same cluster, --request chooses one. A cluster that was denied is accepted again. " +
 			"A Push cluster whose agent asks to join becomes a Pull cluster if --request says so; what was delivered to it stays.\n\n" +
 			"A cluster chooses its labels when it asks to join, and with them the ManagedClusterSets that it is in. accept shows these sets " +
 			"and who can place workloads on the cluster then; --dry-run=client shows them beforehand.",
-		Example: `  # Let a cluster in that has asked for it
+		Example: `  # Accept a cluster that has asked to join
   capstan accept member1
 
-  # Let it in as soon as it asks, and wait until it has joined and is ready
+  # Accept it as soon as it asks, and wait until it is ready
   capstan accept member1 --wait
 
-  # Say what would be done
+  # Show what would be done
   capstan accept member1 member2 --dry-run=client`,
 		Args:              needNames,
 		ValidArgsFunction: complete.Clusters(session),
@@ -240,7 +240,7 @@ func conclude(
 			return err
 		}
 		if !requests.Pending(request) {
-			return exit.Next(errors.New("somebody else has decided about it meanwhile"), "Run the command again.")
+			return exit.Next(errors.New("it was approved or denied in the meantime"), "Run the command again.")
 		}
 		request.Status.Conditions = append(request.Status.Conditions, condition)
 		return write.SubResource("approval").Update(ctx, request)
@@ -286,7 +286,7 @@ func (a *accepting) untilReady(ctx, patience context.Context, name string) error
 		}
 		if sleep(patience, lookEvery) != nil {
 			err := fmt.Errorf("cluster %q is accepted, but not ready: %s: %s", name, state.Reason, state.Message)
-			return exit.WaitedTooShort(ctx, exit.Next(err, "Nothing has to be undone. \"capstan describe cluster %s\" tells more; on the cluster, \"kubectl describe klusterlet\" does.", name))
+			return exit.WaitedTooShort(ctx, exit.Next(err, "\"capstan describe cluster %s\" shows details; so does \"kubectl describe klusterlet\" on the cluster.", name))
 		}
 	}
 }

@@ -34,11 +34,11 @@ func NewDeny(session *hub.Session) *cobra.Command {
 	d := &denying{session: session}
 	cmd := &cobra.Command{
 		Use:   "deny NAME...",
-		Short: "Keep clusters out, or put them out",
-		Long: "Keeps clusters out: denies the certificate requests that wait under their names, and takes back their acceptance. The hub " +
+		Short: "Deny clusters, or take back their acceptance",
+		Long: "Denies the pending certificate requests of the clusters and takes back their acceptance. The hub " +
 			"then takes away the rights of their agents. What was delivered to a cluster stays there, and so do the objects in its namespace " +
-			"on the hub; \"capstan accept\" lets it in again.",
-		Example: `  # Refuse a cluster that has asked to join, or put one out that has joined
+			"on the hub; \"capstan accept\" accepts it again.",
+		Example: `  # Deny a cluster that has asked to join, or one that has joined
   capstan deny member1
 
   # Let the hub check whether that would work

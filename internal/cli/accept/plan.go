@@ -18,7 +18,7 @@ import (
 )
 
 // errNoRequest is that there is nothing to approve yet; waiting may help.
-var errNoRequest = errors.New("no agent of it has asked for a certificate yet")
+var errNoRequest = errors.New("its agent has not requested a certificate yet")
 
 // facts is what the acceptance of a cluster depends on.
 type facts struct {
@@ -60,11 +60,11 @@ func decide(f facts) (plan, error) {
 			"Only one can be right. Find out which, approve it with \"capstan accept %s --request NAME\", and deny the others with \"kubectl certificate deny\".", name)
 	}
 	if f.pushed() {
-		return plan{}, exit.Next(fmt.Errorf("cluster %q is one that the hub calls (Push), and an agent asks to be it:\n%s", name, f.list()),
-			"If it is to be a Pull cluster from now on, say so with \"capstan accept %s --request NAME\": what was delivered to it stays. If not, deny the request with \"kubectl certificate deny NAME\".", name)
+		return plan{}, exit.Next(fmt.Errorf("cluster %q is a Push cluster, and an agent asks to join under its name:\n%s", name, f.list()),
+			"To make it a Pull cluster, run \"capstan accept %s --request NAME\": what was delivered to it stays. If not, deny the request with \"kubectl certificate deny NAME\".", name)
 	}
 	if f.alive() {
-		return plan{}, exit.Next(fmt.Errorf("cluster %q has an agent that the hub hears of, and another one asks to be it:\n%s", name, f.list()),
+		return plan{}, exit.Next(fmt.Errorf("cluster %q has a working agent, and another one asks to join under its name:\n%s", name, f.list()),
 			"If that is right, approve it with \"capstan accept %s --request NAME\"; if not, deny it with \"kubectl certificate deny NAME\".", name)
 	}
 	for _, ready := range f.requests.Ready {

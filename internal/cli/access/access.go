@@ -111,12 +111,12 @@ func (a *Access) Config() (*rest.Config, error) {
 	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, a.fail(fmt.Errorf("use context %q of the kubeconfig: %w", a.context, err),
-			"Look at it with \"kubectl config view\", and mend it with \"kubectl config set-context\" or choose another one by %s.", a.words.Context)
+			"Look at it with \"kubectl config view\", and fix it with \"kubectl config set-context\" or choose another one by %s.", a.words.Context)
 	}
 	if _, err := url.Parse(config.Host); err != nil || config.Host == "" {
-		next := "Mend it with \"kubectl config set-cluster\"."
+		next := "Fix it with \"kubectl config set-cluster\"."
 		if a.words.Server != "" {
-			next = fmt.Sprintf("Mend it with \"kubectl config set-cluster\", or give the address by %s.", a.words.Server)
+			next = fmt.Sprintf("Fix it with \"kubectl config set-cluster\", or give the address by %s.", a.words.Server)
 		}
 		return nil, a.fail(fmt.Errorf("context %q of the kubeconfig has no valid server: %q", a.context, config.Host), "%s", next)
 	}
@@ -162,7 +162,7 @@ func (a *Access) choose(raw clientcmdapi.Config) error {
 // whole checks that what the context refers to is there.
 func (a *Access) whole(raw clientcmdapi.Config) error {
 	chosen := raw.Contexts[a.context]
-	next := fmt.Sprintf("Look at it with \"kubectl config view\", and mend it or choose another context by %s.", a.words.Context)
+	next := fmt.Sprintf("Look at it with \"kubectl config view\", and fix it or choose another context by %s.", a.words.Context)
 	if raw.Clusters[chosen.Cluster] == nil && ptr.Deref(a.flags.APIServer, "") == "" {
 		return a.fail(fmt.Errorf("context %q of the kubeconfig is about cluster %q, which is not in it", a.context, chosen.Cluster), "%s", next)
 	}

@@ -90,7 +90,7 @@ func (a *Access) explainConnection(err error) error {
 	case errors.As(err, &invalid):
 		return a.fail(fmt.Errorf("the certificate of %s is not valid: %w", a.Where(), invalid), "If it has expired, renew it on %s; otherwise look at the clock of this machine.", a.words.Cluster)
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return a.fail(fmt.Errorf("%s does not speak TLS", a.Where()), "Mend the address in the kubeconfig: it is probably the wrong port.")
+		return a.fail(fmt.Errorf("%s does not speak TLS", a.Where()), "Fix the address in the kubeconfig: it is probably the wrong port.")
 	case errors.As(err, &dns):
 		return a.fail(fmt.Errorf("the name of %s cannot be resolved: %w", a.Where(), dns), "Look at the address in the kubeconfig and at the DNS of this machine.")
 	case errors.As(err, &operation):

@@ -92,7 +92,7 @@ func (w Waiter) Until(
 
 // Established waits until the API server knows the kind of a definition.
 func (w Waiter) Established(ctx context.Context, name string) error {
-	next := fmt.Sprintf("%q tells more.", "kubectl describe customresourcedefinition "+name)
+	next := fmt.Sprintf("%q shows details.", "kubectl describe customresourcedefinition "+name)
 	return w.until(ctx, fmt.Sprintf("the definition %q", name), next, func(ctx context.Context) (state, error) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
@@ -110,7 +110,7 @@ func (w Waiter) Established(ctx context.Context, name string) error {
 // Deployment waits until all pods of a Deployment are of its present state and
 // available.
 func (w Waiter) Deployment(ctx context.Context, key client.ObjectKey) error {
-	next := fmt.Sprintf("Nothing has to be undone: the same command goes on from there. %q tells more.",
+	next := fmt.Sprintf("Run the same command again to continue. %q shows details.",
 		fmt.Sprintf("kubectl -n %s describe pods", key.Namespace))
 	return w.until(ctx, fmt.Sprintf("the Deployment %q", key), next, func(ctx context.Context) (state, error) {
 		deployment := &appsv1.Deployment{}
@@ -127,7 +127,7 @@ func (w Waiter) Deployment(ctx context.Context, key client.ObjectKey) error {
 
 // ClusterManager waits until the hub of a ClusterManager works.
 func (w Waiter) ClusterManager(ctx context.Context, name string) error {
-	next := fmt.Sprintf("Nothing has to be undone: the same command goes on from there. %q tells more.", "kubectl describe clustermanager "+name)
+	next := fmt.Sprintf("Run the same command again to continue. %q shows details.", "kubectl describe clustermanager "+name)
 	return w.until(ctx, fmt.Sprintf("ClusterManager %q", name), next, func(ctx context.Context) (state, error) {
 		cm := &operatorv1.ClusterManager{}
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, cm); err != nil {
@@ -145,7 +145,7 @@ func (w Waiter) ClusterManager(ctx context.Context, name string) error {
 // Klusterlet waits until the agents of a Klusterlet run. Whether they have
 // joined is up to the hub.
 func (w Waiter) Klusterlet(ctx context.Context, name string) error {
-	next := fmt.Sprintf("Nothing has to be undone: the same command goes on from there. %q tells more.", "kubectl describe klusterlet "+name)
+	next := fmt.Sprintf("Run the same command again to continue. %q shows details.", "kubectl describe klusterlet "+name)
 	return w.until(ctx, fmt.Sprintf("Klusterlet %q", name), next, func(ctx context.Context) (state, error) {
 		k := &operatorv1.Klusterlet{}
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, k); err != nil {
@@ -182,7 +182,7 @@ func (w Waiter) withPods(ctx context.Context, s state, namespace string, selecto
 // Gone waits until an object that was deleted is gone.
 func (w Waiter) Gone(ctx context.Context, object client.Object) error {
 	kind := object.GetObjectKind().GroupVersionKind()
-	next := strings.TrimSpace("What it waits for stands there. The same command goes on from there. " + w.Hint)
+	next := strings.TrimSpace("Run the same command again to continue. " + w.Hint)
 	return w.until(ctx, "the end of "+describe(object), next, func(ctx context.Context) (state, error) {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(kind)

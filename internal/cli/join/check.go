@@ -98,7 +98,7 @@ func managed(ctx context.Context, c client.Client) error {
 	case err != nil:
 		return fmt.Errorf("find out how the hub is installed: %w", err)
 	case len(list.Items) == 0:
-		return exit.Next(errors.New("the hub has no ClusterManager, so nobody would let the cluster in"), "Install the hub completely: see docs/cli.md.")
+		return exit.Next(errors.New("the hub has no ClusterManager, so nothing would accept the cluster"), "Install the hub completely: see docs/cli.md.")
 	}
 	return nil
 }

@@ -69,9 +69,9 @@ func (u *unjoin) detach(ctx context.Context) error {
 func (u *unjoin) stuck(says string, reached bool) error {
 	err := fmt.Errorf("cluster %q is still leaving: %s", u.name, says)
 	if reached || u.force {
-		return exit.Next(err, "The hub goes on with it. Run the command again to wait longer; \"capstan tree %s\" shows the works that are left.", u.name)
+		return exit.Next(err, "The hub continues in the background. Run the command again to wait longer; \"capstan tree %s\" shows the works that are left.", u.name)
 	}
-	return exit.Next(err, "The hub does not reach the cluster. It goes on when it does; run the command again to wait longer. "+
+	return exit.Next(err, "The hub cannot reach the cluster and continues once it can; run the command again to wait longer. "+
 		"If the cluster is gone for good, add --force: what was delivered then stays there.")
 }
 

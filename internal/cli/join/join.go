@@ -65,23 +65,23 @@ func NewJoin(session *hub.Session) *cobra.Command {
 	o := &joinOptions{}
 	cmd := &cobra.Command{
 		Use:   "join NAME",
-		Short: "Let a cluster join that the hub dials (Push)",
-		Long: "Lets a cluster join under the name, as one that the hub dials (Push): no agent runs in it. Gives the hub access to the cluster by an " +
-			"account of its own with the rights that the agents of other clusters have, accepts the cluster, and waits until it is ready. " +
-			"Your own credentials for the cluster are used for that only, and are not given to the hub.\n\n" +
-			"What was interrupted is finished by the same command. A cluster that has joined under this name with an agent of its own (Pull) " +
-			"becomes a Push cluster, and what was delivered to it stays.",
-		Example: `  # Let the cluster of a kubeconfig join
+		Short: "Join a cluster that the hub dials (Push)",
+		Long: "Joins a cluster under the given name as a Push cluster: the hub dials it, and no agent runs in it. The command creates an account " +
+			"for the hub in the cluster, with the rights that agents of Pull clusters have, accepts the cluster, and waits until it is ready. " +
+			"Your own credentials are used only for this and never given to the hub.\n\n" +
+			"Run the same command again to finish an interrupted join. A Pull cluster that has joined under this name becomes a Push cluster; " +
+			"its workloads stay, and the command returns when the hub has taken over all of them.",
+		Example: `  # Join the cluster of a kubeconfig
   capstan join member1 --cluster-kubeconfig member1.kubeconfig
 
-  # Choose its context, and say where the cluster is
+  # Choose a context, and record where the cluster runs
   capstan join member1 --cluster-kubeconfig members.kubeconfig --cluster-context member1 \
     --cluster-provider example --cluster-region eu --cluster-zones eu-1,eu-2
 
   # The hub reaches the cluster at another address than this machine does
   capstan join member1 --cluster-context kind-member1 --cluster-endpoint https://172.18.0.3:6443
 
-  # Say what would be done
+  # Show what would be done
   capstan join member1 --cluster-kubeconfig member1.kubeconfig --dry-run=client`,
 		Args:              oneName,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -104,7 +104,7 @@ func NewJoin(session *hub.Session) *cobra.Command {
 	flags.StringSliceVar(&o.place.zones, "cluster-zones", nil, "Zones of the region in which the cluster has nodes")
 	flags.StringVar(&o.route.endpoint, flagEndpoint, "", "Address of the cluster as seen from the hub (default: that in its kubeconfig)")
 	flags.StringVar(&o.route.proxy, flagProxy, "", "Proxy by which the hub reaches the cluster: http, https or socks5 (default: that in its kubeconfig)")
-	flags.BoolVar(&o.route.insecure, flagInsecure, false, "Let the hub do without a check of the certificate of the cluster: for tests only")
+	flags.BoolVar(&o.route.insecure, flagInsecure, false, "Do not verify the certificate of the cluster: for tests only")
 	flags.BoolVar(&o.wait, "wait", true, "Wait until the hub works for the cluster and it is ready")
 	flags.DurationVar(&o.timeout, "timeout", joinTimeout, "How long to wait")
 	o.mode.AddBareFlag(cmd)
@@ -178,8 +178,8 @@ func (j *join) run(ctx context.Context) error {
 		do   func() error
 	}{
 		{"Giving the hub access to the member", func() error { return j.there.Explain(j.equip(ctx, patience)) }},
-		{"Letting the cluster in", func() error { return j.register(ctx, patience) }},
-		{"Waiting until the hub works for the cluster", func() error { return j.await(ctx, patience) }},
+		{"Accepting the cluster", func() error { return j.register(ctx, patience) }},
+		{"Waiting for the hub to connect to the cluster", func() error { return j.await(ctx, patience) }},
 	}
 	if !j.wait {
 		steps = steps[:len(steps)-1]

@@ -32,7 +32,7 @@ type plan struct {
 func decide(f fleet, name, id string) (plan, error) {
 	if other := f.nameOf(id, name); other != "" {
 		return plan{}, registered(name, id, fmt.Sprintf("this cluster has joined under the name %q", other),
-			"Use that name, or let it leave first: \"capstan unjoin %[1]s\", or \"capstan unregister %[1]s\" if it has an agent of its own.", other)
+			"Use that name, or remove it first: \"capstan unjoin %[1]s\", or \"capstan unregister %[1]s\" if it has an agent of its own.", other)
 	}
 	cluster, connection := f.clusters[name], f.connections[name]
 	if cluster == nil && connection == nil {

@@ -38,7 +38,7 @@ type routeOptions struct {
 // the hub.
 func newRoute(config *rest.Config, entry clientcmdapi.Cluster, want routeOptions) (r route, warning string, err error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
-		return route{}, "", exit.Next(fmt.Errorf("read the certificates of the member's kubeconfig: %w", err), "Mend the paths in the kubeconfig.")
+		return route{}, "", exit.Next(fmt.Errorf("read the certificates of the member's kubeconfig: %w", err), "Fix the paths in the kubeconfig.")
 	}
 	r = route{
 		endpoint: strings.TrimSuffix(cmp.Or(want.endpoint, config.Host), "/"), proxy: cmp.Or(want.proxy, entry.ProxyURL), ca: config.CAData,

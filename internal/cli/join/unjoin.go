@@ -40,17 +40,17 @@ func NewUnjoin(session *hub.Session) *cobra.Command {
 	o := &unjoinOptions{}
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
-		Short: "Let a Push cluster leave",
-		Long: "Lets a cluster leave that the hub dials (Push): what was delivered to it is removed from it, and then the hub forgets it. " +
-			"With access to the cluster, what \"join\" has made there is removed, too.\n\n" +
-			"With --force, the hub does not wait for a cluster that it does not reach: what was delivered stays there.",
-		Example: `  # Let a cluster leave, and remove from it what join has made
+		Short: "Remove a Push cluster from the hub",
+		Long: "Removes a Push cluster from the hub: first everything that works applied in the cluster, then the cluster itself. " +
+			"With access to the cluster, what \"join\" created there is removed as well.\n\n" +
+			"With --force, the hub does not wait for a cluster that it cannot reach: what was delivered stays there.",
+		Example: `  # Remove a cluster, and what join created in it
   capstan unjoin member1 --cluster-kubeconfig member1.kubeconfig
 
   # Give up a cluster that is gone
   capstan unjoin member1 --force
 
-  # Say what would be done
+  # Show what would be done
   capstan unjoin member1 --dry-run=client`,
 		Args:              oneName,
 		ValidArgsFunction: complete.Cluster(session),
@@ -143,7 +143,7 @@ func (u *unjoin) check(ctx context.Context) error {
 	}
 	u.cluster, u.connection = known.clusters[u.name], known.connections[u.name]
 	if u.cluster != nil && view.Of(u.cluster, u.connection).Mode == view.Pull {
-		return exit.Next(fmt.Errorf("cluster %q has an agent of its own (Pull)", u.name), "Let it leave with \"capstan unregister %s\".", u.name)
+		return exit.Next(fmt.Errorf("cluster %q has an agent of its own (Pull)", u.name), "Remove it with \"capstan unregister %s\".", u.name)
 	}
 	if u.there == nil {
 		return nil

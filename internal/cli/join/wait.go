@@ -90,7 +90,7 @@ func (j *join) await(ctx, patience context.Context) error {
 		if next == "" {
 			sure = 0
 		} else if sure++; sure == surelyLooks {
-			return exit.Next(fmt.Errorf("the hub cannot work for cluster %q: %s", j.name, now.message), "%s", next)
+			return exit.Next(fmt.Errorf("the hub cannot connect to cluster %q: %s", j.name, now.message), "%s", next)
 		}
 		if pause(patience) != nil {
 			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("cluster %q is accepted, but not ready: %s", j.name, now.message),
@@ -104,7 +104,7 @@ func (j *join) look(ctx context.Context) (state, error) {
 	key := client.ObjectKey{Name: j.name}
 	err := errors.Join(j.hub.Get(ctx, key, cluster), j.hub.Get(ctx, key, connection))
 	if apierrors.IsNotFound(err) {
-		return state{}, exit.Next(fmt.Errorf("somebody has removed cluster %q from the hub meanwhile", j.name), "Run the command again if that was a mistake.")
+		return state{}, exit.Next(fmt.Errorf("cluster %q was removed from the hub in the meantime", j.name), "Run the command again if that was a mistake.")
 	}
 	if err != nil {
 		return state{}, fmt.Errorf("see how cluster %q is: %w", j.name, err)
@@ -127,7 +127,7 @@ func (j *join) takeOver(ctx, patience context.Context) error {
 		return err
 	}
 	j.handedOver = true
-	return j.steps.Do("Taking over what was delivered to the cluster", func() error {
+	return j.steps.Do("Taking over the works of the cluster", func() error {
 		for !j.count.Done() {
 			j.steps.Waits("%s", j.count)
 			if pause(patience) != nil {

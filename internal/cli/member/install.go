@@ -137,7 +137,7 @@ func (p Push) unclaimed(ctx context.Context, c client.Client) error {
 		return nil
 	}
 	return exit.Next(fmt.Errorf("the ServiceAccount %q of the member is that of another hub", p.Namespace+"/"+name),
-		"Choose another namespace for this hub by --cluster-namespace, or let the cluster leave the other hub first.")
+		"Choose another namespace for this hub by --cluster-namespace, or remove the cluster from the other hub first.")
 }
 
 // Definitions returns those of the kinds that the agent needs in the member. One

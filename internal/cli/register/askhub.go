@@ -118,7 +118,7 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 	for i := range all.Items {
 		if other := &all.Items[i]; other.Name != j.name && view.Of(other, nil).Claimed == uid {
 			return exit.Next(fmt.Errorf("this cluster is known to the hub already, as %q", other.Name),
-				"Give it this name by --cluster-name, or let it leave first: capstan unregister %s", other.Name)
+				"Give it this name by --cluster-name, or remove it first: capstan unregister %s", other.Name)
 		}
 	}
 	return nil

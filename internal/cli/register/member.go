@@ -164,10 +164,10 @@ func (r *registering) untilJoined(ctx context.Context, j *joining) error {
 // untilLetIn waits until the agent has its certificate and the hub takes it.
 func (r *registering) untilLetIn(ctx context.Context, j *joining) error {
 	var final error
-	next := fmt.Sprintf("Nothing has to be undone: the agent goes on asking, and the same command goes on waiting. %q tells more.",
+	next := fmt.Sprintf("The agent keeps asking, and the same command continues to wait. %q shows details.",
 		"kubectl describe klusterlet "+install.KlusterletName)
 	looks := 0
-	err := r.waiter().Until(ctx, fmt.Sprintf("cluster %q to be let in", j.name), next, func(ctx context.Context) (bool, string, error) {
+	err := r.waiter().Until(ctx, fmt.Sprintf("cluster %q to be accepted", j.name), next, func(ctx context.Context) (bool, string, error) {
 		agent := &operatorv1.Klusterlet{}
 		if err := r.client.Get(ctx, client.ObjectKey{Name: install.KlusterletName}, agent); err != nil {
 			return false, "", err
@@ -177,7 +177,7 @@ func (r *registering) untilLetIn(ctx context.Context, j *joining) error {
 			looks = 0
 		}
 		if looks > hopelessLooks { // what it says may be from before this command
-			final = exit.Next(fmt.Errorf("cluster %q cannot join: %s", j.name, why), "Nothing more happens until that is mended. To undo it: capstan unregister %s", j.name)
+			final = exit.Next(fmt.Errorf("cluster %q cannot join: %s", j.name, why), "Nothing more happens until that is fixed. To undo it: capstan unregister %s", j.name)
 		}
 		return joined || final != nil, why, nil
 	})
@@ -201,7 +201,7 @@ func joinState(agent *operatorv1.Klusterlet, name string) (joined bool, why stri
 	why = condition.Reason + ": " + condition.Message
 	switch condition.Reason {
 	case operatorv1.JoinReasonWaitingForCSRApproval, operatorv1.JoinReasonWaitingForAcceptance:
-		why = fmt.Sprintf("ask an administrator of the hub to let the cluster in: capstan accept %s", name)
+		why = fmt.Sprintf("waiting for an administrator of the hub: capstan accept %s", name)
 	case operatorv1.JoinReasonCSRDenied, operatorv1.JoinReasonClusterNameTaken, operatorv1.JoinReasonClusterDenied,
 		operatorv1.JoinReasonClusterDeleted, operatorv1.JoinReasonBootstrapUnauthorized, operatorv1.JoinReasonBootstrapForbidden,
 		operatorv1.JoinReasonHubCertificateUntrusted, operatorv1.JoinReasonUnsupportedMode:
@@ -213,8 +213,8 @@ func joinState(agent *operatorv1.Klusterlet, name string) (joined bool, why stri
 // untilReady waits until the hub says that the cluster is ready. It is asked with
 // the token; if that has expired meanwhile, the agent's word has to do.
 func (r *registering) untilReady(ctx context.Context, j *joining) error {
-	next := fmt.Sprintf("Nothing has to be undone. On the hub, %q tells more.", "capstan describe cluster "+j.name)
-	return r.waiter().Until(ctx, fmt.Sprintf("the hub to hear of cluster %q", j.name), next, func(ctx context.Context) (bool, string, error) {
+	next := fmt.Sprintf("On the hub, %q shows details.", "capstan describe cluster "+j.name)
+	return r.waiter().Until(ctx, fmt.Sprintf("the hub to see cluster %q ready", j.name), next, func(ctx context.Context) (bool, string, error) {
 		cluster := &clusterv1.ManagedCluster{}
 		err := j.asks.Get(ctx, client.ObjectKey{Name: j.name}, cluster)
 		if apierrors.IsUnauthorized(err) {

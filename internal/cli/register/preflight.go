@@ -177,7 +177,7 @@ func checkMember(members []membership, wanted membership) error {
 				where = "an unknown address"
 			}
 			return exit.Next(fmt.Errorf("the cluster is a member already: %q of the hub at %s (Klusterlet %q)", m.cluster, where, m.klusterlet),
-				"A cluster has one hub. To let it leave that one: capstan unregister %s", m.cluster)
+				"A cluster has one hub. To remove it from that hub: capstan unregister %s", m.cluster)
 		}
 	}
 	return nil

@@ -61,13 +61,13 @@ func NewRegister(session *hub.Session) *cobra.Command {
 	r := &registering{session: session}
 	cmd := &cobra.Command{
 		Use:   "register HOST:PORT --token TOKEN --discovery-token-ca-cert-hash HASH",
-		Short: "Let this cluster join a hub, which it calls (Pull)",
-		Long: "Lets the cluster of the kubeconfig in use, the member, join the hub at HOST:PORT. \"capstan token create " +
-			"--print-register-command\" on the hub prints what to type. The operator klusterlet is installed in the member, and an agent " +
-			"that asks the hub for a certificate; an administrator of the hub lets it in with \"capstan accept NAME\", unless the token " +
-			"does. No credential of the hub but the token is needed, and none of the member leaves it.\n\n" +
+		Short: "Join this cluster to a hub that it dials (Pull)",
+		Long: "Joins the cluster of the current kubeconfig, the member, to the hub at HOST:PORT. \"capstan token create " +
+			"--print-register-command\" on the hub prints the command. It installs the operator klusterlet in the member, and an agent " +
+			"that asks the hub for a certificate; an administrator of the hub accepts it with \"capstan accept NAME\", unless the token " +
+			"accepts it already. It needs no credential of the hub but the token, and no credential leaves the member.\n\n" +
 			"The hub is trusted because it knows the token and its CA has the given hash.\n\n" +
-			"When it is interrupted, the same command goes on from there. \"capstan unregister\" undoes it.",
+			"Run the same command again to continue an interrupted one. \"capstan unregister\" undoes it.",
 		Example: `  # What "capstan token create --print-register-command" prints
   capstan register hub.example.com:6443 --token abcdef.0123456789abcdef \
     --discovery-token-ca-cert-hash sha256:0000000000000000000000000000000000000000000000000000000000000000
@@ -206,7 +206,7 @@ func (r *registering) run(ctx context.Context) error {
 		return err
 	}
 	if !r.wait {
-		fmt.Fprintf(r.session.ErrOut, "The agent asks the hub now. There, let it in: capstan accept %s\n", joining.name)
+		fmt.Fprintf(r.session.ErrOut, "The agent asks the hub now. On the hub, accept it: capstan accept %s\n", joining.name)
 		return nil
 	}
 	if err := r.member.Explain(r.untilJoined(ctx, joining)); err != nil {

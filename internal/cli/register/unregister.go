@@ -128,7 +128,7 @@ func (l *leaving) findCluster(ctx context.Context, name string) (*clusterv1.Mana
 	err = l.hub.Get(ctx, client.ObjectKey{Name: name}, connection)
 	switch {
 	case err == nil && connection.Spec.SyncMode == fleetv1alpha1.SyncModePush:
-		return nil, exit.Next(fmt.Errorf("cluster %q has no agent of its own: the hub calls it (Push)", name), "Let it leave with \"capstan unjoin %s\".", name)
+		return nil, exit.Next(fmt.Errorf("cluster %q has no agent of its own: the hub calls it (Push)", name), "Remove it with \"capstan unjoin %s\".", name)
 	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
 		return nil, err
 	}

@@ -51,11 +51,11 @@ func NewClean(session *hub.Session) *cobra.Command {
 	c := &cleaning{session: session}
 	cmd := &cobra.Command{
 		Use:   "clean",
-		Short: "Make a cluster no hub any more",
+		Short: "Remove the hub from a cluster",
 		Long: "Removes the hub from the cluster of the current context: the ClusterManager with all that it has installed, the operator, " +
 			"the definitions, and the bootstrap tokens with which clusters could ask to join.\n\n" +
 			"As long as the hub has clusters it refuses, and names them. --all-clusters lets them leave first: their agents remove what " +
-			"was delivered to them, but stay there and find no hub any more; \"capstan unjoin\" and \"capstan unregister\" remove these, too. " +
+			"was delivered to them, but keep running without a hub; \"capstan unjoin\" and \"capstan unregister\" remove these, too. " +
 			fmt.Sprintf("A cluster that the hub does not hear of keeps the removal waiting; with --force that ends soon after %s, and what was delivered there stays.", silentWait),
 		Example: `  # What would be removed?
   capstan clean --dry-run=client
@@ -134,7 +134,7 @@ func (c *cleaning) clean(ctx context.Context, s *site) error {
 		return r.err
 	}
 	if found.there() {
-		fmt.Fprintf(s.out, "%s is no hub any more\n", c.session.Where())
+		fmt.Fprintf(s.out, "%s is no longer a hub\n", c.session.Where())
 	}
 	if !c.namespaces && len(clusters) > 0 {
 		fmt.Fprintf(s.out, "The namespaces of the clusters stay; \"kubectl delete namespaces -l %s\" deletes them with all that is in them.\n", clusterv1.LabelClusterName)
@@ -163,7 +163,7 @@ func (c *cleaning) mayClean(found situation, clusters []string) error {
 	}
 	if len(clusters) > 0 && !c.allClusters {
 		return exit.Next(fmt.Errorf("the hub still has clusters, %d in all: %s", len(clusters), some(clusters)),
-			"Let each leave with \"capstan unregister NAME\" if it calls the hub, or with \"capstan unjoin NAME\" if the hub calls it; \"capstan get clusters\" tells which. Or let all leave with --all-clusters.")
+			"Remove Pull clusters with \"capstan unregister NAME\" and Push clusters with \"capstan unjoin NAME\"; \"capstan get clusters\" shows the mode. Or remove all with --all-clusters.")
 	}
 	if found.deployment == nil && (len(found.hubs) > 0 || len(clusters) > 0) {
 		return exit.Next(fmt.Errorf("there are %d ClusterManagers and %d clusters, but no operator that could remove them", len(found.hubs), len(clusters)),

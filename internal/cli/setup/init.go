@@ -53,7 +53,7 @@ func NewInit(session *hub.Session) *cobra.Command {
   # Make another one a hub, with three pods of each component
   capstan init --context hub --replicas 3
 
-  # Let clusters in without asking that are registered by this user
+  # Accept clusters that this user registers automatically
   capstan init --auto-approve-users system:serviceaccount:open-cluster-management:agent-registration-bootstrap
 
   # Print everything, for GitOps
@@ -66,7 +66,7 @@ func NewInit(session *hub.Session) *cobra.Command {
 	flags.StringVar(&m.image, "image", "", "Image of Capstan (default: the one there is, otherwise that of this release of capstan)")
 	flags.Int32Var(&m.replicas, "replicas", 0, "Pods of the operator and of each component of the hub (default: 1 of the operator; 3 of each component if the control plane has several nodes, otherwise 1)")
 	flags.StringSliceVar(&m.gates, "feature-gates", nil, "Feature gates of the hub to turn on or off, such as StrictBootstrap=true; see docs/reference/gates.md")
-	flags.StringSliceVar(&m.users, "auto-approve-users", nil, "Users of the hub whose clusters are let in without asking; turns ManagedClusterAutoApproval on")
+	flags.StringSliceVar(&m.users, "auto-approve-users", nil, "Users of the hub whose clusters are accepted automatically; turns ManagedClusterAutoApproval on")
 	flags.StringVarP(&m.output, "output", "o", "", "Only print what would be applied. One of: (yaml)")
 	flags.BoolVar(&m.wait, "wait", true, "Wait until the hub works")
 	flags.DurationVar(&m.timeout, "timeout", defaultTimeout, "How long to wait for each step")

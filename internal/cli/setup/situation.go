@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package setup makes a cluster a hub, brings a hub or a member to another
-// release, and makes a cluster no hub any more.
+// release, and removes the hub from a cluster.
 package setup
 
 import (

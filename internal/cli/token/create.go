@@ -69,10 +69,10 @@ func newCreate(session *hub.Session) *cobra.Command {
 			"members have to reach the hub at that address; --server gives another one. The API server of the hub needs " +
 			"--enable-bootstrap-token-auth, as kubeadm sets it.\n\n" +
 			"--cluster-name binds the token to names of clusters: with it, no cluster can ask to join under another name. With " +
-			"--auto-accept, the hub lets these clusters in without an administrator: each name once, and only into the default set.\n\n" +
+			"--auto-accept, the hub accepts these clusters without an administrator: each name once, and only into the default set.\n\n" +
 			"So that members can verify the hub, its address and CA are published in ConfigMap kube-public/cluster-info, if they are " +
 			"not yet, and signed with the token, as kubeadm does.",
-		Example: `  # What to type at a cluster that shall join
+		Example: `  # The command for a cluster that is to join
   capstan token create --print-register-command
 
   # Clusters edge-1, edge-2 and so on come in by themselves, for an hour
@@ -197,7 +197,7 @@ func (c *creating) make(ctx context.Context, hub client.Client, config *rest.Con
 	case err == nil:
 		return nil
 	case c.command:
-		return exit.Next(err, "Without that, no cluster can register. The token is there: delete it with \"capstan token delete %s\", and make another one when this is mended.", id)
+		return exit.Next(err, "Without that, no cluster can register. The token is there: delete it with \"capstan token delete %s\", and create another one when this is fixed.", id)
 	default: // for those who do without "register"
 		fmt.Fprintf(c.session.ErrOut, "Warning: no cluster can register with this token, as the hub does not tell how to trust it: %v\n", err)
 		return nil

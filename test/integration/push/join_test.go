@@ -129,7 +129,7 @@ func (s *stopper) Write(text []byte) (int, error) {
 
 func (w *world) testInterruption(t *testing.T) {
 	join := w.join("member3", "--cluster-namespace", "second")
-	for _, at := range []string{"• Giving the hub access", "✓ Giving the hub access", "• Letting the cluster in", "• Waiting until the hub works"} {
+	for _, at := range []string{"• Giving the hub access", "✓ Giving the hub access", "• Accepting the cluster", "• Waiting for the hub to connect"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &stopper{at: at, stop: cancel}
 		code := cli.Run(ctx, cli.Call{

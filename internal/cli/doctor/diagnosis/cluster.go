@@ -97,7 +97,7 @@ func clusterKnown(e *evidence.Evidence) []Finding {
 		return []Finding{unseen(managed(c), c.Managed.Err)}
 	case c.Managed.Absent() && e.Member != nil:
 		return []Finding{broken("ClusterUnknown", managed(c), "there is none: nobody has asked to join under this name",
-			"Mend the steps before this one. A Push cluster joins by \"capstan join "+c.Name+"\".")}
+			"Fix the steps before this one. A Push cluster joins by \"capstan join "+c.Name+"\".")}
 	case c.Managed.Absent():
 		return []Finding{broken("ClusterUnknown", managed(c), "there is none: nobody has asked to join under this name",
 			"\"capstan get clusters\" lists those that there are. Give --cluster-kubeconfig to look why the member does not ask.")}
@@ -134,10 +134,10 @@ func clusterIdentity(e *evidence.Evidence) []Finding {
 		return nil
 	case shared:
 		return []Finding{odd("AlreadyJoined", managed(c), cause+"; each name has an agent of its own, and both are in the fleet",
-			"If that is not meant, let one of them leave, or turn on the feature gate UniqueClusterIdentity of the hub.")}
+			"If that is not intended, remove one of them, or turn on the feature gate UniqueClusterIdentity of the hub.")}
 	}
 	return []Finding{broken("AlreadyJoined", managed(c), cause,
-		fmt.Sprintf("Use that name, or let it leave first: \"capstan doctor %s\" tells how it is.", others[0]))}
+		fmt.Sprintf("Use that name, or remove it first: \"capstan doctor %s\" tells how it is.", others[0]))}
 }
 
 // clusterRequests looks at the certificate requests as an administrator would.
@@ -175,7 +175,7 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 	if !c.Managed.Found || joined(e) || !c.Managed.Value.DeletionTimestamp.IsZero() {
 		return nil // it has asked for nothing, has a certificate to look at, or is to go
 	}
-	return []Finding{broken("NoRequest", managed(c), "no agent of it has asked for a certificate",
+	return []Finding{broken("NoRequest", managed(c), "its agent has not requested a certificate",
 		"Its agent does not run, or does not get as far: the steps of the member tell, with --cluster-kubeconfig.")}
 }
 

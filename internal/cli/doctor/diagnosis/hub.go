@@ -128,7 +128,7 @@ func hubComponents(e *evidence.Evidence) []Finding {
 		if isPushAgent(w) {
 			look = running // it has pods only while there are Push clusters
 		}
-		found = append(found, look(w, e.Hub.Now, "The operator installs it: mend the steps before this one.")...)
+		found = append(found, look(w, e.Hub.Now, "The operator installs it: fix the steps before this one.")...)
 	}
 	return found
 }
@@ -137,7 +137,7 @@ func isPushAgent(w evidence.Workload) bool { return strings.HasSuffix(w.Name, "-
 
 func hubBootstrap(e *evidence.Evidence) []Finding {
 	found := missing(e.Hub.Bootstrap, "BootstrapRightsMissing", "it is not there, so nobody may ask to join",
-		"The operator installs it: mend the steps before this one.")
+		"The operator installs it: fix the steps before this one.")
 	if e.Hub.Tokens.Err != nil {
 		return append(found, unseen("the bootstrap tokens", e.Hub.Tokens.Err))
 	}

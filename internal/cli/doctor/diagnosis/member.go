@@ -209,7 +209,7 @@ func memberCredential(e *evidence.Evidence) []Finding {
 		if report := m.JoinStatus; report.Found {
 			cause += "; it says: " + report.Value.Data[operatorv1.JoinStatusMessageKey]
 		}
-		return []Finding{broken("HubCredentialMissing", object, cause, "Mend the steps before this one.")}
+		return []Finding{broken("HubCredentialMissing", object, cause, "Fix the steps before this one.")}
 	case probe.Unreachable:
 		return []Finding{unreachable(e, object, answer.Message, anew)}
 	case probe.Untrusted:

@@ -22,7 +22,7 @@ func connected(e *evidence.Evidence) bool {
 func pushAgent(e *evidence.Evidence) []Finding {
 	for _, w := range e.Hub.Components {
 		if isPushAgent(w) {
-			return needed(w, e.Hub.Now, "The operator installs it: mend the steps of the hub.")
+			return needed(w, e.Hub.Now, "The operator installs it: fix the steps of the hub.")
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ func hubWebhooks(e *evidence.Evidence) []Finding {
 	hooks := hooksOf(e.Hub)
 	if len(hooks) == 0 && len(found) == 0 && !hostedHub(e.Hub) {
 		return []Finding{broken("WebhooksMissing", "the webhook configurations of the hub", "there is none, so nothing checks what is written",
-			"The operator installs them when the webhook servers run: mend the steps before this one.")}
+			"The operator installs them when the webhook servers run: fix the steps before this one.")}
 	}
 	for _, h := range hooks {
 		found = append(found, trusted(e.Hub, h)...)
