@@ -111,7 +111,7 @@ func families() []family {
 		{
 			root:      "internal/agent",
 			composers: []string{"internal/agent", "internal/agent/push"},
-			floor:     []string{"connect", "nodes", "packed", "succession"},
+			floor:     []string{"compressed", "connect", "nodes", "succession"},
 		},
 		{
 			root:      "internal/cli",

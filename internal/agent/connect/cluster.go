@@ -18,35 +18,32 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/agent/nodes"
 )
 
 // HubCluster returns the hub as the agent of one member may see it: its own
 // ManagedCluster and its own namespace. Leases are read from the server;
-// anything else is cached when it is first asked for. What is read of
-// ManifestWorks is packed, see package packed, and not a copy: do not change it.
+// anything else is cached when it is first asked for. ManifestWorks are
+// compressed in the cache: compressed.Works reads them there, while clients ask
+// the server.
 func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 	scheme, err := HubScheme()
 	if err != nil {
 		return nil, err
 	}
-	compactor, err := newCompactor()
-	if err != nil {
-		return nil, err
-	}
-	shared := true // whoever reads works does not change them
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return HubMapper(), nil }
+		o.NewCache = compressed.NewWorks
 		o.Cache = cache.Options{
 			DefaultNamespaces: map[string]cache.Config{member: {}},
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", member)},
-				&workv1.ManifestWork{}:      {Transform: compactor.work, UnsafeDisableDeepCopy: &shared},
 			},
 		}
-		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}}}
+		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&coordinationv1.Lease{}, &workv1.ManifestWork{}}}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making clients for the hub %s: %w", config.Host, err)
@@ -55,31 +52,26 @@ func HubCluster(config *rest.Config, member string) (cluster.Cluster, error) {
 }
 
 // MemberCluster returns the member. Secrets, ConfigMaps and Namespaces are read
-// from the server; anything else is cached when it is first asked for. What is
-// read of AppliedManifestWorks is packed, see package packed, and not a copy: do
-// not change it.
+// from the server; anything else is cached when it is first asked for.
+// AppliedManifestWorks are compressed in the cache: compressed.Records reads them
+// there, while clients ask the server.
 func MemberCluster(config *rest.Config) (cluster.Cluster, error) {
 	scheme, err := MemberScheme()
 	if err != nil {
 		return nil, err
 	}
-	compactor, err := newCompactor()
-	if err != nil {
-		return nil, err
-	}
-	shared := true // whoever reads records does not change them
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.MapperProvider = MemberMapper
+		o.NewCache = compressed.NewRecords
 		o.Cache = cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}:                {Transform: slimNode},
-				&workv1.AppliedManifestWork{}: {Transform: compactor.record, UnsafeDisableDeepCopy: &shared},
+				&corev1.Node{}: {Transform: slimNode},
 			},
 		}
 		o.Client.Cache = &client.CacheOptions{
-			DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}},
+			DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &workv1.AppliedManifestWork{}},
 		}
 	})
 	if err != nil {

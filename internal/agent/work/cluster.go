@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/capstan-io/capstan/internal/agent/packed"
+	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/agent/work/deliver"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
@@ -101,15 +101,19 @@ func newCluster(ctx context.Context, c *fleet.Connection, options *Options, cach
 	if err != nil {
 		return nil, err
 	}
-	packer, err := packed.New()
+	works, err := compressed.Works(c.Hub.GetCache())
 	if err != nil {
-		return nil, fmt.Errorf("making what opens cached objects of cluster %q: %w", c.Name, err)
+		return nil, fmt.Errorf("reading the works of cluster %q: %w", c.Name, err)
+	}
+	records, err := compressed.Records(c.Spoke.GetCache())
+	if err != nil {
+		return nil, fmt.Errorf("reading the records of cluster %q: %w", c.Name, err)
 	}
 	s := &cluster{ctx: ctx, connection: c, options: options, memories: map[string]*memory{}}
 	s.slots = runtime.NewSlots(options.WorkersPerCluster, func(request Request) { s.queue.Add(request) })
 	s.arrivals = newArrivals(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.request(work)) })
 	s.works = &runtime.Works{
-		Client: c.Hub.GetClient(), Reader: c.Hub.GetAPIReader(), Metadata: clients.hub, Open: packer.OpenWork, Namespace: string(c.Name),
+		Cached: works, Client: c.Hub.GetClient(), Reader: c.Hub.GetAPIReader(), Metadata: clients.hub, Namespace: string(c.Name),
 	}
 	s.inventory = inventory.New(inventory.Options{
 		Client: clients.spoke, Go: c.Go, Changed: s.objectChanged, TypeChanged: s.typeChanged,
@@ -125,7 +129,7 @@ func newCluster(ctx context.Context, c *fleet.Connection, options *Options, cach
 	member := apply.NewMember(clients.spoke, clients.whole, writesPerMember)
 	s.finder = plan.Finder{Find: kinds.Find, Rules: cache, Kinds: options.Interpreter}
 	s.ledger = ledger.New(ledger.Options{
-		Life: ctx, Client: c.Spoke.GetClient(), Reader: c.Spoke.GetAPIReader(), Open: packer.OpenRecord,
+		Life: ctx, Cached: records, Client: c.Spoke.GetClient(), Reader: c.Spoke.GetAPIReader(),
 		Inventory: s.inventory, Member: member, Clock: options.Clock,
 		HubHost: c.HubHost, AgentID: c.AgentID, Predecessor: c.Predecessor, Busy: s.busy, ListDelay: options.ListDelay,
 	})

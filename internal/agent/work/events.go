@@ -19,7 +19,10 @@ import (
 // run watches the works on the hub and their records on the member until ctx
 // ends.
 func (s *cluster) run(ctx context.Context) {
-	watcher := runtime.Watcher{Connection: s.connection, Logger: s.options.Logger, Work: s.workChanged, Record: s.recordChanged}
+	watcher := runtime.Watcher{
+		Connection: s.connection, Logger: s.options.Logger, Works: s.works.Cached, Records: s.ledger.Cached,
+		Work: s.workChanged, Record: s.recordChanged,
+	}
 	watcher.Run(ctx)
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/apply"
 )
@@ -22,11 +23,10 @@ import (
 type Options struct {
 	// Life ends with the connection, and with it the watches that records need.
 	Life context.Context //nolint:containedctx // it is that of all that the ledger starts
-	// Client reads from the cache and writes to the member; Reader asks the member.
+	// Cached reads from the cache, Client writes to the member, and Reader asks it.
+	Cached *compressed.Store[*workv1.AppliedManifestWork]
 	Client client.Client
 	Reader client.Reader
-	// Open gives a record of the cache the fields that are compressed there.
-	Open func(*workv1.AppliedManifestWork) (*workv1.AppliedManifestWork, error)
 	// Inventory knows the objects, and Member reaches them.
 	Inventory *inventory.Inventory
 	Member    *apply.Member
@@ -92,8 +92,8 @@ func (l *Ledger) owns(record *workv1.AppliedManifestWork) bool {
 // TakesOver tells whether the record is of a hub that this agent worked for
 // before, so that its objects are now ours.
 func (l *Ledger) TakesOver(ctx context.Context, record string) bool {
-	other := &workv1.AppliedManifestWork{}
-	if err := l.Client.Get(ctx, client.ObjectKey{Name: record}, other); err != nil {
+	other, err := l.Cached.Get(ctx, client.ObjectKey{Name: record})
+	if err != nil {
 		return false
 	}
 	return other.Spec.HubHash != l.hubHash && other.Spec.AgentID == l.AgentID && l.AgentID != ""
@@ -120,8 +120,7 @@ func (l *Ledger) open(ctx context.Context, memory *Memory, name, work string) (*
 // cache has it.
 func (l *Ledger) read(ctx context.Context, memory *Memory, name string) (record *workv1.AppliedManifestWork, cached bool, err error) {
 	written := memory.written.Load() // before the cache is read: it is let go of when the cache has it
-	record = &workv1.AppliedManifestWork{}
-	err = l.Client.Get(ctx, client.ObjectKey{Name: name}, record)
+	record, err = l.Cached.Get(ctx, client.ObjectKey{Name: name})
 	switch {
 	case apierrors.IsNotFound(err):
 		record = written // and not in the cache yet
@@ -129,9 +128,6 @@ func (l *Ledger) read(ctx context.Context, memory *Memory, name string) (record 
 		return nil, false, fmt.Errorf("reading appliedmanifestwork %q: %w", name, err)
 	default:
 		cached = true
-		if record, err = l.Options.Open(record); err != nil {
-			return nil, false, err
-		}
 		if written != nil {
 			if apply.Newest(record, written) == record {
 				memory.written.CompareAndSwap(written, nil) // the cache has caught up

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
 
@@ -29,6 +30,8 @@ const (
 type Watcher struct {
 	Connection *fleet.Connection
 	Logger     logr.Logger
+	Works      *compressed.Store[*workv1.ManifestWork]
+	Records    *compressed.Store[*workv1.AppliedManifestWork]
 	// Work and Record are called for each change: before is nil for what is new,
 	// and for a record that is gone. They have to return soon.
 	Work   func(before, after *workv1.ManifestWork)
@@ -40,11 +43,11 @@ func (w *Watcher) Run(ctx context.Context) {
 	if !w.retry(ctx, "reading the works on the hub", w.mayList) {
 		return
 	}
-	records, ok := w.informer(ctx, "watching AppliedManifestWorks", w.Connection.Spoke.GetCache(), &workv1.AppliedManifestWork{})
+	records, ok := w.informer(ctx, "watching AppliedManifestWorks", w.Records.Informer)
 	if !ok {
 		return
 	}
-	works, ok := w.informer(ctx, "watching ManifestWorks", w.Connection.Hub.GetCache(), &workv1.ManifestWork{})
+	works, ok := w.informer(ctx, "watching ManifestWorks", w.Works.Informer)
 	// Without the records a work looks as if it were new.
 	if !ok || !fleet.Synced(ctx, records.HasSyncedChecker(), works.HasSyncedChecker()) {
 		return
@@ -69,9 +72,11 @@ func typed[T client.Object](changed func(before, after T)) func(before, after an
 
 // informer begins to watch a type, and tells whether it did before ctx ended.
 // It does not wait for what there is.
-func (w *Watcher) informer(ctx context.Context, what string, from cache.Cache, obj client.Object) (informer cache.Informer, ok bool) {
+func (w *Watcher) informer(
+	ctx context.Context, what string, get func(context.Context, ...cache.InformerGetOption) (cache.Informer, error),
+) (informer cache.Informer, ok bool) {
 	ok = w.retry(ctx, what, func(ctx context.Context) (err error) {
-		informer, err = from.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+		informer, err = get(ctx, cache.BlockUntilSynced(false))
 		return err
 	})
 	return informer, ok

@@ -17,18 +17,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/apply"
 )
 
 // Works are the ManifestWorks of one cluster as the hub has them.
 type Works struct {
-	// Client reads from the cache and writes to the hub; Reader asks the hub.
+	// Cached reads from the cache, Client writes to the hub, and Reader asks it.
+	Cached *compressed.Store[*workv1.ManifestWork]
 	Client client.Client
 	Reader client.Reader
 	// Metadata writes to the hub without getting the manifests back.
-	Metadata metadata.Interface
-	// Open gives a work of the cache the fields that are compressed there.
-	Open      func(*workv1.ManifestWork) (*workv1.ManifestWork, error)
+	Metadata  metadata.Interface
 	Namespace string
 }
 
@@ -61,19 +61,15 @@ func (m *WorkMemory) Wrote(before, after *workv1.ManifestWork) bool {
 // written if the cache does not have that yet; nil if there is none. Others use
 // it, too.
 func (w *Works) Read(ctx context.Context, name string, memory *WorkMemory) (*workv1.ManifestWork, error) {
-	work := &workv1.ManifestWork{}
 	written := memory.status.Load() // before the cache is read: it is let go of when the cache has it
 	key := client.ObjectKey{Namespace: w.Namespace, Name: name}
-	err := w.Client.Get(ctx, key, work)
+	work, err := w.Cached.Get(ctx, key)
 	if apierrors.IsNotFound(err) {
 		memory.status.Store(nil)
 		return nil, nil //nolint:nilnil // documented
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading manifestwork %q: %w", key, err)
-	}
-	if work, err = w.Open(work); err != nil {
-		return nil, err
 	}
 	return memory.ahead(work, written), nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package packed
+package compressed
 
 import (
 	"compress/flate"
@@ -22,9 +22,9 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-func packer(t testing.TB) *Packer {
+func codecOf(t testing.TB) *codec {
 	t.Helper()
-	p, err := New()
+	p, err := newCodec()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 }
 
 func TestEveryFieldIsThereAgain(t *testing.T) {
-	p, other := packer(t), packer(t)
+	p, other := codecOf(t), codecOf(t)
 	n := 0
 	work, record := &workv1.ManifestWork{}, &workv1.AppliedManifestWork{}
 	work.Name, record.Name = "a", "b"
@@ -84,68 +84,68 @@ func TestEveryFieldIsThereAgain(t *testing.T) {
 
 	packedWork, packedRecord := work.DeepCopy(), record.DeepCopy()
 	for range 2 { // the second does nothing
-		if err := p.Work(packedWork); err != nil {
+		if err := p.compressWork(packedWork); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Record(packedRecord); err != nil {
+		if err := p.compressRecord(packedRecord); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(packedWork.Spec.Workload.Manifests)+len(packedWork.Status.Conditions)+len(packedRecord.Status.AppliedResources) != 0 {
 		t.Error("what is packed is there beside, too")
 	}
-	openWork, err := other.OpenWork(packedWork)
+	openWork, err := other.decompressWork(packedWork)
 	if diff := cmp.Diff(work, openWork); err != nil || diff != "" {
 		t.Errorf("%v, -before +after:\n%s", err, diff)
 	}
-	openRecord, err := other.OpenRecord(packedRecord)
+	openRecord, err := other.decompressRecord(packedRecord)
 	if diff := cmp.Diff(record, openRecord); err != nil || diff != "" {
 		t.Errorf("%v, -before +after:\n%s", err, diff)
 	}
 }
 
 func TestEmptyObjectsAndOpenOnesStayWhatTheyAre(t *testing.T) {
-	p := packer(t)
+	p := codecOf(t)
 	work, record := &workv1.ManifestWork{}, &workv1.AppliedManifestWork{}
-	if same, err := p.OpenWork(work); same != work || err != nil {
+	if same, err := p.decompressWork(work); same != work || err != nil {
 		t.Errorf("an open work became %v, %v", same, err)
 	}
-	if same, err := p.OpenRecord(record); same != record || err != nil {
+	if same, err := p.decompressRecord(record); same != record || err != nil {
 		t.Errorf("an open record became %v, %v", same, err)
 	}
-	if err := p.Work(work); err != nil {
+	if err := p.compressWork(work); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Record(record); err != nil {
+	if err := p.compressRecord(record); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := p.OpenWork(work); err != nil || !cmp.Equal(again, &workv1.ManifestWork{}) {
+	if again, err := p.decompressWork(work); err != nil || !cmp.Equal(again, &workv1.ManifestWork{}) {
 		t.Errorf("an empty work became %v, %v", again, err)
 	}
-	if again, err := p.OpenRecord(record); err != nil || !cmp.Equal(again, &workv1.AppliedManifestWork{}) {
+	if again, err := p.decompressRecord(record); err != nil || !cmp.Equal(again, &workv1.AppliedManifestWork{}) {
 		t.Errorf("an empty record became %v, %v", again, err)
 	}
 }
 
 func TestWhatWasNotPackedHereIsAnError(t *testing.T) {
-	p := packer(t)
+	p := codecOf(t)
 	for name, text := range map[string]string{"a link": "/apis/v1/works/a", "nothing of ours": "\x00\x01\x02", "cut off": cut(t, p)} {
 		work, record := &workv1.ManifestWork{}, &workv1.AppliedManifestWork{}
 		work.SetSelfLink(text)
 		record.SetSelfLink(text)
-		if _, err := p.OpenWork(work); err == nil {
+		if _, err := p.decompressWork(work); err == nil {
 			t.Errorf("%s was opened as a work", name)
 		}
-		if _, err := p.OpenRecord(record); err == nil {
+		if _, err := p.decompressRecord(record); err == nil {
 			t.Errorf("%s was opened as a record", name)
 		}
 	}
 }
 
-func cut(t *testing.T, p *Packer) string {
+func cut(t *testing.T, p *codec) string {
 	t.Helper()
 	work := workOf(3)
-	if err := p.Work(work); err != nil {
+	if err := p.compressWork(work); err != nil {
 		t.Fatal(err)
 	}
 	text := work.GetSelfLink()
@@ -153,16 +153,16 @@ func cut(t *testing.T, p *Packer) string {
 }
 
 func TestManyPackAtTheSameTime(t *testing.T) {
-	p := packer(t)
+	p := codecOf(t)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			for range 5 {
 				work := workOf(i)
-				if err := p.Work(work); err != nil {
+				if err := p.compressWork(work); err != nil {
 					t.Error(err)
 				}
-				if got, err := p.OpenWork(work); err != nil || !cmp.Equal(got, workOf(i)) {
+				if got, err := p.decompressWork(work); err != nil || !cmp.Equal(got, workOf(i)) {
 					t.Errorf("a work with %d manifests is another one now: %v", i, err)
 				}
 			}
@@ -176,10 +176,10 @@ func TestManyPackAtTheSameTime(t *testing.T) {
 const manifestBytesMax = 700
 
 func TestAPackedWorkIsSmall(t *testing.T) {
-	p := packer(t)
+	p := codecOf(t)
 	for _, manifests := range []int{1, 100} {
 		work := workOf(manifests)
-		if err := p.Work(work); err != nil {
+		if err := p.compressWork(work); err != nil {
 			t.Fatal(err)
 		}
 		if size := len(work.GetSelfLink()) / manifests; size > manifestBytesMax {
@@ -216,18 +216,18 @@ func workOf(manifests int) *workv1.ManifestWork {
 }
 
 func BenchmarkWork(b *testing.B) {
-	p := packer(b)
+	p := codecOf(b)
 	for _, manifests := range []int{1, 100} {
 		work := workOf(manifests)
 		packed := work.DeepCopy()
-		if err := p.Work(packed); err != nil {
+		if err := p.compressWork(packed); err != nil {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprintf("pack/%d", manifests), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				copied := *work
-				if err := p.Work(&copied); err != nil {
+				if err := p.compressWork(&copied); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -236,7 +236,7 @@ func BenchmarkWork(b *testing.B) {
 		b.Run(fmt.Sprintf("open/%d", manifests), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := p.OpenWork(packed); err != nil {
+				if _, err := p.decompressWork(packed); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -246,7 +246,7 @@ func BenchmarkWork(b *testing.B) {
 
 // TestABombIsNotOpened: what a cache has comes from a hub, which may lie.
 func TestABombIsNotOpened(t *testing.T) {
-	p := packer(t)
+	p := codecOf(t)
 	var bomb strings.Builder
 	writer, err := flate.NewWriterDict(&bomb, level, p.dictionary)
 	if err != nil {
@@ -263,7 +263,7 @@ func TestABombIsNotOpened(t *testing.T) {
 	}
 	work := &workv1.ManifestWork{}
 	work.SetSelfLink(bomb.String())
-	if _, err := p.OpenWork(work); !errors.Is(err, errTooLarge) {
+	if _, err := p.decompressWork(work); !errors.Is(err, errTooLarge) {
 		t.Errorf("a bomb of %d bytes: got error %v, want %v", bomb.Len(), err, errTooLarge)
 	}
 }
@@ -271,7 +271,7 @@ func TestABombIsNotOpened(t *testing.T) {
 func TestWhatIsTooLargeStaysOpen(t *testing.T) {
 	work := &workv1.ManifestWork{}
 	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: make([]byte, contentMax+1)}}}
-	if err := packer(t).Work(work); err != nil || work.GetSelfLink() != "" || len(work.Spec.Workload.Manifests) != 1 {
+	if err := codecOf(t).compressWork(work); err != nil || work.GetSelfLink() != "" || len(work.Spec.Workload.Manifests) != 1 {
 		t.Errorf("got error %v and %d manifests, want the work as it was", err, len(work.Spec.Workload.Manifests))
 	}
 }

@@ -1,13 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packed keeps the ManifestWorks and AppliedManifestWorks that an
-// agent has cached small as long as nobody looks at them: what they say is
-// compressed, and only what tells whether to look stays readable.
-//
-// An object is packed when it comes into the cache, and opened by the pass
-// that needs it. What is open is a copy, and forgotten after the pass.
-package packed
+package compressed
 
 import (
 	"bytes"
@@ -30,54 +24,53 @@ import (
 // ones take more time than they save bytes.
 const level = 2
 
-// contentMax bounds, in bytes, what is packed and what is opened: far more than
-// an API server stores. A packed content that is larger was made by somebody who
-// wants the agent to run out of memory.
+// contentMax bounds, in bytes, what is compressed and what it is decompressed to:
+// far more than an API server stores. A compressed content that is larger was made
+// by somebody who wants the agent to run out of memory.
 const contentMax = 16 << 20
 
 var errTooLarge = errors.New("the content is too large")
 
-// Packer packs and opens objects. What one packs every other can open. It is
-// safe for concurrent use.
+// codec compresses and decompresses objects. What one compresses every other can
+// decompress. It is safe for concurrent use.
 //
-// The packed content is in metadata.selfLink: servers have not filled that
+// The compressed content is in metadata.selfLink: servers have not filled that
 // since Kubernetes 1.20, and it costs nothing beside the content.
-type Packer struct {
+type codec struct {
 	dictionary       []byte
 	writers, readers sync.Pool
 }
 
-// New returns a packer.
-func New() (*Packer, error) {
+func newCodec() (*codec, error) {
 	dictionary, err := example()
 	if err != nil {
 		return nil, err
 	}
-	return &Packer{dictionary: dictionary}, nil
+	return &codec{dictionary: dictionary}, nil
 }
 
-// content is what of a ManifestWork is packed.
+// content is what of a ManifestWork is compressed.
 type content struct {
 	Spec      workv1.ManifestWorkSpec   `json:"spec"` // without the manifests
 	Status    workv1.ManifestWorkStatus `json:"status"`
 	Manifests [][]byte                  `json:"manifests"` // each byte by byte as it came, since hashes are made of it
 }
 
-// Work packs the spec and the status of a work. If it is packed already, or too
-// large to be, nothing happens.
-func (p *Packer) Work(work *workv1.ManifestWork) error {
+// compressWork compresses the spec and the status of a work. If they are
+// already, or too large to be, nothing happens.
+func (c *codec) compressWork(work *workv1.ManifestWork) error {
 	if work.GetSelfLink() != "" {
 		return nil
 	}
-	c := contentOf(work)
-	packed, err := p.pack(&c)
+	whole := contentOf(work)
+	compressed, err := c.compress(&whole)
 	if errors.Is(err, errTooLarge) {
-		return nil // it stays open
+		return nil // it stays as it is
 	}
 	if err != nil {
-		return fmt.Errorf("packing manifestwork %q: %w", work.Name, err)
+		return fmt.Errorf("compressing manifestwork %q: %w", work.Name, err)
 	}
-	work.SetSelfLink(packed)
+	work.SetSelfLink(compressed)
 	work.Spec, work.Status = workv1.ManifestWorkSpec{}, workv1.ManifestWorkStatus{}
 	return nil
 }
@@ -91,59 +84,59 @@ func contentOf(work *workv1.ManifestWork) content {
 	return c
 }
 
-// OpenWork returns a work as it was before it was packed. It shares the
-// metadata with the packed one. One that is not packed is returned itself.
-func (p *Packer) OpenWork(work *workv1.ManifestWork) (*workv1.ManifestWork, error) {
+// decompressWork returns a work as it was before. It shares the metadata with
+// the compressed one. One that is not compressed is returned itself.
+func (c *codec) decompressWork(work *workv1.ManifestWork) (*workv1.ManifestWork, error) {
 	if work.GetSelfLink() == "" {
 		return work, nil
 	}
-	var c content
-	if err := p.open(work.GetSelfLink(), &c); err != nil {
-		return nil, fmt.Errorf("opening manifestwork %q: %w", work.Name, err)
+	var whole content
+	if err := c.decompress(work.GetSelfLink(), &whole); err != nil {
+		return nil, fmt.Errorf("decompressing manifestwork %q: %w", work.Name, err)
 	}
-	opened := &workv1.ManifestWork{TypeMeta: work.TypeMeta, ObjectMeta: work.ObjectMeta, Spec: c.Spec, Status: c.Status}
+	opened := &workv1.ManifestWork{TypeMeta: work.TypeMeta, ObjectMeta: work.ObjectMeta, Spec: whole.Spec, Status: whole.Status}
 	opened.SetSelfLink("")
-	for _, raw := range c.Manifests {
+	for _, raw := range whole.Manifests {
 		opened.Spec.Workload.Manifests = append(opened.Spec.Workload.Manifests,
 			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
 	}
 	return opened, nil
 }
 
-// Record packs the status of a record. If it is packed already, or too large to
-// be, nothing happens.
-func (p *Packer) Record(record *workv1.AppliedManifestWork) error {
+// compressRecord compresses the status of a record. If it is already, or too
+// large to be, nothing happens.
+func (c *codec) compressRecord(record *workv1.AppliedManifestWork) error {
 	if record.GetSelfLink() != "" {
 		return nil
 	}
-	packed, err := p.pack(&record.Status)
+	compressed, err := c.compress(&record.Status)
 	if errors.Is(err, errTooLarge) {
-		return nil // it stays open
+		return nil // it stays as it is
 	}
 	if err != nil {
-		return fmt.Errorf("packing appliedmanifestwork %q: %w", record.Name, err)
+		return fmt.Errorf("compressing appliedmanifestwork %q: %w", record.Name, err)
 	}
-	record.SetSelfLink(packed)
+	record.SetSelfLink(compressed)
 	record.Status = workv1.AppliedManifestWorkStatus{}
 	return nil
 }
 
-// OpenRecord returns a record as it was before it was packed. It shares the
-// metadata and the spec with the packed one. One that is not packed is returned
+// decompressRecord returns a record as it was before. It shares the metadata and
+// the spec with the compressed one. One that is not compressed is returned
 // itself.
-func (p *Packer) OpenRecord(record *workv1.AppliedManifestWork) (*workv1.AppliedManifestWork, error) {
+func (c *codec) decompressRecord(record *workv1.AppliedManifestWork) (*workv1.AppliedManifestWork, error) {
 	if record.GetSelfLink() == "" {
 		return record, nil
 	}
 	opened := &workv1.AppliedManifestWork{TypeMeta: record.TypeMeta, ObjectMeta: record.ObjectMeta, Spec: record.Spec}
-	if err := p.open(record.GetSelfLink(), &opened.Status); err != nil {
-		return nil, fmt.Errorf("opening appliedmanifestwork %q: %w", record.Name, err)
+	if err := c.decompress(record.GetSelfLink(), &opened.Status); err != nil {
+		return nil, fmt.Errorf("decompressing appliedmanifestwork %q: %w", record.Name, err)
 	}
 	opened.SetSelfLink("")
 	return opened, nil
 }
 
-func (p *Packer) pack(value any) (string, error) {
+func (c *codec) compress(value any) (string, error) {
 	encoded, err := cbor.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("encoding: %w", err)
@@ -151,31 +144,31 @@ func (p *Packer) pack(value any) (string, error) {
 	if len(encoded) > contentMax {
 		return "", errTooLarge
 	}
-	var packed strings.Builder
-	writer, ok := p.writers.Get().(*flate.Writer)
+	var compressed strings.Builder
+	writer, ok := c.writers.Get().(*flate.Writer)
 	if ok {
-		writer.Reset(&packed)
-	} else if writer, err = flate.NewWriterDict(&packed, level, p.dictionary); err != nil {
+		writer.Reset(&compressed)
+	} else if writer, err = flate.NewWriterDict(&compressed, level, c.dictionary); err != nil {
 		return "", fmt.Errorf("compressing: %w", err)
 	}
-	defer p.writers.Put(writer)
+	defer c.writers.Put(writer)
 	if _, err := writer.Write(encoded); err != nil {
 		return "", fmt.Errorf("compressing: %w", err)
 	}
 	if err := writer.Close(); err != nil {
 		return "", fmt.Errorf("compressing: %w", err)
 	}
-	return strings.Clone(packed.String()), nil // without the room that the builder has left
+	return strings.Clone(compressed.String()), nil // without the room that the builder has left
 }
 
-func (p *Packer) open(packed string, value any) error {
-	reader, ok := p.readers.Get().(io.Reader)
+func (c *codec) decompress(compressed string, value any) error {
+	reader, ok := c.readers.Get().(io.Reader)
 	if !ok {
-		reader = flate.NewReaderDict(nil, p.dictionary)
+		reader = flate.NewReaderDict(nil, c.dictionary)
 	}
-	defer p.readers.Put(reader)
+	defer c.readers.Put(reader)
 	if resetter, ok := reader.(flate.Resetter); ok {
-		if err := resetter.Reset(strings.NewReader(packed), p.dictionary); err != nil {
+		if err := resetter.Reset(strings.NewReader(compressed), c.dictionary); err != nil {
 			return fmt.Errorf("decompressing: %w", err)
 		}
 	}

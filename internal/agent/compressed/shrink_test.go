@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package connect
+package compressed
 
 import (
 	"encoding/json"
@@ -34,9 +34,9 @@ func decoded[T any](t testing.TB, text string) *T {
 	return object
 }
 
-func compactorOf(t testing.TB) *compactor {
+func shrinkerOf(t testing.TB) *shrinker {
 	t.Helper()
-	c, err := newCompactor()
+	c, err := newShrinker()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func compactorOf(t testing.TB) *compactor {
 }
 
 func TestCompactObjectsSayTheSame(t *testing.T) {
-	c := compactorOf(t)
+	c := shrinkerOf(t)
 	work, record := decoded[workv1.ManifestWork](t, workJSON), decoded[workv1.AppliedManifestWork](t, recordJSON)
 	for range 2 { // caches may show an object again to their transform
 		if _, err := c.work(work); err != nil {
@@ -56,11 +56,11 @@ func TestCompactObjectsSayTheSame(t *testing.T) {
 	}
 	wantWork := decoded[workv1.ManifestWork](t, workJSON)
 	wantWork.ManagedFields = nil
-	gotWork, err := c.packer.OpenWork(work)
+	gotWork, err := c.codec.decompressWork(work)
 	if diff := cmp.Diff(wantWork, gotWork); err != nil || diff != "" {
 		t.Errorf("work: %v, -want +got:\n%s", err, diff)
 	}
-	gotRecord, err := c.packer.OpenRecord(record)
+	gotRecord, err := c.codec.decompressRecord(record)
 	if diff := cmp.Diff(decoded[workv1.AppliedManifestWork](t, recordJSON), gotRecord); err != nil || diff != "" {
 		t.Errorf("record: %v, -want +got:\n%s", err, diff)
 	}
@@ -70,7 +70,7 @@ func TestCompactObjectsSayTheSame(t *testing.T) {
 }
 
 func TestCompactObjectsShareWhatAllHave(t *testing.T) {
-	c := compactorOf(t)
+	c := shrinkerOf(t)
 	finalizers, labels := map[*byte]bool{}, map[uintptr]bool{}
 	for range 3 {
 		work := decoded[workv1.ManifestWork](t, workJSON)
@@ -85,8 +85,8 @@ func TestCompactObjectsShareWhatAllHave(t *testing.T) {
 	}
 }
 
-func TestTheCompactorForgets(t *testing.T) {
-	c := compactorOf(t)
+func TestTheShrinkerForgets(t *testing.T) {
+	c := shrinkerOf(t)
 	for i := range 3 * textsMax {
 		text := fmt.Sprint(i)
 		labels := c.shared(map[string]string{"number": text})
