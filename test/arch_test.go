@@ -206,7 +206,7 @@ func celLibrary() []string {
 }
 
 // TestManagerLinksNoAPIServer keeps the server out of every agent: it doubles
-// their size. The CEL library of the same module adds 1 % (docs/PERFORMANCE.md).
+// their size. The CEL library of the same module adds 1 % (ADR 10).
 func TestManagerLinksNoAPIServer(t *testing.T) {
 	for _, p := range packages(t) {
 		if p.ImportPath != module+"cmd/capstan-manager" {
