@@ -5,7 +5,6 @@ package join
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/agent/connect"
 )
 
 // explainer says what the hub's answer to a request means for the user.
@@ -39,56 +37,19 @@ const (
 	verifyPreparing = time.Second
 )
 
-// bootstrapClient returns the client of the bootstrap kubeconfig.
-func (m *Machine) bootstrapClient() (client.WithWatch, error) {
-	if m.bootstrap == nil {
-		return nil, errors.New("there is no bootstrap kubeconfig")
-	}
-	if m.bootstrap.client == nil {
-		c, err := connect.HubClient(m.bootstrap.config.Config)
-		if err != nil {
-			return nil, err
-		}
-		m.bootstrap.client = c
-	}
-	return m.bootstrap.client, nil
-}
-
-// hubClient returns the client of the hub credential.
-func (m *Machine) hubClient() (client.WithWatch, error) {
-	cred := m.facts.Hub
-	want := engagement{identity: cred.identity, Endpoint: cred.Endpoint}
-	if m.hub != nil && m.hub.identity == want.identity && m.hub.Endpoint.Equal(want.Endpoint) {
-		return m.hub.client, nil
-	}
-	hub, err := connect.NewHub(cred.Endpoint, cred.Certificate, func(int) { m.Doubt() })
-	if err != nil {
-		return nil, err
-	}
-	c, err := connect.HubClient(hub.Config())
-	if err != nil {
-		return nil, err
-	}
-	if m.hub != nil {
-		m.hub.hub.Close()
-	}
-	m.hub = &hubAccess{engagement: want, hub: hub, client: c}
-	return c, nil
-}
-
 // announceAgain creates a ManagedCluster that was deleted, because the user
 // gave the agent another bootstrap kubeconfig since.
 func (m *Machine) announceAgain(ctx context.Context) error {
-	hub, err := m.bootstrapClient()
+	hub, err := m.state.bootstrapClient()
 	if err != nil {
 		return err
 	}
-	mc, err := m.announce(ctx, hub, m.facts.Hub.Cluster)
+	mc, err := m.announce(ctx, hub, m.state.facts.Hub.Cluster)
 	if err != nil {
 		return err
 	}
-	cred := *m.facts.Hub
-	cred.Bootstrap = m.facts.Bootstrap.Hash
+	cred := *m.state.facts.Hub
+	cred.Bootstrap = m.state.facts.Bootstrap.Hash
 	secret, err := hubSecret(m.options.Namespace, &cred)
 	if err != nil {
 		return err
@@ -96,15 +57,15 @@ func (m *Machine) announceAgain(ctx context.Context) error {
 	if err := putSecret(ctx, m.options.Home, secret); err != nil {
 		return err
 	}
-	m.facts.Hub, m.facts.Cluster, m.facts.Auth = &cred, clusterFactOf(mc, false), authUnknown
+	m.state.facts.Hub, m.state.facts.Cluster, m.state.facts.Auth = &cred, clusterFactOf(mc, false), authUnknown
 	return nil
 }
 
 // register announces the cluster and applies for a certificate. All of it may
 // have been done before.
 func (m *Machine) register(ctx context.Context) error {
-	f := &m.facts
-	hub, err := m.bootstrapClient()
+	f := &m.state.facts
+	hub, err := m.state.bootstrapClient()
 	if err != nil {
 		return err
 	}
@@ -138,20 +99,20 @@ func (m *Machine) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.Cluster, m.verifies, f.VerifyAt = clusterFactOf(mc, false), 0, time.Time{}
-	m.clusterVersion = mc.ResourceVersion
+	f.Cluster, m.state.verifies, f.VerifyAt = clusterFactOf(mc, false), 0, time.Time{}
+	m.state.clusterVersion = mc.ResourceVersion
 	return m.apply(ctx, hub, application, explain)
 }
 
 // renew applies for the next certificate.
 func (m *Machine) renew(ctx context.Context) error {
-	hub, err := m.hubClient()
+	hub, err := m.state.hubClient()
 	if err != nil {
 		return err
 	}
-	server := m.facts.Hub.Endpoint.Server
+	server := m.state.facts.Hub.Endpoint.Server
 	explain := func(what string, err error) error { return byHub(what, server, err) }
-	application, err := m.prepare(m.facts.Hub.identity, server)
+	application, err := m.prepare(m.state.facts.Hub.identity, server)
 	if err != nil {
 		return err
 	}
@@ -169,7 +130,7 @@ func (m *Machine) renew(ctx context.Context) error {
 
 // prepare returns the application that there is for the identity, or a new one.
 func (m *Machine) prepare(id identity, server string) (*application, error) {
-	if a := m.facts.Application; a != nil && a.Cluster == id.Cluster && a.Server == server {
+	if a := m.state.facts.Application; a != nil && a.Cluster == id.Cluster && a.Server == server {
 		return a, nil
 	}
 	return newApplication(id, server)
@@ -177,7 +138,7 @@ func (m *Machine) prepare(id identity, server string) (*application, error) {
 
 // keep stores the key of an application, unless it is stored.
 func (m *Machine) keep(ctx context.Context, a *application) error {
-	if a == m.facts.Application {
+	if a == m.state.facts.Application {
 		return nil
 	}
 	return putSecret(ctx, m.options.Home, pendingSecret(m.options.Namespace, a))
@@ -186,7 +147,7 @@ func (m *Machine) keep(ctx context.Context, a *application) error {
 // apply makes the certificate signing request of an application that is kept,
 // unless the hub has it.
 func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, explain explainer) error {
-	f := &m.facts
+	f := &m.state.facts
 	csr, err := a.request(m.options.ExpirationSeconds)
 	if err != nil {
 		return err
@@ -208,13 +169,13 @@ func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, 
 		return explain(fmt.Sprintf("creating the certificate signing request %q", name), err)
 	}
 	f.Applied, f.CSR, f.CSRProblem = true, csrFactOf(name, csr), nil
-	m.csrVersion = csr.ResourceVersion
+	m.state.csrVersion = csr.ResourceVersion
 	return nil
 }
 
 // store keeps the certificate that was issued and uses it from now on.
 func (m *Machine) store(ctx context.Context) error {
-	f := &m.facts
+	f := &m.state.facts
 	renewal := f.unusable() == ""
 	endpoint, hash := f.Bootstrap.Endpoint, f.Bootstrap.Hash
 	if renewal {
@@ -234,15 +195,15 @@ func (m *Machine) store(ctx context.Context) error {
 		return err
 	}
 	f.Hub, f.HubProblem, f.Application, f.Applied, f.CSR = cred, "", nil, false, csrFact{}
-	m.verifies, m.strikes, f.VerifyAt = 0, 0, time.Time{}
-	m.countIssued(cred)
+	m.state.verifies, m.state.strikes, f.VerifyAt = 0, 0, time.Time{}
+	m.state.countIssued(cred)
 	if f.Auth == authRefused || f.Engaged == nil {
 		f.Auth = authUnknown
 	}
 	m.options.Log.Info("The agent has a new client certificate for the hub", "cluster", cred.Cluster, "agent", cred.Agent,
 		"renewal", renewal, "validUntil", cred.NotAfter)
-	if m.hub != nil && m.hub.identity == cred.identity && m.hub.Endpoint.Equal(cred.Endpoint) {
-		if err := m.hub.hub.Replace(cred.Certificate); err != nil {
+	if m.state.hub != nil && m.state.hub.identity == cred.identity && m.state.hub.Endpoint.Equal(cred.Endpoint) {
+		if err := m.state.hub.hub.Replace(cred.Certificate); err != nil {
 			return err
 		}
 		m.rotated(metav1.ConditionTrue, clusterv1.ManagedClusterReasonClientCertificateUpdated,
@@ -253,11 +214,11 @@ func (m *Machine) store(ctx context.Context) error {
 
 // verify asks the hub what the hub credential may do.
 func (m *Machine) verify(ctx context.Context) error {
-	f := &m.facts
+	f := &m.state.facts
 	f.Recheck = false
-	f.VerifyAt = f.Now.Add(m.verifyPause())
-	m.verifies++
-	hub, err := m.hubClient()
+	f.VerifyAt = f.Now.Add(m.state.verifyPause(m.watches.running[slotCluster] != nil))
+	m.state.verifies++
+	hub, err := m.state.hubClient()
 	if err != nil {
 		return err
 	}
@@ -265,25 +226,25 @@ func (m *Machine) verify(ctx context.Context) error {
 	err = hub.Get(ctx, client.ObjectKey{Name: f.Hub.Cluster}, mc)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		m.strike(authRefused)
+		m.state.strike(authRefused)
 		if f.Auth != authRefused {
 			m.reporter.set(reasonOf(byHub("", "", err)), sentence(byHub("asking for the ManagedCluster", f.Hub.Endpoint.Server, err).Error()))
 		}
 		return nil
 	case apierrors.IsForbidden(err):
 		if f.Engaged == nil {
-			m.strikes = strikesMax
+			m.state.strikes = strikesMax
 		}
-		m.strike(authForbidden)
+		m.state.strike(authForbidden)
 		return nil
 	case apierrors.IsNotFound(err):
-		f.Auth, f.Cluster, m.strikes = authAdmitted, clusterFactOf(nil, f.Engaged != nil), 0
+		f.Auth, f.Cluster, m.state.strikes = authAdmitted, clusterFactOf(nil, f.Engaged != nil), 0
 		return nil
 	case err != nil:
 		return byHub(fmt.Sprintf("reading ManagedCluster %q", f.Hub.Cluster), f.Hub.Endpoint.Server, err)
 	}
-	f.Cluster, m.strikes = clusterFactOf(mc, f.Engaged != nil), 0
-	m.clusterVersion = mc.ResourceVersion
+	f.Cluster, m.state.strikes = clusterFactOf(mc, f.Engaged != nil), 0
+	m.state.clusterVersion = mc.ResourceVersion
 	f.Auth = authAdmitted
 	if f.Cluster.State != clusterAccepted && f.Cluster.State != clusterPreparing {
 		return nil
@@ -299,48 +260,25 @@ func (m *Machine) verify(ctx context.Context) error {
 	return byHub(fmt.Sprintf("reading the lease of cluster %q", f.Hub.Cluster), f.Hub.Endpoint.Server, err)
 }
 
-// strike counts a refusal, and believes it when there are enough of them.
-func (m *Machine) strike(auth authFact) {
-	f := &m.facts
-	m.strikes++
-	if m.strikes >= strikesMax {
-		f.Auth, m.strikes = auth, 0
-		return
-	}
-	f.VerifyAt, f.Recheck = f.Now.Add(strikeTime), f.Engaged != nil
-}
-
-// verifyPause returns the time until the next question.
-func (m *Machine) verifyPause() time.Duration {
-	if m.facts.Engaged != nil {
-		return verifyEngaged
-	}
-	pause := connect.PermissionPause(m.verifies + 1)
-	if m.facts.Cluster.State == clusterPreparing && m.followers[slotCluster] != nil {
-		return max(pause, verifyPreparing)
-	}
-	return pause
-}
-
 func (m *Machine) engage(ctx context.Context) error {
-	f := &m.facts
-	if _, err := m.hubClient(); err != nil {
+	f := &m.state.facts
+	if _, err := m.state.hubClient(); err != nil {
 		return err
 	}
-	if err := m.options.Engage(ctx, Admission{Cluster: f.Hub.Cluster, Agent: f.Hub.Agent, Hub: m.hub.hub}); err != nil {
+	if err := m.options.Engage(ctx, Admission{Cluster: f.Hub.Cluster, Agent: f.Hub.Agent, Hub: m.state.hub.hub}); err != nil {
 		return fmt.Errorf("starting the work for cluster %q: %w", f.Hub.Cluster, err)
 	}
 	f.Engaged = &engagement{identity: f.Hub.identity, Endpoint: f.Hub.Endpoint}
-	f.Recheck, m.verifies = false, 0
+	f.Recheck, m.state.verifies = false, 0
 	m.options.Log.Info("The hub accepts the cluster", "cluster", f.Hub.Cluster, "hub", f.Hub.Endpoint.Server)
 	return nil
 }
 
 func (m *Machine) disengage() error {
-	f := &m.facts
+	f := &m.state.facts
 	m.options.Log.Info("The membership has ended or changes", "cluster", f.Engaged.Cluster, "hub", f.Engaged.Endpoint.Server)
 	m.options.Disengage()
-	f.Engaged, f.Auth, f.VerifyAt, m.verifies, m.strikes = nil, authUnknown, time.Time{}, 0, 0
+	f.Engaged, f.Auth, f.VerifyAt, m.state.verifies, m.state.strikes = nil, authUnknown, time.Time{}, 0, 0
 	return nil
 }
 
@@ -348,7 +286,7 @@ func (m *Machine) forget(ctx context.Context) error {
 	if err := emptySecret(ctx, m.options.Home, m.options.Namespace, PendingSecret); err != nil {
 		return err
 	}
-	m.facts.PendingStored = false
+	m.state.facts.PendingStored = false
 	return nil
 }
 

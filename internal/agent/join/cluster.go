@@ -69,8 +69,8 @@ func heardOf(mc *clusterv1.ManagedCluster) bool {
 // announce makes sure that the ManagedCluster is there and is ours. It only
 // reads the facts.
 func (m *Machine) announce(ctx context.Context, hub client.Client, name string) (*clusterv1.ManagedCluster, error) {
-	mayCreate := m.facts.mayCreateCluster(name)
-	server, what := m.facts.Bootstrap.Endpoint.Server, fmt.Sprintf("creating ManagedCluster %q", name)
+	mayCreate := m.state.facts.mayCreateCluster(name)
+	server, what := m.state.facts.Bootstrap.Endpoint.Server, fmt.Sprintf("creating ManagedCluster %q", name)
 	announcement, err := m.announcement(ctx)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (m *Machine) announce(ctx context.Context, hub client.Client, name string) 
 	case err != nil:
 		return nil, byBootstrap(fmt.Sprintf("reading ManagedCluster %q", name), server, err)
 	}
-	if who := announcement.taken(live); who != "" && !m.wasOurs(name) {
+	if who := announcement.taken(live); who != "" && !m.state.wasOurs(name) {
 		return nil, &stepError{
 			reason: operatorv1.JoinReasonClusterNameTaken,
 			message: sentence(who) + " Give this cluster another name (spec.clusterName of the Klusterlet), or delete that ManagedCluster on the hub " +
@@ -101,12 +101,6 @@ func (m *Machine) announce(ctx context.Context, hub client.Client, name string) 
 		}
 	}
 	return live, nil
-}
-
-// wasOurs tells whether this agent has or had a credential for the name.
-func (m *Machine) wasOurs(name string) bool {
-	hub := m.facts.Hub
-	return hub != nil && hub.Cluster == name && hub.Endpoint.Server == m.facts.Bootstrap.Endpoint.Server
 }
 
 // announcement returns what to announce, once it could be found out.

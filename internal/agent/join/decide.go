@@ -288,7 +288,7 @@ func (f facts) applied(name, server string) bool {
 // useHub is for an agent with a credential.
 func (f facts) useHub() decision {
 	switch {
-	case f.Engaged != nil && (f.Engaged.identity != f.Hub.identity || !f.Engaged.Endpoint.Equal(f.Hub.Endpoint)):
+	case f.engagedOtherwise():
 		return decision{Do: doDisengage}
 	case f.Cluster.State == clusterAbsent && f.Engaged == nil && f.givenAnotherBootstrap():
 		return decision{Do: doAnnounce}
@@ -308,6 +308,12 @@ func (f facts) useHub() decision {
 		return f.verify()
 	}
 	return f.member()
+}
+
+// engagedOtherwise tells whether the parts are at work as another agent, or for
+// another hub, than the hub credential is for.
+func (f facts) engagedOtherwise() bool {
+	return f.Engaged != nil && (f.Engaged.identity != f.Hub.identity || !f.Engaged.Endpoint.Equal(f.Hub.Endpoint))
 }
 
 // outside is for an agent that the hub does not let in now. Whoever may see

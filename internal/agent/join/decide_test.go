@@ -267,7 +267,7 @@ func TestACertificateIsRenewedBetween75And80PercentOfItsLifetime(t *testing.T) {
 }
 
 func TestCertificatesInARowAreAppliedForMoreAndMoreRarely(t *testing.T) {
-	m := &Machine{}
+	m := &state{}
 	m.facts.Now = time.Unix(1_000_000, 0)
 	cred := &credential{NotBefore: m.facts.Now, NotAfter: m.facts.Now.Add(24 * time.Hour)}
 	var pauses []time.Duration

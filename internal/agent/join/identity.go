@@ -111,17 +111,6 @@ const (
 	issuePauseShare = 4
 )
 
-// countIssued says when the next application may be made, after a certificate
-// was issued.
-func (m *Machine) countIssued(cred *credential) {
-	now := m.facts.Now
-	if now.Sub(m.issuedAt) > issueQuiet {
-		m.issued = 0
-	}
-	m.issued, m.issuedAt = m.issued+1, now
-	m.facts.ApplyAt = now.Add(issuePause(m.issued, cred.NotAfter.Sub(cred.NotBefore)))
-}
-
 // issuePause returns how long to wait after the nth certificate in a row.
 func issuePause(n int, lifetime time.Duration) time.Duration {
 	if n <= issuedFree {

@@ -14,12 +14,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/kubeconfig"
-	"github.com/capstan-io/capstan/internal/watch"
 )
 
 // Who creates a secret can have a token of any account in its namespace, so the
@@ -30,58 +28,36 @@ import (
 // +kubebuilder:rbac:groups="",namespace=agent,resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",namespace=agent,resources=configmaps,resourceNames=agent-join-status,verbs=get;update
 
-// followHome follows the agent's own secrets.
-func (m *Machine) followHome(ctx context.Context) {
-	secret := func(name string, see func(*incoming, *seenSecret)) {
-		source := watch.Single(m.options.Home, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.options.Namespace, Name: name}},
-			&corev1.SecretList{}, "")
-		run := watch.Watch[*corev1.Secret]{Source: source, Clock: m.options.Clock, Handler: watch.See[*corev1.Secret](func(s *corev1.Secret, err error) {
-			m.see(func(in *incoming) { see(in, &seenSecret{secret: s, err: err}) })
-		})}
-		m.running.Go(func() { run.Run(ctx) })
-	}
-	secret(BootstrapSecret, func(in *incoming, s *seenSecret) { in.bootstrapSecret = s })
-	secret(HubSecret, func(in *incoming, s *seenSecret) { in.hubSecret = s })
+// intake turns what came in into facts.
+type intake struct {
+	options Options
+	state   *state
+	inbox   *inbox
 }
 
-// intake turns what came in into facts.
-func (m *Machine) intake(ctx context.Context) error {
-	m.mu.Lock()
-	in := m.incoming
-	m.incoming = incoming{}
-	m.mu.Unlock()
-	m.facts.Now = m.options.Clock.Now()
-	m.intakeHub(in)
-	m.intakeBootstrap(in.bootstrapSecret)
-	if in.hubSecret == nil && m.facts.HomeRead {
+// take turns all that came in since the last time into facts.
+func (i *intake) take(ctx context.Context) error {
+	in := i.inbox.take()
+	i.state.facts.Now = i.options.Clock.Now()
+	i.seenOnHub(in)
+	i.bootstrap(in.bootstrapSecret)
+	if in.hubSecret == nil && i.state.facts.HomeRead {
 		return nil
 	}
-	if err := m.intakeHubSecret(ctx, in.hubSecret); err != nil {
-		m.mu.Lock()
-		if m.incoming.hubSecret == nil {
-			m.incoming.hubSecret = in.hubSecret // look at it again
-		}
-		m.mu.Unlock()
+	if err := i.hubSecret(ctx, in.hubSecret); err != nil {
+		i.inbox.putBack(in.hubSecret)
 		return err
 	}
 	return nil
 }
 
-// intakeHub takes what was seen on the hub.
-func (m *Machine) intakeHub(in incoming) {
-	f := &m.facts
-	if in.csr != nil && f.Application != nil && in.csr.Name == f.CSR.Name {
-		f.CSR = *in.csr
-	}
-	if in.csrProblem != nil {
-		f.CSRProblem = nil
-		if *in.csrProblem != nil {
-			errors.As(byBootstrap("watching the certificate signing request "+f.CSR.Name, f.Bootstrap.Endpoint.Server, *in.csrProblem), &f.CSRProblem)
-		}
-	}
+// seenOnHub takes what was seen on the hub.
+func (i *intake) seenOnHub(in incoming) {
+	f := &i.state.facts
+	i.seenOfRequest(in)
 	if in.cluster != nil {
 		if in.cluster.State != f.Cluster.State {
-			m.verifies, f.VerifyAt = 0, f.Now // worth asking again at once
+			i.state.verifies, f.VerifyAt = 0, f.Now // worth asking again at once
 		}
 		f.Cluster = *in.cluster
 	}
@@ -94,35 +70,40 @@ func (m *Machine) intakeHub(in incoming) {
 	f.Recheck = (f.Recheck || in.refused) && f.Engaged != nil
 }
 
-// intakeBootstrap takes the bootstrap kubeconfig from the secret, or from the
-// file if there is no secret.
-func (m *Machine) intakeBootstrap(seen *seenSecret) {
-	f := &m.facts
-	where := fmt.Sprintf("the secret %s/%s", m.options.Namespace, BootstrapSecret)
-	var data []byte
-	var files kubeconfig.Files
-	var inSecret bool
-	var problem string
-	switch {
-	case seen == nil && f.Bootstrap.State != bootstrapUnknown && m.bootstrapFromSecret():
-		return
-	case seen != nil && seen.secret != nil:
-		files, inSecret = kubeconfig.KeysOf(seen.secret.Data), true
-		if data = seen.secret.Data[KeyKubeconfig]; len(data) == 0 {
-			f.Bootstrap = bootstrapFact{State: bootstrapMalformed, Problem: fmt.Sprintf("%s has no key %s", where, KeyKubeconfig)}
-			m.setBootstrap(nil)
-			return
-		}
-	case seen != nil && seen.err != nil && m.bootstrapInSecret:
-		return // what is known holds until more is known
-	case seen == nil && f.Bootstrap.State == bootstrapUnknown:
-		return // the first answer is on its way
-	case seen != nil && seen.err != nil:
-		problem = fmt.Sprintf("%s cannot be read: %v", where, seen.err)
-	default:
-		problem = where + " does not exist"
+// seenOfRequest takes what was seen of the certificate signing request.
+func (i *intake) seenOfRequest(in incoming) {
+	f := &i.state.facts
+	if in.csr != nil && f.Application != nil && in.csr.Name == f.CSR.Name {
+		f.CSR = *in.csr
 	}
-	if file := m.options.BootstrapFile; data == nil && file != "" {
+	if in.csrProblem != nil {
+		f.CSRProblem = nil
+		if *in.csrProblem != nil {
+			errors.As(byBootstrap("watching the certificate signing request "+f.CSR.Name, f.Bootstrap.Endpoint.Server, *in.csrProblem), &f.CSRProblem)
+		}
+	}
+}
+
+// bootstrap takes the bootstrap kubeconfig from the secret, or from the
+// file if there is no secret.
+func (i *intake) bootstrap(seen *seenSecret) {
+	f := &i.state.facts
+	where := fmt.Sprintf("the secret %s/%s", i.options.Namespace, BootstrapSecret)
+	if i.bootstrapStays(seen) {
+		return
+	}
+	data, problem := bootstrapData(seen, where)
+	var files kubeconfig.Files
+	inSecret := seen != nil && seen.secret != nil
+	if inSecret {
+		files = kubeconfig.KeysOf(seen.secret.Data)
+	}
+	if inSecret && data == nil {
+		f.Bootstrap = bootstrapFact{State: bootstrapMalformed, Problem: problem}
+		i.setBootstrap(nil)
+		return
+	}
+	if file := i.options.BootstrapFile; data == nil && file != "" {
 		var err error
 		if data, err = readIfThere(file); err != nil {
 			problem = fmt.Sprintf("%s, and the file cannot be read: %v", problem, err)
@@ -133,11 +114,38 @@ func (m *Machine) intakeBootstrap(seen *seenSecret) {
 		if seen != nil || f.Bootstrap.State != bootstrapMissing {
 			f.Bootstrap = bootstrapFact{State: bootstrapMissing, Problem: problem}
 		}
-		m.setBootstrap(nil)
+		i.setBootstrap(nil)
 		return
 	}
-	m.bootstrapInSecret = inSecret
-	m.useBootstrap(data, files, where)
+	i.state.bootstrapInSecret = inSecret
+	i.useBootstrap(data, files, where)
+}
+
+// bootstrapStays tells whether what is known of the bootstrap kubeconfig holds
+// until more is known.
+func (i *intake) bootstrapStays(seen *seenSecret) bool {
+	switch {
+	case seen == nil: // the first answer is on its way, or there is no file to look at
+		return i.state.facts.Bootstrap.State == bootstrapUnknown || i.bootstrapFromSecret()
+	case seen.secret == nil && seen.err != nil:
+		return i.state.bootstrapInSecret
+	}
+	return false
+}
+
+// bootstrapData returns the kubeconfig in the secret, or why there is none.
+func bootstrapData(seen *seenSecret, where string) (data []byte, problem string) {
+	switch {
+	case seen != nil && seen.secret != nil:
+		if data = seen.secret.Data[KeyKubeconfig]; len(data) == 0 {
+			return nil, fmt.Sprintf("%s has no key %s", where, KeyKubeconfig)
+		}
+		return data, ""
+	case seen != nil && seen.err != nil:
+		return nil, fmt.Sprintf("%s cannot be read: %v", where, seen.err)
+	default:
+		return nil, where + " does not exist"
+	}
 }
 
 // readIfThere returns the content of a file, nil if there is none.
@@ -151,13 +159,13 @@ func readIfThere(file string) ([]byte, error) {
 
 // bootstrapFromSecret tells whether the secret was seen, so that no file has to
 // be looked at.
-func (m *Machine) bootstrapFromSecret() bool {
-	return m.options.BootstrapFile == "" || m.bootstrapInSecret
+func (i *intake) bootstrapFromSecret() bool {
+	return i.options.BootstrapFile == "" || i.state.bootstrapInSecret
 }
 
 // useBootstrap takes a kubeconfig, unless it is the one in use.
-func (m *Machine) useBootstrap(data []byte, files kubeconfig.Files, where string) {
-	f := &m.facts
+func (i *intake) useBootstrap(data []byte, files kubeconfig.Files, where string) {
+	f := &i.state.facts
 	hash := hashOf(data)
 	if f.Bootstrap.Hash == hash {
 		return
@@ -165,25 +173,25 @@ func (m *Machine) useBootstrap(data []byte, files kubeconfig.Files, where string
 	parsed, err := connect.ParseKubeconfig(data, files)
 	if err != nil {
 		f.Bootstrap = bootstrapFact{State: bootstrapMalformed, Problem: fmt.Sprintf("%s: %v", where, err), Hash: hash}
-		m.setBootstrap(nil)
+		i.setBootstrap(nil)
 		return
 	}
 	f.Bootstrap = bootstrapFact{State: bootstrapPresent, Endpoint: parsed.Endpoint, Hash: hash}
 	f.BootstrapRefused, f.CSRProblem = false, nil
-	m.setBootstrap(&bootstrapAccess{hash: hash, config: parsed})
+	i.setBootstrap(&bootstrapAccess{hash: hash, config: parsed})
 }
 
-func (m *Machine) setBootstrap(access *bootstrapAccess) {
+func (i *intake) setBootstrap(access *bootstrapAccess) {
 	if access == nil {
-		m.bootstrapInSecret = false
+		i.state.bootstrapInSecret = false
 	}
-	m.bootstrap = access
+	i.state.bootstrap = access
 }
 
-// intakeHubSecret takes the hub credential, and at the start the application
+// hubSecret takes the hub credential, and at the start the application
 // that waits for its answer.
-func (m *Machine) intakeHubSecret(ctx context.Context, seen *seenSecret) error {
-	f := &m.facts
+func (i *intake) hubSecret(ctx context.Context, seen *seenSecret) error {
+	f := &i.state.facts
 	if seen == nil {
 		return nil // the first answer is on its way
 	}
@@ -193,27 +201,27 @@ func (m *Machine) intakeHubSecret(ctx context.Context, seen *seenSecret) error {
 		}
 		return &stepError{
 			reason:  operatorv1.JoinReasonHubCredentialInvalid,
-			message: fmt.Sprintf("reading the secret %s/%s", m.options.Namespace, HubSecret), err: seen.err,
+			message: fmt.Sprintf("reading the secret %s/%s", i.options.Namespace, HubSecret), err: seen.err,
 		}
 	}
 	secret := seen.secret
 	if f.Hub != nil && (secret == nil || !bytes.Equal(secret.Data[KeyCertificate], f.Hub.CertPEM)) {
 		// What was seen may be older than what the agent wrote.
 		var err error
-		if secret, err = getSecret(ctx, m.options.Home, m.options.Namespace, HubSecret); err != nil {
+		if secret, err = getSecret(ctx, i.options.Home, i.options.Namespace, HubSecret); err != nil {
 			return err
 		}
 	}
-	if err := m.intakePending(ctx); err != nil {
+	if err := i.pending(ctx); err != nil {
 		return err
 	}
-	m.takeHubSecret(secret)
+	i.useHubSecret(secret)
 	f.HomeRead = true
 	return nil
 }
 
-func (m *Machine) takeHubSecret(secret *corev1.Secret) {
-	f := &m.facts
+func (i *intake) useHubSecret(secret *corev1.Secret) {
+	f := &i.state.facts
 	var cred *credential
 	f.HubProblem = ""
 	if secret != nil {
@@ -225,9 +233,9 @@ func (m *Machine) takeHubSecret(secret *corev1.Secret) {
 	if cred != nil && f.Hub != nil && bytes.Equal(cred.CertPEM, f.Hub.CertPEM) {
 		return
 	}
-	f.Hub, f.Auth, m.strikes, m.verifies = cred, authUnknown, 0, 0
-	if cred != nil && m.hub != nil && m.hub.identity == cred.identity && m.hub.Endpoint.Equal(cred.Endpoint) {
-		if err := m.hub.hub.Replace(cred.Certificate); err != nil {
+	f.Hub, f.Auth, i.state.strikes, i.state.verifies = cred, authUnknown, 0, 0
+	if cred != nil && i.state.hub != nil && i.state.hub.identity == cred.identity && i.state.hub.Endpoint.Equal(cred.Endpoint) {
+		if err := i.state.hub.hub.Replace(cred.Certificate); err != nil {
 			f.HubProblem = err.Error()
 		}
 	}
@@ -236,19 +244,19 @@ func (m *Machine) takeHubSecret(secret *corev1.Secret) {
 	}
 }
 
-// intakePending reads, once, the application of a process before this one.
-func (m *Machine) intakePending(ctx context.Context) error {
-	f := &m.facts
+// pending reads, once, the application of a process before this one.
+func (i *intake) pending(ctx context.Context) error {
+	f := &i.state.facts
 	if f.HomeRead || f.Application != nil {
 		return nil
 	}
-	secret, err := getSecret(ctx, m.options.Home, m.options.Namespace, PendingSecret)
+	secret, err := getSecret(ctx, i.options.Home, i.options.Namespace, PendingSecret)
 	if err != nil || secret == nil || len(secret.Data) == 0 {
 		return err
 	}
 	f.PendingStored = true
 	if f.Application, err = parsePending(secret); err != nil {
-		m.options.Log.Info("Ignoring the stored application for a certificate and making a new one", "problem", err.Error())
+		i.options.Log.Info("Ignoring the stored application for a certificate and making a new one", "problem", err.Error())
 		return nil
 	}
 	f.CSR.Name, err = f.Application.name()

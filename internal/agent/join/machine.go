@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,68 +64,17 @@ type Machine struct {
 	options  Options
 	loop     *fleet.Loop
 	reporter *reporter
+	inbox    *inbox
 
-	// What the followers and others see comes in here.
 	mu       sync.Mutex
-	incoming incoming
 	rotation *metav1.Condition
 
-	running sync.WaitGroup
-
-	// Only the loop uses what follows.
-	facts     facts
-	followers map[string]*following
-	bootstrap *bootstrapAccess
-	hub       *hubAccess
+	// group has what runs beside the loop; only the loop uses what follows.
+	group     sync.WaitGroup
+	state     *state
+	intake    *intake
+	watches   *watches
 	announced *Announcement
-	// clusterVersion and csrVersion are the resourceVersions of ManagedCluster and
-	// request as they were last read or written.
-	clusterVersion, csrVersion string
-	// bootstrapInSecret is true while the bootstrap kubeconfig is that of the secret.
-	bootstrapInSecret bool
-	strikes           int
-	verifies          int
-	// issued is how many certificates were issued in a row, the last at issuedAt.
-	issued   int
-	issuedAt time.Time
-}
-
-// incoming is what came in since the loop looked last. Nil is nothing new.
-type incoming struct {
-	bootstrapSecret *seenSecret
-	hubSecret       *seenSecret
-	csr             *csrFact
-	csrProblem      *error
-	cluster         *clusterFact
-	bootstrapErr    *error
-	hubErr          *error
-	refused         bool
-}
-
-// seenSecret is a secret, or nil if there is none, or why that is not known.
-type seenSecret struct {
-	secret *corev1.Secret
-	err    error
-}
-
-// following is a follower that runs.
-type following struct {
-	key    string
-	cancel context.CancelFunc
-}
-
-// bootstrapAccess is the bootstrap kubeconfig in use.
-type bootstrapAccess struct {
-	hash   string
-	config connect.Kubeconfig
-	client client.WithWatch // made when first needed
-}
-
-// hubAccess is the hub credential in use.
-type hubAccess struct {
-	engagement
-	hub    *connect.Hub
-	client client.WithWatch
 }
 
 // New returns a Machine that has not begun.
@@ -134,8 +82,11 @@ func New(options Options) *Machine {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	m := &Machine{options: options, followers: map[string]*following{}}
-	m.facts.WantedName = options.ClusterName
+	m := &Machine{options: options}
+	m.inbox = &inbox{kick: func() { m.loop.Kick() }}
+	m.state = &state{facts: facts{WantedName: options.ClusterName}, doubt: m.Doubt}
+	m.intake = &intake{options: options, state: m.state, inbox: m.inbox}
+	m.watches = &watches{options: options, state: m.state, inbox: m.inbox, group: &m.group, running: map[string]*following{}}
 	m.reporter = newReporter(options.Home, options.Namespace, options.Clock)
 	m.loop = fleet.NewLoop(m.step)
 	m.loop.Clock = options.Clock
@@ -147,20 +98,20 @@ func New(options Options) *Machine {
 
 // Run works until ctx ends, and returns when the parts have ended.
 func (m *Machine) Run(ctx context.Context) {
-	defer m.running.Wait()
+	defer m.group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m.running.Go(func() { m.reporter.run(ctx) })
-	m.followHome(ctx)
+	m.group.Go(func() { m.reporter.run(ctx) })
+	m.watches.followHome(ctx)
 	m.loop.Start(ctx)
-	for slot := range m.followers {
-		m.unfollow(slot)
+	for slot := range m.watches.running {
+		m.watches.unfollow(slot)
 	}
-	if m.facts.Engaged != nil {
+	if m.state.facts.Engaged != nil {
 		m.options.Disengage()
 	}
-	if m.hub != nil {
-		m.hub.hub.Close()
+	if m.state.hub != nil {
+		m.state.hub.hub.Close()
 	}
 }
 
@@ -168,12 +119,12 @@ func (m *Machine) Run(ctx context.Context) {
 // nil if it is gone. It returns at once.
 func (m *Machine) SeeCluster(mc *clusterv1.ManagedCluster) {
 	fact := clusterFactOf(mc, true)
-	m.see(func(in *incoming) { in.cluster = &fact })
+	m.inbox.see(func(in *incoming) { in.cluster = &fact })
 }
 
 // Doubt makes the machine ask the hub whether the agent has its rights still.
 // It returns at once.
-func (m *Machine) Doubt() { m.see(func(in *incoming) { in.refused = true }) }
+func (m *Machine) Doubt() { m.inbox.see(func(in *incoming) { in.refused = true }) }
 
 // Rotation returns how the latest renewal of the certificate ended, as a
 // condition of the ManagedCluster, or nil if there was none.
@@ -186,24 +137,17 @@ func (m *Machine) Rotation() *metav1.Condition {
 // Step tells where the handshake is, as it is written for the Klusterlet.
 func (m *Machine) Step() (reason, message string) { return m.reporter.current() }
 
-func (m *Machine) see(change func(*incoming)) {
-	m.mu.Lock()
-	change(&m.incoming)
-	m.mu.Unlock()
-	m.loop.Kick()
-}
-
 // step is one round: look, decide, act.
 func (m *Machine) step(ctx context.Context) (time.Duration, error) {
-	if err := m.intake(ctx); err != nil {
+	if err := m.intake.take(ctx); err != nil {
 		m.reportError(ctx, err)
 		return 0, err
 	}
-	d := decide(m.facts)
-	if m.options.BootstrapFile != "" && !m.bootstrapInSecret {
+	d := decide(m.state.facts)
+	if m.options.BootstrapFile != "" && !m.state.bootstrapInSecret {
 		d.Again = min(d.Again, fileAgain)
 	}
-	m.follow(ctx, d)
+	m.watches.follow(ctx, d)
 	if d.Reason != "" {
 		m.reporter.set(d.Reason, d.Message)
 	}

@@ -1,0 +1,60 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// inbox keeps what watches and others see until the loop takes it.
+type inbox struct {
+	kick     func() // tells the loop that there is something
+	mu       sync.Mutex
+	incoming incoming
+}
+
+// incoming is what came in since the loop looked last. Nil is nothing new.
+type incoming struct {
+	bootstrapSecret *seenSecret
+	hubSecret       *seenSecret
+	csr             *csrFact
+	csrProblem      *error
+	cluster         *clusterFact
+	bootstrapErr    *error
+	hubErr          *error
+	refused         bool
+}
+
+// seenSecret is a secret, or nil if there is none, or why that is not known.
+type seenSecret struct {
+	secret *corev1.Secret
+	err    error
+}
+
+func (b *inbox) see(change func(*incoming)) {
+	b.mu.Lock()
+	change(&b.incoming)
+	b.mu.Unlock()
+	b.kick()
+}
+
+// take returns what came in and leaves nothing.
+func (b *inbox) take() incoming {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	in := b.incoming
+	b.incoming = incoming{}
+	return in
+}
+
+// putBack has the hub secret looked at again, unless a newer one came in.
+func (b *inbox) putBack(seen *seenSecret) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.incoming.hubSecret == nil {
+		b.incoming.hubSecret = seen
+	}
+}

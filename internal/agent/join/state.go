@@ -1,0 +1,136 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"errors"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/agent/connect"
+)
+
+// state is what the loop knows and has. Only the loop uses it.
+type state struct {
+	facts     facts
+	bootstrap *bootstrapAccess
+	hub       *hubAccess
+	// doubt is called when the hub refuses the hub credential.
+	doubt func()
+	// clusterVersion and csrVersion are the resourceVersions of ManagedCluster and
+	// request as they were last read or written.
+	clusterVersion, csrVersion string
+	// bootstrapInSecret is true while the bootstrap kubeconfig is that of the secret.
+	bootstrapInSecret bool
+	// strikes counts refusals in a row, verifies questions to the hub.
+	strikes, verifies int
+	// issued is how many certificates were issued in a row, the last at issuedAt.
+	issued   int
+	issuedAt time.Time
+}
+
+// bootstrapAccess is the bootstrap kubeconfig in use.
+type bootstrapAccess struct {
+	hash   string
+	config connect.Kubeconfig
+	client client.WithWatch // made when first needed
+}
+
+// hubAccess is the hub credential in use.
+type hubAccess struct {
+	engagement
+	hub    *connect.Hub
+	client client.WithWatch
+}
+
+// bootstrapClient returns the client of the bootstrap kubeconfig.
+func (s *state) bootstrapClient() (client.WithWatch, error) {
+	if s.bootstrap == nil {
+		return nil, errors.New("there is no bootstrap kubeconfig")
+	}
+	if s.bootstrap.client == nil {
+		c, err := connect.HubClient(s.bootstrap.config.Config)
+		if err != nil {
+			return nil, err
+		}
+		s.bootstrap.client = c
+	}
+	return s.bootstrap.client, nil
+}
+
+// hubClient returns the client of the hub credential.
+func (s *state) hubClient() (client.WithWatch, error) {
+	cred := s.facts.Hub
+	want := engagement{identity: cred.identity, Endpoint: cred.Endpoint}
+	if s.hub != nil && s.hub.identity == want.identity && s.hub.Endpoint.Equal(want.Endpoint) {
+		return s.hub.client, nil
+	}
+	hub, err := connect.NewHub(cred.Endpoint, cred.Certificate, func(int) { s.doubt() })
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect.HubClient(hub.Config())
+	if err != nil {
+		return nil, err
+	}
+	if s.hub != nil {
+		s.hub.hub.Close()
+	}
+	s.hub = &hubAccess{engagement: want, hub: hub, client: c}
+	return c, nil
+}
+
+// clientOf returns the client to follow with, and a name of the credential.
+func (s *state) clientOf(by source) (client.WithWatch, string, error) {
+	switch by {
+	case followByBootstrap:
+		c, err := s.bootstrapClient()
+		return c, "bootstrap/" + s.facts.Bootstrap.Hash, err
+	case followByHub:
+		c, err := s.hubClient()
+		return c, "hub/" + s.facts.Hub.Endpoint.Server + "/" + s.facts.Hub.Agent, err
+	}
+	return nil, "", nil
+}
+
+// wasOurs tells whether this agent has or had a credential for the name.
+func (s *state) wasOurs(name string) bool {
+	hub := s.facts.Hub
+	return hub != nil && hub.Cluster == name && hub.Endpoint.Server == s.facts.Bootstrap.Endpoint.Server
+}
+
+// strike counts a refusal, and believes it when there are enough of them.
+func (s *state) strike(auth authFact) {
+	f := &s.facts
+	s.strikes++
+	if s.strikes >= strikesMax {
+		f.Auth, s.strikes = auth, 0
+		return
+	}
+	f.VerifyAt, f.Recheck = f.Now.Add(strikeTime), f.Engaged != nil
+}
+
+// verifyPause returns the time until the next question.
+func (s *state) verifyPause(followsCluster bool) time.Duration {
+	if s.facts.Engaged != nil {
+		return verifyEngaged
+	}
+	pause := connect.PermissionPause(s.verifies + 1)
+	if s.facts.Cluster.State == clusterPreparing && followsCluster {
+		return max(pause, verifyPreparing)
+	}
+	return pause
+}
+
+// countIssued says when the next application may be made, after a certificate
+// was issued.
+func (s *state) countIssued(cred *credential) {
+	now := s.facts.Now
+	if now.Sub(s.issuedAt) > issueQuiet {
+		s.issued = 0
+	}
+	s.issued, s.issuedAt = s.issued+1, now
+	s.facts.ApplyAt = now.Add(issuePause(s.issued, cred.NotAfter.Sub(cred.NotBefore)))
+}

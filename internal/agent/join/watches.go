@@ -1,0 +1,129 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"context"
+	"sync"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/watch"
+)
+
+// watches are those of the agent's own secrets, and of the request and the
+// ManagedCluster that the latest decision asks for. What they see goes to the
+// inbox.
+type watches struct {
+	options Options
+	state   *state
+	inbox   *inbox
+	group   *sync.WaitGroup
+	running map[string]*following
+}
+
+// following is a watch that runs, and what it is for.
+type following struct {
+	key    string
+	cancel context.CancelFunc
+}
+
+// Slots of watches.
+const (
+	slotCSR     = "csr"
+	slotCluster = "cluster"
+)
+
+// follow makes exactly those watches run that the decision asks for.
+func (w *watches) follow(ctx context.Context, d decision) {
+	w.followCSR(ctx, d.FollowCSR)
+	w.followCluster(ctx, d.FollowCluster)
+}
+
+func (w *watches) followCSR(ctx context.Context, by source) {
+	hub, who, err := w.state.clientOf(by)
+	if hub == nil || err != nil {
+		w.unfollow(slotCSR)
+		return
+	}
+	name := w.state.facts.CSR.Name
+	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	source := watch.Single(hub, csr, &certificatesv1.CertificateSigningRequestList{}, w.state.csrVersion)
+	ensureWatch(ctx, w, slotCSR, who+"/"+name, source, func(csr *certificatesv1.CertificateSigningRequest, err error) {
+		fact := csrFactOf(name, csr)
+		w.inbox.see(func(in *incoming) {
+			if in.csrProblem = &err; err == nil {
+				in.csr = &fact
+			}
+		})
+	})
+}
+
+func (w *watches) followCluster(ctx context.Context, by source) {
+	hub, who, err := w.state.clientOf(by)
+	if hub == nil || err != nil {
+		w.unfollow(slotCluster)
+		return
+	}
+	name := w.state.facts.clusterName()
+	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	source := watch.Single(hub, mc, &clusterv1.ManagedClusterList{}, w.state.clusterVersion)
+	ensureWatch(ctx, w, slotCluster, who+"/"+name, source, func(mc *clusterv1.ManagedCluster, err error) {
+		fact := clusterFactOf(mc, false)
+		w.inbox.see(func(in *incoming) {
+			if by == followByBootstrap {
+				in.bootstrapErr = &err
+			} else {
+				in.hubErr = &err
+			}
+			if err == nil {
+				in.cluster = &fact
+			}
+		})
+	})
+}
+
+// followHome follows the agent's own secrets.
+func (w *watches) followHome(ctx context.Context) {
+	secret := func(name string, see func(*incoming, *seenSecret)) {
+		source := watch.Single(w.options.Home, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.options.Namespace, Name: name}},
+			&corev1.SecretList{}, "")
+		run := watch.Watch[*corev1.Secret]{Source: source, Clock: w.options.Clock, Handler: watch.See[*corev1.Secret](func(s *corev1.Secret, err error) {
+			w.inbox.see(func(in *incoming) { see(in, &seenSecret{secret: s, err: err}) })
+		})}
+		w.group.Go(func() { run.Run(ctx) })
+	}
+	secret(BootstrapSecret, func(in *incoming, s *seenSecret) { in.bootstrapSecret = s })
+	secret(HubSecret, func(in *incoming, s *seenSecret) { in.hubSecret = s })
+}
+
+// ensureWatch starts to watch a single object in the slot, in place of
+// another one.
+func ensureWatch[T client.Object](ctx context.Context, w *watches, slot, key string, source watch.Source[T], see watch.See[T]) {
+	if running := w.running[slot]; running != nil {
+		if running.key == key {
+			return
+		}
+		running.cancel()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	run := watch.Watch[T]{Source: source, Clock: w.options.Clock, Handler: watch.See[T](func(object T, err error) {
+		if ctx.Err() == nil {
+			see(object, err)
+		}
+	})}
+	w.running[slot] = &following{key: key, cancel: cancel}
+	w.group.Go(func() { run.Run(ctx) })
+}
+
+func (w *watches) unfollow(slot string) {
+	if running := w.running[slot]; running != nil {
+		running.cancel()
+		delete(w.running, slot)
+	}
+}
