@@ -130,7 +130,8 @@ func mayImport(from, to string) bool {
 		return true
 	}
 	for _, f := range families() {
-		if !strings.HasPrefix(to, f.root+"/") || !(from == f.root || strings.HasPrefix(from, f.root+"/")) {
+		inside := func(path string) bool { return strings.HasPrefix(path, f.root+"/") }
+		if !inside(to) || from != f.root && !inside(from) {
 			continue
 		}
 		if slices.Contains(f.composers, from) {

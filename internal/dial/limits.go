@@ -72,7 +72,7 @@ func kindOf(request *http.Request) requestKind {
 func resourcePath(path string) (resource []string, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, part := range parts {
-		after := 0
+		var after int
 		switch part {
 		case "api": // api/VERSION
 			after = i + 2

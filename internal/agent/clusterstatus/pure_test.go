@@ -101,15 +101,18 @@ func TestAPropertyGoesBeforeAClaimOfTheSameName(t *testing.T) {
 	}{
 		"none": {"claims are told as ever", nil, []clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "b", Value: "v"}}},
 		"of another name": {
-			"both are told", []aboutv1alpha1.ClusterProperty{property("a", "p", nil)},
+			"both are told",
+			[]aboutv1alpha1.ClusterProperty{property("a", "p", nil)},
 			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "a", Value: "p"}, {Name: "b", Value: "v"}},
 		},
 		"of the same name": {
-			"the property is told", []aboutv1alpha1.ClusterProperty{property("b", "p", nil)},
+			"the property is told",
+			[]aboutv1alpha1.ClusterProperty{property("b", "p", nil)},
 			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "b", Value: "p"}},
 		},
 		"the identity": {
-			"it has the name that is reserved for it", []aboutv1alpha1.ClusterProperty{property(clusterv1alpha1.ClaimID, "me", nil)},
+			"it has the name that is reserved for it",
+			[]aboutv1alpha1.ClusterProperty{property(clusterv1alpha1.ClaimID, "me", nil)},
 			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "me"}, {Name: "b", Value: "v"}},
 		},
 		"private": {
@@ -118,11 +121,13 @@ func TestAPropertyGoesBeforeAClaimOfTheSameName(t *testing.T) {
 			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}},
 		},
 		"as long as the hub takes": {
-			"it counts characters, not bytes", []aboutv1alpha1.ClusterProperty{property("b", long, nil)},
+			"it counts characters, not bytes",
+			[]aboutv1alpha1.ClusterProperty{property("b", long, nil)},
 			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "b", Value: long}},
 		},
 		"too long for the hub": {
-			"one that the hub refuses would keep it from all others", []aboutv1alpha1.ClusterProperty{property("b", long+"ä", nil)},
+			"one that the hub refuses would keep it from all others",
+			[]aboutv1alpha1.ClusterProperty{property("b", long+"ä", nil)},
 			[]clusterv1.ManagedClusterClaim{{Name: clusterv1alpha1.ClaimID, Value: "uid"}, {Name: "b", Value: "v"}},
 		},
 	}

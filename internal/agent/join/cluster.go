@@ -138,3 +138,9 @@ func clusterFactOf(mc *clusterv1.ManagedCluster, engaged bool) clusterFact {
 	}
 	return clusterFact{State: clusterPreparing}
 }
+
+// engagedOtherwise tells whether the parts are at work as another agent, or for
+// another hub, than the hub credential is for.
+func (f facts) engagedOtherwise() bool {
+	return f.Engaged != nil && (f.Engaged.identity != f.Hub.identity || !f.Engaged.Endpoint.Equal(f.Hub.Endpoint))
+}

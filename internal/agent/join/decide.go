@@ -310,12 +310,6 @@ func (f facts) useHub() decision {
 	return f.member()
 }
 
-// engagedOtherwise tells whether the parts are at work as another agent, or for
-// another hub, than the hub credential is for.
-func (f facts) engagedOtherwise() bool {
-	return f.Engaged != nil && (f.Engaged.identity != f.Hub.identity || !f.Engaged.Endpoint.Equal(f.Hub.Endpoint))
-}
-
 // outside is for an agent that the hub does not let in now. Whoever may see
 // the ManagedCluster waits for it to change.
 func (f facts) outside(reason, message string) decision {

@@ -29,8 +29,10 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 		},
 		Status: clusterv1.ManagedClusterStatus{
 			ClusterClaims: []clusterv1.ManagedClusterClaim{
-				{Name: clusterv1alpha1.ClaimID, Value: "property"}, {Name: clusterv1alpha1.ClaimKubeVersion, Value: "v1.35.0"},
-				{Name: clusterv1alpha1.ClaimPlatform, Value: "metal"}, {Name: claimRegion, Value: "claim-region"},
+				{Name: clusterv1alpha1.ClaimID, Value: "property"},
+				{Name: clusterv1alpha1.ClaimKubeVersion, Value: "v1.35.0"},
+				{Name: clusterv1alpha1.ClaimPlatform, Value: "metal"},
+				{Name: claimRegion, Value: "claim-region"},
 			},
 			Conditions: []metav1.Condition{
 				{Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionTrue},

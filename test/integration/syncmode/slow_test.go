@@ -48,12 +48,12 @@ func farAway(t *testing.T, server string, delay time.Duration) string {
 			}
 			note(near)
 			serving.Go(func() {
-				defer near.Close()
+				defer func() { _ = near.Close() }()
 				far, err := net.Dial("tcp", target.Host)
 				if err != nil {
 					return // as if nobody listened
 				}
-				defer far.Close()
+				defer func() { _ = far.Close() }()
 				note(far)
 				var both sync.WaitGroup
 				both.Go(func() { carry(far, near, delay) })
@@ -79,7 +79,7 @@ func carry(to, from net.Conn, delay time.Duration) {
 	under := make(chan chunk, chunksMax)
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		defer to.Close()
+		defer func() { _ = to.Close() }()
 		for c := range under {
 			timer := time.NewTimer(time.Until(c.due))
 			<-timer.C

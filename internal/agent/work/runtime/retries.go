@@ -6,8 +6,9 @@ package runtime
 import "time"
 
 const (
-	// RetryMin and RetryMax bound the time between passes that fail; it doubles.
+	// RetryMin is the time after the first pass that fails; it doubles.
 	RetryMin = 50 * time.Millisecond
+	// RetryMax is the most that it becomes.
 	RetryMax = 30 * time.Second
 
 	// quietTime is how long a work may lack something that may come soon before
