@@ -6,20 +6,35 @@ ENVTEST_ASSETS := $(CURDIR)/bin/envtest
 INTEGRATION_TIMEOUT := 20m
 E2E_TIMEOUT := 40m
 FAULT_TIMEOUT := 30m
-# Arguments for the fault tests, such as -long.
+# Arguments for the fault tests, such as -long, or -seed N to replay one.
 FAULT_ARGS ?=
-# The fault tests that every 'make test' runs: two minutes of the eleven that all take.
-FAULT_ALWAYS := TestAgentIsKilledAgainAndAgain|TestWatchesBreak|TestRecordsAreDeleted|TestNetworkIsCut/to_both
+# Packages whose controller tests run under the race detector as well: those
+# with the most goroutines. All others run under it as far as -short goes.
+RACE_CONTROLLERS := ./internal/agent/push/... ./internal/agent/join/... ./internal/election/... ./internal/metrics/...
+# How often, and beside how many busy processes, soak runs each package.
+SOAK_RUNS ?= 10
+SOAK_BURNERS ?= 2
 
 .PHONY: test
-test: ## Runs all tests and tells how long each part took. Needs root on Debian for the e2e part.
-	hack/test.sh test-unit test-integration test-e2e
+test: test-needs ## Runs all tests and tells how long each part took. Needs root on Debian for the e2e part.
+	hack/test.sh test-unit test-race test-integration test-e2e
+
+# Tells at once what would be missing after half an hour.
+.PHONY: test-needs
+test-needs: lab-root lab-packages
+	@command -v gcc >/dev/null || { echo "the race detector needs a C compiler: apt-get install gcc" >&2; exit 1; }
 
 .PHONY: test-unit
 test-unit: ## Tests that need neither an API server nor root.
 	go test -short ./...
 	$(MAKE) -C test/lab test
 	$(MAKE) test-bundle
+
+# Only these executables of tests are built with cgo; what users get is static.
+.PHONY: test-race
+test-race: envtest-assets ## Unit tests, and the controller tests of agents, under the race detector. Needs gcc.
+	CGO_ENABLED=1 go test -race -short -count=1 ./internal/... ./operators/... ./cmd/...
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) CGO_ENABLED=1 go test -race -count=1 -p 1 -timeout $(INTEGRATION_TIMEOUT) $(RACE_CONTROLLERS)
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.
@@ -31,10 +46,14 @@ test-conformance: envtest-assets ## What registration and works promise, in all 
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) ./test/integration/conformance
 
 .PHONY: test-e2e
-test-e2e: lab-build image ## Tests on real clusters with real pods, and some faults. Needs root; installs Debian's packages.
+test-e2e: lab-build image ## Tests on real clusters with real pods, and each fault in short. Needs root; installs Debian's packages.
 	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) ./test/e2e/...
-	go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) -run '$(FAULT_ALWAYS)' ./test/fault
+	go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) -short ./test/fault $(if $(FAULT_ARGS),-args $(FAULT_ARGS))
 
 .PHONY: test-fault
-test-fault: build lab-build ## Breaks API servers, networks and agents while works change. Needs root. FAULT_ARGS=-long for long outages.
+test-fault: build lab-build ## Breaks API servers, networks and agents while works change. Needs root. FAULT_ARGS=-long for long outages, '-seed N' to replay.
 	go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) ./test/fault $(if $(FAULT_ARGS),-args $(FAULT_ARGS))
+
+.PHONY: soak
+soak: envtest-assets ## Runs every integration package SOAK_RUNS times while SOAK_BURNERS processes keep the CPU busy. Hours.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) hack/soak.sh $(SOAK_RUNS) $(SOAK_BURNERS)

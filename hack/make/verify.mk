@@ -9,14 +9,18 @@ verify-generated: ## Fails if a generated file is not as `make generate bundle` 
 
 .PHONY: vet
 vet: ## Runs go vet in all modules, with all build tags.
-	go vet -tags e2e,bench ./...
+	go vet -tags e2e,bench,fault ./...
 	cd test/compat && go vet ./...
 	cd test/olm && go vet ./...
 	$(MAKE) -C test/lab vet
 
+# All of the lab but its ./cmd/kube, which is Kubernetes.
+LAB_LINTED := ./cmd/lab ./images/... ./internal/... ./e2e
+
 .PHONY: lint
 lint: ## Runs golangci-lint with the rules of .golangci.yml.
 	$(GOLANGCI_LINT) run --timeout 20m ./...
+	cd test/lab && go tool -modfile=$(CURDIR)/hack/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml --timeout 20m $(LAB_LINTED)
 
 .PHONY: vulncheck
 vulncheck: ## Looks up known vulnerabilities of what we link. Needs internet access.

@@ -8,7 +8,6 @@ package fault
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -58,22 +57,22 @@ func (w *world) put(ctx context.Context, work *workv1.ManifestWork) error {
 }
 
 // change changes one work at random.
-func (w *world) change(ctx context.Context, random *rand.Rand) error {
+func (w *world) change(ctx context.Context, random *dice) error {
 	ctx, cancel := context.WithTimeout(ctx, changeMax)
 	defer cancel()
-	name := fmt.Sprintf("churn-%d", random.IntN(churnWorks))
-	if random.IntN(8) == 0 {
+	name := fmt.Sprintf("churn-%d", random.intN(churnWorks))
+	if random.oneIn(8) {
 		return client.IgnoreNotFound(w.hub.Client.Delete(ctx, w.work(name)))
 	}
 	var manifests []workv1.Manifest
 	for i := range churnObjects {
 		kind := w.kinds[(i+len(name))%len(w.kinds)].Kind
-		if random.IntN(2) == 0 {
-			value := fmt.Sprintf("value%03d", random.IntN(1000)) // base64 as it stands
+		if random.oneIn(2) {
+			value := fmt.Sprintf("value%03d", random.intN(1000)) // base64 as it stands
 			manifests = append(manifests, w.object(kind, fmt.Sprintf("%s-%d", name, i), value))
 		}
 	}
-	if random.IntN(3) == 0 || len(manifests) == 0 {
+	if random.oneIn(3) || len(manifests) == 0 {
 		manifests = append(manifests, w.object("ConfigMap", "shared", "same"))
 	}
 	return w.put(ctx, w.work(name, manifests...))
@@ -86,10 +85,9 @@ func (w *world) during(breaks func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var group sync.WaitGroup
 	made, failed := 0, 0
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // a seed
-	w.t.Logf("seed %d", seed)
+	w.churns++
+	random := newDice(w.t, w.churns)
 	group.Go(func() {
-		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // no secret
 		for ctx.Err() == nil {
 			if err := w.change(ctx, random); err != nil {
 				failed++

@@ -20,10 +20,6 @@ import (
 )
 
 const (
-	// manyChanges are made to one work, as fast as the hub takes them.
-	manyChanges = 500
-	// manyWorks are deleted at once.
-	manyWorks = 1000
 	// clients is how many requests of the test are under way at a time.
 	clients = 16
 )
@@ -41,6 +37,8 @@ func TestWorkChangesAllTheTime(t *testing.T) {
 	w.settles()
 	hub, member := w.toHub.writes.Load(), w.toMember.writes.Load()
 	start := time.Now()
+	// As fast as the hub takes them.
+	manyChanges := theExtent().changes
 	for i := range manyChanges {
 		body, err := json.Marshal(map[string]any{"spec": w.work("w", manifests(i+1)...).Spec})
 		w.must(err)
@@ -50,7 +48,7 @@ func TestWorkChangesAllTheTime(t *testing.T) {
 	w.settles()
 	hub, member = w.toHub.writes.Load()-hub, w.toMember.writes.Load()-member
 	t.Logf("%d changes of 11 objects each in %s: %d writes to the hub, %d to the member", manyChanges, took.Round(time.Millisecond), hub, member)
-	if hub > manyChanges || member > manyChanges*11/2 {
+	if hub > int64(manyChanges) || member > int64(manyChanges)*11/2 {
 		t.Errorf("%d writes to the hub and %d to the member: changes that are overtaken are not to be carried out", hub, member)
 	}
 	w.clear()
@@ -58,6 +56,7 @@ func TestWorkChangesAllTheTime(t *testing.T) {
 
 func TestThousandWorksAreDeletedAtOnce(t *testing.T) {
 	w := newWorld(t)
+	manyWorks := theExtent().works
 	all := func(do func(ctx context.Context, i int) error) {
 		group, ctx := errgroup.WithContext(t.Context())
 		group.SetLimit(clients)

@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,7 +31,7 @@ import (
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
-// long makes outages last minutes instead of seconds.
+// long makes outages last minutes instead of seconds, and -short less of everything.
 var long = flag.Bool("long", false, "make outages last minutes")
 
 // theFleet is what all tests break.
@@ -38,6 +39,9 @@ var theFleet *fleet.Fleet
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano()) //nolint:gosec // a seed
+	}
 	log.SetLogger(logr.Discard())
 	code, err := runAll(m)
 	if err != nil {

@@ -6,29 +6,21 @@
 package fault
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// outage is how long something is away.
-func outage() time.Duration {
-	if *long {
-		return 3 * time.Minute
-	}
-	return 8 * time.Second
-}
-
 func TestAgentIsKilledAgainAndAgain(t *testing.T) {
 	w := newWorld(t)
+	random := newDice(t, 0)
 	w.during(func() {
-		for range 8 {
+		for range theExtent().kills {
 			w.kill()
-			w.pause(time.Duration(rand.IntN(200)) * time.Millisecond) //nolint:gosec // no secret
+			w.pause(time.Duration(random.intN(200)) * time.Millisecond)
 			w.start()
-			w.pause(time.Duration(200+rand.IntN(1000)) * time.Millisecond) //nolint:gosec // no secret
+			w.pause(time.Duration(200+random.intN(1000)) * time.Millisecond)
 		}
 	})
 	w.settles()
@@ -40,12 +32,12 @@ func TestAPIServersGoAway(t *testing.T) {
 	for name, cut := range map[string]func(){
 		"the member's": func() {
 			w.must(theFleet.Stop(t.Context(), w.member))
-			w.pause(outage())
+			w.pause(theExtent().outage)
 			w.must(theFleet.Restart(t.Context(), w.member))
 		},
 		"the hub's": func() {
 			w.must(theFleet.Stop(t.Context(), w.hub))
-			w.pause(outage())
+			w.pause(theExtent().outage)
 			w.must(theFleet.Restart(t.Context(), w.hub))
 		},
 		"both, and the agent": func() {
@@ -77,7 +69,7 @@ func TestNetworkIsCut(t *testing.T) {
 				for _, p := range proxies {
 					p.cut()
 				}
-				w.pause(outage())
+				w.pause(theExtent().outage)
 				for _, p := range proxies {
 					p.mend()
 				}
@@ -105,16 +97,17 @@ func TestHubIsRestoredFromAnOlderSnapshot(t *testing.T) {
 func TestAnswersAreErrors(t *testing.T) {
 	w := newWorld(t)
 	var given atomic.Int64
+	random := newDice(t, 0)
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request) bool{
 		"writes fail as if the disk were full": func(rw http.ResponseWriter, r *http.Request) bool {
-			if r.Method == http.MethodGet || rand.IntN(3) == 0 { //nolint:gosec // no secret
+			if r.Method == http.MethodGet || random.oneIn(3) {
 				return false
 			}
 			status(rw, http.StatusInsufficientStorage, "", "etcdserver: mvcc: database space exceeded")
 			return true
 		},
 		"half of all requests fail": func(rw http.ResponseWriter, _ *http.Request) bool {
-			switch rand.IntN(6) { //nolint:gosec // no secret
+			switch random.intN(6) {
 			case 0:
 				status(rw, http.StatusInternalServerError, "InternalError", "etcdserver: request timed out")
 			case 1:
@@ -127,7 +120,7 @@ func TestAnswersAreErrors(t *testing.T) {
 			return true
 		},
 		"writes are done but their answers lost": func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.Method != http.MethodGet && rand.IntN(3) == 0 { //nolint:gosec // no secret
+			if r.Method != http.MethodGet && random.oneIn(3) {
 				r.Header.Set(loseAnswer, "true")
 			}
 			return false
@@ -142,7 +135,7 @@ func TestAnswersAreErrors(t *testing.T) {
 			w.during(func() {
 				w.toHub.misbehave(counting)
 				w.toMember.misbehave(counting)
-				w.pause(outage())
+				w.pause(theExtent().outage)
 				w.toHub.misbehave(nil)
 				w.toMember.misbehave(nil)
 			})
@@ -155,15 +148,16 @@ func TestAnswersAreErrors(t *testing.T) {
 
 func TestWatchesBreak(t *testing.T) {
 	w := newWorld(t)
+	random := newDice(t, 0)
 	gone := func(rw http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Query().Get("watch") == "" || rand.IntN(2) == 0 { //nolint:gosec // no secret
+		if r.URL.Query().Get("watch") == "" || random.oneIn(2) {
 			return false
 		}
 		status(rw, http.StatusGone, "Expired", "too old resource version")
 		return true
 	}
 	w.during(func() {
-		for i := range 16 {
+		for i := range theExtent().rounds {
 			if i%4 == 0 {
 				w.toHub.misbehave(gone)
 				w.toMember.misbehave(gone)

@@ -51,6 +51,8 @@ type world struct {
 	toHub, toMember *proxy
 	// kinds are those of the objects.
 	kinds []schema.GroupVersionKind
+	// churns counts how often works have been changed at random.
+	churns int
 
 	mu      sync.Mutex
 	process *fleet.Process
