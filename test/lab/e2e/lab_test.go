@@ -235,7 +235,7 @@ func testStop(e *environment) {
 	e.lab("stop", beta)
 	address := strings.TrimPrefix(e.server(beta), "https://")
 	if connection, err := net.DialTimeout("tcp", address, 2*time.Second); err == nil {
-		connection.Close()
+		_ = connection.Close()
 		e.Error("the stopped cluster still answers")
 	}
 	if err := e.get(alpha, "-cacert", "/peer/ca.crt", e.server(beta)+"/version"); err == nil {

@@ -21,11 +21,15 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+	if err := run(); err != nil {
 		log.Fatalf("lab: %v", err)
 	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return newRootCommand().ExecuteContext(ctx)
 }
 
 func newRootCommand() *cobra.Command {

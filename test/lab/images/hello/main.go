@@ -125,7 +125,7 @@ func get(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if _, err := io.Copy(os.Stdout, response.Body); err != nil {
 		return err
 	}

@@ -73,12 +73,12 @@ func Start(spec Spec, ended func(error)) error {
 	if err != nil {
 		return fmt.Errorf("open log of %s: %w", spec.Name, err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	failure, failureWriter, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make pipe: %w", err)
 	}
-	defer failure.Close()
+	defer func() { _ = failure.Close() }()
 
 	args := append([]string{LaunchCommand, spec.Group, spec.Namespace, program, spec.Name}, spec.Args...)
 	cmd := exec.Command(self, args...)
@@ -89,7 +89,7 @@ func Start(spec Spec, ended func(error)) error {
 	cmd.ExtraFiles = []*os.File{failureWriter}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
-	failureWriter.Close()
+	_ = failureWriter.Close()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
@@ -151,7 +151,7 @@ func enter(namespace string) error {
 	if err != nil {
 		return fmt.Errorf("open network namespace %s: %w", namespace, err)
 	}
-	defer handle.Close()
+	defer func() { _ = handle.Close() }()
 	if err := netns.Set(handle); err != nil {
 		return fmt.Errorf("enter network namespace %s: %w", namespace, err)
 	}

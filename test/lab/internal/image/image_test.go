@@ -145,7 +145,7 @@ func headers(t *testing.T, img v1.Image) map[string]*tar.Header {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	headers := map[string]*tar.Header{}
 	reader := tar.NewReader(content)
 	for {

@@ -49,13 +49,13 @@ func copyExecutable(target, source string) error {
 	if err != nil {
 		return fmt.Errorf("copy executable: %w", err)
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	to, err := os.OpenFile(target+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
 	if err != nil {
 		return fmt.Errorf("copy executable: %w", err)
 	}
 	if _, err := io.Copy(to, from); err != nil {
-		to.Close()
+		_ = to.Close()
 		return fmt.Errorf("copy executable: %w", err)
 	}
 	if err := to.Close(); err != nil {

@@ -106,7 +106,7 @@ func healthy(url string) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer response.Body.Close()
+		defer func() { _ = response.Body.Close() }()
 		if response.StatusCode != http.StatusOK {
 			return errors.New(response.Status)
 		}

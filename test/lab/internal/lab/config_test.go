@@ -32,11 +32,11 @@ func TestAConfigurationIsReadStrictly(t *testing.T) {
 		t.Errorf("got %v, want %v", config, want)
 	}
 
-	if err := os.WriteFile(path, []byte("clusters:\n- nmae: hub\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("clusters:\n- title: hub\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ReadConfig(path); err == nil {
-		t.Error("a misspelt field is accepted")
+		t.Error("an unknown field is accepted")
 	}
 }
 

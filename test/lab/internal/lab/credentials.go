@@ -164,7 +164,7 @@ func writeDir(path string, files map[string][]byte) error {
 	if err != nil {
 		return fmt.Errorf("make %s: %w", path, err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for name, content := range files {
 		if err := root.WriteFile(name, content, 0o600); err != nil {
 			return fmt.Errorf("make %s: %w", path, err)

@@ -115,10 +115,10 @@ func lock(path string) (unlock func(), err error) {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		file.Close()
+		_ = file.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return func() { file.Close() }, nil
+	return func() { _ = file.Close() }, nil
 }
 
 // Dir is the lab's state directory.

@@ -28,7 +28,7 @@ func FindLinks(prefix string) ([]string, error) {
 func FindRules(bridge string) ([]string, error) {
 	program, err := exec.LookPath("iptables")
 	if err != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // there are no rules then
 	}
 	output, err := exec.Command(program, "-w", "-S").Output()
 	if err != nil {
