@@ -118,6 +118,7 @@ delete_and_wait() {
     echo "   there is no $object"
     return
   fi
-  k delete "$object" --wait=false
+  # It may go by itself in between.
+  k delete "$object" --ignore-not-found --wait=false
   wait_gone "$object" "$limit"
 }
