@@ -8,9 +8,9 @@ E2E_TIMEOUT := 40m
 FAULT_TIMEOUT := 30m
 # Arguments for the fault tests, such as -long, or -seed N to replay one.
 FAULT_ARGS ?=
-# Packages whose controller tests run under the race detector as well: those
-# with the most goroutines. All others run under it as far as -short goes.
-RACE_CONTROLLERS := ./internal/agent/push/... ./internal/agent/join/... ./internal/election/... ./internal/metrics/...
+# Packages whose controller tests run under the race detector as well. All others
+# run under it as far as -short goes.
+RACE_CONTROLLERS := ./internal/election/... ./internal/metrics/... ./internal/watch/...
 # How often, and beside how many busy processes, soak runs each package.
 SOAK_RUNS ?= 10
 SOAK_BURNERS ?= 2
@@ -32,7 +32,7 @@ test-unit: ## Tests that need neither an API server nor root.
 
 # Only these executables of tests are built with cgo; what users get is static.
 .PHONY: test-race
-test-race: envtest-assets ## Unit tests, and the controller tests of agents, under the race detector. Needs gcc.
+test-race: envtest-assets ## Unit tests, and some controller tests, under the race detector. Needs gcc.
 	CGO_ENABLED=1 go test -race -short -count=1 ./internal/... ./operators/... ./cmd/...
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) CGO_ENABLED=1 go test -race -count=1 -p 1 -timeout $(INTEGRATION_TIMEOUT) $(RACE_CONTROLLERS)
 
