@@ -14,9 +14,11 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +41,7 @@ func TestDeletions(t *testing.T) {
 		"an object that someone else deleted holds nothing up":         {"del-else", testDeletedByOthers},
 		"a definition that goes before its objects takes them along":   {"del-crd", testDefinitionFirst},
 		"objects that outlive their definition are named":              {"del-crd-held", testDefinitionHeld},
+		"rights that a work brings go after what they are for":         {"del-rights", testRightsLast},
 		"a deletion says which right the agent lost":                   {"del-right", testDeletionForbidden},
 		"a deletion says that its record cannot be deleted":            {"del-record", testRecordForbidden},
 		"a record deleted while no agent ran is made again":            {"move-later", testMoveLater},
@@ -70,6 +73,34 @@ func (s *scene) records() ([]workv1.AppliedManifestWork, error) {
 		}
 	}
 	return ours, nil
+}
+
+// testRightsLast deletes a work with a role that the agent, or who removes a
+// finalizer, may need for the other objects.
+func testRightsLast(s *scene) {
+	s.start(agentOptions{})
+	role := fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":%q}}`, s.ns())
+	s.create(s.work("w", role, s.configMap("held", "1")))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	held := s.has("held", "1")
+	hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`))
+	if err := s.client.Patch(s.t.Context(), held, hold); err != nil {
+		s.t.Fatal(err)
+	}
+	s.delete("w")
+	s.deleting("w", "held by its finalizers example.com/hold")
+	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "r"}, &rbacv1.Role{}); err != nil {
+		s.t.Errorf("the role went before what it is for: %v", err)
+	}
+	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	if err := s.client.Patch(s.t.Context(), held, free); err != nil {
+		s.t.Fatal(err)
+	}
+	s.gone("w")
+	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "r"}, &rbacv1.Role{}); !apierrors.IsNotFound(err) {
+		s.t.Errorf("the role is still there: %v", err)
+	}
+	s.nothingLeft()
 }
 
 // record waits until the scene has one record with n objects.

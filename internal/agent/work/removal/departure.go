@@ -26,10 +26,10 @@ const attempts = 5
 // departure is the removal of one object.
 type departure struct {
 	*Remover
-	job     *Job
-	version string
-	end     plan.Fate
-	left    plan.Leftover
+	job       *Job
+	candidate candidate
+	end       plan.Fate
+	left      plan.Leftover
 }
 
 // letGo deletes an object that only the record owns, unless it is to stay, and
@@ -43,7 +43,7 @@ func (d *departure) letGo(ctx context.Context) (gone bool) {
 		if live.Going != nil || d.job.Record.Requests().Fresh(object, d.Clock.Now()) {
 			return false
 		}
-		switch err := d.Member.Delete(ctx, d.version, object, live.Mark.UID, live.ResourceVersion); {
+		switch err := d.Member.Delete(ctx, d.candidate.version, object, live.Mark.UID, live.ResourceVersion); {
 		case err == nil:
 			d.job.Record.Requests().Note(object, d.Clock.Now())
 			return false // until the watch says so
@@ -71,7 +71,7 @@ func (d *departure) letGo(ctx context.Context) (gone bool) {
 
 // letGoLive lets go of an object as it is on the server now.
 func (d *departure) letGoLive(ctx context.Context) (gone bool, err error) {
-	seen, err := d.Member.Get(ctx, d.version, d.left.Object)
+	seen, err := d.Member.Get(ctx, d.candidate.version, d.left.Object)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -89,7 +89,7 @@ func (d *departure) letGoLive(ctx context.Context) (gone bool, err error) {
 		return true, nil
 	case len(owners) == 1 && d.end == plan.FateDelete:
 		if seen.DeletionTimestamp == nil {
-			return false, d.Member.Delete(ctx, d.version, d.left.Object, seen.UID, seen.ResourceVersion)
+			return false, d.Member.Delete(ctx, d.candidate.version, d.left.Object, seen.UID, seen.ResourceVersion)
 		}
 		d.left.Finalizers, d.left.Since = seen.Finalizers, seen.DeletionTimestamp.Unix()
 		return false, nil
@@ -124,7 +124,7 @@ func (d *departure) release(ctx context.Context, seen *metav1.PartialObjectMetad
 		if err != nil {
 			return fmt.Errorf("encoding the release of %s: %w", d.left.Object, err)
 		}
-		if seen, err = d.Member.Merge(ctx, d.version, d.left.Object, body, apply.As{Manager: record.Manager()}); err != nil {
+		if seen, err = d.Member.Merge(ctx, d.candidate.version, d.left.Object, body, apply.As{Manager: record.Manager()}); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (d *departure) releaseFields(ctx context.Context, seen *metav1.PartialObjec
 		if ledger.IsShared(seen, manager, d.job.Record.UID()) {
 			continue
 		}
-		kind, err := d.Kinds.KindOf(schema.GroupVersionResource{Group: object.Group, Version: d.version, Resource: object.Resource})
+		kind, err := d.Kinds.KindOf(schema.GroupVersionResource{Group: object.Group, Version: d.candidate.version, Resource: object.Resource})
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +148,7 @@ func (d *departure) releaseFields(ctx context.Context, seen *metav1.PartialObjec
 		if err != nil {
 			return nil, err
 		}
-		released, err := d.Member.Apply(ctx, d.version, object, body, apply.As{Manager: manager})
+		released, err := d.Member.Apply(ctx, d.candidate.version, object, body, apply.As{Manager: manager})
 		if apierrors.IsInvalid(err) {
 			continue // the object would lack something without our fields, so they stay
 		}

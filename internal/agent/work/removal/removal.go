@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -77,22 +78,63 @@ func (r *Result) again(after time.Duration) {
 	}
 }
 
-// Remove lets go of those objects of the record that are not kept, in parallel.
+// Remove lets go of those objects of the record that are not kept. Rights go
+// last: the agent, or who removes a finalizer, may need them for the others.
 func (r *Remover) Remove(ctx context.Context, job Job) (Result, error) {
-	result := Result{Gone: map[apply.Object]bool{}}
+	return r.remove(ctx, &job, r.sort(&job))
+}
+
+func (r *Remover) remove(ctx context.Context, job *Job, leaving departures) (Result, error) {
+	result := Result{Gone: map[apply.Object]bool{}, Undecided: leaving.undecided}
+	if err := r.letGoAll(ctx, leaving.first, &result); err != nil {
+		return result, err
+	}
+	if len(result.Leftovers) == 0 {
+		if err := r.letGoAll(ctx, leaving.last, &result); err != nil {
+			return result, err
+		}
+	}
+	r.finish(job, &result)
+	return result, ctx.Err()
+}
+
+// departures are the objects of a job that do not stay.
+type departures struct {
+	first, last []departure
+	// undecided says that there are objects whose fate is not known yet.
+	undecided bool
+}
+
+// sort returns the objects that do not stay, in the order in which they go.
+func (r *Remover) sort(job *Job) departures {
+	var sorted departures
+	for object, candidate := range r.candidates(job) {
+		end := job.Fates(object)
+		one := departure{Remover: r, job: job, candidate: candidate, end: end, left: plan.Leftover{Object: object}}
+		switch {
+		case end == plan.FateUnknown:
+			sorted.undecided = true
+		case end == plan.FateKeep:
+		case end == plan.FateDelete && object.Group == rbacv1.GroupName:
+			sorted.last = append(sorted.last, one)
+		default:
+			sorted.first = append(sorted.first, one)
+		}
+	}
+	return sorted
+}
+
+// letGoAll lets go of objects in parallel.
+func (r *Remover) letGoAll(ctx context.Context, leaving []departure, result *Result) error {
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(r.Parallel)
-	for object, candidate := range r.candidates(&job) {
-		end := job.Fates(object)
-		result.Undecided = result.Undecided || end == plan.FateUnknown
-		if end == plan.FateKeep || end == plan.FateUnknown {
-			continue
-		}
+	for i := range leaving {
+		one := &leaving[i]
+		object := one.left.Object
 		group.Go(func() error {
-			one := departure{Remover: r, job: &job, version: candidate.version, end: end, left: plan.Leftover{Object: object}}
 			gone := one.letGo(ctx)
-			if candidate.guessed && one.left.Problem.Trouble == apply.TroubleForbidden {
+			if one.candidate.guessed && one.left.Problem.Trouble == apply.TroubleForbidden {
 				gone = true // what we may not even look at, we did not make
 			}
 			mu.Lock()
@@ -108,11 +150,7 @@ func (r *Remover) Remove(ctx context.Context, job Job) (Result, error) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return result, err
-	}
-	r.finish(&job, &result)
-	return result, ctx.Err()
+	return group.Wait()
 }
 
 // finish sorts what is left, and says when to look at it again.
@@ -141,11 +179,13 @@ func (r *Remover) TakeDown(ctx context.Context, job Job) (result Result, done bo
 	if err := record.Adopt(ctx); err != nil {
 		return result, false, err
 	}
-	r.Leaving(record.UID(), true)
 	record.Watch(ledger.TypesOf(record.Object()))
+	leaving := r.sort(&job)
+	// Of objects that all go at once only the last one is of interest.
+	r.Leaving(record.UID(), len(leaving.last) == 0 || len(leaving.first) == 0)
 	var group errgroup.Group
 	group.Go(func() error { return record.Delete(ctx) })
-	group.Go(func() (err error) { result, err = r.Remove(ctx, job); return err })
+	group.Go(func() (err error) { result, err = r.remove(ctx, &job, leaving); return err })
 	if err := group.Wait(); err != nil {
 		return result, false, err
 	}
