@@ -200,7 +200,7 @@ func (p *Plan) refuseDuplicates() {
 		if earlier, ok := first[it.Object]; ok {
 			it.Outcome.Problem = apply.Problem{
 				Trouble: apply.TroubleInvalid,
-				Message: fmt.Sprintf("Manifest %d is for the same object; leave one of them away.", earlier),
+				Message: fmt.Sprintf("Manifest %d is for the same object: remove one of them.", earlier),
 			}
 			it.Refused = errors.New(it.Outcome.Problem.Message)
 			continue
