@@ -44,7 +44,7 @@ func TestTheRegistrationAgentGetsNoTokenOfAnotherAccount(t *testing.T) {
 			if mode == operatorv1.InstallModeHosted || mode == operatorv1.InstallModeSingletonHosted {
 				namespace = name
 			}
-			here.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+			here.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{operatorv1.LabelOperatedBy: "klusterlet"}}})
 			here.create(tokenSecret(namespace, operatorv1.HubKubeConfigPendingSecret, "default"))
 			both.host(name, mode, func(k *operatorv1.Klusterlet) { k.Spec.Namespace = "open-cluster-management-" + name })
 			klusterlet := here.get(name)
