@@ -30,8 +30,8 @@ func newDice(t *testing.T, n int) *dice {
 	t.Helper()
 	t.Logf("replay with FAULT_ARGS='-seed %d'", *seed)
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(t.Name()))                                        // a hash takes all
-	return &dice{random: rand.New(rand.NewPCG(*seed, hash.Sum64()+uint64(n)))} //nolint:gosec // no secret, and few uses
+	_, _ = hash.Write([]byte(t.Name())) // a hash takes all
+	return &dice{random: rand.New(rand.NewPCG(*seed, hash.Sum64()+uint64(n)))}
 }
 
 // intN returns a number of 0 to n-1.

@@ -40,7 +40,7 @@ var theFleet *fleet.Fleet
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano()) //nolint:gosec // a seed
+		*seed = uint64(time.Now().UnixNano())
 	}
 	log.SetLogger(logr.Discard())
 	code, err := runAll(m)

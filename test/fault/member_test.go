@@ -130,19 +130,21 @@ func (a *admission) configuration(w *world) (*admissionregistrationv1.Validating
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 	}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.ns}}
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: a.name},
-			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-				Name: a.name, ClientConfig: config, Rules: rules, SideEffects: &none, FailurePolicy: &fail,
-				NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"},
-			}},
-		}, &admissionregistrationv1.MutatingWebhookConfiguration{
-			ObjectMeta: metav1.ObjectMeta{Name: a.name},
-			Webhooks: []admissionregistrationv1.MutatingWebhook{{
-				Name: a.name, ClientConfig: config, Rules: rules, SideEffects: &none, FailurePolicy: &fail,
-				NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"},
-			}},
-		}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: a.name},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: a.name, ClientConfig: config, Rules: rules, SideEffects: &none, FailurePolicy: &fail,
+			NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: a.name},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: a.name, ClientConfig: config, Rules: rules, SideEffects: &none, FailurePolicy: &fail,
+			NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	return validating, mutating
 }
 
 // says waits until the condition Applied of a manifest of the work is False
