@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterProperty is a fact that a cluster tells of itself, to whatever tools
-// there are for many clusters. With feature gate ClusterProperty the agent copies
-// name and value into status.clusterClaims of the ManagedCluster, as it does with
-// a ClusterClaim; a property goes before a claim of the same name.
+// ClusterProperty is a property that a cluster declares about itself, for any
+// multi-cluster tool. With feature gate ClusterProperty the agent copies its
+// name and value to status.clusterClaims of the ManagedCluster, as it does with
+// a ClusterClaim; a property takes precedence over a claim of the same name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
@@ -22,15 +22,15 @@ type ClusterProperty struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec has the value.
+	// spec contains the value.
 	// +required
 	Spec ClusterPropertySpec `json:"spec"`
 }
 
-// ClusterPropertySpec has the value of a property.
+// ClusterPropertySpec contains the value of a property.
 type ClusterPropertySpec struct {
-	// value is what the cluster tells. The hub is told up to 1024 characters; a
-	// longer value stays on the cluster.
+	// value is the value of the property. Values longer than 1024 characters are
+	// not reported to the hub.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	Value string `json:"value"`

@@ -5,46 +5,46 @@ package v1
 
 // Condition types of ManagedCluster.
 const (
-	// ManagedClusterConditionHubAccepted tells whether the hub lets the member
-	// in. Written by the hub.
+	// ManagedClusterConditionHubAccepted reports whether the hub accepts the
+	// member. Written by the hub.
 	ManagedClusterConditionHubAccepted = "HubAcceptedManagedCluster"
 	// ManagedClusterConditionHubDenied is known to some clients but set by none:
 	// a refused member has HubAcceptedManagedCluster=False.
 	ManagedClusterConditionHubDenied = "HubDeniedManagedCluster"
-	// ManagedClusterConditionJoined tells that the agent uses the client
-	// certificate that it got by registering. Written by the agent.
+	// ManagedClusterConditionJoined reports that the agent uses the client
+	// certificate from its registration. Written by the agent.
 	ManagedClusterConditionJoined = "ManagedClusterJoined"
-	// ManagedClusterConditionAvailable tells whether the member's API server is
-	// well (written by the agent), or Unknown if the agent is not heard of
-	// (written by the hub).
+	// ManagedClusterConditionAvailable reports whether the member's API server is
+	// healthy (written by the agent), or is Unknown if the agent's heartbeat has
+	// stopped (written by the hub).
 	ManagedClusterConditionAvailable = "ManagedClusterConditionAvailable"
-	// ManagedClusterConditionClockSynced tells whether the clocks of hub and
+	// ManagedClusterConditionClockSynced reports whether the clocks of hub and
 	// member agree. Written by the hub.
 	ManagedClusterConditionClockSynced = "ManagedClusterConditionClockSynced"
-	// ManagedClusterConditionDeleting tells what the deletion of the member waits
-	// for. Written by the hub.
+	// ManagedClusterConditionDeleting reports what the deletion of the member is
+	// waiting for. Written by the hub.
 	ManagedClusterConditionDeleting = "Deleting"
-	// ManagedClusterConditionDuplicateIdentity warns that the member is in the fleet
-	// under another name as well. It is there while that is so.
+	// ManagedClusterConditionDuplicateIdentity warns that the same cluster has
+	// also joined under another name. Absent otherwise.
 	ManagedClusterConditionDuplicateIdentity = "DuplicateIdentity"
-	// ManagedClusterConditionClusterCertificateRotated tells how the latest
-	// renewal of the agent's client certificate ended. Written by the agent.
+	// ManagedClusterConditionClusterCertificateRotated reports the result of the
+	// latest renewal of the agent's client certificate. Written by the agent.
 	ManagedClusterConditionClusterCertificateRotated = "ClusterCertificateRotated"
-	// ManagedClusterConditionImportSucceeded tells whether the hub could install
-	// the agent by itself. Written by the hub's importer.
+	// ManagedClusterConditionImportSucceeded reports whether the hub's importer
+	// installed the agent. Written by the importer.
 	ManagedClusterConditionImportSucceeded = "ManagedClusterImportSucceeded"
 )
 
 // Reasons of HubAcceptedManagedCluster.
 const (
 	// ManagedClusterReasonHubClusterAdminAccepted (True): the hub accepts the
-	// member, and its namespace, roles and lease are there.
+	// member, and its namespace, roles and lease exist.
 	ManagedClusterReasonHubClusterAdminAccepted = "HubClusterAdminAccepted"
 	// ManagedClusterReasonHubClusterAdminDenied (False): hubAcceptsClient was set
 	// back to false.
 	ManagedClusterReasonHubClusterAdminDenied = "HubClusterAdminDenied"
 	// ManagedClusterReasonAcceptError (False): namespace, roles or lease could not
-	// be written; the message has the error.
+	// be written; the message contains the error.
 	ManagedClusterReasonAcceptError = "Error"
 )
 
@@ -56,10 +56,10 @@ const (
 
 // Reasons of ManagedClusterConditionAvailable.
 const (
-	// ManagedClusterReasonAvailable (True): the member's API server is well.
+	// ManagedClusterReasonAvailable (True): the member's API server is healthy.
 	ManagedClusterReasonAvailable = "ManagedClusterAvailable"
-	// ManagedClusterReasonKubeAPIServerUnavailable (False): the member's API server
-	// says that it is not well, or the agent does not reach it.
+	// ManagedClusterReasonKubeAPIServerUnavailable (False): the member's API
+	// server is unhealthy, or the agent cannot reach it.
 	ManagedClusterReasonKubeAPIServerUnavailable = "ManagedClusterKubeAPIServerUnavailable"
 	// ManagedClusterReasonLeaseUpdateStopped (Unknown): no heartbeat for five
 	// times leaseDurationSeconds.
@@ -68,8 +68,8 @@ const (
 
 // Reasons of ManagedClusterConditionClockSynced.
 const (
-	// ManagedClusterReasonClockSynced (True): the clocks agree well enough for
-	// heartbeats to be judged.
+	// ManagedClusterReasonClockSynced (True): the clocks agree closely enough to
+	// evaluate heartbeats.
 	ManagedClusterReasonClockSynced = "ManagedClusterClockSynced"
 	// ManagedClusterReasonClockOutOfSync (False): the clocks differ by five times
 	// leaseDurationSeconds or more.
@@ -79,22 +79,22 @@ const (
 // Reasons of Deleting.
 const (
 	// ManagedClusterReasonDeletingResourceRemaining (False): objects in the
-	// member's namespace have to go first; the message counts them.
+	// member's namespace have to be deleted first; the message counts them.
 	ManagedClusterReasonDeletingResourceRemaining = "ResourceRemaining"
 	// ManagedClusterReasonDeletingNoResource (True): nothing is left to wait for.
 	ManagedClusterReasonDeletingNoResource = "NoResource"
 	// ManagedClusterReasonDeletingError (False): the objects could not be listed
-	// or deleted; the message has the error.
+	// or deleted; the message contains the error.
 	ManagedClusterReasonDeletingError = "DeletingError"
 )
 
 // Reasons of ClusterCertificateRotated.
 const (
 	// ManagedClusterReasonClientCertificateUpdated (True): the agent uses a new
-	// client certificate; the message tells its validity.
+	// client certificate; the message has its validity period.
 	ManagedClusterReasonClientCertificateUpdated = "ClientCertificateUpdated"
 	// ManagedClusterReasonClientCertificateUpdateFailed (False): the client
-	// certificate could not be renewed; the message has the error.
+	// certificate could not be renewed; the message contains the error.
 	ManagedClusterReasonClientCertificateUpdateFailed = "ClientCertificateUpdateFailed"
 )
 
@@ -111,19 +111,19 @@ const (
 	// of the cluster yet.
 	ManagedClusterReasonImportKubeConfigNotFound = "KubeConfigNotFound"
 	// ManagedClusterReasonImportConfigRendererFailed (False): the agent's objects
-	// could not be made.
+	// could not be rendered.
 	ManagedClusterReasonImportConfigRendererFailed = "ConfigRendererFailed"
 )
 
 // Condition type and reasons of the entries of status.managedNamespaces.
 const (
-	// ManagedNamespaceConditionAvailable tells whether the member has the
+	// ManagedNamespaceConditionAvailable reports whether the member has the
 	// namespace. Written by the agent.
 	ManagedNamespaceConditionAvailable = "NamespaceAvailable"
 
-	// ManagedNamespaceReasonApplied (True): the namespace is there.
+	// ManagedNamespaceReasonApplied (True): the namespace exists.
 	ManagedNamespaceReasonApplied = "NamespaceApplied"
-	// ManagedNamespaceReasonApplyFailed (False): the namespace could not be made
-	// or labelled; the message has the error.
+	// ManagedNamespaceReasonApplyFailed (False): the namespace could not be
+	// created or labelled; the message contains the error.
 	ManagedNamespaceReasonApplyFailed = "NamespaceApplyFailed"
 )

@@ -13,9 +13,9 @@ import (
 // hub. A member joins when both sides agree: the agent holds a client
 // certificate that the hub has approved, and spec.hubAcceptsClient is true.
 //
-// On acceptance the hub makes a namespace of the same name, so the name has to
-// be a valid namespace name (at most 63 characters). Everything that concerns
-// this member alone lives in that namespace.
+// On acceptance the hub creates a namespace of the same name, so the name must
+// be a valid namespace name (at most 63 characters). Everything specific to
+// this member lives in that namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,59 +29,59 @@ type ManagedCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the hub wants of this member.
+	// spec is the desired state of this member.
 	Spec ManagedClusterSpec `json:"spec"`
 
-	// status is what hub and agent have seen of this member.
+	// status is the state of this member, as observed by the hub and the agent.
 	// +optional
 	Status ManagedClusterStatus `json:"status,omitempty"`
 }
 
-// ManagedClusterSpec is what the hub wants of a member.
+// ManagedClusterSpec is the desired state of a member.
 type ManagedClusterSpec struct {
-	// managedClusterClientConfigs tells how to reach the member's API server from
-	// outside. The agent fills it from its externalServerURLs; nothing on the hub
-	// connects to a member by it. Empty means unknown.
+	// managedClusterClientConfigs are the addresses of the member's API server for
+	// clients outside the member. The agent sets them from its externalServerURLs;
+	// the hub itself does not use them. Empty means unknown.
 	// +optional
 	ManagedClusterClientConfigs []ClientConfig `json:"managedClusterClientConfigs,omitempty"`
 
-	// hubAcceptsClient is the hub's half of the agreement to join. While it is
-	// true the agent of this member may use its namespace on the hub. Setting it
-	// back to false takes these rights away but keeps namespace and objects; the
-	// member can be accepted again. Setting it to true needs the permission to
+	// hubAcceptsClient is the hub's approval of the join. While it is true, the
+	// agent of this member may use its namespace on the hub. Setting it back to
+	// false revokes these permissions but keeps the namespace and its objects; the
+	// member can be accepted again. Setting it to true requires the permission to
 	// update managedclusters/accept in group register.open-cluster-management.io.
 	// Default: false.
 	// +optional
 	HubAcceptsClient bool `json:"hubAcceptsClient"`
 
 	// leaseDurationSeconds is the time in seconds between two heartbeats of the
-	// agent. The hub holds the member for unreachable (condition
-	// ManagedClusterConditionAvailable is Unknown) after five times this without
-	// a heartbeat. Default: 60, also where 0 is given.
+	// agent. After five times this duration without a heartbeat, the hub considers
+	// the member unreachable (condition ManagedClusterConditionAvailable is
+	// Unknown). Default: 60, also if set to 0.
 	// +optional
 	// +kubebuilder:default=60
 	LeaseDurationSeconds int32 `json:"leaseDurationSeconds,omitempty"`
 
-	// taints keep workload that does not tolerate them away from this member. The
+	// taints keep workloads that do not tolerate them away from this member. The
 	// hub itself sets the keys cluster.open-cluster-management.io/unavailable and
 	// cluster.open-cluster-management.io/unreachable.
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 }
 
-// ClientConfig tells how to connect to a member's API server.
+// ClientConfig is an address of a member's API server.
 type ClientConfig struct {
-	// url is the address of the API server. It has to begin with https://.
+	// url is the address of the API server. It must start with https://.
 	// +required
 	URL string `json:"url"`
 
-	// caBundle has the PEM encoded certificates that the API server's certificate
-	// is verified with. Empty means the system's certificates.
+	// caBundle contains the PEM-encoded CA certificates that verify the API
+	// server's certificate. Empty means the system's CA certificates.
 	// +optional
 	CABundle []byte `json:"caBundle,omitempty"`
 }
 
-// Taint keeps away from a member what does not tolerate it.
+// Taint keeps workloads that do not tolerate it away from a member.
 type Taint struct {
 	// key is the taint's name, a label key such as example.com/maintenance, of at
 	// most 316 characters.
@@ -96,64 +96,63 @@ type Taint struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value,omitempty"`
 
-	// effect tells what happens to workload that does not tolerate the taint:
-	// NoSelect moves it away, PreferNoSelect chooses other members where there
-	// are any, NoSelectIfNew keeps what is there and lets nothing new in.
+	// effect is what happens to workloads that do not tolerate the taint: NoSelect
+	// moves them away, PreferNoSelect prefers other members, NoSelectIfNew keeps
+	// existing workloads and admits no new ones.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=NoSelect;PreferNoSelect;NoSelectIfNew
 	Effect TaintEffect `json:"effect"`
 
 	// timeAdded is the time at which the taint was set; tolerations with a time
-	// limit count from it. The hub's webhook writes it and refuses a value that
-	// is given by a user.
+	// limit count from it. The hub's webhook sets it and rejects values set by
+	// users.
 	// +optional
 	// +nullable
 	TimeAdded metav1.Time `json:"timeAdded"`
 }
 
-// TaintEffect tells what a taint does to workload that does not tolerate it.
+// TaintEffect is what a taint does to workloads that do not tolerate it.
 type TaintEffect string
 
 const (
-	// TaintEffectNoSelect moves away workload that does not tolerate the taint.
+	// TaintEffectNoSelect moves away workloads that do not tolerate the taint.
 	TaintEffectNoSelect TaintEffect = "NoSelect"
-	// TaintEffectPreferNoSelect chooses other members where there are any.
+	// TaintEffectPreferNoSelect prefers other members.
 	TaintEffectPreferNoSelect TaintEffect = "PreferNoSelect"
-	// TaintEffectNoSelectIfNew keeps workload that is there and lets none in.
+	// TaintEffectNoSelectIfNew keeps existing workloads and admits no new ones.
 	TaintEffectNoSelectIfNew TaintEffect = "NoSelectIfNew"
 )
 
-// ManagedClusterStatus is what hub and agent have seen of a member. Both write
-// it, each its own condition types and fields.
+// ManagedClusterStatus is the observed state of a member. Hub and agent both
+// write it, each its own condition types and fields.
 type ManagedClusterStatus struct {
-	// conditions tell how far the member's registration is and how the member is;
+	// conditions report the progress of the member's registration and its health;
 	// see docs/spec/cluster/managedcluster.md.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions"`
 
-	// capacity is the sum of the capacities of the member's nodes, for each
-	// resource that a node has. Written by the agent.
+	// capacity is the total capacity of the member's nodes, per resource. Written
+	// by the agent.
 	Capacity ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the sum of what pods may use of the member's nodes, without
-	// the nodes that are cordoned. Written by the agent.
+	// allocatable is the total allocatable capacity of the member's nodes, per
+	// resource, without cordoned nodes. Written by the agent.
 	Allocatable ResourceList `json:"allocatable,omitempty"`
 
-	// version is the version of the member. Written by the agent.
+	// version is the Kubernetes version of the member. Written by the agent.
 	Version ManagedClusterVersion `json:"version,omitempty"`
 
-	// clusterClaims are the facts that the member tells of itself by ClusterClaim
-	// objects: those with reserved names first, then the others, each group in
-	// the order of names. The number of others is limited; see maxCustomClusterClaims
-	// of the Klusterlet. Written by the agent.
+	// clusterClaims are the properties that the member declares in ClusterClaims:
+	// those with reserved names first, then the others, each sorted by name. The
+	// number of others is limited; see maxCustomClusterClaims of the Klusterlet.
+	// Written by the agent.
 	// +optional
 	ClusterClaims []ManagedClusterClaim `json:"clusterClaims,omitempty"`
 
-	// managedNamespaces are the namespaces that the member shall have because it
-	// is in a ManagedClusterSet that asks for them. The hub writes the names, the
-	// agent the conditions.
+	// managedNamespaces are the namespaces that the member's ManagedClusterSets
+	// request. The hub writes the names, the agent the conditions.
 	// +optional
 	// +listType=map
 	// +listMapKey=clusterSet
@@ -168,7 +167,7 @@ type ManagedClusterVersion struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
-// ManagedClusterClaim is one fact that a member tells of itself.
+// ManagedClusterClaim is one property of a member.
 type ManagedClusterClaim struct {
 	// name is the name of the ClusterClaim, of 1 to 253 characters.
 	// +kubebuilder:validation:MinLength=1
@@ -181,7 +180,7 @@ type ManagedClusterClaim struct {
 	Value string `json:"value,omitempty"`
 }
 
-// ManagedNamespaceConfig is a namespace that members shall have.
+// ManagedNamespaceConfig is a namespace to create on members.
 type ManagedNamespaceConfig struct {
 	// name is the name of the namespace, a DNS label of at most 63 characters.
 	// +required
@@ -190,33 +189,34 @@ type ManagedNamespaceConfig struct {
 	Name string `json:"name"`
 }
 
-// ClusterSetManagedNamespaceConfig is a namespace that a member shall have
-// because of one ManagedClusterSet.
+// ClusterSetManagedNamespaceConfig is a namespace that a ManagedClusterSet
+// requests on a member.
 type ClusterSetManagedNamespaceConfig struct {
 	ManagedNamespaceConfig `json:",inline"`
 
-	// clusterSet is the name of the ManagedClusterSet that asks for the namespace.
+	// clusterSet is the name of the ManagedClusterSet that requests the namespace.
 	// +required
 	ClusterSet string `json:"clusterSet"`
 
-	// conditions tell whether the member has the namespace (type NamespaceAvailable).
+	// conditions report whether the member has the namespace (type
+	// NamespaceAvailable).
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ResourceName is the name of a resource of nodes, such as cpu, memory, pods or
+// ResourceName is the name of a node resource, such as cpu, memory, pods or
 // example.com/gpu.
 type ResourceName string
 
 const (
-	// ResourceCPU is processor time, in cores.
+	// ResourceCPU is CPU, in cores.
 	ResourceCPU ResourceName = "cpu"
 	// ResourceMemory is memory, in bytes.
 	ResourceMemory ResourceName = "memory"
 )
 
-// ResourceList is an amount for each of some resources.
+// ResourceList maps resources to quantities.
 type ResourceList map[ResourceName]resource.Quantity
 
 // ManagedClusterList is a list of ManagedClusters.

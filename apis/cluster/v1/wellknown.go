@@ -13,37 +13,37 @@ const (
 	// selector type ExclusiveClusterSetLabel that it belongs to.
 	LabelClusterSet = "cluster.open-cluster-management.io/clusterset"
 	// LabelManagedNamespacePrefix, followed by the hub's hash, is on a member's
-	// namespaces that a ManagedClusterSet asks for; the value is "true", and
-	// "false" once no set asks for it any more.
+	// namespaces that a ManagedClusterSet requests; the value is "true", and
+	// becomes "false" once no set requests the namespace.
 	LabelManagedNamespacePrefix = "clusterset.open-cluster-management.io/"
 	// LabelAddOnFeaturePrefix, followed by an add-on's name, is on a
-	// ManagedCluster that has this add-on; the value tells how the add-on is.
+	// ManagedCluster that has this add-on; the value is the add-on's health.
 	LabelAddOnFeaturePrefix = "feature.open-cluster-management.io/addon-"
-	// LabelSpokeOnly on a ClusterClaim keeps it from being told to the hub.
+	// LabelSpokeOnly on a ClusterClaim keeps it from being reported to the hub.
 	LabelSpokeOnly = "open-cluster-management.io/spoke-only"
 )
 
 // Annotations.
 const (
-	// AnnotationAutomaticallyAcceptedOn has the time at which the hub accepted a
-	// ManagedCluster by itself. It is done once only, so that an administrator
-	// can refuse the member later.
+	// AnnotationAutomaticallyAcceptedOn is the time at which the hub accepted a
+	// ManagedCluster automatically. It does so only once, so that an administrator
+	// can deny the member later.
 	AnnotationAutomaticallyAcceptedOn = "open-cluster-management.io/automatically-accepted-on"
 	// AnnotationSkipClockSyncCheck on a ManagedCluster turns off the comparison of
 	// the clocks of hub and member. The value is "true".
 	AnnotationSkipClockSyncCheck = "registration.open-cluster-management.io/skip-clock-sync-check"
-	// AnnotationAgentPrefix begins the keys of the annotations that a Klusterlet
-	// may put onto its ManagedCluster.
+	// AnnotationAgentPrefix is the prefix of the annotations that a Klusterlet may
+	// add to its ManagedCluster.
 	AnnotationAgentPrefix = "agent.open-cluster-management.io"
 	// AnnotationImageRegistries on a ManagedCluster has, in JSON, the registries
-	// that the images of add-ons are taken from instead of their own.
+	// that override those of add-on images.
 	AnnotationImageRegistries = "open-cluster-management.io/image-registries"
-	// AnnotationCleanupPriority tells when an object in a member's namespace is
-	// deleted after the deletion of the ManagedCluster: 0 (the default) first,
-	// 100 last.
+	// AnnotationCleanupPriority is the order in which objects in a member's
+	// namespace are deleted after the ManagedCluster: 0 (the default) first, 100
+	// last.
 	AnnotationCleanupPriority = "open-cluster-management.io/cleanup-priority"
 	// AnnotationCSRUser on a certificate signing request names the user on whose
-	// behalf it was created, where the request came in by gRPC.
+	// behalf it was created, if it was received over gRPC.
 	AnnotationCSRUser = "open-cluster-management.io/csr-user"
 	// AnnotationAutoUpdate set to "false" on a built-in ManagedClusterSet keeps
 	// the hub from resetting changes of its spec.
@@ -52,22 +52,24 @@ const (
 
 // Finalizers.
 const (
-	// FinalizerAPIResourceCleanup keeps a ManagedCluster until the hub has taken
-	// back its rights.
+	// FinalizerAPIResourceCleanup keeps a ManagedCluster until the hub has revoked
+	// its permissions.
 	FinalizerAPIResourceCleanup = "cluster.open-cluster-management.io/api-resource-cleanup"
 	// FinalizerResourceCleanup keeps a ManagedCluster until the objects in its
 	// namespace are gone (feature gate ResourceCleanup).
 	FinalizerResourceCleanup = "cluster.open-cluster-management.io/resource-cleanup"
-	// FinalizerManifestWorkCleanup keeps the agent's right to its ManifestWorks
-	// until none is left. It is the same key as that on the ManifestWorks.
+	// FinalizerManifestWorkCleanup keeps the agent's permissions on its
+	// ManifestWorks until none is left. It is the same key as on the
+	// ManifestWorks.
 	FinalizerManifestWorkCleanup = "cluster.open-cluster-management.io/manifest-work-cleanup"
 )
 
 // Keys of the taints that the hub sets.
 const (
-	// TaintUnavailable is set while the member says that it is not well.
+	// TaintUnavailable is set while the member reports that it is unhealthy.
 	TaintUnavailable = "cluster.open-cluster-management.io/unavailable"
-	// TaintUnreachable is set while the member's agent is not heard of.
+	// TaintUnreachable is set while the heartbeat of the member's agent is
+	// missing.
 	TaintUnreachable = "cluster.open-cluster-management.io/unreachable"
 )
 
@@ -82,18 +84,18 @@ const (
 	GlobalClusterSet = "global"
 )
 
-// What the hub's permission rules name that is no object. The group is
-// RegisterGroup for accept and clientcertificates, GroupName for join and bind.
+// Virtual resources in the hub's permission rules. The group is RegisterGroup
+// for accept and clientcertificates, GroupName for join and bind.
 const (
 	// RegisterGroup is the API group of the permissions about registering.
 	RegisterGroup = "register.open-cluster-management.io"
 	// AcceptResource with verb update is the permission to set hubAcceptsClient.
 	AcceptResource = "managedclusters/accept"
-	// ClientCertificatesResource with verb renew is the permission to have an own
-	// client certificate renewed.
+	// ClientCertificatesResource with verb renew is the permission to renew one's
+	// own client certificate.
 	ClientCertificatesResource = "managedclusters/clientcertificates"
-	// JoinResource with verb create is the permission to put a member into a set
-	// or take it out.
+	// JoinResource with verb create is the permission to add a member to a set or
+	// remove it.
 	JoinResource = "managedclustersets/join"
 	// BindResource with verb create is the permission to bind a set to a namespace.
 	BindResource = "managedclustersets/bind"
@@ -101,22 +103,22 @@ const (
 
 // Identities of agents on the hub.
 const (
-	// UserPrefix begins the names of the users and groups of agents.
+	// UserPrefix is the prefix of the users and groups of agents.
 	UserPrefix = "system:open-cluster-management:"
 	// GroupManagedClusters is the group that all agents are in.
 	GroupManagedClusters = UserPrefix + "managed-clusters"
-	// GroupAWSPrefix begins the name of the group of a member that authenticates
-	// by AWS roles.
+	// GroupAWSPrefix is the prefix of the group of a member that authenticates
+	// with AWS IAM roles.
 	GroupAWSPrefix = "open-cluster-management:"
 	// GroupBootstrappers is the group of bootstrap tokens that may register.
 	GroupBootstrappers = "system:bootstrappers:managedcluster"
 	// GroupBootstrapAutoAccept is the group of bootstrap tokens whose clusters the
-	// hub accepts by itself, if the token is bound to their names.
+	// hub accepts automatically, if the token is bound to their names.
 	GroupBootstrapAutoAccept = GroupBootstrappers + ":auto-accept"
 )
 
-// What a bootstrap token is bound to, by further groups that begin with
-// GroupBootstrappers and a colon.
+// Suffixes, after GroupBootstrappers and a colon, of the groups that bind a
+// bootstrap token to cluster names.
 const (
 	// BootstrapName, followed by its name, is for one cluster.
 	BootstrapName = "name:"
@@ -135,10 +137,10 @@ func AgentGroup(cluster string) string {
 	return UserPrefix + cluster
 }
 
-// CSRReasonAutoApproved is the reason of the approval of a certificate signing
-// request that the hub approved by itself.
+// CSRReasonAutoApproved is the reason in the approval of a certificate signing
+// request that the hub approved automatically.
 const CSRReasonAutoApproved = "AutoApprovedByHubCSRApprovingController"
 
-// CSRsPerClusterMax is the number of certificate signing requests of one member
-// at which its agent creates no more of them.
+// CSRsPerClusterMax is the number of pending certificate signing requests of
+// one member at which its agent creates no more.
 const CSRsPerClusterMax = 10

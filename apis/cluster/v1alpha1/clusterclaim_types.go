@@ -7,10 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterClaim is a fact that a member tells of itself. It is created on the
-// member, and its agent copies name and value into status.clusterClaims of the
-// ManagedCluster, unless it has the label open-cluster-management.io/spoke-only.
-// Names like id.k8s.io have a fixed meaning; see ReservedNames.
+// ClusterClaim is a property that a member declares about itself. It is created
+// on the member, and the agent copies its name and value to
+// status.clusterClaims of the ManagedCluster, unless it has the label
+// open-cluster-management.io/spoke-only. Names like id.k8s.io have a fixed
+// meaning; see ReservedNames.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
@@ -18,13 +19,13 @@ type ClusterClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec has the value.
+	// spec contains the value.
 	Spec ClusterClaimSpec `json:"spec,omitempty"`
 }
 
-// ClusterClaimSpec has the value of a claim.
+// ClusterClaimSpec contains the value of a claim.
 type ClusterClaimSpec struct {
-	// value is what the member tells, of 1 to 1024 characters.
+	// value is the value of the claim, of 1 to 1024 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value,omitempty"`

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 has ClusterClaim, by which a member tells the hub a fact
-// about itself.
+// Package v1alpha1 contains ClusterClaim, with which a member declares a
+// property of itself.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:validation:Optional

@@ -4,9 +4,10 @@
 package v1alpha1
 
 // Names of claims that have a fixed meaning. They come first in the status of
-// the ManagedCluster and are not subject to the limit on the number of claims.
+// the ManagedCluster and are not counted against the limit on the number of
+// claims.
 const (
-	// ClaimID identifies the member among all clusters of the world.
+	// ClaimID is the globally unique ID of the member.
 	ClaimID = "id.k8s.io"
 	// ClaimKubeVersion is the version of Kubernetes on the member.
 	ClaimKubeVersion = "kubeversion.open-cluster-management.io"

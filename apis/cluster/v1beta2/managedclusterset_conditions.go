@@ -5,7 +5,7 @@ package v1beta2
 
 // Condition type and reasons of ManagedClusterSet.
 const (
-	// ManagedClusterSetConditionEmpty tells whether the set has no member.
+	// ManagedClusterSetConditionEmpty reports whether the set has no member.
 	ManagedClusterSetConditionEmpty = "ClusterSetEmpty"
 
 	// ManagedClusterSetReasonNoClusterMatched (True): the set has no member.

@@ -22,63 +22,63 @@ type ManagedClusterSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec tells which members the set has. Default: those with the label
+	// spec selects the members of the set. Default: those with the label
 	// cluster.open-cluster-management.io/clusterset=<name of the set>.
 	// +kubebuilder:default={clusterSelector: {selectorType: ExclusiveClusterSetLabel}}
 	Spec ManagedClusterSetSpec `json:"spec"`
 
-	// status tells whether the set has members.
+	// status reports whether the set has members.
 	// +optional
 	Status ManagedClusterSetStatus `json:"status,omitempty"`
 }
 
-// ManagedClusterSetSpec tells which members a set has.
+// ManagedClusterSetSpec selects the members of a set.
 type ManagedClusterSetSpec struct {
-	// clusterSelector chooses the members. Default: by the cluster set label.
+	// clusterSelector selects the members. Default: by the cluster set label.
 	// +optional
 	// +kubebuilder:default:={selectorType: ExclusiveClusterSetLabel}
 	ClusterSelector ManagedClusterSelector `json:"clusterSelector,omitempty"`
 
-	// managedNamespaces are namespaces that the agent makes on each member of the
-	// set. A namespace is not deleted when it is taken out of this list; its label
-	// clusterset.open-cluster-management.io/<hub hash> becomes "false" then.
-	// Default: none.
+	// managedNamespaces are namespaces that the agent creates on each member of
+	// the set. A namespace is not deleted when it is removed from this list; its
+	// label clusterset.open-cluster-management.io/<hub hash> is set to "false"
+	// instead. Default: none.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	ManagedNamespaces []clusterv1.ManagedNamespaceConfig `json:"managedNamespaces,omitempty"`
 }
 
-// ManagedClusterSelector chooses members.
+// ManagedClusterSelector selects members.
 type ManagedClusterSelector struct {
-	// selectorType tells how members are chosen: ExclusiveClusterSetLabel by the
+	// selectorType is how members are selected: ExclusiveClusterSetLabel by the
 	// label cluster.open-cluster-management.io/clusterset, so that a member is in
-	// one such set only; LabelSelector by labelSelector, whatever other sets the
-	// member is in. Default: ExclusiveClusterSetLabel.
+	// only one such set; LabelSelector by labelSelector, regardless of other sets.
+	// Default: ExclusiveClusterSetLabel.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=ExclusiveClusterSetLabel;LabelSelector
 	// +kubebuilder:default:=ExclusiveClusterSetLabel
 	SelectorType SelectorType `json:"selectorType,omitempty"`
 
-	// labelSelector is compared with the labels of ManagedClusters. It counts with
-	// selectorType LabelSelector only. An empty one ({}) matches all members, none
-	// at all matches no member.
+	// labelSelector matches labels of ManagedClusters; used with selectorType
+	// LabelSelector only. An empty selector ({}) matches all members; if unset, it
+	// matches none.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// SelectorType tells how the members of a set are chosen.
+// SelectorType is how the members of a set are selected.
 type SelectorType string
 
 const (
-	// SelectorTypeExclusiveClusterSetLabel chooses by the cluster set label.
+	// SelectorTypeExclusiveClusterSetLabel selects by the cluster set label.
 	SelectorTypeExclusiveClusterSetLabel SelectorType = "ExclusiveClusterSetLabel"
-	// SelectorTypeLabelSelector chooses by any labels.
+	// SelectorTypeLabelSelector selects by any labels.
 	SelectorTypeLabelSelector SelectorType = "LabelSelector"
 )
 
-// ManagedClusterSetStatus tells whether a set has members.
+// ManagedClusterSetStatus reports whether a set has members.
 type ManagedClusterSetStatus struct {
 	// conditions have type ClusterSetEmpty.
 	Conditions []metav1.Condition `json:"conditions"`

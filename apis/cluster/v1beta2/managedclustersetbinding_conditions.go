@@ -5,8 +5,8 @@ package v1beta2
 
 // Condition type and reasons of ManagedClusterSetBinding.
 const (
-	// ManagedClusterSetBindingConditionBound tells whether the set exists, so that
-	// the namespace can use it.
+	// ManagedClusterSetBindingConditionBound reports whether the set exists, so
+	// that the namespace can use it.
 	ManagedClusterSetBindingConditionBound = "Bound"
 
 	// ManagedClusterSetBindingReasonBound (True): the set exists.

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ManagedClusterSetBinding lets its namespace use a ManagedClusterSet: only the
-// members of bound sets can be chosen from there. It has to have the name of the
-// set. Creating one needs the permission to create managedclustersets/bind for
-// that set.
+// ManagedClusterSetBinding lets its namespace use a ManagedClusterSet: only
+// members of bound sets can be selected there. It must have the name of the
+// set. Creating one requires the permission to create managedclustersets/bind
+// for that set.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -23,7 +23,7 @@ type ManagedClusterSetBinding struct {
 	// spec names the set.
 	Spec ManagedClusterSetBindingSpec `json:"spec"`
 
-	// status tells whether the set exists.
+	// status reports whether the set exists.
 	// +optional
 	Status ManagedClusterSetBindingStatus `json:"status,omitempty"`
 }
@@ -31,12 +31,12 @@ type ManagedClusterSetBinding struct {
 // ManagedClusterSetBindingSpec names the set that is bound.
 type ManagedClusterSetBindingSpec struct {
 	// clusterSet is the name of the ManagedClusterSet, of at least one character.
-	// It has to be the same as the name of this object.
+	// It must match the name of this object.
 	// +kubebuilder:validation:MinLength=1
 	ClusterSet string `json:"clusterSet"`
 }
 
-// ManagedClusterSetBindingStatus tells whether the bound set exists.
+// ManagedClusterSetBindingStatus reports whether the bound set exists.
 type ManagedClusterSetBindingStatus struct {
 	// conditions have type Bound.
 	Conditions []metav1.Condition `json:"conditions"`

@@ -4,23 +4,23 @@
 package v1alpha1
 
 // Condition types of ClusterConnection. A Pull cluster has neither of the first
-// two: its agent reaches the hub, not the hub it.
+// two: its agent connects to the hub, not the hub to it.
 const (
-	// ClusterConnectionConditionConnected tells whether the push agent reaches the
-	// cluster and works for it.
+	// ClusterConnectionConditionConnected reports whether the push agent is
+	// connected to the cluster and serves it.
 	ClusterConnectionConditionConnected = "Connected"
-	// ClusterConnectionConditionCredentialsValid tells whether the cluster takes
-	// the credential in the Secret.
+	// ClusterConnectionConditionCredentialsValid reports whether the cluster
+	// accepts the credential in the Secret.
 	ClusterConnectionConditionCredentialsValid = "CredentialsValid"
-	// ClusterConnectionConditionCompleteAPIEnablements tells whether
-	// status.apiEnablements has all that the cluster serves.
+	// ClusterConnectionConditionCompleteAPIEnablements reports whether
+	// status.apiEnablements is complete.
 	ClusterConnectionConditionCompleteAPIEnablements = "CompleteAPIEnablements"
 )
 
 // Reasons of Connected.
 const (
-	// ClusterConnectionReasonConnected (True): the API server answers, and the
-	// agent works for the cluster.
+	// ClusterConnectionReasonConnected (True): the API server responds, and the
+	// agent serves the cluster.
 	ClusterConnectionReasonConnected = "Connected"
 	// ClusterConnectionReasonManagedClusterMissing (False): there is no
 	// ManagedCluster of this name.
@@ -29,48 +29,48 @@ const (
 	// cluster.
 	ClusterConnectionReasonNotAccepted = "NotAccepted"
 	// ClusterConnectionReasonCredentialsInvalid (False): CredentialsValid is not
-	// True and tells why.
+	// True; its message says why.
 	ClusterConnectionReasonCredentialsInvalid = "CredentialsInvalid"
-	// ClusterConnectionReasonInvalidEndpoint (False): spec or caBundle cannot be
-	// used; the message says what of it.
+	// ClusterConnectionReasonInvalidEndpoint (False): the spec or caBundle is
+	// invalid; the message says why.
 	ClusterConnectionReasonInvalidEndpoint = "InvalidEndpoint"
 	// ClusterConnectionReasonForbiddenAddress (False): apiEndpoint or proxyURL
-	// leads to an address of the hub itself, which is not allowed.
+	// resolves to an address of the hub itself, which is not allowed.
 	ClusterConnectionReasonForbiddenAddress = "ForbiddenAddress"
-	// ClusterConnectionReasonUnreachable (False): the API server does not answer,
-	// or says that it is not well.
+	// ClusterConnectionReasonUnreachable (False): the API server does not respond,
+	// or reports that it is unhealthy.
 	ClusterConnectionReasonUnreachable = "Unreachable"
-	// ClusterConnectionReasonUntrusted (False): the certificate of the API server
-	// is not one that caBundle verifies.
+	// ClusterConnectionReasonUntrusted (False): caBundle does not verify the
+	// certificate of the API server.
 	ClusterConnectionReasonUntrusted = "Untrusted"
 	// ClusterConnectionReasonAlreadyJoined (False): the cluster has joined under
-	// another name, which the message tells.
+	// another name, which the message contains.
 	ClusterConnectionReasonAlreadyJoined = "AlreadyJoined"
-	// ClusterConnectionReasonIdentityChanged (False): another cluster than before
-	// answers at the endpoint.
+	// ClusterConnectionReasonIdentityChanged (False): a different cluster than
+	// before responds at the endpoint.
 	ClusterConnectionReasonIdentityChanged = "IdentityChanged"
 )
 
 // Reasons of CredentialsValid.
 const (
-	// ClusterConnectionReasonAuthenticated (True): the cluster takes the token.
+	// ClusterConnectionReasonAuthenticated (True): the cluster accepts the token.
 	ClusterConnectionReasonAuthenticated = "Authenticated"
-	// ClusterConnectionReasonRenewalFailing (True): the cluster takes the token, which
-	// expires soon and cannot be renewed; the message says why and until when.
+	// ClusterConnectionReasonRenewalFailing (True): the cluster accepts the token,
+	// but it expires soon and cannot be renewed; the message says why and when.
 	ClusterConnectionReasonRenewalFailing = "RenewalFailing"
-	// ClusterConnectionReasonNotChecked (Unknown): the cluster was not reached with
-	// this credential yet.
+	// ClusterConnectionReasonNotChecked (Unknown): the credential has not been
+	// checked against the cluster yet.
 	ClusterConnectionReasonNotChecked = "NotChecked"
-	// ClusterConnectionReasonSecretMissing (False): there is no such Secret, or it
-	// has no token.
+	// ClusterConnectionReasonSecretMissing (False): the Secret is missing or has
+	// no token.
 	ClusterConnectionReasonSecretMissing = "SecretMissing"
 	// ClusterConnectionReasonSecretForbidden (False): the push agent may not read
 	// the Secret.
 	ClusterConnectionReasonSecretForbidden = "SecretForbidden"
 	// ClusterConnectionReasonTokenExpired (False): the token has expired.
 	ClusterConnectionReasonTokenExpired = "TokenExpired"
-	// ClusterConnectionReasonUnauthorized (False): the cluster answers 401, so it
-	// does not know the token (any more).
+	// ClusterConnectionReasonUnauthorized (False): the cluster rejects the token
+	// (401).
 	ClusterConnectionReasonUnauthorized = "Unauthorized"
 )
 
@@ -78,10 +78,10 @@ const (
 const (
 	// ClusterConnectionReasonComplete (True): all groups and versions are listed.
 	ClusterConnectionReasonComplete = "Complete"
-	// ClusterConnectionReasonPartial (False): some could not be discovered; what was
-	// known of them before is kept.
+	// ClusterConnectionReasonPartial (False): some could not be discovered; their
+	// previous entries are kept.
 	ClusterConnectionReasonPartial = "Partial"
-	// ClusterConnectionReasonEmpty (False): nothing could be discovered; the list is
-	// as it was before.
+	// ClusterConnectionReasonEmpty (False): nothing could be discovered; the
+	// previous list is kept.
 	ClusterConnectionReasonEmpty = "Empty"
 )

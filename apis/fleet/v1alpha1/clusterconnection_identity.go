@@ -3,8 +3,8 @@
 
 package v1alpha1
 
-// Identity returns who the hub holds the cluster for, or "" if it does not know
-// yet. It does not believe what the agent of a Pull cluster says.
+// Identity returns the cluster ID as the hub has verified it, or "" if it is
+// not known yet. It does not trust what the agent of a Pull cluster reports.
 func (c *ClusterConnection) Identity() string {
 	if known := c.Annotations[AnnotationClusterID]; known != "" || c.Spec.SyncMode != SyncModePush {
 		return known

@@ -8,13 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterConnection tells how the hub and a member reach each other, and what
-// the agent saw there. It has the name of its ManagedCluster, which tells
-// whether the hub accepts the member at all.
+// ClusterConnection is how the hub and a member connect, and the observed state
+// of the member. It has the same name as its ManagedCluster, which controls
+// whether the hub accepts the member.
 //
-// A Pull cluster dials the hub by an agent of its own. A Push cluster is driven
-// by the push agent, which runs on the hub and dials the cluster: that takes an
-// apiEndpoint here, and a Secret with a token in the namespace of the cluster.
+// A Pull cluster runs its own agent, which connects to the hub. A Push cluster
+// is served by the push agent, which runs on the hub and connects to the
+// cluster: that requires an apiEndpoint here, and a Secret with a token in the
+// namespace of the cluster.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -35,40 +36,40 @@ type ClusterConnection struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how to reach the cluster.
+	// spec is how to connect to the cluster.
 	Spec ClusterConnectionSpec `json:"spec"`
 
-	// status is what the agent saw.
+	// status is the observed state of the cluster.
 	// +optional
 	Status ClusterConnectionStatus `json:"status,omitempty"`
 }
 
-// SyncMode tells who dials whom.
+// SyncMode is which side opens the connection.
 type SyncMode string
 
 const (
-	// SyncModePull is for a cluster whose own agent dials the hub.
+	// SyncModePull is for a cluster whose own agent connects to the hub.
 	SyncModePull SyncMode = "Pull"
-	// SyncModePush is for a cluster that the push agent dials from the hub.
+	// SyncModePush is for a cluster that the push agent connects to from the hub.
 	SyncModePush SyncMode = "Push"
 )
 
-// ClusterConnectionSpec is how to reach a cluster, and where it is.
+// ClusterConnectionSpec is how to connect to a cluster, and where it is.
 //
 // +kubebuilder:validation:XValidation:rule="self.syncMode != 'Push' || has(self.apiEndpoint)",message="apiEndpoint is required with syncMode Push: the push agent dials it"
 // +kubebuilder:validation:XValidation:rule="!has(self.proxyHeader) || has(self.proxyURL) && !self.proxyURL.startsWith('socks5://')",message="proxyHeader needs a proxyURL that begins with http:// or https://"
 type ClusterConnectionSpec struct {
-	// syncMode tells who dials whom: with Pull an agent in the cluster dials the
-	// hub, with Push the push agent on the hub dials the cluster. Works, status and
-	// availability are the same in both.
+	// syncMode is which side opens the connection: with Pull an agent in the
+	// cluster connects to the hub, with Push the push agent on the hub connects to
+	// the cluster. Works, status and availability are the same in both.
 	// +kubebuilder:default=Pull
 	// +kubebuilder:validation:Enum=Pull;Push
 	SyncMode SyncMode `json:"syncMode,omitempty"`
 
-	// apiEndpoint is the URL of the cluster's API server as seen from the hub, such
-	// as https://member.example.com:6443. It must not lead to loopback or
+	// apiEndpoint is the URL of the cluster's API server as seen from the hub,
+	// such as https://member.example.com:6443. It must not resolve to loopback or
 	// link-local addresses, or to Services of the hub, unless the push agent is
-	// told to allow that.
+	// configured to allow that.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -76,30 +77,30 @@ type ClusterConnectionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.contains('@') && !self.contains('?') && !self.contains('#')",message="must not have credentials, a query or a fragment"
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
 
-	// secretRef names the Secret in the namespace of the cluster with the
-	// credential: the bearer token under key token, and under key caBundle the PEM
-	// encoded certificates that verify the API server's; without caBundle those of
-	// the system count. A change takes effect within seconds.
-	// Default: cluster-connection, the one name that the push agent may read for
-	// all Push clusters; for another one it has to be granted get, list and watch.
+	// secretRef names the Secret with the credential in the namespace of the
+	// cluster: key token has the bearer token, key caBundle the PEM-encoded CA
+	// certificates that verify the API server's certificate; without caBundle the
+	// system's are used. Changes take effect within seconds. Default:
+	// cluster-connection, which the push agent may read for all Push clusters; for
+	// any other name, grant it get, list and watch.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 
 	// impersonatorSecretRef names the Secret in the namespace of the cluster with
 	// the token, under key token, of an account that may impersonate users. It is
-	// for a proxy of requests to the cluster, which this version does not have:
-	// nothing reads it yet.
+	// reserved for proxying requests to the cluster, which this version does not
+	// support: nothing reads it yet.
 	// +optional
 	ImpersonatorSecretRef *SecretReference `json:"impersonatorSecretRef,omitempty"`
 
-	// insecureSkipTLSVerification does without a check of the API server's
-	// certificate. Whoever is in between gets the token then: for tests only. It is
-	// refused while the Secret has a caBundle.
+	// insecureSkipTLSVerification disables verification of the API server's
+	// certificate, so anyone in between can steal the token: for tests only. It is
+	// rejected while the Secret has a caBundle.
 	// +optional
 	InsecureSkipTLSVerification bool `json:"insecureSkipTLSVerification,omitempty"`
 
-	// proxyURL is the proxy by which the hub reaches the cluster: http://, https://
-	// or socks5://, without credentials. Default: no proxy.
+	// proxyURL is the proxy through which the hub connects to the cluster:
+	// http://, https:// or socks5://, without credentials. Default: no proxy.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -107,23 +108,23 @@ type ClusterConnectionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.contains('@')",message="must not have credentials: they belong in proxyHeader"
 	ProxyURL string `json:"proxyURL,omitempty"`
 
-	// proxyHeader are headers that an http or https proxy gets with CONNECT. Commas
-	// separate several values of one header.
+	// proxyHeader are headers sent to an http or https proxy with CONNECT.
+	// Separate multiple values of a header with commas.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	ProxyHeader map[string]string `json:"proxyHeader,omitempty"`
 
-	// provider is who runs the cluster, such as a cloud.
+	// provider is the cluster's provider, such as a cloud.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Provider string `json:"provider,omitempty"`
 
-	// region is where the cluster is.
+	// region is the cluster's region.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Region string `json:"region,omitempty"`
 
-	// zones are where in the region the cluster has nodes.
+	// zones are the zones in which the cluster has nodes.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
@@ -142,17 +143,17 @@ type SecretReference struct {
 	Name string `json:"name"`
 }
 
-// ClusterConnectionStatus is what the agent saw of a cluster. The agent of the
-// cluster writes it: its own one with syncMode Pull, the push agent with Push.
+// ClusterConnectionStatus is the observed state of a cluster. The cluster's
+// agent writes it: its own with syncMode Pull, the push agent with Push.
 type ClusterConnectionStatus struct {
-	// conditions tell whether the cluster is reached and its credential works; see
-	// docs/spec/fleet/clusterconnection.md.
+	// conditions report whether the cluster is connected and its credential valid;
+	// see docs/spec/fleet/clusterconnection.md.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// id identifies the cluster: the UID of its namespace kube-system. No two
-	// connections have the same; the second one is refused.
+	// id identifies the cluster: the UID of its kube-system namespace. It is
+	// unique: a second connection to the same cluster is refused.
 	// +optional
 	ID string `json:"id,omitempty"`
 
@@ -160,7 +161,7 @@ type ClusterConnectionStatus struct {
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// apiEnablements are the resources that the cluster serves, in the order of
+	// apiEnablements are the resources that the cluster serves, sorted by
 	// groupVersion; at most 500 groups and versions.
 	// +optional
 	// +listType=atomic
@@ -171,7 +172,7 @@ type ClusterConnectionStatus struct {
 	// +optional
 	NodeSummary *NodeSummary `json:"nodeSummary,omitempty"`
 
-	// resourceSummary is what the nodes have.
+	// resourceSummary is the capacity of the nodes.
 	// +optional
 	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
 }
@@ -183,8 +184,7 @@ type APIEnablement struct {
 	// +kubebuilder:validation:Required
 	GroupVersion string `json:"groupVersion"`
 
-	// resources of the group and version, in the order of names, without
-	// subresources.
+	// resources of the group and version, sorted by name, without subresources.
 	// +optional
 	// +listType=atomic
 	Resources []APIResource `json:"resources,omitempty"`
@@ -208,23 +208,22 @@ type NodeSummary struct {
 	// totalNum is the number of all nodes.
 	TotalNum int32 `json:"totalNum"`
 
-	// readyNum is the number of those that are ready.
+	// readyNum is the number of ready nodes.
 	ReadyNum int32 `json:"readyNum"`
 }
 
-// ResourceSummary is what the nodes of a cluster have.
+// ResourceSummary is the capacity of a cluster's nodes.
 type ResourceSummary struct {
-	// capacity is the sum of the capacities of all nodes.
+	// capacity is the total capacity of all nodes.
 	// +optional
 	Capacity ResourceList `json:"capacity,omitempty"`
 
-	// allocatable is the sum of what pods may use of the nodes, without those that
-	// are cordoned.
+	// allocatable is the total allocatable capacity, without cordoned nodes.
 	// +optional
 	Allocatable ResourceList `json:"allocatable,omitempty"`
 }
 
-// ResourceList is an amount for each of some resources, such as cpu.
+// ResourceList maps resources, such as cpu, to quantities.
 type ResourceList map[string]resource.Quantity
 
 // ClusterConnectionList is a list of ClusterConnections.

@@ -5,23 +5,23 @@ package v1
 
 // Condition types of ClusterManager.
 const (
-	// ClusterManagerConditionApplied tells whether everything that makes the hub
-	// was installed as the spec has it.
+	// ClusterManagerConditionApplied reports whether the hub is installed as the
+	// spec describes.
 	ClusterManagerConditionApplied = "Applied"
-	// ClusterManagerConditionProgressing tells whether Deployments are on their way
-	// to the installed state.
+	// ClusterManagerConditionProgressing reports whether a rollout is in progress.
 	ClusterManagerConditionProgressing = "Progressing"
-	// ClusterManagerConditionHubRegistrationDegraded tells whether pods of the
-	// registration controller or webhook are missing.
+	// ClusterManagerConditionHubRegistrationDegraded reports whether the
+	// registration controller or webhook has too few available pods.
 	ClusterManagerConditionHubRegistrationDegraded = "HubRegistrationDegraded"
-	// ClusterManagerConditionHubPlacementDegraded tells whether pods of the
-	// placement controller are missing.
+	// ClusterManagerConditionHubPlacementDegraded reports whether the placement
+	// controller has too few available pods.
 	ClusterManagerConditionHubPlacementDegraded = "HubPlacementDegraded"
-	// ClusterManagerConditionValidFeatureGates tells whether all feature gates in
-	// the spec exist.
+	// ClusterManagerConditionValidFeatureGates reports whether all feature gates
+	// in the spec exist.
 	ClusterManagerConditionValidFeatureGates = "ValidFeatureGates"
-	// ClusterManagerConditionMigrationSucceeded tells whether stored objects were
-	// brought to their storage version. No version we have needs it.
+	// ClusterManagerConditionMigrationSucceeded reports whether stored objects
+	// were migrated to the current storage version. No released version needs a
+	// migration.
 	ClusterManagerConditionMigrationSucceeded = "MigrationSucceeded"
 )
 
@@ -30,7 +30,7 @@ const (
 	// ClusterManagerReasonApplied (True): everything was installed.
 	ClusterManagerReasonApplied = "ClusterManagerApplied"
 	// ClusterManagerReasonCRDApplyFailed (False): a CustomResourceDefinition could
-	// not be written, or not be removed.
+	// not be written or removed.
 	ClusterManagerReasonCRDApplyFailed = "CRDApplyFailed"
 	// ClusterManagerReasonHubResourceApplyFailed (False): a role, service account,
 	// service or network policy on the hub could not be written.
@@ -48,10 +48,10 @@ const (
 
 // Reasons of Progressing.
 const (
-	// ClusterManagerReasonDeploymentRolling (True): a Deployment has pods of an
-	// earlier state; the message names it.
+	// ClusterManagerReasonDeploymentRolling (True): a Deployment still has
+	// outdated pods; the message names it.
 	ClusterManagerReasonDeploymentRolling = "ClusterManagerDeploymentRolling"
-	// ClusterManagerReasonUpToDate (False): all pods are of the installed state.
+	// ClusterManagerReasonUpToDate (False): all pods are up to date.
 	ClusterManagerReasonUpToDate = "ClusterManagerUpToDate"
 )
 
@@ -69,7 +69,7 @@ const (
 // Reasons of HubPlacementDegraded.
 const (
 	// ClusterManagerReasonPlacementFunctional (False): all pods are available, or
-	// placement is not part of this hub.
+	// this hub has no placement controller.
 	ClusterManagerReasonPlacementFunctional = "PlacementFunctional"
 	// ClusterManagerReasonUnavailablePlacementPod (True): pods are missing.
 	ClusterManagerReasonUnavailablePlacementPod = "UnavailablePlacementPod"
@@ -81,11 +81,13 @@ const (
 // Reasons of MigrationSucceeded.
 const (
 	// ClusterManagerReasonStorageVersionMigrationSucceeded (True): all stored
-	// objects have their storage version.
+	// objects use the current storage version.
 	ClusterManagerReasonStorageVersionMigrationSucceeded = "StorageVersionMigrationSucceed"
-	// ClusterManagerReasonStorageVersionMigrationProcessing (False): it is going on.
+	// ClusterManagerReasonStorageVersionMigrationProcessing (False): the migration
+	// is running.
 	ClusterManagerReasonStorageVersionMigrationProcessing = "StorageVersionMigrationProcessing"
-	// ClusterManagerReasonStorageVersionMigrationFailed (False): it failed.
+	// ClusterManagerReasonStorageVersionMigrationFailed (False): the migration
+	// failed.
 	ClusterManagerReasonStorageVersionMigrationFailed = "StorageVersionMigrationFailed"
 )
 

@@ -3,65 +3,67 @@
 
 package v1
 
-// Annotations by which a user directs the operators.
+// Annotations that users set to direct the operators.
 const (
 	// AnnotationPaused set to "true" on a ClusterManager or Klusterlet makes the
-	// operator leave everything as it is. The condition Paused shows it.
+	// operator stop reconciling it. The condition Paused reports this.
 	AnnotationPaused = "operator.open-cluster-management.io/paused"
-	// AnnotationDeletionDeadline on a ClusterManager is how long, counted from its
-	// deletion, the operator waits for clusters that are not Available to give up
-	// their works: a duration like "10m". Default: 60s.
+	// AnnotationDeletionDeadline on a ClusterManager is how long after its
+	// deletion the operator waits for clusters that are not Available to remove
+	// their works: a duration such as "10m". Default: 60s.
 	AnnotationDeletionDeadline = "operator.open-cluster-management.io/deletion-deadline"
 )
 
-// Further condition types of ClusterManager, which are there only while they
-// have something to say.
+// Further condition types of ClusterManager, present only while they apply.
 const (
-	// ClusterManagerConditionPaused (True) tells that the operator leaves the hub alone.
+	// ClusterManagerConditionPaused (True): the operator does not reconcile the
+	// hub.
 	ClusterManagerConditionPaused = "Paused"
-	// ClusterManagerConditionDeleting (True) tells what the removal of the hub waits for.
+	// ClusterManagerConditionDeleting (True): the message says what the removal of
+	// the hub is waiting for.
 	ClusterManagerConditionDeleting = "Deleting"
 )
 
 const (
-	// ClusterManagerReasonPausedByAnnotation (Paused=True): the annotation says so.
+	// ClusterManagerReasonPausedByAnnotation (Paused=True): the annotation is set.
 	ClusterManagerReasonPausedByAnnotation = "PausedByAnnotation"
 )
 
 // Reasons of Deleting, all True.
 const (
-	// ClusterManagerReasonResourcesRemaining: objects of users are left, whose
-	// kinds, number and names are in the message.
+	// ClusterManagerReasonResourcesRemaining: objects created by users remain; the
+	// message has their kinds, count and names.
 	ClusterManagerReasonResourcesRemaining = "ResourcesRemaining"
 	// ClusterManagerReasonRemovingHub: what the operator installed is being removed.
 	ClusterManagerReasonRemovingHub = "RemovingHub"
-	// ClusterManagerReasonWaitingForHub: what is installed on the hub cannot be
-	// removed, as the hub cannot be worked on; mode Hosted only.
+	// ClusterManagerReasonWaitingForHub: the hub cannot be reached, so what is
+	// installed there cannot be removed; mode Hosted only.
 	ClusterManagerReasonWaitingForHub = "WaitingForHub"
-	// ClusterManagerReasonCleanupFailed: something could not be removed.
+	// ClusterManagerReasonCleanupFailed: an object could not be removed.
 	ClusterManagerReasonCleanupFailed = "CleanupFailed"
 )
 
 // Further reasons of Applied, all False.
 const (
-	// ClusterManagerReasonInstalling: the first installation waits for what the
-	// message says.
+	// ClusterManagerReasonInstalling: the first installation is waiting; the
+	// message says for what.
 	ClusterManagerReasonInstalling = "Installing"
-	// ClusterManagerReasonConfigurationNotSupported: the spec asks for a driver that
-	// this version does not have.
+	// ClusterManagerReasonConfigurationNotSupported: the spec asks for a driver
+	// that this version does not support.
 	ClusterManagerReasonConfigurationNotSupported = "ConfigurationNotSupported"
-	// ClusterManagerReasonAnotherClusterManager: the cluster has a hub of an older
-	// ClusterManager already.
+	// ClusterManagerReasonAnotherClusterManager: an older ClusterManager already
+	// runs a hub on this cluster.
 	ClusterManagerReasonAnotherClusterManager = "AnotherClusterManager"
-	// ClusterManagerReasonCertificateFailed: a serving certificate could not be made.
+	// ClusterManagerReasonCertificateFailed: a serving certificate could not be
+	// issued.
 	ClusterManagerReasonCertificateFailed = "CertificateFailed"
 )
 
-// Reasons of Applied, all False, if the hub cannot be worked on from the cluster
-// of the operator; mode Hosted only. What runs goes on.
+// Reasons of Applied, all False, for a hub that the operator cannot reach or
+// use; mode Hosted only. What already runs keeps running.
 const (
-	// ClusterManagerReasonExternalHubKubeConfigMissing: there is no secret
-	// external-hub-kubeconfig, or it has no kubeconfig.
+	// ClusterManagerReasonExternalHubKubeConfigMissing: the Secret
+	// external-hub-kubeconfig is missing or has no kubeconfig.
 	ClusterManagerReasonExternalHubKubeConfigMissing = "ExternalHubKubeConfigMissing"
 	// ClusterManagerReasonExternalHubKubeConfigMalformed: the kubeconfig cannot be
 	// used.
@@ -70,9 +72,10 @@ const (
 	ClusterManagerReasonHubUnreachable = "HubUnreachable"
 	// ClusterManagerReasonHubUntrusted: the certificate of the hub is not trusted.
 	ClusterManagerReasonHubUntrusted = "HubUntrusted"
-	// ClusterManagerReasonHubUnauthorized: the hub does not know the credential.
+	// ClusterManagerReasonHubUnauthorized: the hub rejects the credential.
 	ClusterManagerReasonHubUnauthorized = "HubUnauthorized"
-	// ClusterManagerReasonHubForbidden: the hub does not allow what is needed.
+	// ClusterManagerReasonHubForbidden: the credential lacks permissions on the
+	// hub.
 	ClusterManagerReasonHubForbidden = "HubForbidden"
 )
 

@@ -7,9 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterManager makes the cluster it is created in a hub: the operator installs
-// the hub's controllers and webhooks in namespace open-cluster-management-hub.
-// Deleting the ClusterManager removes them, once no member is left.
+// ClusterManager turns the cluster on which it is created into a hub: the
+// operator installs the hub's controllers and webhooks in the namespace
+// open-cluster-management-hub. Deleting the ClusterManager removes them, once
+// no member is left.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,16 +25,16 @@ type ClusterManager struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how the hub shall be. Default: deployOption.mode Default.
+	// spec is the desired state of the hub. Default: deployOption.mode Default.
 	// +kubebuilder:default={deployOption: {mode: Default}}
 	Spec ClusterManagerSpec `json:"spec"`
 
-	// status is how the hub is.
+	// status is the observed state of the hub.
 	// +optional
 	Status ClusterManagerStatus `json:"status,omitempty"`
 }
 
-// ClusterManagerSpec is how a hub shall be.
+// ClusterManagerSpec is the desired state of a hub.
 type ClusterManagerSpec struct {
 	// registrationImagePullSpec is the image of the registration controller and
 	// webhook. Default: quay.io/open-cluster-management/registration, which
@@ -63,120 +64,121 @@ type ClusterManagerSpec struct {
 	// +kubebuilder:default=quay.io/open-cluster-management/addon-manager
 	AddOnManagerImagePullSpec string `json:"addOnManagerImagePullSpec,omitempty"`
 
-	// nodePlacement tells which nodes the hub's pods may run on. Default: any.
+	// nodePlacement controls which nodes the hub's pods are scheduled to. Default:
+	// any.
 	// +optional
 	NodePlacement NodePlacement `json:"nodePlacement,omitempty"`
 
-	// deployOption tells where the hub's components run. Default: mode Default.
+	// deployOption is where the hub's components run. Default: mode Default.
 	// +optional
 	// +kubebuilder:default={mode: Default}
 	DeployOption ClusterManagerDeployOption `json:"deployOption,omitempty"`
 
-	// registrationConfiguration has the options of registration.
+	// registrationConfiguration configures registration.
 	// +optional
 	RegistrationConfiguration *RegistrationHubConfiguration `json:"registrationConfiguration,omitempty"`
 
-	// workConfiguration has the options of work. Default: workDriver kube.
+	// workConfiguration configures work. Default: workDriver kube.
 	// +optional
 	// +kubebuilder:default={workDriver: kube}
 	WorkConfiguration *WorkConfiguration `json:"workConfiguration,omitempty"`
 
-	// addOnManagerConfiguration has the options of the add-on manager.
+	// addOnManagerConfiguration configures the add-on manager.
 	// +optional
 	AddOnManagerConfiguration *AddOnManagerConfiguration `json:"addOnManagerConfiguration,omitempty"`
 
-	// placementConfiguration has the options of placement.
+	// placementConfiguration configures placement.
 	// +optional
 	PlacementConfiguration *PlacementConfiguration `json:"placementConfiguration,omitempty"`
 
-	// serverConfiguration has the options of the gRPC server, which runs if
-	// registrationDrivers has one of authType grpc.
+	// serverConfiguration configures the gRPC server, which runs if
+	// registrationDrivers has an entry with authType grpc.
 	// +optional
 	ServerConfiguration *ServerConfiguration `json:"serverConfiguration,omitempty"`
 
-	// resourceRequirement tells which resources the hub's pods ask for. Default:
-	// type Default.
+	// resourceRequirement sets the resource requests and limits of the hub's pods.
+	// Default: type Default.
 	// +optional
 	ResourceRequirement *ResourceRequirement `json:"resourceRequirement,omitempty"`
 }
 
-// ClusterManagerDeployOption tells where the hub's components run.
+// ClusterManagerDeployOption is where the hub's components run.
 type ClusterManagerDeployOption struct {
 	// mode is Default (on the hub itself) or Hosted (on another cluster, in the
-	// namespace with the name of the ClusterManager). It must not be changed.
-	// Default: Default.
+	// namespace named after the ClusterManager). It is immutable. Default:
+	// Default.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=Default;Hosted
 	// +kubebuilder:default=Default
 	Mode InstallMode `json:"mode,omitempty"`
 
-	// default has the options of mode Default.
+	// default contains the options for mode Default.
 	// +optional
 	Default *DefaultClusterManagerConfiguration `json:"default,omitempty"`
 
-	// hosted has the options of mode Hosted.
+	// hosted contains the options for mode Hosted.
 	// +optional
 	Hosted *HostedClusterManagerConfiguration `json:"hosted,omitempty"`
 }
 
-// DefaultClusterManagerConfiguration has the options of mode Default.
+// DefaultClusterManagerConfiguration contains the options for mode Default.
 type DefaultClusterManagerConfiguration struct {
-	// registrationWebhookConfiguration has the options of the registration webhook.
+	// registrationWebhookConfiguration configures the registration webhook.
 	// +optional
 	RegistrationWebhookConfiguration DefaultWebhookConfiguration `json:"registrationWebhookConfiguration,omitempty"`
 
-	// workWebhookConfiguration has the options of the work webhook.
+	// workWebhookConfiguration configures the work webhook.
 	// +optional
 	WorkWebhookConfiguration DefaultWebhookConfiguration `json:"workWebhookConfiguration,omitempty"`
 
-	// addonWebhookConfiguration has the options of the add-on webhook. Its port is
-	// always 9443.
+	// addonWebhookConfiguration configures the add-on webhook. Its port is always
+	// 9443.
 	// +optional
 	AddonWebhookConfiguration DefaultWebhookConfiguration `json:"addonWebhookConfiguration,omitempty"`
 }
 
-// HostedClusterManagerConfiguration has the options of mode Hosted.
+// HostedClusterManagerConfiguration contains the options for mode Hosted.
 type HostedClusterManagerConfiguration struct {
-	// registrationWebhookConfiguration has the options of the registration webhook.
+	// registrationWebhookConfiguration configures the registration webhook.
 	// +optional
 	RegistrationWebhookConfiguration HostedWebhookConfiguration `json:"registrationWebhookConfiguration,omitempty"`
 
-	// workWebhookConfiguration has the options of the work webhook.
+	// workWebhookConfiguration configures the work webhook.
 	// +optional
 	WorkWebhookConfiguration HostedWebhookConfiguration `json:"workWebhookConfiguration,omitempty"`
 }
 
-// DefaultWebhookConfiguration has the options of a webhook in mode Default.
+// DefaultWebhookConfiguration configures a webhook in mode Default.
 type DefaultWebhookConfiguration struct {
-	// bindConfiguration tells what the webhook listens on. Default: port 9443,
+	// bindConfiguration is what the webhook listens on. Default: port 9443,
 	// healthProbePort 8000, metricsPort 8080, no host network.
 	BindConfiguration *BindConfiguration `json:"bindConfiguration,omitempty"`
 }
 
-// HostedWebhookConfiguration has the options of a webhook in mode Hosted.
+// HostedWebhookConfiguration configures a webhook in mode Hosted.
 type HostedWebhookConfiguration struct {
-	// address is the IP address or host name under which the hub's API server
-	// reaches the webhook: that of a Service of type NodePort or LoadBalancer on
-	// the cluster that the webhook runs on, for example.
+	// address is the IP address or host name at which the hub's API server reaches
+	// the webhook: for example that of a Service of type NodePort or LoadBalancer
+	// on the cluster where the webhook runs.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Pattern=`^(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]*[a-zA-Z0-9])\.)*([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9\-]*[A-Za-z0-9])$`
 	Address string `json:"address"`
 
-	// port is the port under which the hub's API server reaches the webhook, at
-	// most 65535. Default: 443.
+	// port is the port at which the hub's API server reaches the webhook, at most
+	// 65535. Default: 443.
 	// +optional
 	// +kubebuilder:validation:Maximum=65535
 	// +kubebuilder:default=443
 	Port int32 `json:"port,omitempty"`
 
-	// bindConfiguration tells what the webhook listens on. Default: port 9443,
+	// bindConfiguration is what the webhook listens on. Default: port 9443,
 	// healthProbePort 8000, metricsPort 8080, no host network.
 	BindConfiguration *BindConfiguration `json:"bindConfiguration,omitempty"`
 }
 
-// BindConfiguration tells what a webhook listens on.
+// BindConfiguration is what a webhook listens on.
 type BindConfiguration struct {
 	// port is the port of the webhook itself, at most 65535. Default: 9443.
 	// +optional
@@ -197,80 +199,79 @@ type BindConfiguration struct {
 	// +kubebuilder:default=8080
 	MetricsPort int32 `json:"metricsPort"`
 
-	// hostNetwork lets the webhook listen on its node's addresses, for clusters
-	// whose API server does not reach pods. Default: false.
+	// hostNetwork makes the webhook listen on its node's addresses, for clusters
+	// whose API server cannot reach pods. Default: false.
 	// +optional
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 }
 
-// RegistrationHubConfiguration has the options of registration on the hub.
+// RegistrationHubConfiguration configures registration on the hub.
 type RegistrationHubConfiguration struct {
-	// autoApproveUsers are the users whose members are approved and accepted
-	// without an administrator. Needs feature gate ManagedClusterAutoApproval.
-	// Default: none.
+	// autoApproveUsers are the users whose clusters are approved and accepted
+	// automatically. Needs feature gate ManagedClusterAutoApproval. Default: none.
 	// +optional
 	AutoApproveUsers []string `json:"autoApproveUsers,omitempty"`
 
-	// featureGates turn features of registration on or off. Default: each
-	// feature's own.
+	// featureGates turn features of registration on or off. Features that are not
+	// listed keep their defaults.
 	// +optional
 	FeatureGates []FeatureGate `json:"featureGates,omitempty"`
 
-	// registrationDrivers tell how agents may authenticate; one entry for each
-	// authType. Default: csr.
+	// registrationDrivers are the ways in which agents may authenticate; one entry
+	// for each authType. Default: csr.
 	// +optional
 	// +listType=map
 	// +listMapKey=authType
 	RegistrationDrivers []RegistrationDriverHub `json:"registrationDrivers,omitempty"`
 
-	// importerConfiguration has the options of the importer, which installs agents
-	// on clusters that Cluster API made. Needs feature gate ClusterImporter.
+	// importerConfiguration configures the importer, which installs agents on
+	// clusters created by Cluster API. Needs feature gate ClusterImporter.
 	// +optional
 	ImporterConfiguration *ImporterConfiguration `json:"importerConfiguration,omitempty"`
 }
 
-// ImporterConfiguration has the options of the importer.
+// ImporterConfiguration configures the importer.
 type ImporterConfiguration struct {
-	// renderers name what changes the agent's objects before they are installed,
-	// in this order. Default: those that are built in.
+	// renderers name the steps that modify the agent's objects before they are
+	// installed, in this order. Default: the built-in ones.
 	// +optional
 	Renderers []string `json:"renderers,omitempty"`
 }
 
-// RegistrationDriverHub tells how agents may authenticate in one way.
+// RegistrationDriverHub is one way in which agents may authenticate.
 type RegistrationDriverHub struct {
-	// authType is csr (client certificate by certificate signing request), awsirsa
-	// (AWS role of a service account) or grpc (by the hub's gRPC server). Default:
-	// csr.
+	// authType is csr (client certificate from a certificate signing request),
+	// awsirsa (AWS IAM role for a service account) or grpc (through the hub's gRPC
+	// server). Default: csr.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=csr;awsirsa;grpc
 	// +kubebuilder:default=csr
 	AuthType string `json:"authType,omitempty"`
 
-	// csr has the options of authType csr.
+	// csr contains the options for authType csr.
 	// +optional
 	CSR *CSRConfig `json:"csr,omitempty"`
 
-	// awsirsa has the options of authType awsirsa.
+	// awsirsa contains the options for authType awsirsa.
 	// +optional
 	AWSIRSA *AWSIRSAConfig `json:"awsirsa,omitempty"`
 
-	// grpc has the options of authType grpc.
+	// grpc contains the options for authType grpc.
 	// +optional
 	GRPC *GRPCRegistrationConfig `json:"grpc,omitempty"`
 }
 
-// CSRConfig has the options of registering by certificate signing request.
+// CSRConfig configures registration through certificate signing requests.
 type CSRConfig struct {
-	// autoApprovedIdentities are the users whose members are approved and accepted
-	// without an administrator, in addition to autoApproveUsers. Needs feature
-	// gate ManagedClusterAutoApproval. Default: none.
+	// autoApprovedIdentities are the users whose clusters are approved and
+	// accepted automatically, in addition to autoApproveUsers. Needs feature gate
+	// ManagedClusterAutoApproval. Default: none.
 	// +optional
 	AutoApprovedIdentities []string `json:"autoApprovedIdentities,omitempty"`
 }
 
-// AWSIRSAConfig has the options of registering by AWS role.
+// AWSIRSAConfig configures registration with AWS IAM roles.
 type AWSIRSAConfig struct {
 	// hubClusterArn is the ARN of the hub, such as
 	// arn:aws:eks:us-west-2:123456789012:cluster/hub.
@@ -278,35 +279,37 @@ type AWSIRSAConfig struct {
 	// +kubebuilder:validation:Pattern=`^arn:aws:eks:([a-zA-Z0-9-]+):(\d{12}):cluster/([a-zA-Z0-9-]+)$`
 	HubClusterARN string `json:"hubClusterArn,omitempty"`
 
-	// autoApprovedIdentities are regular expressions; members whose ARN matches one
-	// are accepted without an administrator. Needs feature gate
+	// autoApprovedIdentities are regular expressions; clusters whose ARN matches
+	// one are accepted automatically. Needs feature gate
 	// ManagedClusterAutoApproval. Default: none.
 	// +optional
 	AutoApprovedIdentities []string `json:"autoApprovedIdentities,omitempty"`
 
-	// tags are put onto what is made in AWS, each as key=value. Default: none.
+	// tags are added to the resources created in AWS, each as key=value. Default:
+	// none.
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 }
 
-// GRPCRegistrationConfig has the options of registering by gRPC.
+// GRPCRegistrationConfig configures registration over gRPC.
 type GRPCRegistrationConfig struct {
-	// autoApprovedIdentities are the users whose members are approved and accepted
-	// without an administrator. Needs feature gate ManagedClusterAutoApproval.
+	// autoApprovedIdentities are the users whose clusters are approved and
+	// accepted automatically. Needs feature gate ManagedClusterAutoApproval.
 	// Default: none.
 	// +optional
 	AutoApprovedIdentities []string `json:"autoApprovedIdentities,omitempty"`
 }
 
-// WorkConfiguration has the options of work on the hub.
+// WorkConfiguration configures work on the hub.
 type WorkConfiguration struct {
-	// featureGates turn features of work on or off. Default: each feature's own.
+	// featureGates turn features of work on or off. Features that are not listed
+	// keep their defaults.
 	// +optional
 	FeatureGates []FeatureGate `json:"featureGates,omitempty"`
 
-	// workDriver tells how ManifestWorks come to the members: kube (agents watch
-	// the hub's API server), mqtt (by an MQTT broker) or grpc (by a gRPC server).
-	// The latter two need the secret work-driver-config and feature gate
+	// workDriver is how ManifestWorks are delivered to members: kube (agents watch
+	// the hub's API server), mqtt (through an MQTT broker) or grpc (through a gRPC
+	// server). The latter two need the Secret work-driver-config and feature gate
 	// CloudEventsDrivers. Default: kube.
 	// +optional
 	// +kubebuilder:validation:Enum=kube;mqtt;grpc
@@ -314,7 +317,7 @@ type WorkConfiguration struct {
 	WorkDriver WorkDriverType `json:"workDriver,omitempty"`
 }
 
-// WorkDriverType tells how ManifestWorks come to the members.
+// WorkDriverType is how ManifestWorks are delivered to members.
 type WorkDriverType string
 
 const (
@@ -326,40 +329,41 @@ const (
 	WorkDriverTypeGRPC WorkDriverType = "grpc"
 )
 
-// AddOnManagerConfiguration has the options of the add-on manager.
+// AddOnManagerConfiguration configures the add-on manager.
 type AddOnManagerConfiguration struct {
-	// featureGates turn features of the add-on manager on or off. Default: each
-	// feature's own.
+	// featureGates turn features of the add-on manager on or off. Features that
+	// are not listed keep their defaults.
 	// +optional
 	FeatureGates []FeatureGate `json:"featureGates,omitempty"`
 }
 
-// PlacementConfiguration has the options of placement.
+// PlacementConfiguration configures placement.
 type PlacementConfiguration struct {
-	// featureGates turn features of placement on or off. Default: each feature's
-	// own.
+	// featureGates turn features of placement on or off. Features that are not
+	// listed keep their defaults.
 	// +optional
 	FeatureGates []FeatureGate `json:"featureGates,omitempty"`
 }
 
-// ServerConfiguration has the options of the hub's gRPC server.
+// ServerConfiguration configures the hub's gRPC server.
 type ServerConfiguration struct {
-	// imagePullSpec is the image of the server. Default: that of registration.
+	// imagePullSpec is the image of the server. Default:
+	// registrationImagePullSpec.
 	ImagePullSpec string `json:"imagePullSpec,omitempty"`
 
-	// featureGates turn features of the server on or off. Default: each feature's
-	// own.
+	// featureGates turn features of the server on or off. Features that are not
+	// listed keep their defaults.
 	FeatureGates []FeatureGate `json:"featureGates,omitempty"`
 
-	// endpointsExposure tells how agents reach the server. Default: not at all
-	// from outside of the cluster.
+	// endpointsExposure is how the server is exposed to agents. Default: not
+	// exposed outside the cluster.
 	// +optional
 	EndpointsExposure []EndpointExposure `json:"endpointsExposure,omitempty"`
 }
 
-// EndpointExposure tells how a server of the hub is reached.
+// EndpointExposure is how a server of the hub is exposed.
 type EndpointExposure struct {
-	// usage tells who the endpoint is for; empty means agents. Default: empty.
+	// usage is who the endpoint is for; empty means agents. Default: empty.
 	// +optional
 	Usage string `json:"usage,omitempty"`
 
@@ -370,33 +374,33 @@ type EndpointExposure struct {
 	// +kubebuilder:default=grpc
 	Protocol string `json:"protocol"`
 
-	// grpc has the options of protocol grpc.
+	// grpc contains the options for protocol grpc.
 	GRPC *Endpoint `json:"grpc,omitempty"`
 
-	// https has the options of protocol https.
+	// https contains the options for protocol https.
 	HTTPS *Endpoint `json:"https,omitempty"`
 }
 
 // Endpoint is a way to reach a server.
 type Endpoint struct {
-	// type is hostname (a host name that the administrator takes care of),
-	// loadBalancer (a Service of type LoadBalancer is made) or route (an OpenShift
-	// Route is made). Default: hostname.
+	// type is hostname (a host name that the administrator manages), loadBalancer
+	// (a Service of type LoadBalancer is created) or route (an OpenShift Route is
+	// created). Default: hostname.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=hostname;loadBalancer;route
 	// +kubebuilder:default=hostname
 	Type EndpointExposureType `json:"type,omitempty"`
 
-	// hostname has the options of type hostname.
+	// hostname contains the options for type hostname.
 	// +optional
 	Hostname *HostnameConfig `json:"hostname,omitempty"`
 
-	// loadBalancer has the options of type loadBalancer.
+	// loadBalancer contains the options for type loadBalancer.
 	// +optional
 	LoadBalancer *LoadBalancerConfig `json:"loadBalancer,omitempty"`
 
-	// route has the options of type route.
+	// route contains the options for type route.
 	// +optional
 	Route *RouteConfig `json:"route,omitempty"`
 }
@@ -405,7 +409,7 @@ type Endpoint struct {
 type EndpointExposureType string
 
 const (
-	// EndpointExposureTypeHostname is a host name that exists already.
+	// EndpointExposureTypeHostname is an existing host name.
 	EndpointExposureTypeHostname EndpointExposureType = "hostname"
 	// EndpointExposureTypeLoadBalancer is a Service of type LoadBalancer.
 	EndpointExposureTypeLoadBalancer EndpointExposureType = "loadBalancer"
@@ -413,58 +417,59 @@ const (
 	EndpointExposureTypeRoute EndpointExposureType = "route"
 )
 
-// HostnameConfig is a host name that leads to a server.
+// HostnameConfig is a host name that resolves to a server.
 type HostnameConfig struct {
 	// host is the host name.
 	// +required
 	// +kubebuilder:validation:Required
 	Host string `json:"host"`
 
-	// caBundle has the PEM encoded certificates that the server's certificate is
-	// verified with. Default: the hub's own.
+	// caBundle contains the PEM-encoded CA certificates that verify the server's
+	// certificate. Default: the hub's own.
 	// +optional
 	CABundle []byte `json:"caBundle,omitempty"`
 }
 
-// LoadBalancerConfig is a load balancer that leads to a server.
+// LoadBalancerConfig is a load balancer in front of a server.
 type LoadBalancerConfig struct {
-	// host is the host name of the load balancer. Default: what the status of its
-	// Service has.
+	// host is the host name of the load balancer. Default: the address in the
+	// status of its Service.
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// caBundle has the PEM encoded certificates that the server's certificate is
-	// verified with. Default: the hub's own.
+	// caBundle contains the PEM-encoded CA certificates that verify the server's
+	// certificate. Default: the hub's own.
 	// +optional
 	CABundle []byte `json:"caBundle,omitempty"`
 }
 
-// RouteConfig is an OpenShift Route that leads to a server.
+// RouteConfig is an OpenShift Route to a server.
 type RouteConfig struct {
-	// host is the host name of the Route. Default: what OpenShift gives it.
+	// host is the host name of the Route. Default: the one that OpenShift assigns.
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// caBundle has the PEM encoded certificates that the server's certificate is
-	// verified with. Default: the hub's own.
+	// caBundle contains the PEM-encoded CA certificates that verify the server's
+	// certificate. Default: the hub's own.
 	// +optional
 	CABundle []byte `json:"caBundle,omitempty"`
 }
 
-// ClusterManagerStatus is how a hub is.
+// ClusterManagerStatus is the observed state of a hub.
 type ClusterManagerStatus struct {
-	// observedGeneration is metadata.generation of the spec that the operator has
-	// last worked on.
+	// observedGeneration is the metadata.generation that the operator last
+	// reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions tell what works and what does not; see
+	// conditions report what works and what does not; see
 	// docs/spec/operator/clustermanager.md.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions"`
 
-	// generations are those of the Deployments that the operator installed.
+	// generations are the generations of the Deployments that the operator
+	// installed.
 	// +optional
 	Generations []GenerationStatus `json:"generations,omitempty"`
 

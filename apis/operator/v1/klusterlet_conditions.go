@@ -3,28 +3,28 @@
 
 package v1
 
-// Condition types of Klusterlet. Joined, which tells how far the member is with
-// joining, stands in klusterlet_handshake.go.
+// Condition types of Klusterlet. Joined, which reports the progress of the
+// join, is in klusterlet_handshake.go.
 const (
-	// KlusterletConditionApplied tells whether everything that makes the agents was
-	// installed as the spec has it.
+	// KlusterletConditionApplied reports whether the agents are installed as the
+	// spec describes.
 	KlusterletConditionApplied = "Applied"
-	// KlusterletConditionReadyToApply tells, in mode Hosted, whether the member can
-	// be reached to install what the agents need there.
+	// KlusterletConditionReadyToApply reports, in mode Hosted, whether the
+	// operator can reach the member to install what the agents need there.
 	KlusterletConditionReadyToApply = "ReadyToApply"
-	// KlusterletConditionAvailable tells whether agents run.
+	// KlusterletConditionAvailable reports whether the agents are running.
 	KlusterletConditionAvailable = "Available"
-	// KlusterletConditionHubConnectionDegraded tells whether the agents have what
-	// they need to work with the hub.
+	// KlusterletConditionHubConnectionDegraded reports whether the agents have a
+	// working connection to the hub.
 	KlusterletConditionHubConnectionDegraded = "HubConnectionDegraded"
-	// KlusterletConditionRegistrationDesiredDegraded tells whether pods of the
-	// registration agent are missing.
+	// KlusterletConditionRegistrationDesiredDegraded reports whether the
+	// registration agent has too few available pods.
 	KlusterletConditionRegistrationDesiredDegraded = "RegistrationDesiredDegraded"
-	// KlusterletConditionWorkDesiredDegraded tells whether pods of the work agent
-	// are missing.
+	// KlusterletConditionWorkDesiredDegraded reports whether the work agent has
+	// too few available pods.
 	KlusterletConditionWorkDesiredDegraded = "WorkDesiredDegraded"
-	// KlusterletConditionValidFeatureGates tells whether all feature gates in the
-	// spec exist. Its reasons are those of ClusterManager.
+	// KlusterletConditionValidFeatureGates reports whether all feature gates in
+	// the spec exist. Its reasons are those of ClusterManager.
 	KlusterletConditionValidFeatureGates = "ValidFeatureGates"
 )
 
@@ -32,8 +32,8 @@ const (
 const (
 	// KlusterletReasonApplied (True): everything was installed.
 	KlusterletReasonApplied = "KlusterletApplied"
-	// KlusterletReasonApplyFailed (False): something could not be written, or not
-	// be removed.
+	// KlusterletReasonApplyFailed (False): an object could not be written or
+	// removed.
 	KlusterletReasonApplyFailed = "KlusterletApplyFailed"
 	// KlusterletReasonCRDApplyFailed (False): a CustomResourceDefinition could not
 	// be written.
@@ -41,9 +41,9 @@ const (
 	// KlusterletReasonManagedClusterResourceApplyFailed (False): a role, service
 	// account or namespace on the member could not be written.
 	KlusterletReasonManagedClusterResourceApplyFailed = "ManagedClusterResourceApplyFailed"
-	// KlusterletReasonManagementClusterResourceApplyFailed (False): a role, service
-	// account or Deployment on the cluster that the agents run on could not be
-	// written.
+	// KlusterletReasonManagementClusterResourceApplyFailed (False): a role,
+	// service account or Deployment on the cluster where the agents run could not
+	// be written.
 	KlusterletReasonManagementClusterResourceApplyFailed = "ManagementClusterResourceApplyFailed"
 )
 
@@ -52,7 +52,7 @@ const (
 	// KlusterletReasonPrepared (True): the member can be reached.
 	KlusterletReasonPrepared = "KlusterletPrepared"
 	// KlusterletReasonPrepareFailed (False): secret external-managed-kubeconfig is
-	// missing, or does not lead to the member.
+	// missing, or does not reach the member.
 	KlusterletReasonPrepareFailed = "KlusterletPrepareFailed"
 )
 
@@ -75,9 +75,8 @@ const (
 	KlusterletReasonGetDeploymentFailed = "GetDeploymentFailed"
 )
 
-// Reasons of HubConnectionDegraded. If one of the two kubeconfigs is in order and
-// the other is not, or neither is, the reason is that of the bootstrap kubeconfig,
-// a comma, and that of the hub kubeconfig.
+// Reasons of HubConnectionDegraded. Unless both kubeconfigs work, the reason is
+// that of the bootstrap kubeconfig, a comma, and that of the hub kubeconfig.
 const (
 	// KlusterletReasonHubConnectionFunctional (False): the hub kubeconfig works.
 	KlusterletReasonHubConnectionFunctional = "HubConnectionFunctional"
@@ -88,14 +87,14 @@ const (
 	// bootstrap-hub-kubeconfig in the namespace of the agents.
 	KlusterletReasonBootstrapSecretMissing = "BootstrapSecretMissing"
 	// KlusterletReasonBootstrapSecretError: the bootstrap kubeconfig is not valid,
-	// or the hub it leads to does not answer.
+	// or its hub does not answer.
 	KlusterletReasonBootstrapSecretError = "BootstrapSecretError"
-	// KlusterletReasonBootstrapSecretUnauthorized: the hub does not let the
-	// bootstrap identity register.
+	// KlusterletReasonBootstrapSecretUnauthorized: the bootstrap identity is not
+	// allowed to register on the hub.
 	KlusterletReasonBootstrapSecretUnauthorized = "BootstrapSecretUnauthorized"
 
 	// KlusterletReasonHubKubeConfigSecretMissing: there is no secret
-	// hub-kubeconfig-secret yet; the agent makes it when it has registered.
+	// hub-kubeconfig-secret yet; it is filled once the agent has registered.
 	KlusterletReasonHubKubeConfigSecretMissing = "HubKubeConfigSecretMissing"
 	// KlusterletReasonHubKubeConfigMissing: the secret has no kubeconfig yet.
 	KlusterletReasonHubKubeConfigMissing = "HubKubeConfigMissing"
@@ -104,7 +103,7 @@ const (
 	KlusterletReasonHubKubeConfigError = "HubKubeConfigError"
 	// KlusterletReasonClusterNameMissing: the secret has no cluster name.
 	KlusterletReasonClusterNameMissing = "ClusterNameMissing"
-	// KlusterletReasonHubKubeConfigUnauthorized: the hub does not give the agent
-	// the rights that it needs.
+	// KlusterletReasonHubKubeConfigUnauthorized: the agent lacks permissions on
+	// the hub.
 	KlusterletReasonHubKubeConfigUnauthorized = "HubKubeConfigUnauthorized"
 )

@@ -3,86 +3,90 @@
 
 package v1
 
-// KlusterletJoined is the condition that answers "why does it not join?": True
-// when the hub lets the agent in; otherwise its reason is the step of the
-// handshake that waits, and its message says for what and which command helps.
+// KlusterletJoined is the condition that answers "why does it not join?". It is
+// True once the hub accepts the agent; until then its reason is the pending
+// step of the handshake, and its message says what it is waiting for and which
+// command helps.
 const KlusterletJoined = "Joined"
 
-// Reasons of the condition Joined. The operator finds those of the first group
-// by itself, with the kubeconfig that it checks on behalf of the agent. Those
-// of the second group it takes over from the agent; see JoinStatusConfigMap.
-// The agent may also report reasons of the first group, as it may see what the
+// Reasons of the condition Joined. The operator determines those of the first
+// group itself, by checking the kubeconfig on behalf of the agent. Those of the
+// second group are reported by the agent; see JoinStatusConfigMap. The agent
+// may also report reasons of the first group, since it may see what the
 // operator cannot, for example behind a network policy.
 const (
 	// JoinReasonJoined: the hub accepts the agent's own credential.
 	JoinReasonJoined = "Joined"
-	// JoinReasonChecking: nothing is known yet; the check runs.
+	// JoinReasonChecking: the check is still running.
 	JoinReasonChecking = "Checking"
-	// JoinReasonBootstrapSecretMissing: there is no secret bootstrap-hub-kubeconfig.
+	// JoinReasonBootstrapSecretMissing: there is no Secret
+	// bootstrap-hub-kubeconfig.
 	JoinReasonBootstrapSecretMissing = "BootstrapSecretMissing"
 	// JoinReasonBootstrapSecretMalformed: its kubeconfig cannot be used.
 	JoinReasonBootstrapSecretMalformed = "BootstrapSecretMalformed"
-	// JoinReasonHubUnreachable: no answer from the hub's address: the name is
-	// unknown, the connection is refused, or it takes too long.
+	// JoinReasonHubUnreachable: the hub's address does not answer: the name does
+	// not resolve, the connection is refused or times out.
 	JoinReasonHubUnreachable = "HubUnreachable"
 	// JoinReasonHubCertificateUntrusted: the hub's certificate is not signed by
 	// the CA in the kubeconfig, is for another name, or has expired.
 	JoinReasonHubCertificateUntrusted = "HubCertificateUntrusted"
-	// JoinReasonBootstrapUnauthorized: the hub does not know the bootstrap
-	// credential; mostly its token has expired.
+	// JoinReasonBootstrapUnauthorized: the hub rejects the bootstrap credential;
+	// usually its token has expired.
 	JoinReasonBootstrapUnauthorized = "BootstrapUnauthorized"
-	// JoinReasonBootstrapForbidden: the hub knows the bootstrap credential, but
-	// does not allow what joining needs.
+	// JoinReasonBootstrapForbidden: the bootstrap credential is valid, but lacks
+	// permissions needed to join.
 	JoinReasonBootstrapForbidden = "BootstrapForbidden"
-	// JoinReasonClusterNameInvalid: the cluster's name cannot be a namespace.
+	// JoinReasonClusterNameInvalid: the cluster's name is not a valid namespace
+	// name.
 	JoinReasonClusterNameInvalid = "ClusterNameInvalid"
 	// JoinReasonAgentNotRunning: no pod of the agent runs.
 	JoinReasonAgentNotRunning = "AgentNotRunning"
-	// JoinReasonAgentStarting: the agent runs and has not reported a step yet.
+	// JoinReasonAgentStarting: the agent is running but has not reported a step
+	// yet.
 	JoinReasonAgentStarting = "AgentStarting"
-	// JoinReasonHubPermissionsMissing: the hub accepted the cluster, but does
-	// not allow the agent all that it needs.
+	// JoinReasonHubPermissionsMissing: the hub accepted the cluster, but the agent
+	// lacks permissions there.
 	JoinReasonHubPermissionsMissing = "HubPermissionsMissing"
-	// JoinReasonHubCredentialInvalid: the secret hub-kubeconfig-secret cannot be
-	// used, or the hub does not know its certificate any more.
+	// JoinReasonHubCredentialInvalid: the Secret hub-kubeconfig-secret cannot be
+	// used, or the hub no longer accepts its certificate.
 	JoinReasonHubCredentialInvalid = "HubCredentialInvalid"
-	// JoinReasonManagedKubeconfigMissing: in mode Hosted, there is no secret
-	// external-managed-kubeconfig, or no kubeconfig in it.
+	// JoinReasonManagedKubeconfigMissing: in mode Hosted, the Secret
+	// external-managed-kubeconfig is missing or has no kubeconfig.
 	JoinReasonManagedKubeconfigMissing = "ManagedKubeconfigMissing"
 	// JoinReasonManagedKubeconfigMalformed: its kubeconfig cannot be used.
 	JoinReasonManagedKubeconfigMalformed = "ManagedKubeconfigMalformed"
-	// JoinReasonManagedClusterUnreachable: no answer from the managed cluster's
-	// address.
+	// JoinReasonManagedClusterUnreachable: the managed cluster's address does not
+	// answer.
 	JoinReasonManagedClusterUnreachable = "ManagedClusterUnreachable"
 	// JoinReasonManagedClusterUntrusted: the managed cluster's certificate is not
 	// signed by the CA in the kubeconfig, is for another name, or has expired.
 	JoinReasonManagedClusterUntrusted = "ManagedClusterUntrusted"
-	// JoinReasonManagedClusterUnauthorized: the managed cluster does not know the
+	// JoinReasonManagedClusterUnauthorized: the managed cluster rejects the
 	// credential.
 	JoinReasonManagedClusterUnauthorized = "ManagedClusterUnauthorized"
-	// JoinReasonManagedClusterForbidden: the managed cluster does not allow what
-	// installing the agents' accounts and roles needs.
+	// JoinReasonManagedClusterForbidden: the credential lacks the permissions to
+	// install the agents' accounts and roles on the managed cluster.
 	JoinReasonManagedClusterForbidden = "ManagedClusterForbidden"
-	// JoinReasonUnsupportedMode: this release cannot install the mode.
+	// JoinReasonUnsupportedMode: this release does not support the mode.
 	JoinReasonUnsupportedMode = "UnsupportedMode"
 
-	// JoinReasonClusterNameTaken: another agent has joined under the name.
+	// JoinReasonClusterNameTaken: another agent has joined under this name.
 	JoinReasonClusterNameTaken = "ClusterNameTaken"
-	// JoinReasonWaitingForCSRApproval: an administrator of the hub has to
-	// approve the certificate signing request that the message names.
+	// JoinReasonWaitingForCSRApproval: a hub administrator has to approve the
+	// certificate signing request that the message names.
 	JoinReasonWaitingForCSRApproval = "WaitingForCSRApproval"
-	// JoinReasonWaitingForAcceptance: an administrator of the hub has to set
+	// JoinReasonWaitingForAcceptance: a hub administrator has to set
 	// spec.hubAcceptsClient of the ManagedCluster.
 	JoinReasonWaitingForAcceptance = "WaitingForAcceptance"
-	// JoinReasonCSRDenied: an administrator of the hub denied the certificate
-	// signing request, or signing it failed.
+	// JoinReasonCSRDenied: a hub administrator denied the certificate signing
+	// request, or signing it failed.
 	JoinReasonCSRDenied = "CSRDenied"
 )
 
 const (
-	// JoinStatusConfigMap is the ConfigMap in the namespace of the agent in which
-	// the agent tells the operator the step of the handshake that it is at. The
-	// agent writes it only when the step changes.
+	// JoinStatusConfigMap is the ConfigMap in the agent's namespace in which the
+	// agent reports its step of the handshake to the operator. The agent writes it
+	// only when the step changes.
 	JoinStatusConfigMap = "agent-join-status"
 	// JoinStatusReasonKey is its key for one of the reasons of the condition Joined.
 	JoinStatusReasonKey = "reason"
@@ -91,8 +95,8 @@ const (
 )
 
 const (
-	// KlusterletConditionPaused (True) tells that the operator leaves the agents
-	// alone, as AnnotationPaused says. It is there only while that is so.
+	// KlusterletConditionPaused (True): AnnotationPaused is set, and the operator
+	// does not reconcile the agents. Absent otherwise.
 	KlusterletConditionPaused = "Paused"
 	// KlusterletReasonPausedByAnnotation is its reason.
 	KlusterletReasonPausedByAnnotation = "PausedByAnnotation"

@@ -6,14 +6,14 @@ package v1
 // Reasons of the condition Joined that only the agent can find; see
 // JoinStatusConfigMap.
 const (
-	// JoinReasonTooManyPendingCSRs: so many certificate signing requests for the
-	// cluster's name wait on the hub that the agent creates no more.
+	// JoinReasonTooManyPendingCSRs: too many certificate signing requests for the
+	// cluster's name are pending on the hub, so the agent creates no more.
 	JoinReasonTooManyPendingCSRs = "TooManyPendingCSRs"
-	// JoinReasonClusterDenied: an administrator of the hub took the acceptance of
-	// the cluster back.
+	// JoinReasonClusterDenied: a hub administrator revoked the acceptance of the
+	// cluster.
 	JoinReasonClusterDenied = "ClusterDenied"
 	// JoinReasonClusterAlreadyJoined: the hub has accepted the same cluster under
-	// another name, which the message tells.
+	// another name, which the message contains.
 	JoinReasonClusterAlreadyJoined = "ClusterAlreadyJoined"
 	// JoinReasonClusterDeleted: the ManagedCluster was deleted on the hub after
 	// the cluster had joined. The agent does not create it again.

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Klusterlet makes the cluster it is created in a member of a hub: the operator
-// installs the agents, which register with the hub that the secret
-// bootstrap-hub-kubeconfig in spec.namespace leads to. Deleting the Klusterlet
-// removes the agents and what they applied.
+// Klusterlet makes the cluster on which it is created a member of a hub: the
+// operator installs the agents, which register with the hub in the Secret
+// bootstrap-hub-kubeconfig in spec.namespace. Deleting the Klusterlet removes
+// the agents and everything they applied.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,32 +26,32 @@ type Klusterlet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how the agents shall be.
+	// spec is the desired state of the agents.
 	Spec KlusterletSpec `json:"spec,omitempty"`
 
-	// status is how the agents are, and how far they are with joining.
+	// status is the observed state of the agents and the progress of the join.
 	Status KlusterletStatus `json:"status,omitempty"`
 }
 
-// KlusterletSpec is how the agents of a member shall be.
+// KlusterletSpec is the desired state of a member's agents.
 type KlusterletSpec struct {
-	// namespace is the namespace of the agents on the member. It has to begin with
-	// open-cluster-management- and may have up to 57 characters. After a change the
-	// agents move, and the earlier namespace is deleted once they work in the new
-	// one. In mode Hosted the agents themselves run in the namespace with the name
-	// of the Klusterlet. Default: open-cluster-management-agent.
+	// namespace is the namespace of the agents on the member. It must start with
+	// open-cluster-management- and have at most 57 characters. Changing it moves
+	// the agents; the old namespace is deleted once they are running in the new
+	// one. In mode Hosted the agents themselves run in the namespace named after
+	// the Klusterlet. Default: open-cluster-management-agent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=57
 	// +kubebuilder:validation:Pattern=`^open-cluster-management-[-a-z0-9]*[a-z0-9]$`
 	Namespace string `json:"namespace,omitempty"`
 
 	// registrationImagePullSpec is the image of the registration agent. Default:
-	// the image of the operator. In mode Singleton imagePullSpec counts.
+	// the image of the operator. Mode Singleton uses imagePullSpec instead.
 	// +optional
 	RegistrationImagePullSpec string `json:"registrationImagePullSpec,omitempty"`
 
 	// workImagePullSpec is the image of the work agent. Default: the image of the
-	// operator. In mode Singleton imagePullSpec counts.
+	// operator. Mode Singleton uses imagePullSpec instead.
 	// +optional
 	WorkImagePullSpec string `json:"workImagePullSpec,omitempty"`
 
@@ -61,64 +61,68 @@ type KlusterletSpec struct {
 	ImagePullSpec string `json:"imagePullSpec,omitempty"`
 
 	// clusterName is the name of the ManagedCluster on the hub, a DNS label of at
-	// most 63 characters. Default: the name that hub-kubeconfig-secret has, or a
-	// random UUID at the first registration.
+	// most 63 characters. Default: the name in hub-kubeconfig-secret, or a random
+	// UUID at the first registration.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// externalServerURLs tell the hub how to reach this cluster's API server; they
-	// become managedClusterClientConfigs of the ManagedCluster. Default: none.
+	// externalServerURLs are the addresses of this cluster's API server for
+	// clients outside the cluster; they become managedClusterClientConfigs of the
+	// ManagedCluster. Default: none.
 	// +optional
 	ExternalServerURLs []ServerURL `json:"externalServerURLs,omitempty"`
 
-	// nodePlacement tells which nodes the agents may run on. Default: any.
+	// nodePlacement controls which nodes the agents are scheduled to. Default:
+	// any.
 	// +optional
 	NodePlacement NodePlacement `json:"nodePlacement,omitempty"`
 
-	// deployOption tells how the agents are laid out. Default: mode Default.
+	// deployOption is where the agents run, and in how many Deployments. Default:
+	// mode Default.
 	// +optional
 	DeployOption KlusterletDeployOption `json:"deployOption,omitempty"`
 
-	// registrationConfiguration has the options of the registration agent.
+	// registrationConfiguration configures the registration agent.
 	// +optional
 	RegistrationConfiguration *RegistrationConfiguration `json:"registrationConfiguration,omitempty"`
 
-	// workConfiguration has the options of the work agent.
+	// workConfiguration configures the work agent.
 	// +optional
 	WorkConfiguration *WorkAgentConfiguration `json:"workConfiguration,omitempty"`
 
-	// hubApiServerHostAlias is put into /etc/hosts of the agents, where the host
-	// name of the hub's API server is not in the DNS. Default: none.
+	// hubApiServerHostAlias is added to /etc/hosts of the agents, for a hub API
+	// server whose host name does not resolve. Default: none.
 	// +optional
 	HubAPIServerHostAlias *HubAPIServerHostAlias `json:"hubApiServerHostAlias,omitempty"`
 
-	// resourceRequirement tells which resources the agents ask for. Default: type
-	// Default.
+	// resourceRequirement sets the resource requests and limits of the agents.
+	// Default: type Default.
 	// +optional
 	ResourceRequirement *ResourceRequirement `json:"resourceRequirement,omitempty"`
 
-	// priorityClassName is the PriorityClass of the agents' pods; it has to exist.
+	// priorityClassName is the PriorityClass of the agents' pods; it must exist.
 	// Default: none.
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
-// ServerURL tells how to reach an API server.
+// ServerURL is an address of an API server.
 type ServerURL struct {
-	// url is the address of the API server. It has to begin with https://.
+	// url is the address of the API server. It must start with https://.
 	// +required
 	// +kubebuilder:validation:Required
 	URL string `json:"url"`
 
-	// caBundle has the PEM encoded certificates that the API server's certificate
-	// is verified with. Default: those of the cluster's own kubeconfig.
+	// caBundle contains the PEM-encoded CA certificates that verify the API
+	// server's certificate. Default: those of the cluster's own kubeconfig.
 	// +optional
 	CABundle []byte `json:"caBundle,omitempty"`
 }
 
-// HubAPIServerHostAlias is the address of the hub's API server under a name.
+// HubAPIServerHostAlias maps the host name of the hub's API server to an
+// address.
 type HubAPIServerHostAlias struct {
 	// ip is the IPv4 address.
 	// +required
@@ -126,92 +130,93 @@ type HubAPIServerHostAlias struct {
 	// +kubebuilder:validation:Pattern=`^(?:(?:25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)\.){3}(?:25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)$`
 	IP string `json:"ip"`
 
-	// hostname is the host name, as it is in bootstrap-hub-kubeconfig.
+	// hostname is the host name, as in bootstrap-hub-kubeconfig.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Pattern=`^(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]*[a-zA-Z0-9])\.)*([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9\-]*[A-Za-z0-9])$`
 	Hostname string `json:"hostname"`
 }
 
-// KlusterletDeployOption tells how the agents are laid out.
+// KlusterletDeployOption is where the agents run, and in how many Deployments.
 type KlusterletDeployOption struct {
-	// mode is Default (registration and work agent are two Deployments), Singleton
-	// (one Deployment), Hosted or SingletonHosted (the same on another cluster
-	// than the member, with the secret external-managed-kubeconfig). It must not be
-	// changed. Default: empty, which means Default.
+	// mode is Default (the registration and work agents are two Deployments),
+	// Singleton (one Deployment), Hosted or SingletonHosted (the same, but on a
+	// different cluster than the member, with the Secret
+	// external-managed-kubeconfig). It is immutable. Default: empty, which means
+	// Default.
 	// +optional
 	Mode InstallMode `json:"mode"`
 }
 
-// RegistrationConfiguration has the options of the registration agent.
+// RegistrationConfiguration configures the registration agent.
 type RegistrationConfiguration struct {
-	// clientCertExpirationSeconds is the lifetime in seconds that the agent asks
-	// for its client certificate; the signer may shorten it, and Kubernetes has a
-	// minimum of 600. Default: 0, the signer's lifetime.
+	// clientCertExpirationSeconds is the lifetime in seconds that the agent
+	// requests for its client certificate; the signer may issue a shorter one, and
+	// Kubernetes has a minimum of 600. Default: 0, the signer's lifetime.
 	// +optional
 	ClientCertExpirationSeconds int32 `json:"clientCertExpirationSeconds,omitempty"`
 
-	// featureGates turn features of the registration agent on or off. Default:
-	// each feature's own.
+	// featureGates turn features of the registration agent on or off. Features
+	// that are not listed keep their defaults.
 	// +optional
 	FeatureGates []FeatureGate `json:"featureGates,omitempty"`
 
-	// clusterAnnotations are put onto the ManagedCluster when the agent creates
-	// it. Keys have to begin with agent.open-cluster-management.io. Default: none.
+	// clusterAnnotations are added to the ManagedCluster when the agent creates
+	// it. Keys must start with agent.open-cluster-management.io. Default: none.
 	// +optional
 	ClusterAnnotations map[string]string `json:"clusterAnnotations,omitempty"`
 
-	// clusterLabels are put onto the ManagedCluster when the agent creates it.
+	// clusterLabels are added to the ManagedCluster when the agent creates it.
 	// Default: none.
 	// +optional
 	ClusterLabels map[string]string `json:"clusterLabels,omitempty"`
 
-	// kubeAPIQPS is the number of requests per second that the agent may make to
-	// an API server in the long run. Default: 50.
+	// kubeAPIQPS is the sustained rate of requests per second that the agent may
+	// send to an API server. Default: 50.
 	// +optional
 	// +kubebuilder:default=50
 	KubeAPIQPS int32 `json:"kubeAPIQPS,omitempty"`
 
-	// kubeAPIBurst is the number of requests that the agent may make at once.
+	// kubeAPIBurst is the number of requests that the agent may send in a burst.
 	// Default: 100.
 	// +optional
 	// +kubebuilder:default=100
 	KubeAPIBurst int32 `json:"kubeAPIBurst,omitempty"`
 
 	// bootstrapKubeConfigs names several hubs that the agent may register with.
-	// Needs feature gate MultipleHubs. Default: type None, the one hub of secret
-	// bootstrap-hub-kubeconfig.
+	// Needs feature gate MultipleHubs. Default: type None, the one hub in the
+	// Secret bootstrap-hub-kubeconfig.
 	// +optional
 	BootstrapKubeConfigs BootstrapKubeConfigs `json:"bootstrapKubeConfigs,omitempty"`
 
-	// registrationDriver tells how the agent authenticates to the hub. Default:
+	// registrationDriver is how the agent authenticates to the hub. Default:
 	// authType csr.
 	// +optional
 	RegistrationDriver RegistrationDriver `json:"registrationDriver,omitempty"`
 
-	// addOnKubeClientRegistrationDriver tells how add-ons authenticate to the hub.
+	// addOnKubeClientRegistrationDriver is how add-ons authenticate to the hub.
 	// Default: authType csr.
 	// +optional
 	AddOnKubeClientRegistrationDriver *AddOnRegistrationDriver `json:"addOnKubeClientRegistrationDriver,omitempty"`
 
-	// clusterClaimConfiguration limits the claims that are told to the hub.
-	// Default: 20 claims besides those with reserved names.
+	// clusterClaimConfiguration limits the claims that are reported to the hub.
+	// Default: 20 claims in addition to those with reserved names.
 	// +optional
 	ClusterClaimConfiguration *ClusterClaimConfiguration `json:"clusterClaimConfiguration,omitempty"`
 }
 
-// ClusterClaimConfiguration limits the claims that are told to the hub.
+// ClusterClaimConfiguration limits the claims that are reported to the hub.
 type ClusterClaimConfiguration struct {
-	// maxCustomClusterClaims is the number of ClusterClaims that are told to the
-	// hub besides those with reserved names; the first ones in the order of names
-	// are taken. Default: 20.
+	// maxCustomClusterClaims is the number of ClusterClaims that are reported to
+	// the hub in addition to those with reserved names; the first ones by name are
+	// taken. Default: 20.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:default=20
 	MaxCustomClusterClaims int32 `json:"maxCustomClusterClaims"`
 
 	// reservedClusterClaimSuffixes make the names of claims that end with one of
-	// them reserved ones. Up to 10 suffixes of 1 to 64 characters. Default: none.
+	// them reserved. Up to 10 suffixes of 1 to 64 characters. Default: none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MinLength=1
@@ -219,22 +224,23 @@ type ClusterClaimConfiguration struct {
 	ReservedClusterClaimSuffixes []string `json:"reservedClusterClaimSuffixes,omitempty"`
 }
 
-// RegistrationDriver tells how an agent authenticates to the hub.
+// RegistrationDriver is how an agent authenticates to the hub.
 type RegistrationDriver struct {
-	// authType is csr (client certificate by certificate signing request), awsirsa
-	// (AWS role of a service account) or grpc (by the hub's gRPC server). Default:
-	// csr.
+	// authType is csr (client certificate from a certificate signing request),
+	// awsirsa (AWS IAM role for a service account) or grpc (through the hub's gRPC
+	// server). Default: csr.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=csr;awsirsa;grpc
 	// +kubebuilder:default=csr
 	AuthType string `json:"authType,omitempty"`
 
-	// awsIrsa has the options of authType awsirsa.
+	// awsIrsa contains the options for authType awsirsa.
 	AWSIRSA *AWSIRSA `json:"awsIrsa,omitempty"`
 }
 
-// AWSIRSA has the EKS clusters between which an agent authenticates by AWS roles.
+// AWSIRSA names the EKS clusters between which an agent authenticates with AWS
+// IAM roles.
 type AWSIRSA struct {
 	// hubClusterArn is the ARN of the hub, such as
 	// arn:aws:eks:us-west-2:123456789012:cluster/hub.
@@ -252,63 +258,65 @@ type AWSIRSA struct {
 	ManagedClusterARN string `json:"managedClusterArn"`
 }
 
-// AddOnRegistrationDriver tells how add-ons authenticate to the hub.
+// AddOnRegistrationDriver is how add-ons authenticate to the hub.
 type AddOnRegistrationDriver struct {
-	// authType is csr (client certificate by certificate signing request) or token
-	// (service account token). Default: csr.
+	// authType is csr (client certificate from a certificate signing request) or
+	// token (service account token). Default: csr.
 	// +optional
 	// +kubebuilder:validation:Enum=csr;token
 	AuthType string `json:"authType,omitempty"`
 
-	// token has the options of authType token.
+	// token contains the options for authType token.
 	// +optional
 	Token *TokenConfig `json:"token,omitempty"`
 }
 
-// TokenConfig has the options of service account tokens.
+// TokenConfig configures service account tokens.
 type TokenConfig struct {
-	// expirationSeconds is the lifetime in seconds that is asked for a token; the
-	// API server may shorten it. Default: 0, the API server's lifetime.
+	// expirationSeconds is the requested lifetime of a token in seconds; the API
+	// server may issue a shorter one. Default: 0, the API server's lifetime.
 	// +optional
 	ExpirationSeconds int64 `json:"expirationSeconds,omitempty"`
 }
 
 // BootstrapKubeConfigs names the hubs that an agent may register with.
 type BootstrapKubeConfigs struct {
-	// type is None for the one hub of secret bootstrap-hub-kubeconfig, or
-	// LocalSecrets for the hubs of localSecretsConfig. Default: None.
+	// type is None for the one hub in the Secret bootstrap-hub-kubeconfig, or
+	// LocalSecrets for the hubs in localSecretsConfig. Default: None.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=None;LocalSecrets
 	// +kubebuilder:default=None
 	Type BootstrapKubeConfigsType `json:"type,omitempty"`
 
-	// localSecretsConfig names the hubs, with type LocalSecrets.
+	// localSecretsConfig names the hubs; used with type LocalSecrets.
 	// +optional
 	LocalSecretsConfig *LocalSecretsConfig `json:"localSecretsConfig,omitempty"`
 }
 
-// BootstrapKubeConfigsType tells where an agent's hubs are named.
+// BootstrapKubeConfigsType is where an agent's hubs are named.
 type BootstrapKubeConfigsType string
 
 const (
-	// BootstrapKubeConfigsTypeNone is the one hub of secret bootstrap-hub-kubeconfig.
+	// BootstrapKubeConfigsTypeNone is the one hub in the Secret
+	// bootstrap-hub-kubeconfig.
 	BootstrapKubeConfigsTypeNone BootstrapKubeConfigsType = "None"
-	// BootstrapKubeConfigsTypeLocalSecrets is the hubs of several secrets.
+	// BootstrapKubeConfigsTypeLocalSecrets is hubs in several Secrets.
 	BootstrapKubeConfigsTypeLocalSecrets BootstrapKubeConfigsType = "LocalSecrets"
 )
 
-// LocalSecretsConfig names the hubs that an agent may register with by secrets.
+// LocalSecretsConfig names the Secrets of the hubs that an agent may register
+// with.
 type LocalSecretsConfig struct {
-	// kubeConfigSecrets name secrets in the namespace of the agents, each with a
+	// kubeConfigSecrets name Secrets in the agents' namespace, each with a
 	// kubeconfig for one hub under the key kubeconfig. The agent takes the first
-	// hub that lets it in. There should be two or more.
+	// hub that accepts it. List two or more.
 	// +required
 	// +kubebuilder:validation:Required
 	KubeConfigSecrets []KubeConfigSecret `json:"kubeConfigSecrets"`
 
 	// hubConnectionTimeoutSeconds is the time in seconds after which the agent
-	// leaves a hub that it does not reach, and takes the next one. At least 180.
+	// gives up on a hub that it cannot reach and tries the next one. At least 180.
 	// Default: 600.
 	// +optional
 	// +kubebuilder:validation:Minimum=180
@@ -324,69 +332,71 @@ type KubeConfigSecret struct {
 	Name string `json:"name"`
 }
 
-// WorkAgentConfiguration has the options of the work agent.
+// WorkAgentConfiguration configures the work agent.
 type WorkAgentConfiguration struct {
-	// featureGates turn features of the work agent on or off. Default: each
-	// feature's own.
+	// featureGates turn features of the work agent on or off. Features that are
+	// not listed keep their defaults.
 	// +optional
 	FeatureGates []FeatureGate `json:"featureGates,omitempty"`
 
-	// kubeAPIQPS is the number of requests per second that the agent may make to
-	// the member's API server in the long run. Default: 50.
+	// kubeAPIQPS is the sustained rate of requests per second that the agent may
+	// send to the member's API server. Default: 50.
 	// +optional
 	// +kubebuilder:default=50
 	KubeAPIQPS int32 `json:"kubeAPIQPS,omitempty"`
 
-	// kubeAPIBurst is the number of requests that the agent may make to the
-	// member's API server at once. Default: 100.
+	// kubeAPIBurst is the number of requests that the agent may send to the
+	// member's API server in a burst. Default: 100.
 	// +optional
 	// +kubebuilder:default=100
 	KubeAPIBurst int32 `json:"kubeAPIBurst,omitempty"`
 
-	// hubKubeAPIQPS is the number of requests per second that the agent may make
-	// to the hub's API server in the long run. Default: 50.
+	// hubKubeAPIQPS is the sustained rate of requests per second that the agent
+	// may send to the hub's API server. Default: 50.
 	// +optional
 	// +kubebuilder:default=50
 	HubKubeAPIQPS int32 `json:"hubKubeAPIQPS,omitempty"`
 
-	// hubKubeAPIBurst is the number of requests that the agent may make to the
-	// hub's API server at once. Default: 100.
+	// hubKubeAPIBurst is the number of requests that the agent may send to the
+	// hub's API server in a burst. Default: 100.
 	// +optional
 	// +kubebuilder:default=100
 	HubKubeAPIBurst int32 `json:"hubKubeAPIBurst,omitempty"`
 
-	// appliedManifestWorkEvictionGracePeriod is the time for which objects of a
-	// ManifestWork stay that the agent no longer finds on its hub, written in
+	// appliedManifestWorkEvictionGracePeriod is how long the objects of a
+	// ManifestWork are kept after the agent no longer finds it on its hub, in
 	// hours, minutes and seconds, such as 1h30m. 100 years (876000h) or more means
-	// for ever. Default: 60m.
+	// forever. Default: 60m.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	AppliedManifestWorkEvictionGracePeriod *metav1.Duration `json:"appliedManifestWorkEvictionGracePeriod,omitempty"`
 
-	// statusSyncInterval is the time between two looks at the applied objects for
-	// feedback that is polled, written in hours, minutes and seconds, such as 30s.
-	// Default: 10s, and 60s where the agent has one replica.
+	// statusSyncInterval is the interval at which the applied objects are polled
+	// for status feedback, in hours, minutes and seconds, such as 30s. Default:
+	// 10s, or 60s if the agent has one replica.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	StatusSyncInterval *metav1.Duration `json:"statusSyncInterval,omitempty"`
 }
 
-// KlusterletStatus is how the agents are, and how far they are with joining.
+// KlusterletStatus is the observed state of the agents and the progress of the
+// join.
 type KlusterletStatus struct {
-	// observedGeneration is metadata.generation of the spec that the operator has
-	// last worked on.
+	// observedGeneration is the metadata.generation that the operator last
+	// reconciled.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions tell what works and what does not; see
+	// conditions report what works and what does not; see
 	// docs/spec/operator/klusterlet.md.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions"`
 
-	// generations are those of the Deployments that the operator installed.
+	// generations are the generations of the Deployments that the operator
+	// installed.
 	// +optional
 	Generations []GenerationStatus `json:"generations,omitempty"`
 

@@ -7,52 +7,53 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// InstallMode tells how components are laid out.
+// InstallMode is where components run, and in how many Deployments.
 type InstallMode string
 
 const (
-	// InstallModeDefault runs components on the cluster they are for. On a member
-	// registration and work agent are two Deployments.
+	// InstallModeDefault runs components on the cluster that they serve. On a
+	// member the registration and work agents are two Deployments.
 	InstallModeDefault InstallMode = "Default"
-	// InstallModeHosted runs components on another cluster than they are for.
+	// InstallModeHosted runs components on a different cluster than the one that
+	// they serve.
 	InstallModeHosted InstallMode = "Hosted"
 	// InstallModeSingleton runs one agent for everything, on the member.
 	InstallModeSingleton InstallMode = "Singleton"
-	// InstallModeSingletonHosted runs one agent for everything, on another cluster
-	// than the member.
+	// InstallModeSingletonHosted runs one agent for everything, on a different
+	// cluster than the member.
 	InstallModeSingletonHosted InstallMode = "SingletonHosted"
 )
 
-// NodePlacement tells which nodes pods may run on.
+// NodePlacement controls which nodes pods are scheduled to.
 type NodePlacement struct {
-	// nodeSelector has labels that a node has to have. Default: none, so that any
-	// node will do.
+	// nodeSelector is a set of labels that a node must have. Default: none, any
+	// node matches.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations are put onto the pods, so that they may run on nodes with these
-	// taints. Default: none.
+	// tolerations are added to the pods, so that they can be scheduled to nodes
+	// with matching taints. Default: none.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
 // FeatureGate turns one feature on or off.
 type FeatureGate struct {
-	// feature is the name of the feature. The condition ValidFeatureGates tells if
-	// there is no such feature.
+	// feature is the name of the feature. Unknown names are reported by the
+	// condition ValidFeatureGates.
 	// +required
 	// +kubebuilder:validation:Required
 	Feature string `json:"feature"`
 
-	// mode is Enable or Disable. Default: Disable. A feature that is not listed
-	// has its own default.
+	// mode is Enable or Disable. Default: Disable. Features that are not listed
+	// keep their defaults.
 	// +optional
 	// +kubebuilder:validation:Enum=Enable;Disable
 	// +kubebuilder:default=Disable
 	Mode FeatureGateMode `json:"mode,omitempty"`
 }
 
-// FeatureGateMode tells whether a feature is on.
+// FeatureGateMode is whether a feature is on.
 type FeatureGateMode string
 
 const (
@@ -62,8 +63,8 @@ const (
 	FeatureGateModeDisable FeatureGateMode = "Disable"
 )
 
-// ResourceRequirement tells which resources the containers of the installed
-// pods ask for.
+// ResourceRequirement sets the resource requests and limits of the installed
+// pods.
 type ResourceRequirement struct {
 	// type is Default for a request of 2m CPU and 16Mi memory without limits,
 	// BestEffort for no requests and limits, or ResourceRequirement for those in
@@ -72,13 +73,13 @@ type ResourceRequirement struct {
 	// +kubebuilder:default=Default
 	Type ResourceQosClass `json:"type"`
 
-	// resourceRequirements are the requests and limits of each container, with
-	// type ResourceRequirement.
+	// resourceRequirements are the requests and limits of each container, used
+	// with type ResourceRequirement.
 	// +optional
 	ResourceRequirements *corev1.ResourceRequirements `json:"resourceRequirements,omitempty"`
 }
 
-// ResourceQosClass tells where requests and limits of containers come from.
+// ResourceQosClass is where requests and limits of containers come from.
 type ResourceQosClass string
 
 const (
@@ -86,18 +87,19 @@ const (
 	ResourceQosClassDefault ResourceQosClass = "Default"
 	// ResourceQosClassBestEffort has neither requests nor limits.
 	ResourceQosClassBestEffort ResourceQosClass = "BestEffort"
-	// ResourceQosClassResourceRequirement has those that the user gives.
+	// ResourceQosClassResourceRequirement uses those that the user specifies.
 	ResourceQosClassResourceRequirement ResourceQosClass = "ResourceRequirement"
 )
 
 // Ways in which agents authenticate to the hub (authType of registration
 // drivers).
 const (
-	// AuthTypeCSR is client certificates by certificate signing requests.
+	// AuthTypeCSR is client certificates issued through certificate signing
+	// requests.
 	AuthTypeCSR = "csr"
-	// AuthTypeAWSIRSA is AWS roles of service accounts.
+	// AuthTypeAWSIRSA is AWS IAM roles for service accounts.
 	AuthTypeAWSIRSA = "awsirsa"
-	// AuthTypeGRPC is client certificates by the hub's gRPC server.
+	// AuthTypeGRPC is client certificates issued through the hub's gRPC server.
 	AuthTypeGRPC = "grpc"
 	// AuthTypeToken is service account tokens; for add-ons only.
 	AuthTypeToken = "token"
@@ -120,7 +122,7 @@ type RelatedResourceMeta struct {
 	// +kubebuilder:validation:Required
 	Resource string `json:"resource"`
 
-	// namespace is the namespace of the object; empty for objects without one.
+	// namespace is the namespace of the object; empty for cluster-scoped objects.
 	// +optional
 	Namespace string `json:"namespace"`
 
@@ -130,7 +132,8 @@ type RelatedResourceMeta struct {
 	Name string `json:"name"`
 }
 
-// GenerationStatus has the generation of an object that an operator manages.
+// GenerationStatus records the generation of an object that an operator
+// manages.
 type GenerationStatus struct {
 	// group is the API group of the object; empty is the core group.
 	// +required
@@ -147,7 +150,7 @@ type GenerationStatus struct {
 	// +kubebuilder:validation:Required
 	Resource string `json:"resource"`
 
-	// namespace is the namespace of the object; empty for objects without one.
+	// namespace is the namespace of the object; empty for cluster-scoped objects.
 	// +optional
 	Namespace string `json:"namespace"`
 
@@ -156,8 +159,8 @@ type GenerationStatus struct {
 	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 
-	// lastGeneration is metadata.generation of the object as the operator has
-	// last written it.
+	// lastGeneration is the object's metadata.generation after the operator last
+	// wrote it.
 	// +required
 	// +kubebuilder:validation:Required
 	LastGeneration int64 `json:"lastGeneration"`

@@ -30,19 +30,20 @@ const (
 	// LabelKlusterlet is on the namespace of a Klusterlet's agents. The value is
 	// the name of the Klusterlet.
 	LabelKlusterlet = "operator.open-cluster-management.io/klusterlet"
-	// LabelAggregateToWork set to "true" on a ClusterRole gives its rights to the
-	// work agent.
+	// LabelAggregateToWork set to "true" on a ClusterRole grants its permissions
+	// to the work agent.
 	LabelAggregateToWork = "open-cluster-management.io/aggregate-to-work"
-	// LabelAddOnNamespace set to "true" on a namespace lets image pull secrets be
+	// LabelAddOnNamespace set to "true" on a namespace has image pull Secrets
 	// copied into it.
 	LabelAddOnNamespace = "addon.open-cluster-management.io/namespace"
-	// LabelOperatedBy on a namespace lets the operator of that name (the value is
-	// that of its ServiceAccount) write into it, where a fence bars it from all
-	// others but the well-known ones. Users set it; an operator sets it on
-	// namespaces that it creates itself.
+	// LabelOperatedBy on a namespace lets the operator whose ServiceAccount has
+	// that name write into it; the fence keeps it out of all others but the
+	// well-known ones. Users set it; an operator sets it on namespaces that it
+	// creates itself.
 	LabelOperatedBy = "fleet.capstan.io/operated-by"
-	// LabelPartOf with the value PartOfCapstan is on what installs the operators,
-	// whichever tool has done it, so that it can be told from that of others.
+	// LabelPartOf with the value PartOfCapstan marks the objects that install the
+	// operators, whichever tool created them, to distinguish them from those of
+	// other products.
 	LabelPartOf = "app.kubernetes.io/part-of"
 	// PartOfCapstan is the value of LabelPartOf.
 	PartOfCapstan = "capstan"
@@ -53,14 +54,15 @@ const (
 	// AnnotationCRDVersion on a CustomResourceDefinition has the version of the
 	// operator that wrote it, so that an older operator leaves it alone.
 	AnnotationCRDVersion = "operator.open-cluster-management.io/version"
-	// AnnotationHubResourcesEvictionTimestamp on a ClusterManager of mode Hosted has
-	// the time since which the hub, being removed, cannot be reached.
+	// AnnotationHubResourcesEvictionTimestamp on a ClusterManager of mode Hosted
+	// is the time since which the hub, while being removed, has been unreachable.
 	AnnotationHubResourcesEvictionTimestamp = "operator.open-cluster-management.io/hub-resources-eviction-timestamp"
 	// AnnotationManagedResourcesEvictionTimestamp on a Klusterlet of mode Hosted
-	// has the time since which the member, being removed, cannot be reached.
+	// is the time since which the member, while being removed, has been
+	// unreachable.
 	AnnotationManagedResourcesEvictionTimestamp = "operator.open-cluster-management.io/managed-resources-eviction-timestamp"
 	// AnnotationWorkloadAllowed set to "management" on a namespace lets OpenShift
-	// run its pods on the CPUs for management.
+	// run its pods on the CPUs reserved for management.
 	AnnotationWorkloadAllowed = "workload.openshift.io/allowed"
 )
 
@@ -70,9 +72,9 @@ const (
 	DefaultOperatorNamespace = "open-cluster-management"
 	// DefaultHubNamespace is the namespace of the hub's components in mode Default.
 	DefaultHubNamespace = "open-cluster-management-hub"
-	// DefaultAgentNamespace is the namespace of agents whose Klusterlet names none.
+	// DefaultAgentNamespace is the default of a Klusterlet's spec.namespace.
 	DefaultAgentNamespace = "open-cluster-management-agent"
-	// DefaultAddOnNamespace is the namespace of add-ons that name none.
+	// DefaultAddOnNamespace is the namespace of add-ons that do not specify one.
 	DefaultAddOnNamespace = "open-cluster-management-agent-addon"
 )
 
@@ -90,16 +92,17 @@ const (
 	WorkWebhookServingCertSecret = "work-webhook-serving-cert"
 	// ExternalHubKubeConfigSecret has, in mode Hosted, the kubeconfig of the hub.
 	ExternalHubKubeConfigSecret = "external-hub-kubeconfig"
-	// HubKubeConfigSecretSuffix ends, in mode Hosted, the names of the secrets with
-	// the kubeconfig of the hub for a component, after the name of its
-	// ServiceAccount. The operator makes them and renews their tokens.
+	// HubKubeConfigSecretSuffix is, in mode Hosted, the suffix of the Secrets with
+	// a component's kubeconfig for the hub, after the name of its ServiceAccount.
+	// The operator creates them and renews their tokens.
 	HubKubeConfigSecretSuffix = "-kubeconfig"
 	// BootstrapServiceAccount, in the operator's namespace, or in mode Hosted in
-	// that of the hub, is the identity whose tokens bootstrap kubeconfigs have.
+	// that of the hub, is the identity whose tokens bootstrap kubeconfigs contain.
 	BootstrapServiceAccount = "agent-registration-bootstrap"
-	// BootstrapClusterRole has the rights that an agent needs to register.
+	// BootstrapClusterRole grants the permissions that an agent needs to register.
 	BootstrapClusterRole = "open-cluster-management:bootstrap"
-	// ImagePullSecret is copied to where pods are installed, if it exists.
+	// ImagePullSecret is copied to the namespaces of the installed pods, if it
+	// exists.
 	ImagePullSecret = "open-cluster-management-image-pull-credentials"
 )
 
@@ -107,27 +110,27 @@ const (
 const (
 	// BootstrapHubKubeConfigSecret has the kubeconfig that an agent registers with.
 	BootstrapHubKubeConfigSecret = "bootstrap-hub-kubeconfig"
-	// HubKubeConfigSecret has the kubeconfig that an agent works with, which it
-	// gets by registering.
+	// HubKubeConfigSecret has the kubeconfig that an agent uses once it has
+	// registered.
 	HubKubeConfigSecret = "hub-kubeconfig-secret"
 	// HubKubeConfigPendingSecret has the key of a certificate that the agent has
-	// requested and not got yet; it is empty otherwise.
+	// requested but not received yet; it is empty otherwise.
 	HubKubeConfigPendingSecret = "hub-kubeconfig-pending"
 	// ExternalManagedKubeConfigSecret has, in mode Hosted, the kubeconfig of the
 	// member.
 	ExternalManagedKubeConfigSecret = "external-managed-kubeconfig"
-	// ExternalManagedKubeConfigRegistrationSecret, ...WorkSecret and ...AgentSecret
-	// have, in the modes Hosted, Hosted and SingletonHosted, the kubeconfig of the
-	// member for the agent of the name. The operator makes them and renews their
-	// tokens.
+	// ExternalManagedKubeConfigRegistrationSecret, ...WorkSecret and
+	// ...AgentSecret have, in the modes Hosted, Hosted and SingletonHosted, the
+	// member's kubeconfig for that agent. The operator creates them and renews
+	// their tokens.
 	ExternalManagedKubeConfigRegistrationSecret = "external-managed-kubeconfig-registration"
 	ExternalManagedKubeConfigWorkSecret         = "external-managed-kubeconfig-work"
 	ExternalManagedKubeConfigAgentSecret        = "external-managed-kubeconfig-agent"
 
 	// KubeConfigKey is the key of a kubeconfig in these secrets.
 	KubeConfigKey = "kubeconfig"
-	// TokenKey is the key of the token that a kubeconfig of the operator's names as
-	// a file.
+	// TokenKey is the key of the token that a kubeconfig written by the operator
+	// refers to as a file.
 	TokenKey = "token"
 	// TLSCertKey is the key of the client certificate in HubKubeConfigSecret.
 	TLSCertKey = "tls.crt"

@@ -8,10 +8,10 @@ import (
 )
 
 // AppliedManifestWork is the agent's record, on the member, of the objects that
-// it applied for one ManifestWork. It owns these objects: they are deleted with
-// it. Its name is <hash of the hub>-<name of the ManifestWork>.
+// it applied for one ManifestWork. It owns these objects: deleting it deletes
+// them. Its name is <hash of the hub>-<name of the ManifestWork>.
 //
-// It is made, changed and deleted by the agent; users only read it.
+// The agent creates, updates and deletes it; users only read it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,26 +24,25 @@ type AppliedManifestWork struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec tells which ManifestWork, hub and agent this is about.
+	// spec identifies the ManifestWork, the hub and the agent.
 	Spec AppliedManifestWorkSpec `json:"spec,omitempty"`
 
-	// status lists the objects.
+	// status lists the applied objects.
 	// +optional
 	Status AppliedManifestWorkStatus `json:"status,omitempty"`
 }
 
-// AppliedManifestWorkSpec tells which ManifestWork, hub and agent a record is
-// about.
+// AppliedManifestWorkSpec identifies the ManifestWork, the hub and the agent.
 type AppliedManifestWorkSpec struct {
-	// hubHash is the SHA-256 hash, in hexadecimal digits, of the address of the
-	// hub's API server.
+	// hubHash is the SHA-256 hash, in hexadecimal, of the URL of the hub's API
+	// server.
 	// +required
 	// +kubebuilder:validation:Required
 	HubHash string `json:"hubHash"`
 
 	// agentID identifies the agent; it is the UID of its Klusterlet. An agent
-	// takes over or removes the records of an earlier hub only if they have its
-	// own agentID.
+	// takes over or removes records of a previous hub only if they have its own
+	// agentID.
 	// +optional
 	AgentID string `json:"agentID"`
 
@@ -53,17 +52,18 @@ type AppliedManifestWorkSpec struct {
 	ManifestWorkName string `json:"manifestWorkName"`
 }
 
-// AppliedManifestWorkStatus lists the objects of a record.
+// AppliedManifestWorkStatus lists the applied objects.
 type AppliedManifestWorkStatus struct {
 	// appliedResources are the objects that were applied for the ManifestWork and
-	// not deleted since.
+	// have not been deleted since.
 	// +optional
 	AppliedResources []AppliedManifestResourceMeta `json:"appliedResources,omitempty"`
 
-	// evictionStartTime is the time since which no agent takes care of this
-	// record, because the ManifestWork is gone or the agent has another hub. The
-	// record and its objects are deleted when appliedManifestWorkEvictionGracePeriod
-	// of the Klusterlet is over. Empty while an agent takes care of it.
+	// evictionStartTime is the time at which no agent was responsible for this
+	// record any more, because the ManifestWork is gone or the agent has moved to
+	// another hub. The record and its objects are deleted after
+	// appliedManifestWorkEvictionGracePeriod of the Klusterlet. Empty while an
+	// agent is responsible for it.
 	// +optional
 	EvictionStartTime *metav1.Time `json:"evictionStartTime,omitempty"`
 }
@@ -77,8 +77,8 @@ type AppliedManifestResourceMeta struct {
 	// +kubebuilder:validation:Required
 	Version string `json:"version"`
 
-	// uid is the UID of the object, so that an object that someone else made under
-	// the same name is not deleted. Empty if it is not known.
+	// uid is the UID of the object, so that an object recreated by someone else
+	// under the same name is not deleted. Empty if unknown.
 	// +optional
 	UID string `json:"uid,omitempty"`
 }

@@ -8,8 +8,8 @@ import (
 	"encoding/hex"
 )
 
-// HubHash returns the spec.hubHash of the AppliedManifestWorks of a hub whose API
-// server the agent knows by the URL.
+// HubHash returns spec.hubHash of the AppliedManifestWorks for the hub at the
+// URL, as the agent's kubeconfig has it.
 func HubHash(hubURL string) string {
 	sum := sha256.Sum256([]byte(hubURL))
 	return hex.EncodeToString(sum[:])

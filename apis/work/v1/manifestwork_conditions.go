@@ -4,25 +4,26 @@
 package v1
 
 // Condition types of ManifestWork. Progressing, Degraded and Complete, and any
-// other type, exist only if a condition rule makes them.
+// other type, exist only if a condition rule sets them.
 const (
-	// ManifestWorkConditionApplied tells whether all objects were applied.
+	// ManifestWorkConditionApplied reports whether all objects were applied.
 	ManifestWorkConditionApplied = "Applied"
-	// ManifestWorkConditionAvailable tells whether all objects exist on the member.
-	// It does not tell whether they work.
+	// ManifestWorkConditionAvailable reports whether all objects exist on the
+	// member. It does not report whether they work.
 	ManifestWorkConditionAvailable = "Available"
-	// ManifestWorkConditionStatusFeedbackSynced tells whether all fields that
-	// feedback rules ask for could be read.
+	// ManifestWorkConditionStatusFeedbackSynced reports whether all fields
+	// selected by feedback rules could be read.
 	ManifestWorkConditionStatusFeedbackSynced = "StatusFeedbackSynced"
-	// ManifestWorkConditionDeleting tells that the agent is deleting the objects.
+	// ManifestWorkConditionDeleting reports that the agent is deleting the
+	// objects.
 	ManifestWorkConditionDeleting = "Deleting"
-	// ManifestWorkConditionProgressing tells whether any object is on its way to
-	// the given state.
+	// ManifestWorkConditionProgressing reports whether a rollout of any object is
+	// in progress.
 	ManifestWorkConditionProgressing = "Progressing"
-	// ManifestWorkConditionDegraded tells whether any object does not work well.
+	// ManifestWorkConditionDegraded reports whether any object is degraded.
 	ManifestWorkConditionDegraded = "Degraded"
-	// ManifestWorkConditionComplete tells whether all objects have done what they
-	// are for; they are not applied again then.
+	// ManifestWorkConditionComplete reports whether all objects have completed;
+	// they are not applied again then.
 	ManifestWorkConditionComplete = "Complete"
 )
 
@@ -32,7 +33,7 @@ const (
 	// were applied.
 	ManifestWorkReasonAppliedManifestWorkComplete = "AppliedManifestWorkComplete"
 	// ManifestWorkReasonAppliedManifestWorkFailed (Applied=False): at least one
-	// object was not applied; its own condition tells why.
+	// object was not applied; its own condition says why.
 	ManifestWorkReasonAppliedManifestWorkFailed = "AppliedManifestWorkFailed"
 
 	// ManifestWorkReasonResourcesAvailable (Available=True): all objects exist.
@@ -48,40 +49,40 @@ const (
 	// and its objects are being deleted.
 	ManifestWorkReasonWorkDeleting = "WorkDeleting"
 
-	// ManifestWorkReasonConditionRulesAggregated: the condition sums up conditions
-	// that condition rules made for single objects.
+	// ManifestWorkReasonConditionRulesAggregated: the condition aggregates the
+	// conditions that condition rules set for the objects.
 	ManifestWorkReasonConditionRulesAggregated = "ConditionRulesAggregated"
-	// ManifestWorkReasonHealthAggregated: the condition sums up the health of
-	// single objects, for which there is no condition rule.
+	// ManifestWorkReasonHealthAggregated: the condition aggregates the health of
+	// the objects; no condition rule sets it.
 	ManifestWorkReasonHealthAggregated = "HealthAggregated"
 )
 
-// Condition types of the entries of status.resourceStatus.manifests. Progressing,
-// Degraded and Complete, and any other type, exist only if a condition rule makes
-// them.
+// Condition types of the entries of status.resourceStatus.manifests.
+// Progressing, Degraded and Complete, and any other type, exist only if a
+// condition rule sets them.
 const (
-	// ManifestConditionApplied tells whether the object was applied.
+	// ManifestConditionApplied reports whether the object was applied.
 	ManifestConditionApplied = "Applied"
-	// ManifestConditionAvailable tells whether the object exists on the member.
+	// ManifestConditionAvailable reports whether the object exists on the member.
 	ManifestConditionAvailable = "Available"
-	// ManifestConditionStatusFeedbackSynced tells whether the fields that feedback
-	// rules ask for could be read.
+	// ManifestConditionStatusFeedbackSynced reports whether the fields selected by
+	// feedback rules could be read.
 	ManifestConditionStatusFeedbackSynced = "StatusFeedbackSynced"
-	// ManifestConditionProgressing tells whether the object is on its way to the
-	// given state.
+	// ManifestConditionProgressing reports whether a rollout of the object is in
+	// progress.
 	ManifestConditionProgressing = "Progressing"
-	// ManifestConditionDegraded tells whether the object does not work well.
+	// ManifestConditionDegraded reports whether the object is degraded.
 	ManifestConditionDegraded = "Degraded"
-	// ManifestConditionComplete tells whether the object has done what it is for.
+	// ManifestConditionComplete reports whether the object has completed.
 	ManifestConditionComplete = "Complete"
 )
 
-// Reasons of the conditions of single objects.
+// Reasons of the conditions of each object.
 const (
 	// ManifestReasonAppliedManifestComplete (Applied=True): the object was applied.
 	ManifestReasonAppliedManifestComplete = "AppliedManifestComplete"
 	// ManifestReasonAppliedManifestFailed (Applied=False): the object was not
-	// applied; the message has the error.
+	// applied; the message contains the error.
 	ManifestReasonAppliedManifestFailed = "AppliedManifestFailed"
 	// ManifestReasonAppliedManifestSSAIgnoreFieldError (Applied=False): a path in
 	// serverSideApply.ignoreFields is not valid.
@@ -93,38 +94,38 @@ const (
 	// exist.
 	ManifestReasonResourceNotAvailable = "ResourceNotAvailable"
 	// ManifestReasonFetchingResourceFailed (Available=Unknown): the object could
-	// not be read; the message has the error.
+	// not be read; the message contains the error.
 	ManifestReasonFetchingResourceFailed = "FetchingResourceFailed"
-	// ManifestReasonIncompleteResourceMeta (Available=Unknown): it is not known
-	// which object to read, because the member does not know its kind.
+	// ManifestReasonIncompleteResourceMeta (Available=Unknown): the object cannot
+	// be read, because the member does not serve its kind.
 	ManifestReasonIncompleteResourceMeta = "IncompleteResourceMeta"
 
 	// ManifestReasonStatusFeedbackSynced (StatusFeedbackSynced=True): the fields
 	// were read.
 	ManifestReasonStatusFeedbackSynced = "StatusFeedbackSynced"
 	// ManifestReasonStatusFeedbackSyncFailed (StatusFeedbackSynced=False): a field
-	// could not be read; the message tells which and why.
+	// could not be read; the message says which and why.
 	ManifestReasonStatusFeedbackSyncFailed = "StatusFeedbackSyncFailed"
-	// ManifestReasonNoStatusFeedbackSynced (StatusFeedbackSynced=True): no feedback
-	// rule is for this object.
+	// ManifestReasonNoStatusFeedbackSynced (StatusFeedbackSynced=True): no
+	// feedback rule applies to this object.
 	ManifestReasonNoStatusFeedbackSynced = "NoStatusFeedbackSynced"
 
 	// ManifestReasonConditionRuleEvaluated: the condition is the result of a
 	// condition rule.
 	ManifestReasonConditionRuleEvaluated = "ConditionRuleEvaluated"
 	// ManifestReasonConditionRuleInvalid (Unknown): the condition rule cannot be
-	// evaluated, because of its type, its length or because it has no expression.
+	// evaluated, because of its type or length, or because it has no expression.
 	ManifestReasonConditionRuleInvalid = "ConditionRuleInvalid"
 	// ManifestReasonConditionRuleExpressionError (False; Unknown for Progressing):
-	// an expression of the condition rule is not valid or failed; the message has
-	// the error.
+	// an expression of the condition rule is invalid or failed; the message
+	// contains the error.
 	ManifestReasonConditionRuleExpressionError = "ConditionRuleExpressionError"
 	// ManifestReasonConditionRuleInternalError (Unknown): the agent could not
 	// evaluate the condition rule.
 	ManifestReasonConditionRuleInternalError = "ConditionRuleInternalError"
 
 	// ManifestReasonHealthUnknown (Progressing or Degraded Unknown): the object
-	// could not be read, so its health is not known. The reasons for other values
-	// of these conditions without a rule are those of the kind of the object.
+	// could not be read, so its health is not known. For other values of these
+	// conditions, if no rule sets them, the reason depends on the object's kind.
 	ManifestReasonHealthUnknown = "HealthUnknown"
 )

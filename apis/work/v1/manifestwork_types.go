@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ManifestWork has objects that the hub wants on a member. It is created in the
-// member's namespace on the hub; the member's agent applies the objects, keeps
-// them as they are given, and reports on each of them in the status. Deleting
-// the ManifestWork deletes the objects, unless spec.deleteOption says otherwise.
+// ManifestWork is a set of objects to deliver to a member. It is created in the
+// member's namespace on the hub; the member's agent applies the objects,
+// corrects drift, and reports the state of each in the status. Deleting the
+// ManifestWork deletes the objects, unless spec.deleteOption says otherwise.
 //
-// The name has to be shorter than 189 characters.
+// The name must be shorter than 189 characters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,62 +27,62 @@ type ManifestWork struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec has the objects and tells how to treat them.
+	// spec contains the objects and how to apply them.
 	Spec ManifestWorkSpec `json:"spec"`
 
-	// status tells what became of the objects.
+	// status is the observed state of the objects.
 	// +optional
 	Status ManifestWorkStatus `json:"status,omitempty"`
 }
 
-// ManifestWorkSpec has the objects and tells how to treat them.
+// ManifestWorkSpec contains the objects and how to apply them.
 type ManifestWorkSpec struct {
-	// workload has the objects.
+	// workload contains the objects.
 	Workload ManifestsTemplate `json:"workload,omitempty"`
 
-	// deleteOption tells what happens to the objects when this ManifestWork is
+	// deleteOption controls what happens to the objects when this ManifestWork is
 	// deleted. Default: they are deleted, and this ManifestWork stays until they
 	// are gone.
 	// +optional
 	DeleteOption *DeleteOption `json:"deleteOption,omitempty"`
 
-	// manifestConfigs tell how to treat single objects. The first entry whose
-	// resourceIdentifier matches an object counts for it. Default: none.
+	// manifestConfigs configure individual objects. The first entry whose
+	// resourceIdentifier matches an object applies to it. Default: none.
 	// +optional
 	ManifestConfigs []ManifestConfigOption `json:"manifestConfigs,omitempty"`
 
-	// executor is the identity on the member with whose rights the agent applies
-	// the objects. Default: the agent's own rights.
+	// executor is the identity on the member as which the agent applies the
+	// objects. Default: the agent's own identity.
 	// +optional
 	Executor *ManifestWorkExecutor `json:"executor,omitempty"`
 }
 
-// ManifestsTemplate has the objects of a ManifestWork.
+// ManifestsTemplate contains the objects of a ManifestWork.
 type ManifestsTemplate struct {
-	// manifests are the objects. Each has to have apiVersion, kind and name, and no
-	// generateName; no object may appear twice. All together may take up to
-	// 500 KiB (512,000 bytes).
+	// manifests are the objects. Each must have apiVersion, kind and name, and no
+	// generateName; no object may appear twice. The limit for all of them together
+	// is 500 KiB (512,000 bytes).
 	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
 
-// Manifest is one object, of any kind that the member knows.
+// Manifest is one object, of any kind that the member serves.
 type Manifest struct {
 	// +kubebuilder:validation:EmbeddedResource
 	// +kubebuilder:pruning:PreserveUnknownFields
 	runtime.RawExtension `json:",inline"`
 }
 
-// DeleteOption tells what happens to the objects of a ManifestWork at its end.
+// DeleteOption controls what happens to the objects when a ManifestWork ends.
 type DeleteOption struct {
-	// propagationPolicy tells what happens to the objects when the ManifestWork is
+	// propagationPolicy is what happens to the objects when the ManifestWork is
 	// deleted: Foreground deletes them, and the ManifestWork stays until they are
 	// gone; Orphan leaves all of them on the member; SelectivelyOrphan leaves
 	// those that selectivelyOrphans names. Default: Foreground.
 	// +kubebuilder:default=Foreground
 	PropagationPolicy DeletePropagationPolicyType `json:"propagationPolicy"`
 
-	// selectivelyOrphans names the objects that stay on the member with
+	// selectivelyOrphans names the objects that stay on the member; used with
 	// propagationPolicy SelectivelyOrphan. Default: none.
 	SelectivelyOrphans *SelectivelyOrphan `json:"selectivelyOrphans,omitempty"`
 
@@ -93,7 +93,7 @@ type DeleteOption struct {
 	TTLSecondsAfterFinished *int64 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// DeletePropagationPolicyType tells what happens to the objects of a deleted
+// DeletePropagationPolicyType is what happens to the objects of a deleted
 // ManifestWork.
 //
 // +kubebuilder:validation:Enum=Foreground;Orphan;SelectivelyOrphan
@@ -129,52 +129,51 @@ type ResourceIdentifier struct {
 	// +kubebuilder:validation:Required
 	Resource string `json:"resource"`
 
-	// name is the name of the object. "*" stands for any characters.
+	// name is the name of the object. "*" matches any characters.
 	// +required
 	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 
-	// namespace is the namespace of the object; empty for objects without one.
-	// "*" stands for any characters.
+	// namespace is the namespace of the object; empty for objects without one. "*"
+	// matches any characters.
 	// +optional
 	Namespace string `json:"namespace"`
 }
 
-// ManifestConfigOption tells how to treat some objects of a ManifestWork.
+// ManifestConfigOption configures some objects of a ManifestWork.
 type ManifestConfigOption struct {
 	// resourceIdentifier names the objects.
 	// +required
 	// +kubebuilder:validation:Required
 	ResourceIdentifier ResourceIdentifier `json:"resourceIdentifier"`
 
-	// feedbackRules tell which fields of the objects are reported to the hub.
+	// feedbackRules select the fields of the objects that are reported to the hub.
 	// Default: none.
 	// +optional
 	FeedbackRules []FeedbackRule `json:"feedbackRules,omitempty"`
 
-	// updateStrategy tells how the objects are brought to the given state.
-	// Default: type Update.
+	// updateStrategy is how the objects are applied. Default: type Update.
 	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// conditionRules make conditions of the ManifestWork from the state of the
+	// conditionRules derive conditions of the ManifestWork from the state of the
 	// objects. Default: none.
 	// +optional
 	// +listType:=map
 	// +listMapKey:=condition
 	ConditionRules []ConditionRule `json:"conditionRules,omitempty"`
 
-	// feedbackScrapeType tells when fields are reported: Poll every status sync
-	// interval of the agent, Watch as soon as they change. The agent watches a
-	// limited number of resource types (50 by default) and polls the others.
-	// Default: Poll.
+	// feedbackScrapeType is when fields are reported: Poll at the agent's status
+	// sync interval, Watch as soon as they change. The agent watches a limited
+	// number of resource types (50 by default) and polls the others. Default:
+	// Poll.
 	// +optional
 	// +kubebuilder:validation:Enum=Poll;Watch
 	// +kubebuilder:default=Poll
 	FeedbackScrapeType FeedbackScrapeType `json:"feedbackScrapeType,omitempty"`
 }
 
-// FeedbackScrapeType tells when fields of objects are reported to the hub.
+// FeedbackScrapeType is when fields of objects are reported to the hub.
 type FeedbackScrapeType string
 
 const (
@@ -184,23 +183,23 @@ const (
 	FeedbackScrapeTypeWatch FeedbackScrapeType = "Watch"
 )
 
-// FeedbackRule tells which fields of an object are reported to the hub.
+// FeedbackRule selects the fields of an object that are reported to the hub.
 type FeedbackRule struct {
-	// type is WellKnownStatus for the usual fields of well-known kinds (of a
-	// Deployment ReadyReplicas, Replicas and AvailableReplicas, for example), or
-	// JSONPaths for the fields that jsonPaths names.
+	// type is WellKnownStatus for the usual fields of well-known kinds (for
+	// example ReadyReplicas, Replicas and AvailableReplicas of a Deployment), or
+	// JSONPaths for the fields in jsonPaths.
 	// +required
 	// +kubebuilder:validation:Required
 	Type FeedbackType `json:"type"`
 
-	// jsonPaths name the fields, with type JSONPaths. Default: none.
+	// jsonPaths are the fields; used with type JSONPaths. Default: none.
 	// +optional
 	// +listType:=map
 	// +listMapKey:=name
 	JSONPaths []JSONPath `json:"jsonPaths,omitempty"`
 }
 
-// FeedbackType tells how the reported fields are chosen.
+// FeedbackType is how the reported fields are selected.
 //
 // +kubebuilder:validation:Enum=WellKnownStatus;JSONPaths
 type FeedbackType string
@@ -208,81 +207,81 @@ type FeedbackType string
 const (
 	// FeedbackTypeWellKnownStatus reports the usual fields of well-known kinds.
 	FeedbackTypeWellKnownStatus FeedbackType = "WellKnownStatus"
-	// FeedbackTypeJSONPaths reports the fields that paths name.
+	// FeedbackTypeJSONPaths reports the fields at given paths.
 	FeedbackTypeJSONPaths FeedbackType = "JSONPaths"
 )
 
 // JSONPath names a field of an object.
 type JSONPath struct {
-	// name is the name of the value in the report, different from those of the
-	// other paths.
+	// name is the name of the reported value; it must be unique among the paths.
 	// +required
 	// +kubebuilder:validation:Required
 	Name string `json:"name"`
 
-	// version is the API version that the path is meant for, such as v1; with
-	// another version of the object the value is not reported. Default: the
-	// version of the manifest.
+	// version is the API version that the path applies to, such as v1; for another
+	// version of the object the value is not reported. Default: the version of the
+	// manifest.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// path is a JSONPath as kubectl takes it, without braces, from the root of the
-	// object; for example .status.phase. The value has to be a number, a string
-	// or a boolean; with feature gate RawFeedbackJsonString on the agent it may
-	// also be a list or an object of up to 1024 bytes of JSON. A field that the
-	// object does not have is left out of the report.
+	// path is a JSONPath in kubectl's syntax, without braces, from the root of the
+	// object; for example .status.phase. The value must be a number, a string or a
+	// boolean; with feature gate RawFeedbackJsonString on the agent it may also be
+	// a list or an object of up to 1024 bytes of JSON. A field that the object
+	// does not have is not reported.
 	// +required
 	// +kubebuilder:validation:Required
 	Path string `json:"path"`
 }
 
-// ConditionRule makes one condition of an object from its state.
+// ConditionRule derives one condition from the state of an object.
 //
 // +kubebuilder:validation:XValidation:rule="self.type != 'CEL' || self.condition != \"\"",message="Condition is required for CEL rules"
 type ConditionRule struct {
 	// condition is the type of the condition. Progressing, Degraded and Complete
-	// have a meaning for rollouts and for deleteOption.ttlSecondsAfterFinished.
-	// It must not be empty with type CEL.
+	// are used by rollouts and by deleteOption.ttlSecondsAfterFinished. Required
+	// with type CEL.
 	// +required
 	// +kubebuilder:validation:Required
 	Condition string `json:"condition"`
 
-	// type is WellKnownConditions for what is known about well-known kinds
-	// (Complete of a Job or Pod; Progressing and Degraded of all kinds), or CEL for
-	// celExpressions. See docs/spec/work/interpretation.md.
+	// type is WellKnownConditions for built-in rules (Complete of a Job or Pod;
+	// Progressing and Degraded of all kinds), or CEL for celExpressions. See
+	// docs/spec/work/interpretation.md.
 	// +required
 	// +kubebuilder:validation:Required
 	Type ConditionRuleType `json:"type"`
 
-	// celExpressions are evaluated with type CEL, with the variable object being
-	// the object on the member; each has to give a boolean. The condition is True
+	// celExpressions are evaluated with type CEL; the variable object is the
+	// object on the member, and each must return a boolean. The condition is True
 	// if all of them are true.
 	// +optional
 	CELExpressions []string `json:"celExpressions"`
 
-	// message is the message of the condition. Default: one that the agent makes.
+	// message is the message of the condition. Default: generated by the agent.
 	// +optional
 	Message string `json:"message"`
 
-	// messageExpression is a CEL expression that gives the message, with the
-	// variables object and result (a boolean). It goes before message.
+	// messageExpression is a CEL expression that returns the message, with the
+	// variables object and result (a boolean). It takes precedence over message.
 	// +optional
 	MessageExpression string `json:"messageExpression"`
 }
 
-// ConditionRuleType tells what a condition is made from.
+// ConditionRuleType is what a condition is derived from.
 //
 // +kubebuilder:validation:Enum=WellKnownConditions;CEL
 type ConditionRuleType string
 
 const (
-	// ConditionRuleTypeWellKnownConditions uses what is known about well-known kinds.
+	// ConditionRuleTypeWellKnownConditions uses built-in rules for well-known
+	// kinds.
 	ConditionRuleTypeWellKnownConditions ConditionRuleType = "WellKnownConditions"
 	// ConditionRuleTypeCEL evaluates expressions.
 	ConditionRuleTypeCEL ConditionRuleType = "CEL"
 )
 
-// ManifestWorkExecutor is the identity with whose rights objects are applied.
+// ManifestWorkExecutor is the identity as which objects are applied.
 type ManifestWorkExecutor struct {
 	// subject is the identity.
 	Subject ManifestWorkExecutorSubject `json:"subject"`
@@ -296,7 +295,7 @@ type ManifestWorkExecutorSubject struct {
 	// +kubebuilder:validation:Enum=ServiceAccount
 	Type ManifestWorkExecutorSubjectType `json:"type"`
 
-	// serviceAccount is the identity, with type ServiceAccount.
+	// serviceAccount is the identity; used with type ServiceAccount.
 	// +optional
 	ServiceAccount *ManifestWorkSubjectServiceAccount `json:"serviceAccount,omitempty"`
 }
@@ -326,65 +325,65 @@ type ManifestWorkSubjectServiceAccount struct {
 	Name string `json:"name"`
 }
 
-// UpdateStrategy tells how an object is brought to the given state.
+// UpdateStrategy is how an object is applied.
 type UpdateStrategy struct {
-	// type is one of: Update, the agent owns the fields that are given and
-	// restores them; CreateOnly, the object is created and never changed;
-	// ServerSideApply, like Update with the options of serverSideApply; ReadOnly,
-	// the object is not written at all, only reported on. Default: Update.
+	// type is one of: Update, the agent owns the fields in the manifest and
+	// corrects drift; CreateOnly, the object is created and never updated;
+	// ServerSideApply, like Update with the options in serverSideApply; ReadOnly,
+	// the object is never written, only reported. Default: Update.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=Update;CreateOnly;ServerSideApply;ReadOnly
 	// +kubebuilder:default=Update
 	Type UpdateStrategyType `json:"type,omitempty"`
 
-	// serverSideApply has the options of type ServerSideApply.
+	// serverSideApply configures type ServerSideApply.
 	// +optional
 	ServerSideApply *ServerSideApplyConfig `json:"serverSideApply,omitempty"`
 }
 
-// UpdateStrategyType tells how an object is brought to the given state.
+// UpdateStrategyType is how an object is applied.
 type UpdateStrategyType string
 
 const (
-	// UpdateStrategyTypeUpdate restores the fields that are given.
+	// UpdateStrategyTypeUpdate applies the object and corrects drift.
 	UpdateStrategyTypeUpdate UpdateStrategyType = "Update"
-	// UpdateStrategyTypeCreateOnly creates the object and never changes it.
+	// UpdateStrategyTypeCreateOnly creates the object and never updates it.
 	UpdateStrategyTypeCreateOnly UpdateStrategyType = "CreateOnly"
-	// UpdateStrategyTypeServerSideApply applies with options of the user.
+	// UpdateStrategyTypeServerSideApply applies with options set by the user.
 	UpdateStrategyTypeServerSideApply UpdateStrategyType = "ServerSideApply"
-	// UpdateStrategyTypeReadOnly writes nothing and reports only.
+	// UpdateStrategyTypeReadOnly only reports the object's state.
 	UpdateStrategyTypeReadOnly UpdateStrategyType = "ReadOnly"
 )
 
-// ServerSideApplyConfig has the options of server-side apply.
+// ServerSideApplyConfig configures server-side apply.
 type ServerSideApplyConfig struct {
-	// force takes fields over from other field managers. Without it a conflict
-	// makes the manifest's condition Applied False. Default: false.
+	// force takes over fields from other field managers. Without it, a conflict
+	// sets the manifest's condition Applied to False. Default: false.
 	// +optional
 	Force bool `json:"force"`
 
-	// fieldManager is the name that the fields are owned under. It has to begin
-	// with work-agent. Default: work-agent.
+	// fieldManager is the field manager that owns the applied fields. It must
+	// start with work-agent. Default: work-agent.
 	// +optional
 	// +kubebuilder:default=work-agent
 	// +kubebuilder:validation:Pattern=`^work-agent`
 	FieldManager string `json:"fieldManager,omitempty"`
 
-	// ignoreFields are fields that others on the member may change. One entry for
-	// each condition. Default: none.
+	// ignoreFields are fields that others on the member may change. At most one
+	// entry per condition. Default: none.
 	// +optional
 	// +listType:=map
 	// +listMapKey:=condition
 	IgnoreFields []IgnoreField `json:"ignoreFields,omitempty"`
 }
 
-// IgnoreField names fields that others on the member may change. At least one
-// of the lists has to have an entry to have an effect.
+// IgnoreField names fields that others on the member may change. It has no
+// effect if all of its lists are empty.
 type IgnoreField struct {
-	// condition tells when the fields are left alone: OnSpokePresent whenever the
-	// object exists, OnSpokeChange until the ManifestWork changes the object.
-	// Default: OnSpokePresent.
+	// condition is when the fields are ignored: OnSpokePresent whenever the object
+	// exists, OnSpokeChange until the ManifestWork changes the object. Default:
+	// OnSpokePresent.
 	// +required
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:Enum=OnSpokePresent;OnSpokeChange
@@ -400,54 +399,55 @@ type IgnoreField struct {
 	JSONPointers []string `json:"jsonPointers,omitempty"`
 
 	// jqPathExpressions name the fields by jq path expression, for example
-	// .spec.containers[] | select(.name=="proxy"). Each may take one second.
+	// .spec.containers[] | select(.name=="proxy"). Each has a time limit of one
+	// second.
 	// +optional
 	JQPathExpressions []string `json:"jqPathExpressions,omitempty"`
 }
 
-// IgnoreFieldsCondition tells when fields are left alone.
+// IgnoreFieldsCondition is when fields are ignored.
 type IgnoreFieldsCondition string
 
 const (
-	// IgnoreFieldsConditionOnSpokePresent leaves fields alone if the object exists.
+	// IgnoreFieldsConditionOnSpokePresent ignores fields if the object exists.
 	IgnoreFieldsConditionOnSpokePresent IgnoreFieldsCondition = "OnSpokePresent"
-	// IgnoreFieldsConditionOnSpokeChange leaves fields alone until the ManifestWork
+	// IgnoreFieldsConditionOnSpokeChange ignores fields until the ManifestWork
 	// changes the object.
 	IgnoreFieldsConditionOnSpokeChange IgnoreFieldsCondition = "OnSpokeChange"
 )
 
-// ManifestWorkStatus tells what became of the objects of a ManifestWork. It is
-// written by the agent.
+// ManifestWorkStatus is the observed state of the objects of a ManifestWork.
+// Written by the agent.
 type ManifestWorkStatus struct {
-	// conditions tell about all objects together; see
+	// conditions report on all objects together; see
 	// docs/spec/work/manifestwork.md.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// resourceStatus tells about each object.
+	// resourceStatus reports on each object.
 	// +optional
 	ResourceStatus ManifestResourceStatus `json:"resourceStatus,omitempty"`
 }
 
-// ManifestResourceStatus tells about each object of a ManifestWork.
+// ManifestResourceStatus reports on each object of a ManifestWork.
 type ManifestResourceStatus struct {
 	// manifests has an entry for each object, in the order of spec.workload.
 	Manifests []ManifestCondition `json:"manifests,omitempty"`
 }
 
-// ManifestCondition tells what became of one object.
+// ManifestCondition is the observed state of one object.
 type ManifestCondition struct {
 	// resourceMeta names the object.
 	// +required
 	// +kubebuilder:validation:Required
 	ResourceMeta ManifestResourceMeta `json:"resourceMeta"`
 
-	// statusFeedback has the fields that the feedback rules ask for.
+	// statusFeedback contains the fields selected by the feedback rules.
 	// +optional
 	StatusFeedback StatusFeedbackResult `json:"statusFeedback,omitempty"`
 
-	// conditions tell about this object.
+	// conditions report on this object.
 	// +required
 	// +kubebuilder:validation:Required
 	// +listType=map
@@ -455,8 +455,8 @@ type ManifestCondition struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-// ManifestResourceMeta names an object of a ManifestWork. What could not be found
-// out, such as the resource of a kind that the member does not know, is empty.
+// ManifestResourceMeta names an object of a ManifestWork. Unknown values, such
+// as the resource of a kind that the member does not serve, are empty.
 type ManifestResourceMeta struct {
 	// ordinal is the position of the object in spec.workload.manifests, from 0.
 	// +required
@@ -488,7 +488,7 @@ type ManifestResourceMeta struct {
 	Namespace string `json:"namespace"`
 }
 
-// StatusFeedbackResult has the reported fields of an object.
+// StatusFeedbackResult contains the reported fields of an object.
 type StatusFeedbackResult struct {
 	// values are the fields.
 	// +optional
@@ -499,7 +499,7 @@ type StatusFeedbackResult struct {
 
 // FeedbackValue is one reported field.
 type FeedbackValue struct {
-	// name is the name that the feedback rule gave the field.
+	// name is the name of the field in the feedback rule.
 	// +required
 	// +kubebuilder:validation:Required
 	Name string `json:"name"`
@@ -510,10 +510,10 @@ type FeedbackValue struct {
 	FieldValue FieldValue `json:"fieldValue"`
 }
 
-// FieldValue is the value of a reported field. Of the fields besides type, the
-// one that type names is set.
+// FieldValue is the value of a reported field. Only the field that corresponds
+// to type is set.
 type FieldValue struct {
-	// type tells which of the other fields has the value.
+	// type is which of the other fields has the value.
 	// +required
 	// +kubebuilder:validation:Required
 	Type ValueType `json:"type"`
@@ -536,7 +536,7 @@ type FieldValue struct {
 	JSONRaw *string `json:"jsonRaw,omitempty"`
 }
 
-// ValueType tells which field of a FieldValue has the value.
+// ValueType is which field of a FieldValue has the value.
 //
 // +kubebuilder:validation:Enum=Integer;String;Boolean;JsonRaw
 type ValueType string

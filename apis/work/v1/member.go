@@ -4,30 +4,31 @@
 package v1
 
 const (
-	// LabelManaged with the value "true" is on every object of a member that an
-	// agent applied, so that the agent can watch these and no others.
+	// LabelManaged with the value "true" is on every object that an agent applied
+	// to the member, so that the agent can watch these and no others.
 	LabelManaged = "work.open-cluster-management.io/managed"
 
 	// AnnotationResourceTypes on an AppliedManifestWork has the types of its
-	// objects, sorted, as <group>/<version>/<resource> with commas between. A
-	// type is added before the first object of it is applied, so that an agent
-	// that starts again knows where to look.
+	// objects, sorted, as <group>/<version>/<resource> with commas between. A type
+	// is added before the first object of it is applied, so that a restarted agent
+	// knows where to look.
 	AnnotationResourceTypes = "work.open-cluster-management.io/resource-types"
 
-	// AnnotationDeleteOption on an AppliedManifestWork has spec.deleteOption of its
-	// ManifestWork, as JSON, for the case that this vanishes without being deleted.
+	// AnnotationDeleteOption on an AppliedManifestWork has spec.deleteOption of
+	// its ManifestWork, as JSON, in case the latter vanishes without being
+	// deleted.
 	AnnotationDeleteOption = "work.open-cluster-management.io/delete-option"
 
 	// AnnotationClaimedBy on an AppliedManifestWork has the ID of an agent that
 	// wants to take it over from the one in spec.agentID.
 	AnnotationClaimedBy = "work.open-cluster-management.io/claimed-by"
 	// AnnotationClaimDenied has the same ID if the agent in spec.agentID is alive
-	// and keeps it.
+	// and keeps the record.
 	AnnotationClaimDenied = "work.open-cluster-management.io/claim-denied"
 
-	// AnnotationReportHealth with the value "true" on a ManifestWork makes the agent
-	// report the health of its objects in the conditions Progressing and Degraded,
-	// where no condition rule makes these.
+	// AnnotationReportHealth with the value "true" on a ManifestWork makes the
+	// agent report the health of its objects in the conditions Progressing and
+	// Degraded, unless condition rules set these.
 	AnnotationReportHealth = "work.open-cluster-management.io/report-health"
 
 	// KindAppliedManifestWork is the kind that owns the applied objects.

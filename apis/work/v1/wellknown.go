@@ -16,35 +16,34 @@ const (
 // Annotations.
 const (
 	// AnnotationConfigSpecHash on an applied object has the hash of its manifest,
-	// by which the agent sees that the manifest changed (ignoreFields with
-	// condition OnSpokeChange). Add-ons have it on their ManifestWorks, for the
-	// configuration that these were made from.
+	// so that the agent detects changes of the manifest (ignoreFields with
+	// condition OnSpokeChange). On ManifestWorks of add-ons it is the hash of the
+	// configuration that they were rendered from.
 	AnnotationConfigSpecHash = "open-cluster-management.io/config-spec-hash"
-	// AnnotationObjectHash on an applied object has the hash of its manifest as
-	// earlier agents left it.
+	// AnnotationObjectHash on an applied object has the hash of its manifest, as
+	// older agents wrote it.
 	AnnotationObjectHash = "open-cluster-management.io/object-hash"
 )
 
-// Labels on the ManifestWorks that a ManifestWorkReplicaSet makes.
+// Labels on the ManifestWorks that a ManifestWorkReplicaSet creates.
 const (
 	// LabelManifestWorkReplicaSet has <namespace>.<name> of the replica set.
 	LabelManifestWorkReplicaSet = "work.open-cluster-management.io/manifestworkreplicaset"
-	// LabelPlacementName has the name of the placement that chose the member.
+	// LabelPlacementName has the name of the placement that selected the member.
 	LabelPlacementName = "work.open-cluster-management.io/placementname"
 )
 
 const (
-	// DefaultFieldManager is the name that the agent owns fields of applied
-	// objects under.
+	// DefaultFieldManager is the field manager of the agent for applied objects.
 	DefaultFieldManager = "work-agent"
 
-	// ManifestsSizeMax is the size in bytes that the manifests of one ManifestWork
-	// may have together, unless the webhook is told another one.
+	// ManifestsSizeMax is the default limit in bytes for all manifests of one
+	// ManifestWork; the webhook can be configured with another one.
 	ManifestsSizeMax = 500 * 1024
 
-	// ManifestWorkNameLengthMax is the number of characters that the name of a
-	// ManifestWork may have: the name of the AppliedManifestWork has to have room
-	// for the hub's hash (64), a hyphen and this in its 253 characters.
+	// ManifestWorkNameLengthMax is the longest name of a ManifestWork: the name of
+	// the AppliedManifestWork has to fit the hub's hash (64), a hyphen and this in
+	// its 253 characters.
 	ManifestWorkNameLengthMax = 188
 
 	// ExecuteAsVerb on manifestworks is the permission on the hub to name an
