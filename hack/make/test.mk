@@ -11,12 +11,18 @@ FAULT_ARGS ?=
 # Packages whose controller tests run under the race detector as well. All others
 # run under it as far as -short goes.
 RACE_CONTROLLERS := ./internal/election/... ./internal/metrics/... ./internal/watch/...
+# How long fuzz runs each target, and where the inputs that it found interesting
+# are kept from run to run. One that fails goes to testdata/fuzz of its package.
+FUZZTIME ?= 1m
+FUZZ_CORPUS ?= bin/fuzz
+# How many of them, the smallest of each target, go to testdata/fuzz to be committed.
+FUZZ_KEEP ?= 0
 # How often, and beside how many busy processes, soak runs each package.
 SOAK_RUNS ?= 10
 SOAK_BURNERS ?= 2
 
 .PHONY: test
-test: test-needs ## Runs all tests but test-race and tells how long each part took. Needs root on Debian for the e2e part.
+test: test-needs ## Runs all tests but test-race and prints how long each part took. Needs root on Debian for the e2e part.
 	hack/test.sh test-unit test-integration test-e2e
 
 # Tells at once what would be missing after half an hour.
@@ -46,7 +52,16 @@ test-conformance: envtest-assets ## What registration and works promise, in all 
 
 .PHONY: test-e2e
 test-e2e: lab-build image ## Tests on real clusters with real pods, and each fault in short. Needs root; installs Debian's packages.
-	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) ./test/e2e/...
+	hack/test.sh test-hub-and-spoke+test-walkthroughs+test-fault-short
+
+# Parts of test-e2e, which builds what they need. Each has a lab of its own and
+# waits most of the time, so they run side by side.
+.PHONY: test-hub-and-spoke test-walkthroughs test-fault-short
+test-hub-and-spoke:
+	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -skip '^TestWalkthroughs$$' ./test/e2e/...
+test-walkthroughs:
+	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -run '^TestWalkthroughs$$' ./test/e2e/...
+test-fault-short:
 	go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) -short ./test/fault $(if $(FAULT_ARGS),-args $(FAULT_ARGS))
 
 .PHONY: test-fault
@@ -56,3 +71,7 @@ test-fault: build lab-build ## Breaks API servers, networks and agents while wor
 .PHONY: soak
 soak: envtest-assets ## Runs every integration package SOAK_RUNS times while SOAK_BURNERS processes keep the CPU busy. Hours.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) hack/soak.sh $(SOAK_RUNS) $(SOAK_BURNERS)
+
+.PHONY: fuzz
+fuzz: ## Fuzzes every fuzz target for FUZZTIME, starting from the inputs kept in FUZZ_CORPUS and testdata/fuzz.
+	hack/fuzz.sh $(FUZZTIME) $(FUZZ_CORPUS) $(FUZZ_KEEP)

@@ -64,6 +64,7 @@ type hub struct {
 	server *envtest.Environment
 	ca     *x509.Certificate
 	caKey  *ecdsa.PrivateKey
+	users  *sync.Mutex // of the server's CA, which counts its certificates without a lock
 }
 
 // home is the namespace and the permissions of one agent.
@@ -86,7 +87,7 @@ func newHub(t *testing.T) *hub {
 	}
 	admin, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 	must(t, err)
-	h := &hub{t: t, client: admin, config: cfg, server: server}
+	h := &hub{t: t, client: admin, config: cfg, server: server, users: &sync.Mutex{}}
 	h.makeSigner()
 	must(t, h.client.Create(t.Context(), bootstrapRole("bootstrap", "create", "get", "list", "watch")))
 	must(t, h.client.Create(t.Context(), bootstrapRole("bootstrap-strict", "create", "get")))
@@ -159,11 +160,20 @@ func bootstrapRole(name string, verbs ...string) *rbacv1.ClusterRole {
 	}
 }
 
+// addUser returns a user of the hub with a certificate. Parallel tests may call it.
+func (h *hub) addUser(name string) *envtest.AuthenticatedUser {
+	h.t.Helper()
+	h.users.Lock()
+	defer h.users.Unlock()
+	who, err := h.server.AddUser(envtest.User{Name: name}, rest.AnonymousClientConfig(h.config))
+	must(h.t, err)
+	return who
+}
+
 // bootstrap returns the kubeconfig of an identity with a role.
 func (h *hub) bootstrap(user, role string) clientcmdapi.Config {
 	h.t.Helper()
-	who, err := h.server.AddUser(envtest.User{Name: user}, rest.AnonymousClientConfig(h.config))
-	must(h.t, err)
+	who := h.addUser(user)
 	if role != "" {
 		must(h.t, client.IgnoreAlreadyExists(h.client.Create(h.t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: user},
@@ -215,9 +225,7 @@ func (h *hub) home(namespace string) home {
 	review := authorizationv1.SubjectAccessReviewSpec{User: user}
 	env.WaitAllowed(ctx, h.t, h.config, review, "", cluster[0], true)
 	env.WaitAllowed(ctx, h.t, h.config, review, namespace, namespaced[0], true)
-	who, err := h.server.AddUser(envtest.User{Name: user}, rest.AnonymousClientConfig(h.config))
-	must(h.t, err)
-	cfg := who.Config()
+	cfg := h.addUser(user).Config()
 	cfg.QPS, cfg.Burst = -1, 0
 	return home{namespace: namespace, config: cfg}
 }
