@@ -110,7 +110,7 @@ func families() []family {
 	return []family{
 		{
 			root:      "internal/agent",
-			composers: []string{"internal/agent", "internal/agent/push"},
+			composers: []string{"internal/agent", "internal/agent/push", "internal/agent/parts"},
 			floor:     []string{"compressed", "connect", "nodes", "succession"},
 		},
 		{

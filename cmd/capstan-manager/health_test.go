@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
@@ -52,16 +53,16 @@ func TestOperatorsAreAskedWhereOCMsAre(t *testing.T) {
 	}
 }
 
-// The definitions that the operators work with are not there: one that is not
-// ready to work lives all the same.
-func TestOperatorsTellBothWaysThatTheyLive(t *testing.T) {
-	server, _ := env.Start(t)
+// An operator whose cache cannot sync, as the definitions that it works with are
+// not there yet, lives and is not ready.
+func TestOperatorsTellBothWaysHowTheyAre(t *testing.T) {
+	server, config := env.Start(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, server.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("AGENT_IMAGE", "image:1")
-	for _, operator := range []string{"hub", "klusterlet"} {
+	for operator, definition := range map[string]string{"hub": "clustermanagers", "klusterlet": "klusterlets"} {
 		t.Run(operator, func(t *testing.T) {
 			ports := freePorts(t, 2)
 			ctx, stop := context.WithCancelCause(t.Context())
@@ -75,12 +76,19 @@ func TestOperatorsTellBothWaysThatTheyLive(t *testing.T) {
 				defer close(ended)
 				stop(root.ExecuteContext(ctx))
 			}()
-			for _, url := range []string{"http://127.0.0.1:" + strconv.Itoa(ports[0]), "https://127.0.0.1:" + strconv.Itoa(ports[1])} {
-				for _, path := range []string{"/healthz", "/readyz"} {
-					if got := ask(ctx, t, url+path); got != http.StatusOK {
-						t.Errorf("%s: got status %d, want 200", url+path, got)
-					}
-				}
+			urls := []string{"http://127.0.0.1:" + strconv.Itoa(ports[0]), "https://127.0.0.1:" + strconv.Itoa(ports[1])}
+			for _, url := range urls {
+				answers(ctx, t, url+"/readyz", http.StatusInternalServerError)
+			}
+			_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+				Paths: []string{"../../config/crd/operator.open-cluster-management.io_" + definition + ".yaml"}, ErrorIfPathMissing: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, url := range urls {
+				answers(ctx, t, url+"/readyz", http.StatusOK)
+				answers(ctx, t, url+"/healthz", http.StatusOK)
 			}
 			stop(nil)
 			<-ended
@@ -103,12 +111,12 @@ func freePorts(t *testing.T, count int) []int {
 	return ports
 }
 
-// ask returns the status of the answer, as soon as somebody listens, and until
-// ctx ends. Kubelets do not verify certificates either.
-func ask(ctx context.Context, t *testing.T, url string) int {
+// answers waits for the status of the answer, until ctx ends. Kubelets do not
+// verify certificates either.
+func answers(ctx context.Context, t *testing.T, url string, want int) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	status := 0
+	got := 0
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -118,11 +126,10 @@ func ask(ctx context.Context, t *testing.T, url string) int {
 		if err != nil {
 			return false, nil // nobody listens yet
 		}
-		status = response.StatusCode
-		return true, response.Body.Close()
+		got = response.StatusCode
+		return got == want, response.Body.Close()
 	})
 	if err != nil {
-		t.Fatalf("%s: nobody answered: %v (%v)", url, err, context.Cause(ctx))
+		t.Fatalf("%s: got status %d, want %d: %v (%v)", url, got, want, err, context.Cause(ctx))
 	}
-	return status
 }

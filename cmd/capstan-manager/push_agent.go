@@ -21,8 +21,10 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/logging"
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/process"
 )
 
 const (
@@ -104,12 +106,12 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lead, err := leading(home, f.election, ownNamespace(), []string{push.LockName},
+	lead, err := process.Leading(home, f.election, process.Namespace(hubNamespaceDefault), []string{push.LockName},
 		func(ctx context.Context) error { return f.lead(ctx, hub, home, guard, logger) })
 	if err != nil {
 		return err
 	}
-	return serveWhile(ctx, f.server, home, "push-agent", lead)
+	return process.While(ctx, f.server, home, "push-agent", lead)
 }
 
 // lead works for the clusters until ctx ends.
@@ -131,9 +133,9 @@ func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard
 	if err != nil {
 		return err
 	}
-	claims := clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes}
 	a, err := push.New(push.Options{
-		Hub: hub, HubURL: f.hubURL, Guard: guard, Log: logger, Parts: append(push.Parts(logger, claims), works),
+		Hub: hub, HubURL: f.hubURL, Guard: guard, Log: logger, Parts: []fleet.Part{works},
+		ClaimRules: clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes},
 	})
 	if err != nil {
 		return err

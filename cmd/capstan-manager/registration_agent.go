@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/logging"
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/process"
 )
 
 const (
@@ -166,7 +167,7 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 	if err != nil {
 		return err
 	}
-	lead, err := leading(chosen.Home, f.election, chosen.Namespace, leases, func(ctx context.Context) error {
+	lead, err := process.Leading(chosen.Home, f.election, chosen.Namespace, leases, func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return a.Run(ctx) })
 		group.Go(func() error { return beside(ctx) })
@@ -176,7 +177,7 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 		return err
 	}
 	logger.Info("The agent starts", "namespace", chosen.Namespace, "cluster", chosen.ClusterName)
-	return serveWhile(ctx, f.server, chosen.Home, component, lead)
+	return process.While(ctx, f.server, chosen.Home, component, lead)
 }
 
 // options checks the flags and returns what was chosen with them.
@@ -297,8 +298,5 @@ func agentNamespace(given string) string {
 	if given != "" {
 		return given
 	}
-	if namespace := ownNamespace(); namespace != registrationNamespaceDefault {
-		return namespace
-	}
-	return agentNamespaceDefault
+	return process.Namespace(agentNamespaceDefault)
 }

@@ -5,29 +5,25 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/logging"
-	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/process"
 )
 
 const (
-	// registrationNamespaceDefault is the namespace where it cannot be found out.
-	registrationNamespaceDefault = "open-cluster-management-hub"
+	// hubNamespaceDefault is the namespace of a component of a hub outside of a pod.
+	hubNamespaceDefault = "open-cluster-management-hub"
 	// registrationControllerLock is the Lease by which the replicas agree.
 	registrationControllerLock = "registration-controller-lock"
 	// driverCSR is the one way to register that there is.
@@ -36,12 +32,8 @@ const (
 
 // registrationFlags are the flags of the registration controller.
 type registrationFlags struct {
-	client    options.Client
-	home      options.Home
-	election  options.LeaderElection
-	server    options.Server
-	verbosity int
-	gates     []string
+	managerFlags
+	gates []string
 	// approvedUsers and approvedCSRUsers mean the same; the first is the older.
 	approvedUsers, approvedCSRUsers []string
 	cleanupResources                []string
@@ -55,8 +47,8 @@ type registrationFlags struct {
 // registration controllers.
 func newRegistrationControllerCommand() *cobra.Command {
 	flags := &registrationFlags{
-		election: options.DefaultLeaderElection(), server: options.DefaultServer(),
-		drivers: []string{driverCSR}, without: map[string]*[]string{},
+		managerFlags: newManagerFlags(options.DefaultServer()),
+		drivers:      []string{driverCSR}, without: map[string]*[]string{},
 	}
 	cmd := &cobra.Command{
 		Use:   "registration-controller",
@@ -69,11 +61,7 @@ func newRegistrationControllerCommand() *cobra.Command {
 }
 
 func (f *registrationFlags) add(fs *pflag.FlagSet) {
-	f.client.AddFlags(fs)
-	f.home.AddFlags(fs)
-	f.election.AddFlags(fs)
-	f.server.AddFlags(fs)
-	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
+	f.addForHub(fs)
 	fs.StringSliceVar(&f.gates, "feature-gates", nil,
 		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubRegistration)))
 	const users = "users whose first certificate requests are approved, and whose clusters are accepted, without an administrator " +
@@ -102,7 +90,7 @@ func (f *registrationFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := f.manager(chosen.OwnNamespace)
+	mgr, err := f.controllers(chosen.OwnNamespace)
 	if err != nil {
 		return err
 	}
@@ -130,16 +118,13 @@ func (f *registrationFlags) options() (registration.Options, error) {
 		Gates:             gates,
 		AutoApprovedUsers: slices.Concat(f.approvedUsers, f.approvedCSRUsers),
 		CleanupResources:  f.cleanupResources,
-		OwnNamespace:      ownNamespace(),
+		OwnNamespace:      process.Namespace(hubNamespaceDefault),
 		Metrics:           controllermetrics.Registry,
 	}, nil
 }
 
-func (f *registrationFlags) manager(namespace string) (ctrl.Manager, error) {
-	config, err := f.client.Config()
-	if err != nil {
-		return nil, err
-	}
+// controllers makes the manager that they run in.
+func (f *registrationFlags) controllers(namespace string) (ctrl.Manager, error) {
 	scheme, err := registration.NewScheme()
 	if err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
@@ -148,32 +133,10 @@ func (f *registrationFlags) manager(namespace string) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	setTLS, err := f.server.TLS()
-	if err != nil {
-		return nil, err
-	}
-	home, err := f.home.Config(config)
-	if err != nil {
-		return nil, err
-	}
-	electing, err := electionOf(home, f.election, namespace, registrationControllerLock)
-	if err != nil {
-		return nil, err
-	}
-	mgr, err := ctrl.NewManager(config, electing(ctrl.Options{
-		Scheme:                 scheme,
-		Cache:                  cached,
-		Metrics:                metrics.AskedOf(metrics.Options(f.server.MetricsPort, setTLS), home),
-		HealthProbeBindAddress: f.server.HealthProbeAddress(),
-	}))
-	if err != nil {
-		return nil, fmt.Errorf("setting up the manager: %w", err)
-	}
-	err = errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping),
-		metrics.RegisterBuildInfo(controllermetrics.Registry, registration.ComponentName),
-	)
-	return mgr, err
+	return f.manager(process.Options{
+		Component: registration.ComponentName, Scheme: scheme, Cache: cached, Watched: registration.Watched(),
+		Namespace: namespace, Lease: registrationControllerLock,
+	})
 }
 
 // tellOfUnused logs the flags that were given and have no effect.
@@ -188,16 +151,4 @@ func (f *registrationFlags) tellOfUnused(logger logr.Logger) {
 		slices.Sort(given)
 		logger.Info("some flags have no effect in this release", "flags", given)
 	}
-}
-
-// ownNamespace returns the namespace of the pod.
-func ownNamespace() string {
-	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
-		return namespace
-	}
-	content, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-	if namespace := strings.TrimSpace(string(content)); err == nil && namespace != "" {
-		return namespace
-	}
-	return registrationNamespaceDefault
 }

@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-io/capstan/internal/agent/parts"
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/agent/work/hubfile"
 	"github.com/capstan-io/capstan/internal/features"
-	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/logging"
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/process"
 )
 
 // hubKubeconfigDefault is where the klusterlet operator mounts the credential
@@ -111,12 +112,12 @@ func (f *workAgentFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lead, err := leading(home, f.election, agentNamespace(f.namespace), []string{work.LockName},
+	lead, err := process.Leading(home, f.election, agentNamespace(f.namespace), []string{work.LockName},
 		func(ctx context.Context) error { return f.lead(ctx, member, logger) })
 	if err != nil {
 		return err
 	}
-	return serveWhile(ctx, f.server, home, "work-agent", lead)
+	return process.While(ctx, f.server, home, "work-agent", lead)
 }
 
 // lead applies works until ctx ends.
@@ -129,19 +130,13 @@ func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, logger l
 	if err != nil {
 		return err
 	}
-	registry := fleet.NewRegistry(fleet.Options{
-		Parts: []fleet.Part{part},
-		Failed: func(_ context.Context, name fleet.ClusterName, what string, err error) {
-			logger.Info("A part of the agent cannot start yet", "cluster", name, "part", what, "problem", err.Error())
-		},
-	})
 	file := f.hubKubeconfig
 	if file == "" {
 		file = f.sourceConfig
 	}
 	follower := hubfile.New(hubfile.Options{
 		File: file, ClusterName: f.clusterName, AgentID: f.agentID, Member: member,
-		QPS: f.hubQPS, Burst: f.hubBurst, Registry: registry, Log: logger,
+		QPS: f.hubQPS, Burst: f.hubBurst, Registry: parts.NewRegistry(logger, nil, part), Log: logger,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return part.Start(ctx) })

@@ -22,13 +22,11 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/agent/clusterinfo"
 	"github.com/capstan-io/capstan/internal/agent/clusterspec"
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/agent/heartbeat"
 	"github.com/capstan-io/capstan/internal/agent/join"
-	"github.com/capstan-io/capstan/internal/agent/managednamespace"
+	"github.com/capstan-io/capstan/internal/agent/parts"
 	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -112,36 +110,21 @@ func New(o Options) (*Agent, error) {
 		Engage: a.engage, Disengage: a.disengage, Rotated: func() { a.status.Kick() },
 		Clock: o.Clock, Log: o.Log.WithName("join"),
 	})
-	a.registry = fleet.NewRegistry(fleet.Options{
-		Parts: a.parts(), Clock: o.Clock,
-		Failed: func(_ context.Context, name fleet.ClusterName, what string, err error) {
-			o.Log.Info("A part of the agent cannot start yet", "cluster", name, "part", what, "problem", err.Error())
-		},
-	})
+	a.registry = parts.NewRegistry(o.Log, o.Clock, a.parts()...)
 	return a, nil
 }
 
-// parts returns the parts of registration and the given ones.
+// parts returns those of registration and the given ones.
 func (a *Agent) parts() []fleet.Part {
-	failed := func(part string) func(context.Context, error) {
-		return func(_ context.Context, err error) {
-			a.options.Log.Info("A part of the agent failed and tries again", "part", part, "problem", err.Error())
-		}
-	}
 	a.status = &clusterstatus.Part{
 		Claims: a.options.Claims, ClaimRules: a.options.ClaimRules, Properties: a.options.Properties, Rotation: a.machine.Rotation,
-		Failed: failed("clusterstatus"), Clock: a.options.Clock,
 	}
-	parts := []fleet.Part{
-		a.status,
-		&clusterinfo.Part{Failed: failed("clusterinfo"), Clock: a.options.Clock, DiscoverEvery: a.options.DiscoverEvery},
-		&heartbeat.Part{Failed: failed("heartbeat"), Clock: a.options.Clock},
-		&managednamespace.Part{Failed: failed("managednamespace")},
-		&clusterspec.Part{
-			Labels: a.options.Labels, ClientConfigs: a.options.ClientConfigs, Failed: failed("clusterspec"),
-		},
-	}
-	return append(parts, a.options.Parts...)
+	registration := parts.Registration(parts.Options{
+		Status:        a.status,
+		Spec:          &clusterspec.Part{Labels: a.options.Labels, ClientConfigs: a.options.ClientConfigs},
+		DiscoverEvery: a.options.DiscoverEvery, Clock: a.options.Clock, Log: a.options.Log,
+	})
+	return append(registration, a.options.Parts...)
 }
 
 // Run works until ctx ends, and returns when everything has ended.

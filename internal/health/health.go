@@ -1,15 +1,19 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health tells whether a component is alive and ready, at more than
-// one port if need be: what is asked over HTTP and over HTTPS is the same.
+// Package health tells whether a component is alive and ready, with a manager or
+// without, and at more than one port if need be: what is asked over HTTP and over
+// HTTPS is the same.
 //
 // It decides nothing: what makes a component ready is the component's to say.
 package health
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -87,6 +91,32 @@ func (c Checks) ServeTLS(mgr manager.Manager, port int, setTLS func(*tls.Config)
 	if err := mgr.Add(server); err != nil {
 		_ = listener.Close() // nobody has been told of it
 		return fmt.Errorf("adding the server of health probes over HTTPS: %w", err)
+	}
+	return nil
+}
+
+// Serve serves the checks over HTTP until ctx ends, for a component without a
+// manager. Port 0 serves nothing.
+func (c Checks) Serve(ctx context.Context, port int) error {
+	if port == 0 {
+		return nil
+	}
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("serving health probes on --health-probe-port %d (0 turns them off): %w", port, err)
+	}
+	server := &http.Server{Handler: c.handler(), ReadHeaderTimeout: readHeaderTimeout}
+	stop := context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			_ = server.Close() // the process ends
+		}
+	})
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving health probes: %w", err)
 	}
 	return nil
 }

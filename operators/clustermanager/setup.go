@@ -102,6 +102,11 @@ func watchedObjects() []client.Object {
 	}
 }
 
+// Watched are kinds that a replica that leads has to have in its cache to be ready.
+func Watched() []client.Object {
+	return []client.Object{&operatorv1.ClusterManager{}, &appsv1.Deployment{}}
+}
+
 // SetupWithManager starts the controller with the manager, whose cache has to be
 // as CacheOptions says.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {

@@ -222,6 +222,11 @@ func requests(ctx context.Context, reader client.Reader, match func(*operatorv1.
 	return found
 }
 
+// Watched are kinds that a replica that leads has to have in its cache to be ready.
+func Watched() []client.Object {
+	return []client.Object{&operatorv1.Klusterlet{}, &appsv1.Deployment{}}
+}
+
 // CacheOptions limit the cache of the operator to what it has to do with, so
 // that it does not grow with the cluster.
 func CacheOptions() (cache.Options, error) {

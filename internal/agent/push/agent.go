@@ -20,7 +20,9 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/agent/parts"
 	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -35,10 +37,12 @@ type Options struct {
 	// whose agents did not write theirs down, as those of OCM do not. What the agent
 	// applies is marked with it. Defaults to the host of Hub.
 	HubURL string
-	// Parts are engaged for each cluster.
+	// ClaimRules say which claims of each cluster are reported.
+	ClaimRules clusterstatus.ClaimRules
+	// Parts are engaged for each cluster besides those of registration.
 	Parts []fleet.Part
 	Guard dial.Guard
-	// Clock defaults to the real one.
+	// Clock says when tokens are due. Defaults to the real one, which the parts have.
 	Clock clock.Clock
 	Log   logr.Logger
 }
@@ -103,12 +107,10 @@ func New(o Options) (*Agent, error) {
 	if a.secrets, err = connect.HomeClient(o.Hub); err != nil {
 		return nil, err
 	}
-	a.registry = fleet.NewRegistry(fleet.Options{
-		Parts: o.Parts, Clock: o.Clock,
-		Failed: func(_ context.Context, name fleet.ClusterName, what string, err error) {
-			o.Log.Info("A part of the agent cannot start yet", "cluster", name, "part", what, "problem", err.Error())
-		},
+	registration := parts.Registration(parts.Options{
+		Status: &clusterstatus.Part{Claims: true, ClaimRules: o.ClaimRules}, Log: o.Log,
 	})
+	a.registry = parts.NewRegistry(o.Log, o.Clock, append(registration, o.Parts...)...)
 	return a, nil
 }
 

@@ -43,6 +43,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -109,7 +110,7 @@ func (l *lab) start(guard dial.Guard, options work.Options) {
 	must(l.t, err)
 	agent, err := push.New(push.Options{
 		Hub: l.hub.config, Guard: guard, Clock: l.clock, Log: logr.Discard(),
-		Parts: append(push.Parts(logr.Discard(), clusterstatus.ClaimRules{CustomMax: 20}), works),
+		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20}, Parts: []fleet.Part{works},
 	})
 	must(l.t, err)
 	ctx, cancel := context.WithCancel(l.t.Context())

@@ -112,6 +112,15 @@ func CacheOptions() (cache.Options, error) {
 	}, nil
 }
 
+// Watched are kinds that a replica that leads has to have in its cache to be
+// ready: those that the controllers are for.
+func Watched() []client.Object {
+	return []client.Object{
+		&clusterv1.ManagedCluster{}, &coordinationv1.Lease{}, &certificatesv1.CertificateSigningRequest{},
+		&clusterv1beta2.ManagedClusterSet{}, &clusterv1beta2.ManagedClusterSetBinding{},
+	}
+}
+
 // existence keeps of a work what it takes to see that it is gone.
 func existence(obj any) (any, error) {
 	if work, ok := obj.(*metav1.PartialObjectMetadata); ok {

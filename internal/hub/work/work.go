@@ -50,6 +50,15 @@ func CacheOptions() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{&workv1.ManifestWork{}: {Transform: ttl.Trim}}}
 }
 
+// Watched are kinds that a replica that leads has to have in its cache to be
+// ready: none without a controller.
+func Watched(gates features.Set) []client.Object {
+	if !gates.Enabled(features.CleanUpCompletedManifestWork) {
+		return nil
+	}
+	return []client.Object{&workv1.ManifestWork{}}
+}
+
 // Setup adds the controllers whose gates are on to the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {

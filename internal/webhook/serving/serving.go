@@ -11,21 +11,20 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"sort"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/process"
 )
 
 const (
@@ -62,27 +61,20 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, o.Component); err != nil {
-		return err
-	}
-	manager, err := ctrl.NewManager(o.Config, ctrl.Options{
-		Scheme: runtime.NewScheme(), // it reads and watches nothing
-		WebhookServer: webhook.NewServer(webhook.Options{
-			Port: o.Port, CertDir: o.CertDir, TLSOpts: []func(*tls.Config){setTLS},
-		}),
-		HealthProbeBindAddress: o.Server.HealthProbeAddress(),
-		Metrics:                metrics.Options(o.Server.MetricsPort, setTLS),
-	})
-	if err != nil {
-		return fmt.Errorf("setting up the webhook server: %w", err)
-	}
-	server := manager.GetWebhookServer() // the manager starts what was got from it
-	for _, path := range sortedPaths(o.Handlers) {
+	server := webhook.NewServer(webhook.Options{Port: o.Port, CertDir: o.CertDir, TLSOpts: []func(*tls.Config){setTLS}})
+	for _, path := range slices.Sorted(maps.Keys(o.Handlers)) {
 		server.Register(path, o.Handlers[path])
 	}
-	if err := addChecks(ctx, manager, server); err != nil {
+	manager, err := process.NewManager(process.Options{
+		Component: o.Component, Config: o.Config, Server: o.Server,
+		Scheme:   runtime.NewScheme(), // it reads and watches nothing
+		Webhooks: server,
+		Ready:    map[string]healthz.Checker{"webhooks": serves(ctx, server)},
+	})
+	if err != nil {
 		return err
 	}
+	manager.GetWebhookServer() // the manager starts what was got from it
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() {
@@ -104,30 +96,14 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// addChecks makes the pod ready while the webhooks are served, and not any
-// more when ctx has ended.
-func addChecks(ctx context.Context, manager ctrl.Manager, server webhook.Server) error {
-	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the health check: %w", err)
-	}
+// serves is the check that makes the pod ready while the webhooks are served,
+// and not any more when ctx has ended.
+func serves(ctx context.Context, server webhook.Server) healthz.Checker {
 	started := server.StartedChecker()
-	err := manager.AddReadyzCheck("webhooks", func(request *http.Request) error {
+	return func(request *http.Request) error {
 		if ctx.Err() != nil {
 			return errors.New("stopping")
 		}
 		return started(request)
-	})
-	if err != nil {
-		return fmt.Errorf("adding the readiness check: %w", err)
 	}
-	return nil
-}
-
-func sortedPaths(handlers map[string]http.Handler) []string {
-	paths := make([]string, 0, len(handlers))
-	for path := range handlers {
-		paths = append(paths, path)
-	}
-	sort.Strings(paths)
-	return paths
 }

@@ -44,6 +44,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
@@ -153,8 +154,8 @@ func (w *world) agent(t *testing.T) {
 	must(t, err)
 	agent, err := push.New(push.Options{
 		Hub: w.as(t, config.PushAgent, fleetv1alpha1.PushAgentServiceAccount), HubURL: w.hub.config.Host, Log: logr.Discard(),
-		Guard: dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Parts: append(push.Parts(logr.Discard(), clusterstatus.ClaimRules{CustomMax: 20}), works),
+		Guard:      dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20}, Parts: []fleet.Part{works},
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

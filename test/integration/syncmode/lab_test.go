@@ -222,8 +222,8 @@ func (l *lab) startPush() {
 	})
 	agent, err := push.New(push.Options{
 		Hub: l.as(account, groups...), HubURL: "https://10.96.0.1", Clock: clock, Log: logr.Discard(),
-		Guard: dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Parts: append(push.Parts(logr.Discard(), clusterstatus.ClaimRules{CustomMax: 20}), works),
+		Guard:      dial.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		ClaimRules: clusterstatus.ClaimRules{CustomMax: 20}, Parts: []fleet.Part{works},
 	})
 	must(l.t, err)
 	l.background("the push agent", agent.Run)

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package process
 
 import (
 	"context"
@@ -9,23 +9,25 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/capstan-io/capstan/internal/agent"
 	"github.com/capstan-io/capstan/internal/health"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
 )
 
-// serveWhile does the work of an agent, and serves the health and the metrics
-// of the process as long as that goes on.
-func serveWhile(ctx context.Context, server options.Server, config *rest.Config, component string, work func(context.Context) error) error {
+// While does the work of an agent, and serves the health and the metrics of the
+// process as long as that goes on. The config is for the cluster that knows who
+// may read the metrics.
+//
+// An agent is healthy and ready as long as it runs: it needs no restart for
+// waiting, and a hub that is away does not make its pod fail.
+func While(ctx context.Context, server options.Server, config *rest.Config, component string, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return agent.ServeHealth(ctx, server.HealthProbePort) })
+	group.Go(func() error { return health.Ping().Serve(ctx, server.HealthProbePort) })
 	group.Go(func() error { return serveMetrics(ctx, server, config, component) })
 	group.Go(func() error {
 		defer cancel()
@@ -59,18 +61,4 @@ func serveMetrics(ctx context.Context, server options.Server, config *rest.Confi
 		return fmt.Errorf("serving metrics on %s (--metrics-port=0 turns them off): %w", o.BindAddress, err)
 	}
 	return nil
-}
-
-// addHealth makes the manager of an operator tell how it is: over HTTP, and
-// over HTTPS if the server says so.
-func addHealth(mgr ctrl.Manager, server options.Server) error {
-	checks := health.Ping()
-	if err := checks.AddTo(mgr); err != nil {
-		return err
-	}
-	setTLS, err := server.TLS()
-	if err != nil {
-		return err
-	}
-	return checks.ServeTLS(mgr, server.SecureHealthProbePort, setTLS)
 }

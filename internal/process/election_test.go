@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package process
 
 import (
 	"context"
@@ -14,14 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
-
-// electionPatience is how long the test waits for what takes seconds.
-const electionPatience = time.Minute
 
 // TestManagersHandOverTheirLease runs managers as the operators and the hub's
 // controllers do: the Lease lasts for hours here, so none may have to run out.
@@ -69,13 +65,9 @@ func startManager(t *testing.T, config *rest.Config, clients kubernetes.Interfac
 	t.Setenv("POD_NAME", pod.Name)
 	t.Setenv("POD_UID", string(pod.UID))
 	times := options.LeaderElection{LeaseDuration: 3 * time.Hour, RenewDeadline: 2 * time.Hour, RetryPeriod: time.Hour}
-	electing, err := electionOf(config, times, "default", "the-lock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mgr, err := ctrl.NewManager(config, electing(ctrl.Options{
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-	}))
+	mgr, err := NewManager(Options{
+		Component: "test", Config: config, Server: options.Server{}, Election: times, Namespace: "default", Lease: "the-lock",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +82,7 @@ func startManager(t *testing.T, config *rest.Config, clients kubernetes.Interfac
 			if err != nil {
 				t.Errorf("the manager of pod %q must end without an error, got %v", name, err)
 			}
-		case <-time.After(electionPatience):
+		case <-time.After(patience):
 			t.Fatalf("the manager of pod %q does not end", name)
 		}
 	}
@@ -100,7 +92,7 @@ func waitElected(t *testing.T, mgr ctrl.Manager) {
 	t.Helper()
 	select {
 	case <-mgr.Elected():
-	case <-time.After(electionPatience):
+	case <-time.After(patience):
 		t.Fatal("the manager does not lead")
 	}
 }
@@ -119,7 +111,7 @@ func TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces(t *testing.T) {
 	}
 	ran := make(chan string, 2)
 	start := func(name string, leases ...string) (end func()) {
-		lead, err := leading(config, times, "default", leases, works(ran, name))
+		lead, err := Leading(config, times, "default", leases, works(ran, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +141,7 @@ func TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces(t *testing.T) {
 	endAll = start("agent of all parts", "registration-agent-lock", "work-agent-lock")
 	select {
 	case <-ran:
-	case <-time.After(electionPatience):
+	case <-time.After(patience):
 		t.Fatal("both Leases are free, but the agent does not work")
 	}
 	endAll()
@@ -168,7 +160,7 @@ func waitHolder(t *testing.T, config *rest.Config, lease string) {
 	defer watch.Stop()
 	select {
 	case <-watch.ResultChan():
-	case <-time.After(electionPatience):
+	case <-time.After(patience):
 		t.Fatalf("nobody takes Lease %s", lease)
 	}
 }

@@ -1,0 +1,86 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/capstan-io/capstan/internal/health"
+	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/options"
+)
+
+// Options say what a manager runs and where.
+type Options struct {
+	// Component is the name in metrics and messages, such as "work-controller".
+	Component string
+	// Config is for the cluster that the component works on; Home for the one that
+	// it runs on, which has its Lease and knows who may read its metrics. Home
+	// defaults to Config.
+	Config, Home *rest.Config
+	Scheme       *runtime.Scheme
+	Cache        cache.Options
+	// Watched are kinds that the controllers cannot begin without: a leader is
+	// ready when the cache has them. They have to be as the controllers watch
+	// them, with the type of the kind or as metadata.
+	Watched []client.Object
+	// Webhooks is served beside the controllers, if set.
+	Webhooks webhook.Server
+	// Ready are checks at /readyz besides that of the cache, by name.
+	Ready map[string]healthz.Checker
+	// Server has the ports of health and metrics and the TLS settings.
+	Server options.Server
+	// Lease in Namespace is the one by which the replicas agree on which of them
+	// works, within the times of Election. All of them work if it is empty.
+	Lease, Namespace string
+	Election         options.LeaderElection
+}
+
+// NewManager returns a manager to which controllers can be added.
+func NewManager(o Options) (ctrl.Manager, error) {
+	setTLS, err := o.Server.TLS()
+	if err != nil {
+		return nil, err
+	}
+	home := cmp.Or(o.Home, o.Config)
+	settings := ctrl.Options{
+		Scheme:                 o.Scheme,
+		Cache:                  o.Cache,
+		WebhookServer:          o.Webhooks,
+		Metrics:                metrics.AskedOf(metrics.Options(o.Server.MetricsPort, setTLS), home),
+		HealthProbeBindAddress: o.Server.HealthProbeAddress(),
+	}
+	if o.Lease != "" {
+		if err := elect(&settings, home, o); err != nil {
+			return nil, err
+		}
+	}
+	manager, err := ctrl.NewManager(o.Config, settings)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the manager of %s: %w", o.Component, err)
+	}
+	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, o.Component); err != nil {
+		return nil, err
+	}
+	checks := health.Checks{
+		Live:  map[string]healthz.Checker{"ping": healthz.Ping},
+		Ready: map[string]healthz.Checker{"informer-sync": (&informers{manager: manager, kinds: o.Watched}).synced},
+	}
+	maps.Copy(checks.Ready, o.Ready)
+	if err := checks.AddTo(manager); err != nil {
+		return nil, err
+	}
+	return manager, checks.ServeTLS(manager, o.Server.SecureHealthProbePort, setTLS)
+}
