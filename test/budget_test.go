@@ -35,15 +35,6 @@ func registries() []string {
 // to it: take an entry out once it is paid.
 func debts() map[string]int {
 	return map[string]int{
-		"internal/csr/policy/policy_test.go: FuzzDecide":           16,
-		"operators/clustermanager/hosted_test.go: hostedAddresses": 16,
-		"operators/clustermanager/hosted_test.go: hostedInstalls":  16,
-		"operators/klusterlet/deletion_test.go: testDeletion":      16,
-		"operators/klusterlet/hosted_test.go: testHostedInstall":   16,
-		"operators/klusterlet/install_test.go: testInstall":        19,
-		"test/bench.bench":              32,
-		"test/bench.pushBench":          42,
-		"test/bench.workBench":          60,
 		"test/lab/internal/lab":         23,
 		"test/lab/internal/lab.Lab":     42,
 		"test/lab/internal/lab.cluster": 44,

@@ -58,28 +58,10 @@ func TestHosted(t *testing.T) {
 
 func hostedInstalls(t *testing.T, l *hostedLab) {
 	l.installed(t)
-	for _, name := range []string{"cluster-manager-registration-controller", "cluster-manager-registration-webhook", "cluster-manager-work-webhook"} {
-		deployment := &appsv1.Deployment{}
-		if !l.exists(t, deployment, name, testName) {
-			t.Fatalf("Deployment %s is missing on the management cluster", name)
-		}
-		if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--kubeconfig=/var/run/secrets/hub/kubeconfig") || !slices.Contains(args, "--hosted") {
-			t.Errorf("%s does not work on the hub: %q", name, args)
-		}
-		if *deployment.Spec.Replicas != 1 {
-			t.Errorf("%s has %d replicas, want 1", name, *deployment.Spec.Replicas)
-		}
+	for _, name := range []string{"cluster-manager-registration-controller", registrationWebhook, workWebhook} {
+		l.worksOnHub(t, name)
 	}
-	for _, crd := range l.deps.CRDs {
-		if !l.onHub(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") || l.exists(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") {
-			t.Errorf("the definition %s has to be on the hub only", crd.Name)
-		}
-	}
-	for _, hooks := range []client.ObjectList{&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}} {
-		if l.count(t, l.hubAdmin, hooks) == 0 || l.count(t, l.client, hooks) != 0 {
-			t.Errorf("%T: they have to be on the hub only", hooks)
-		}
-	}
+	l.definitionsAreOnHub(t)
 	l.accountsAreWhereTheyBelong(t)
 	before := l.get(t).ResourceVersion
 	l.writes = 0
@@ -92,6 +74,37 @@ func hostedInstalls(t *testing.T, l *hostedLab) {
 	}
 	if result.RequeueAfter != hubResync {
 		t.Errorf("the hub is looked at again after %s, want %s", result.RequeueAfter, hubResync)
+	}
+}
+
+// worksOnHub sees that a component runs on the management cluster and works on
+// the hub.
+func (l *hostedLab) worksOnHub(t *testing.T, name string) {
+	t.Helper()
+	deployment := &appsv1.Deployment{}
+	if !l.exists(t, deployment, name, testName) {
+		t.Fatalf("Deployment %s is missing on the management cluster", name)
+	}
+	if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--kubeconfig=/var/run/secrets/hub/kubeconfig") || !slices.Contains(args, "--hosted") {
+		t.Errorf("%s does not work on the hub: %q", name, args)
+	}
+	if *deployment.Spec.Replicas != 1 {
+		t.Errorf("%s has %d replicas, want 1", name, *deployment.Spec.Replicas)
+	}
+}
+
+// definitionsAreOnHub sees that the hub alone has what its API consists of.
+func (l *hostedLab) definitionsAreOnHub(t *testing.T) {
+	t.Helper()
+	for _, crd := range l.deps.CRDs {
+		if !l.onHub(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") || l.exists(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") {
+			t.Errorf("the definition %s has to be on the hub only", crd.Name)
+		}
+	}
+	for _, hooks := range []client.ObjectList{&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}} {
+		if l.count(t, l.hubAdmin, hooks) == 0 || l.count(t, l.client, hooks) != 0 {
+			t.Errorf("%T: they have to be on the hub only", hooks)
+		}
 	}
 }
 
@@ -271,27 +284,22 @@ func (l *hostedLab) staysWhileTheHubIsAway(t *testing.T) {
 	l.settle(t)
 }
 
+// The webhooks of the hub.
+const (
+	registrationWebhook = "cluster-manager-registration-webhook"
+	workWebhook         = "cluster-manager-work-webhook"
+)
+
 func hostedAddresses(t *testing.T, l *hostedLab) {
 	l.installed(t)
-	const registration, work = "cluster-manager-registration-webhook", "cluster-manager-work-webhook"
-	service, slice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
-	l.onHub(t, service, registration, testName)
-	if service.Spec.Type != corev1.ServiceTypeExternalName || service.Spec.ExternalName != "hooks.example.com" {
-		t.Errorf("the Service for a name is %+v", service.Spec)
-	}
-	l.onHub(t, service, work, testName)
-	if service.Spec.Type != corev1.ServiceTypeClusterIP || len(service.Spec.Selector) > 0 {
-		t.Errorf("the Service for an address is %+v", service.Spec)
-	}
-	if !l.onHub(t, slice, work, testName) || slice.Endpoints[0].Addresses[0] != "192.0.2.7" || *slice.Ports[0].Port != 31443 {
-		t.Errorf("the Service for an address leads to %+v", slice)
-	}
+	l.isName(t, registrationWebhook, "hooks.example.com")
+	l.isAddress(t, workWebhook, "192.0.2.7", 31443)
 	hooks := &admissionv1.ValidatingWebhookConfiguration{}
 	l.onHub(t, hooks, "manifestworkvalidators.admission.work.open-cluster-management.io", "")
-	if to := hooks.Webhooks[0].ClientConfig.Service; to.Namespace != testName || to.Name != work || *to.Port != 31443 {
+	if to := hooks.Webhooks[0].ClientConfig.Service; to.Namespace != testName || to.Name != workWebhook || *to.Port != 31443 {
 		t.Errorf("the webhook calls %+v", to)
 	}
-	if got := l.certifiedHosts(t, operatorv1.WorkWebhookServingCertSecret); !slices.Equal(got, []string{work + "." + testName + ".svc", "192.0.2.7"}) {
+	if got := l.certifiedHosts(t, operatorv1.WorkWebhookServingCertSecret); !slices.Equal(got, []string{workWebhook + "." + testName + ".svc", "192.0.2.7"}) {
 		t.Errorf("the certificate is for %q", got)
 	}
 
@@ -301,15 +309,38 @@ func hostedAddresses(t *testing.T, l *hostedLab) {
 	})
 	l.clock.SetTime(l.clock.Now().Add(2 * certs.TrustDelay))
 	l.settle(t)
-	if !l.onHub(t, slice, registration, testName) || l.onHub(t, &discoveryv1.EndpointSlice{}, work, testName) {
-		t.Error("the addresses are not those of the spec after a change")
+	if !l.onHub(t, &discoveryv1.EndpointSlice{}, registrationWebhook, testName) {
+		t.Error("the Service leads nowhere after a change to an address")
 	}
-	l.onHub(t, service, work, testName)
-	if service.Spec.Type != corev1.ServiceTypeExternalName {
-		t.Errorf("the Service is of type %s after a change to a name", service.Spec.Type)
-	}
+	l.isName(t, workWebhook, "hooks.example.com")
 	if got := l.certifiedHosts(t, operatorv1.WorkWebhookServingCertSecret); !slices.Contains(got, "hooks.example.com") {
 		t.Errorf("the certificate is still for %q", got)
+	}
+}
+
+// isName sees that the Service of a webhook leads to a name of the DNS.
+func (l *hostedLab) isName(t *testing.T, webhook, want string) {
+	t.Helper()
+	service := &corev1.Service{}
+	l.onHub(t, service, webhook, testName)
+	if service.Spec.Type != corev1.ServiceTypeExternalName || service.Spec.ExternalName != want {
+		t.Errorf("the Service for the name %s is %+v", want, service.Spec)
+	}
+	if l.onHub(t, &discoveryv1.EndpointSlice{}, webhook, testName) {
+		t.Errorf("the Service for the name %s has addresses", want)
+	}
+}
+
+// isAddress sees that the Service of a webhook leads to an IP address and a port.
+func (l *hostedLab) isAddress(t *testing.T, webhook, address string, port int32) {
+	t.Helper()
+	service, slice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
+	l.onHub(t, service, webhook, testName)
+	if service.Spec.Type != corev1.ServiceTypeClusterIP || len(service.Spec.Selector) > 0 {
+		t.Errorf("the Service for the address %s is %+v", address, service.Spec)
+	}
+	if !l.onHub(t, slice, webhook, testName) || slice.Endpoints[0].Addresses[0] != address || *slice.Ports[0].Port != port {
+		t.Errorf("the Service for the address %s leads to %+v", address, slice)
 	}
 }
 

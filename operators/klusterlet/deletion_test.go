@@ -139,20 +139,27 @@ func testDeletion(t *testing.T, h *harness) {
 	if work := (&workv1.AppliedManifestWork{}); !h.exists(work, "", foreign) || len(work.Finalizers) != 1 {
 		t.Errorf("the AppliedManifestWork of another agent was touched: %v", work.Finalizers)
 	}
-	h.expectNone(t, "klusterlet")
+	h.expectRemoved("klusterlet")
+}
+
+// expectRemoved sees that nothing is left of the Klusterlet, which was the last
+// one, but the definitions.
+func (h *harness) expectRemoved(klusterlet string) {
+	h.t.Helper()
+	h.expectNone(h.t, klusterlet)
 	for _, name := range []string{agentNamespace, operatorv1.DefaultAddOnNamespace} {
 		if h.exists(&corev1.Namespace{}, "", name) {
-			t.Errorf("namespace %q is left", name)
+			h.t.Errorf("namespace %q is left", name)
 		}
 	}
 	for _, name := range []string{manifests.ExecutionRole, manifests.AggregateRole} {
 		if h.exists(&rbacv1.ClusterRole{}, "", name) {
-			t.Errorf("role %q is left", name)
+			h.t.Errorf("role %q is left", name)
 		}
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if !h.exists(crd, "", "appliedmanifestworks.work.open-cluster-management.io") || crd.Annotations[operatorv1.AnnotationCRDVersion] != "" {
-		t.Errorf("the definitions have to stay, without our version: %v", crd.Annotations)
+		h.t.Errorf("the definitions have to stay, without our version: %v", crd.Annotations)
 	}
 }
 

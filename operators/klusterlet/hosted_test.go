@@ -114,6 +114,25 @@ func testHostedInstall(t *testing.T, h *hostedHarness) {
 			t.Errorf("Deployment %q does not work on the managed cluster: %v", name, container.Args)
 		}
 	}
+	h.expectPlaces()
+	for _, finalizer := range []string{operatorv1.FinalizerKlusterletCleanup, operatorv1.FinalizerKlusterletHostedCleanup} {
+		if !strings.Contains(strings.Join(h.get("hosted").Finalizers, " "), finalizer) {
+			t.Errorf("finalizer %q is missing", finalizer)
+		}
+	}
+	before := h.get("hosted").ResourceVersion
+	if result := h.reconcile("hosted"); result.RequeueAfter != memberResync {
+		t.Errorf("the managed cluster is looked at again after %s, want %s", result.RequeueAfter, memberResync)
+	}
+	if h.get("hosted").ResourceVersion != before {
+		t.Error("a pass with nothing to do changes the Klusterlet")
+	}
+}
+
+// expectPlaces sees what of the Klusterlet hosted is on which cluster.
+func (h *hostedHarness) expectPlaces() {
+	t := h.t
+	t.Helper()
 	for _, name := range []string{"appliedmanifestworks.work.open-cluster-management.io", "clusterclaims.cluster.open-cluster-management.io"} {
 		if !h.member.exists(&apiextensionsv1.CustomResourceDefinition{}, "", name) {
 			t.Errorf("definition %q is missing on the managed cluster", name)
@@ -134,18 +153,6 @@ func testHostedInstall(t *testing.T, h *hostedHarness) {
 		if !h.exists(&corev1.ServiceAccount{}, "hosted", name) || !h.member.exists(&corev1.ServiceAccount{}, agentNamespace, name) {
 			t.Errorf("ServiceAccount %q is missing on one of the clusters", name)
 		}
-	}
-	for _, finalizer := range []string{operatorv1.FinalizerKlusterletCleanup, operatorv1.FinalizerKlusterletHostedCleanup} {
-		if !strings.Contains(strings.Join(h.get("hosted").Finalizers, " "), finalizer) {
-			t.Errorf("finalizer %q is missing", finalizer)
-		}
-	}
-	before := h.get("hosted").ResourceVersion
-	if result := h.reconcile("hosted"); result.RequeueAfter != memberResync {
-		t.Errorf("the managed cluster is looked at again after %s, want %s", result.RequeueAfter, memberResync)
-	}
-	if h.get("hosted").ResourceVersion != before {
-		t.Error("a pass with nothing to do changes the Klusterlet")
 	}
 }
 

@@ -36,13 +36,13 @@ func (f *bench) join(ctx context.Context, n int) (time.Duration, error) {
 	go func() { done <- f.awaitClusters(ctx, n, watching, clusterv1.ManagedClusterConditionAvailable) }()
 	<-watching
 	for i := range n {
-		if err := f.PrepareAgent(ctx, f.agent(i)); err != nil {
+		if err := f.fleet.PrepareAgent(ctx, f.agent(i)); err != nil {
 			return 0, err
 		}
 	}
 	started := time.Now()
 	for i := range n {
-		if _, err := f.StartAgent(ctx, f.agent(i)); err != nil {
+		if _, err := f.fleet.StartAgent(ctx, f.agent(i)); err != nil {
 			return 0, err
 		}
 	}
@@ -58,7 +58,7 @@ func (f *bench) accept(ctx context.Context, n int) (time.Duration, error) {
 	<-watching
 	started := time.Now()
 	err := parallel(ctx, n, func(ctx context.Context, i int) error {
-		return f.Hub.Client.Create(ctx, &clusterv1.ManagedCluster{
+		return f.fleet.Hub.Client.Create(ctx, &clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%d", i)},
 			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		})
@@ -74,7 +74,7 @@ func (f *bench) probe(ctx context.Context, writes int) (time.Duration, error) {
 	data := map[string]string{"payload": strings.Repeat("x", probePayloadBytes)}
 	started := time.Now()
 	err := parallel(ctx, writes, func(ctx context.Context, i int) error {
-		return f.Hub.Client.Create(ctx, &corev1.ConfigMap{
+		return f.fleet.Hub.Client.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("probe-%d", i), Namespace: "default"}, Data: data,
 		})
 	})
@@ -94,7 +94,7 @@ func (f *bench) waited(ctx context.Context, started time.Time, done <-chan error
 	select {
 	case err := <-done:
 		if err != nil {
-			return 0, fmt.Errorf("%w; logs are in %s", err, f.Path("logs"))
+			return 0, fmt.Errorf("%w; logs are in %s", err, f.fleet.Path("logs"))
 		}
 		return time.Since(started), nil
 	case <-ctx.Done():
@@ -105,7 +105,7 @@ func (f *bench) waited(ctx context.Context, started time.Time, done <-chan error
 // awaitClusters watches ManagedClusters until n have the condition. It closes
 // watching when the watch is established.
 func (f *bench) awaitClusters(ctx context.Context, n int, watching chan<- struct{}, condition string) error {
-	watcher, err := f.Hub.Client.Watch(ctx, &clusterv1.ManagedClusterList{})
+	watcher, err := f.fleet.Hub.Client.Watch(ctx, &clusterv1.ManagedClusterList{})
 	close(watching)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (f *bench) awaitClusters(ctx context.Context, n int, watching chan<- struct
 			if !ok {
 				// An API server that is busy ends watches. A new one begins with all
 				// clusters that there are.
-				next, err := f.Hub.Client.Watch(ctx, &clusterv1.ManagedClusterList{})
+				next, err := f.fleet.Hub.Client.Watch(ctx, &clusterv1.ManagedClusterList{})
 				if err != nil {
 					return fmt.Errorf("resuming the watch with %d of %d clusters %s: %w", len(good), n, condition, err)
 				}
@@ -143,7 +143,7 @@ func (f *bench) awaitClusters(ctx context.Context, n int, watching chan<- struct
 }
 
 // agent is the agent of a cluster; all are in the one member.
-func (f *bench) agent(i int) fleet.Agent { return fleet.Agent{Number: i, Member: f.Members[0]} }
+func (f *bench) agent(i int) fleet.Agent { return fleet.Agent{Number: i, Member: f.fleet.Members[0]} }
 
 // idleness is what a fleet used while nothing happened.
 type idleness struct {
@@ -152,30 +152,30 @@ type idleness struct {
 }
 
 func (f *bench) watchIdle(ctx context.Context, d time.Duration) (idleness, error) {
-	requestsBefore, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
+	requestsBefore, err := fleet.CountRequests(ctx, f.fleet.Hub.Kubernetes)
 	if err != nil {
 		return idleness{}, err
 	}
-	agentsBefore, err := fleet.Total(f.Agents)
+	agentsBefore, err := fleet.Total(f.fleet.Agents)
 	if err != nil {
 		return idleness{}, err
 	}
-	hubBefore, err := fleet.Total(f.HubProcesses)
+	hubBefore, err := fleet.Total(f.fleet.HubProcesses)
 	if err != nil {
 		return idleness{}, err
 	}
 	if err := fleet.Pause(ctx, d); err != nil {
 		return idleness{}, err
 	}
-	requestsAfter, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
+	requestsAfter, err := fleet.CountRequests(ctx, f.fleet.Hub.Kubernetes)
 	if err != nil {
 		return idleness{}, err
 	}
-	agents, err := fleet.Total(f.Agents)
+	agents, err := fleet.Total(f.fleet.Agents)
 	if err != nil {
 		return idleness{}, err
 	}
-	hub, err := fleet.Total(f.HubProcesses)
+	hub, err := fleet.Total(f.fleet.HubProcesses)
 	if err != nil {
 		return idleness{}, err
 	}

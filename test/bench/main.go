@@ -128,29 +128,29 @@ func measureJoin(ctx context.Context, o options) (fmt.Stringer, error) {
 	result := table{Columns: []string{"members", "s to Available", "hub writes/cluster", "CPU s/agent", "RSS MiB/agent", "anon MiB/agent", "hub RSS MiB", "hub CPU s", "API server CPU s"}}
 	for _, n := range o.members {
 		err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
-			before, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
+			before, err := fleet.CountRequests(ctx, f.fleet.Hub.Kubernetes)
 			if err != nil {
 				return err
 			}
-			hubBefore, err := fleet.Total(f.HubProcesses)
+			hubBefore, err := fleet.Total(f.fleet.HubProcesses)
 			if err != nil {
 				return err
 			}
 			name := fmt.Sprintf("join-%d", n)
-			wait := profile(ctx, f.Hub.Kubernetes, o.profiles, name, joinProfiled)
+			wait := profile(ctx, f.fleet.Hub.Kubernetes, o.profiles, name, joinProfiled)
 			took, err := f.join(ctx, n)
 			if err != nil {
 				return err
 			}
-			after, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
+			after, err := fleet.CountRequests(ctx, f.fleet.Hub.Kubernetes)
 			if err != nil {
 				return err
 			}
-			agents, err := fleet.Total(f.Agents)
+			agents, err := fleet.Total(f.fleet.Agents)
 			if err != nil {
 				return err
 			}
-			hub, err := fleet.Total(f.HubProcesses)
+			hub, err := fleet.Total(f.fleet.HubProcesses)
 			if err != nil {
 				return err
 			}
@@ -201,16 +201,16 @@ func measureIdle(ctx context.Context, o options) (fmt.Stringer, error) {
 func measureAccept(ctx context.Context, o options) (fmt.Stringer, error) {
 	result := table{Columns: []string{"clusters", "s to accepted", "clusters/s", "writes/cluster", "API server CPU s", "probe s for as many writes", "probe CPU s", "ratio"}}
 	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
-		before, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
+		before, err := fleet.CountRequests(ctx, f.fleet.Hub.Kubernetes)
 		if err != nil {
 			return err
 		}
-		wait := profile(ctx, f.Hub.Kubernetes, o.profiles, "accept", acceptProfiled)
+		wait := profile(ctx, f.fleet.Hub.Kubernetes, o.profiles, "accept", acceptProfiled)
 		took, err := f.accept(ctx, o.clusters)
 		if err != nil {
 			return err
 		}
-		after, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
+		after, err := fleet.CountRequests(ctx, f.fleet.Hub.Kubernetes)
 		if err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func measureAccept(ctx context.Context, o options) (fmt.Stringer, error) {
 		if err != nil {
 			return err
 		}
-		probed, err := fleet.CountRequests(ctx, f.Hub.Kubernetes)
+		probed, err := fleet.CountRequests(ctx, f.fleet.Hub.Kubernetes)
 		if err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func measureAccept(ctx context.Context, o options) (fmt.Stringer, error) {
 // bench is a fleet, and what its hub was asked for before there was anything
 // of ours.
 type bench struct {
-	*fleet.Fleet
+	fleet *fleet.Fleet
 	// empty is per minute. It is counted if someone wants to compare with it.
 	empty fleet.Requests
 }
@@ -256,8 +256,8 @@ func withFleet(ctx context.Context, dir string, countEmpty bool, do func(context
 	if countEmpty {
 		options.Before = b.watchEmpty
 	}
-	b.Fleet, err = fleet.Up(ctx, options)
-	defer func() { err = errors.Join(err, b.Down(context.WithoutCancel(ctx), err == nil)) }()
+	b.fleet, err = fleet.Up(ctx, options)
+	defer func() { err = errors.Join(err, b.fleet.Down(context.WithoutCancel(ctx), err == nil)) }()
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func measurePush(ctx context.Context, o options) (fmt.Stringer, error) {
 }
 
 func (b *pushBench) measure(ctx context.Context, idle time.Duration) (row []float64, err error) {
-	if b.fronts, err = newFronts(b.Members[0]); err != nil {
+	if b.fronts, err = newFronts(b.fleet.Members[0]); err != nil {
 		return nil, err
 	}
 	defer b.fronts.close()
@@ -102,19 +102,19 @@ func (b *pushBench) without(ctx context.Context) (fleet.Usage, error) {
 		return fleet.Usage{}, err
 	}
 	defer b.stopAgent()
-	return fleet.Total(b.Agents)
+	return fleet.Total(b.fleet.Agents)
 }
 
 func (b *pushBench) startAgent(ctx context.Context) error {
-	agent, err := b.Start(ctx, "push-agent", "push-agent", "--disable-leader-election", "--metrics-port=0", "--health-probe-port=0",
-		"--kubeconfig="+b.Path("push-agent.kubeconfig"), "--allowed-networks=127.0.0.0/8")
-	b.Agents = []*fleet.Process{agent}
+	agent, err := b.fleet.Start(ctx, "push-agent", "push-agent", "--disable-leader-election", "--metrics-port=0", "--health-probe-port=0",
+		"--kubeconfig="+b.fleet.Path("push-agent.kubeconfig"), "--allowed-networks=127.0.0.0/8")
+	b.fleet.Agents = []*fleet.Process{agent}
 	return err
 }
 
 func (b *pushBench) stopAgent() {
-	b.Agents[0].Stop()
-	b.Agents = nil
+	b.fleet.Agents[0].Stop()
+	b.fleet.Agents = nil
 }
 
 // first makes all clusters and returns how long it takes until they are
@@ -145,10 +145,10 @@ func (b *pushBench) first(ctx context.Context) (time.Duration, error) {
 // admit makes the account in the member that the agent works as.
 func (b *pushBench) admit(ctx context.Context) error {
 	account := metav1.ObjectMeta{Namespace: "default", Name: "push"}
-	if err := b.Members[0].Client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: account}); err != nil {
+	if err := b.fleet.Members[0].Client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: account}); err != nil {
 		return fmt.Errorf("making the account in the member: %w", err)
 	}
-	err := b.Members[0].Client.Create(ctx, &rbacv1.ClusterRoleBinding{
+	err := b.fleet.Members[0].Client.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "push"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
@@ -156,7 +156,7 @@ func (b *pushBench) admit(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("giving rights to the account in the member: %w", err)
 	}
-	token, err := b.Members[0].Kubernetes.CoreV1().ServiceAccounts(account.Namespace).
+	token, err := b.fleet.Members[0].Kubernetes.CoreV1().ServiceAccounts(account.Namespace).
 		CreateToken(ctx, account.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("getting a token of the account in the member: %w", err)
@@ -172,13 +172,13 @@ func (b *pushBench) declare(ctx context.Context, i int) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fleetv1alpha1.DefaultSecretName},
 		Data:       map[string][]byte{fleetv1alpha1.SecretKeyToken: []byte(b.token), fleetv1alpha1.SecretKeyCABundle: b.fronts.ca()},
 	}
-	if err := b.Hub.Client.Create(ctx, secret); err != nil {
+	if err := b.fleet.Hub.Client.Create(ctx, secret); err != nil {
 		return fmt.Errorf("making the Secret of %s: %w", name, err)
 	}
 	have := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	patch := fmt.Appendf(nil, `{"apiVersion":%q,"kind":"ClusterConnection","metadata":{"name":%q},"spec":{"syncMode":"Push","apiEndpoint":%q}}`,
 		fleetv1alpha1.GroupVersion.String(), name, b.fronts.endpoint(i))
-	err := b.Hub.Client.Patch(ctx, have, client.RawPatch("application/apply-patch+yaml", patch), client.FieldOwner("bench"), client.ForceOwnership)
+	err := b.fleet.Hub.Client.Patch(ctx, have, client.RawPatch("application/apply-patch+yaml", patch), client.FieldOwner("bench"), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("making the ClusterConnection of %s: %w", name, err)
 	}
@@ -191,7 +191,7 @@ func (b *pushBench) restart(ctx context.Context) (time.Duration, error) {
 	b.stopAgent()
 	ctx, cancel := context.WithTimeout(ctx, restartMax)
 	defer cancel()
-	watch, err := b.Hub.Client.Watch(ctx, &coordinationv1.LeaseList{})
+	watch, err := b.fleet.Hub.Client.Watch(ctx, &coordinationv1.LeaseList{})
 	if err != nil {
 		return 0, fmt.Errorf("watching leases: %w", err)
 	}
@@ -210,7 +210,7 @@ func (b *pushBench) restart(ctx context.Context) (time.Duration, error) {
 			return time.Since(started), nil
 		}
 	}
-	return 0, fmt.Errorf("only %d of %d clusters were heard of after a restart; logs are in %s", len(heard), b.n, b.Path("logs"))
+	return 0, fmt.Errorf("only %d of %d clusters were heard of after a restart; logs are in %s", len(heard), b.n, b.fleet.Path("logs"))
 }
 
 // heardOf is the limit for a restart: what the hub and a cluster have to be
@@ -229,15 +229,15 @@ func (b *pushBench) heardOf(ctx context.Context) (time.Duration, error) {
 		}
 		key := client.ObjectKey{Namespace: name, Name: clusterv1.LeaseName}
 		lease := &coordinationv1.Lease{}
-		if err := b.Hub.Client.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
+		if err := b.fleet.Hub.Client.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
 			return fmt.Errorf("reading ManagedCluster %s: %w", name, err)
 		}
-		if err := b.Hub.Client.Get(ctx, key, lease); err != nil {
+		if err := b.fleet.Hub.Client.Get(ctx, key, lease); err != nil {
 			return fmt.Errorf("reading the lease of %s: %w", name, err)
 		}
 		now := metav1.NowMicro()
 		lease.Spec.RenewTime = &now
-		if err := b.Hub.Client.Update(ctx, lease); err != nil {
+		if err := b.fleet.Hub.Client.Update(ctx, lease); err != nil {
 			return fmt.Errorf("renewing the lease of %s: %w", name, err)
 		}
 		return nil

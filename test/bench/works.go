@@ -85,7 +85,7 @@ func workFigures() []*figure {
 type workBench struct {
 	*bench
 	*report
-	round      int
+	works      *delivery
 	floodWorks int
 }
 
@@ -131,12 +131,12 @@ func measureWork(ctx context.Context, o options) (fmt.Stringer, error) {
 	}
 	result := &report{Runs: o.runs, Figures: workFigures()}
 	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
-		b := &workBench{bench: f, report: result, floodWorks: o.flood}
+		b := &workBench{bench: f, report: result, works: &delivery{fleet: f.fleet}, floodWorks: o.flood}
 		if _, err := f.join(ctx, 1); err != nil {
 			return err
 		}
-		for _, c := range []*fleet.Cluster{f.Hub, f.Members[0]} {
-			if err := b.namespaces(ctx, c); err != nil {
+		for _, c := range []*fleet.Cluster{f.fleet.Hub, f.fleet.Members[0]} {
+			if err := makeNamespaces(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -150,7 +150,7 @@ func measureWork(ctx context.Context, o options) (fmt.Stringer, error) {
 			if s.once {
 				runs = 1
 			}
-			if err := b.repeat(ctx, s, runs, limit); err != nil {
+			if err := s.repeat(ctx, b, runs, limit); err != nil {
 				return err
 			}
 		}
@@ -159,8 +159,8 @@ func measureWork(ctx context.Context, o options) (fmt.Stringer, error) {
 	return result, err
 }
 
-// repeat runs a scenario, not again after the time.
-func (b *workBench) repeat(ctx context.Context, s scenario, runs int, until time.Time) error {
+// repeat runs the scenario, not again after the time.
+func (s scenario) repeat(ctx context.Context, b *workBench, runs int, until time.Time) error {
 	for run := range runs {
 		if run > 0 && time.Now().After(until) {
 			fmt.Fprintf(os.Stderr, "%s: %d runs left out, as --limit says\n", s.name, runs-run)
@@ -174,8 +174,8 @@ func (b *workBench) repeat(ctx context.Context, s scenario, runs int, until time
 	return nil
 }
 
-// namespaces makes the namespaces for objects on a member, or the hub.
-func (b *workBench) namespaces(ctx context.Context, c *fleet.Cluster) error {
+// makeNamespaces makes the namespaces for objects on a member, or the hub.
+func makeNamespaces(ctx context.Context, c *fleet.Cluster) error {
 	for _, name := range []string{worksNamespace, probeNamespace} {
 		if err := c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
@@ -188,24 +188,24 @@ func (b *workBench) namespaces(ctx context.Context, c *fleet.Cluster) error {
 func (b *workBench) thousand(ctx context.Context) error {
 	const works = 1000
 	l := load{clusters: 1, works: works, manifests: 1, payload: probePayloadBytes}
-	requestsBefore, err := fleet.CountRequests(ctx, b.Hub.Kubernetes)
+	requestsBefore, err := fleet.CountRequests(ctx, b.fleet.Hub.Kubernetes)
 	if err != nil {
 		return err
 	}
-	usedBefore, err := fleet.Total(b.Agents)
+	usedBefore, err := fleet.Total(b.fleet.Agents)
 	if err != nil {
 		return err
 	}
-	made := b.makeWorks(l)
-	took, err := b.deliver(ctx, made)
+	made := b.works.build(l)
+	took, err := b.works.deliver(ctx, made)
 	if err != nil {
 		return err
 	}
-	usedAfter, err := fleet.Total(b.Agents)
+	usedAfter, err := fleet.Total(b.fleet.Agents)
 	if err != nil {
 		return err
 	}
-	requestsAfter, err := fleet.CountRequests(ctx, b.Hub.Kubernetes)
+	requestsAfter, err := fleet.CountRequests(ctx, b.fleet.Hub.Kubernetes)
 	if err != nil {
 		return err
 	}
@@ -219,8 +219,8 @@ func (b *workBench) thousand(ctx context.Context) error {
 // ten delivers works of a hundred manifests to one cluster, and deletes them.
 func (b *workBench) ten(ctx context.Context) error {
 	l := load{clusters: 1, works: 10, manifests: 100, payload: probePayloadBytes}
-	made := b.makeWorks(l)
-	took, err := b.deliver(ctx, made)
+	made := b.works.build(l)
+	took, err := b.works.deliver(ctx, made)
 	if err != nil {
 		return err
 	}
@@ -232,11 +232,11 @@ func (b *workBench) ten(ctx context.Context) error {
 func (b *workBench) compare(
 	ctx context.Context, l load, made []*workv1.ManifestWork, took time.Duration, delivered, deleted string,
 ) error {
-	written, removed, err := b.probeWorks(ctx, l, made[0])
+	written, removed, err := b.works.probe(ctx, l, made[0])
 	if err != nil {
 		return fmt.Errorf("writing as much without an agent: %w", err)
 	}
-	gone, err := b.remove(ctx, made)
+	gone, err := b.works.remove(ctx, made)
 	if err != nil {
 		return err
 	}
@@ -250,14 +250,14 @@ func (b *workBench) compare(
 // fanout delivers works to ten clusters, and deletes them.
 func (b *workBench) fanout(ctx context.Context) error {
 	const clusters = 10
-	if len(b.Members) < clusters {
+	if len(b.fleet.Members) < clusters {
 		if err := b.grow(ctx, clusters); err != nil {
 			return err
 		}
 	}
 	l := load{clusters: clusters, works: 100, manifests: 1, payload: probePayloadBytes}
-	made := b.makeWorks(l)
-	took, err := b.deliver(ctx, made)
+	made := b.works.build(l)
+	took, err := b.works.deliver(ctx, made)
 	if err != nil {
 		return err
 	}
@@ -266,8 +266,8 @@ func (b *workBench) fanout(ctx context.Context) error {
 
 // grow adds members until there are n, each with an agent.
 func (b *workBench) grow(ctx context.Context, n int) error {
-	have := len(b.Members)
-	if err := b.AddMembers(ctx, n-have); err != nil {
+	have := len(b.fleet.Members)
+	if err := b.fleet.AddMembers(ctx, n-have); err != nil {
 		return err
 	}
 	done := make(chan error, 1)
@@ -275,14 +275,14 @@ func (b *workBench) grow(ctx context.Context, n int) error {
 	go func() { done <- b.awaitClusters(ctx, n, watching, clusterv1.ManagedClusterConditionAvailable) }()
 	<-watching
 	for i := have; i < n; i++ {
-		agent := fleet.Agent{Number: i, Member: b.Members[i]}
-		if err := b.namespaces(ctx, agent.Member); err != nil {
+		agent := fleet.Agent{Number: i, Member: b.fleet.Members[i]}
+		if err := makeNamespaces(ctx, agent.Member); err != nil {
 			return err
 		}
-		if err := b.PrepareAgent(ctx, agent); err != nil {
+		if err := b.fleet.PrepareAgent(ctx, agent); err != nil {
 			return err
 		}
-		if _, err := b.StartAgent(ctx, agent); err != nil {
+		if _, err := b.fleet.StartAgent(ctx, agent); err != nil {
 			return err
 		}
 	}

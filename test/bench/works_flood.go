@@ -41,8 +41,8 @@ func (l *backlog) add(created, reported int) (waiting int) {
 func (b *workBench) flood(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	made := b.makeWorks(load{clusters: 1, works: b.floodWorks, manifests: 1, payload: probePayloadBytes})
-	seen, err := open[*workv1.ManifestWork](ctx, b.Hub.Client, &workv1.ManifestWorkList{}, client.MatchingLabels(made[0].Labels))
+	made := b.works.build(load{clusters: 1, works: b.floodWorks, manifests: 1, payload: probePayloadBytes})
+	seen, err := open[*workv1.ManifestWork](ctx, b.fleet.Hub.Client, &workv1.ManifestWorkList{}, client.MatchingLabels(made[0].Labels))
 	if err != nil {
 		return err
 	}
@@ -53,17 +53,17 @@ func (b *workBench) flood(ctx context.Context) error {
 	go func() {
 		ended <- parallel(ctx, len(made), func(ctx context.Context, i int) error {
 			defer all.add(1, 0)
-			return b.Hub.Client.Create(ctx, made[i])
+			return b.fleet.Hub.Client.Create(ctx, made[i])
 		})
 	}()
-	go func() { ended <- b.untilReported(ctx, seen, len(made), &all) }()
+	go func() { ended <- all.untilReported(ctx, seen, len(made)) }()
 	var small []float64
 	beside, stop := context.WithCancel(ctx)
 	besides := make(chan error, 1)
 	go func() {
 		for {
 			began := time.Now()
-			took, err := b.small(beside)
+			took, err := b.works.small(beside)
 			if beside.Err() != nil {
 				took = milliseconds(time.Since(began)) // it waits to the end
 			}
@@ -94,7 +94,7 @@ func (b *workBench) flood(ctx context.Context) error {
 }
 
 // untilReported counts the works that have their first status.
-func (b *workBench) untilReported(ctx context.Context, seen *stream[*workv1.ManifestWork], works int, all *backlog) error {
+func (l *backlog) untilReported(ctx context.Context, seen *stream[*workv1.ManifestWork], works int) error {
 	done := make(map[string]bool, works)
 	for len(done) < works {
 		_, err := seen.await(ctx, func(_ watch.EventType, work *workv1.ManifestWork) bool {
@@ -102,7 +102,7 @@ func (b *workBench) untilReported(ctx context.Context, seen *stream[*workv1.Mani
 				return false
 			}
 			done[work.Name] = true
-			all.add(0, 1)
+			l.add(0, 1)
 			return true
 		})
 		if err != nil {
@@ -126,7 +126,7 @@ func (b *workBench) watchFlood(ended <-chan error, started time.Time, all *backl
 			}
 			running--
 		case <-ticker.C:
-			if used, err = b.Agents[0].Usage(); err != nil {
+			if used, err = b.fleet.Agents[0].Usage(); err != nil {
 				return 0, 0, err
 			}
 			waiting := all.add(0, 0)

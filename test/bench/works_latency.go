@@ -34,28 +34,15 @@ const (
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// withHundred delivers a hundred works of one manifest, calls do and deletes them.
-func (b *workBench) withHundred(ctx context.Context, do func([]*workv1.ManifestWork) error) error {
-	works := b.makeWorks(load{clusters: 1, works: 100, manifests: 1, payload: probePayloadBytes})
-	if _, err := b.deliver(ctx, works); err != nil {
-		return err
-	}
-	if err := do(works); err != nil {
-		return err
-	}
-	_, err := b.remove(ctx, works)
-	return err
-}
-
 // change changes one work after the other.
 func (b *workBench) change(ctx context.Context) error {
-	return b.withHundred(ctx, func(works []*workv1.ManifestWork) error {
-		onHub, err := open[*workv1.ManifestWork](ctx, b.Hub.Client, &workv1.ManifestWorkList{}, client.InNamespace(clusterName(0)))
+	return b.works.withHundred(ctx, func(works []*workv1.ManifestWork) error {
+		onHub, err := open[*workv1.ManifestWork](ctx, b.fleet.Hub.Client, &workv1.ManifestWorkList{}, client.InNamespace(clusterName(0)))
 		if err != nil {
 			return err
 		}
 		defer onHub.close()
-		onMember, err := open[*corev1.ConfigMap](ctx, b.Members[0].Client, &corev1.ConfigMapList{}, client.InNamespace(worksNamespace))
+		onMember, err := open[*corev1.ConfigMap](ctx, b.fleet.Members[0].Client, &corev1.ConfigMapList{}, client.InNamespace(worksNamespace))
 		if err != nil {
 			return err
 		}
@@ -77,7 +64,7 @@ func (b *workBench) change(ctx context.Context) error {
 				return w.Name == work.Name && w.Generation > generation && reported(w)
 			})
 			started := time.Now()
-			if err := b.Hub.Client.Patch(ctx, work, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+			if err := b.fleet.Hub.Client.Patch(ctx, work, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 				return err
 			}
 			asked = append(asked, milliseconds(time.Since(started)))
@@ -87,7 +74,7 @@ func (b *workBench) change(ctx context.Context) error {
 			}
 			there = append(there, milliseconds(member.at.Sub(started)))
 			back = append(back, milliseconds(hub.at.Sub(started)))
-			one, err := b.plainWrite(ctx)
+			one, err := b.works.plainWrite(ctx)
 			if err != nil {
 				return err
 			}
@@ -101,19 +88,10 @@ func (b *workBench) change(ctx context.Context) error {
 	})
 }
 
-// plainWrite is the limit for what happens one after the other: a write to the
-// member while nothing else is written.
-func (b *workBench) plainWrite(ctx context.Context) (time.Duration, error) {
-	b.round++
-	started := time.Now()
-	err := b.Members[0].Client.Create(ctx, configMap(probeNamespace, fmt.Sprintf("plain-%d", b.round), "0", probePayloadBytes))
-	return time.Since(started), err
-}
-
 // drift deletes and changes objects at the member.
 func (b *workBench) drift(ctx context.Context) error {
-	return b.withHundred(ctx, func(works []*workv1.ManifestWork) error {
-		c := b.Members[0].Client
+	return b.works.withHundred(ctx, func(works []*workv1.ManifestWork) error {
+		c := b.fleet.Members[0].Client
 		objects, err := open[*corev1.ConfigMap](ctx, c, &corev1.ConfigMapList{}, client.InNamespace(worksNamespace))
 		if err != nil {
 			return err
@@ -138,7 +116,7 @@ func (b *workBench) drift(ctx context.Context) error {
 				return fmt.Errorf("an object was changed: %w", err)
 			}
 			altered = append(altered, milliseconds(took))
-			one, err := b.plainWrite(ctx)
+			one, err := b.works.plainWrite(ctx)
 			if err != nil {
 				return err
 			}
@@ -177,8 +155,7 @@ func mended(
 
 // feedback changes the status of an object at the member.
 func (b *workBench) feedback(ctx context.Context) error {
-	b.round++
-	name := fmt.Sprintf("feedback-%d", b.round)
+	name := fmt.Sprintf("feedback-%d", b.works.next())
 	ingress := &networkingv1.Ingress{
 		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "Ingress"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: worksNamespace, Name: name},
@@ -198,7 +175,7 @@ func (b *workBench) feedback(ctx context.Context) error {
 			}},
 		},
 	}
-	if _, err := b.deliver(ctx, []*workv1.ManifestWork{work}); err != nil {
+	if _, err := b.works.deliver(ctx, []*workv1.ManifestWork{work}); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, feedbackPatience)
@@ -212,13 +189,13 @@ func (b *workBench) feedback(ctx context.Context) error {
 	default:
 		b.figure(feedbackFigure).add(median(took), 0)
 	}
-	_, err = b.remove(ctx, []*workv1.ManifestWork{work})
+	_, err = b.works.remove(ctx, []*workv1.ManifestWork{work})
 	return err
 }
 
 // statusChanges returns how long each change of the status took to the hub.
 func (b *workBench) statusChanges(ctx context.Context, object *networkingv1.Ingress) ([]float64, error) {
-	onHub, err := open[*workv1.ManifestWork](ctx, b.Hub.Client, &workv1.ManifestWorkList{}, client.InNamespace(clusterName(0)))
+	onHub, err := open[*workv1.ManifestWork](ctx, b.fleet.Hub.Client, &workv1.ManifestWorkList{}, client.InNamespace(clusterName(0)))
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +211,7 @@ func (b *workBench) statusChanges(ctx context.Context, object *networkingv1.Ingr
 		})
 		patch := fmt.Appendf(nil, `{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, ip)
 		started := time.Now()
-		err := b.Members[0].Client.Status().Patch(ctx, object.DeepCopy(), client.RawPatch("application/merge-patch+json", patch))
+		err := b.fleet.Members[0].Client.Status().Patch(ctx, object.DeepCopy(), client.RawPatch("application/merge-patch+json", patch))
 		if err != nil {
 			return nil, err
 		}
@@ -251,20 +228,20 @@ func (b *workBench) statusChanges(ctx context.Context, object *networkingv1.Ingr
 func (b *workBench) fairness(ctx context.Context) error {
 	var alone, beside []float64
 	for range smallWorks {
-		took, err := b.small(ctx)
+		took, err := b.works.small(ctx)
 		if err != nil {
 			return err
 		}
 		alone = append(alone, took)
 	}
-	big := b.makeWorks(load{clusters: 1, works: 1, manifests: 1000})
+	big := b.works.build(load{clusters: 1, works: 1, manifests: 1000})
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.deliver(ctx, big)
+		_, err := b.works.deliver(ctx, big)
 		done <- err
 	}()
 	for {
-		took, err := b.small(ctx)
+		took, err := b.works.small(ctx)
 		if err != nil {
 			return err
 		}
@@ -277,22 +254,10 @@ func (b *workBench) fairness(ctx context.Context) error {
 				return fmt.Errorf("the big work was delivered before a small one")
 			}
 			b.figure(fairnessFigure).add(slices.Max(beside)/median(alone), 0)
-			_, err = b.remove(ctx, big)
+			_, err = b.works.remove(ctx, big)
 			return err
 		default:
 			beside = append(beside, took)
 		}
 	}
-}
-
-// small delivers a work of one manifest, deletes it, and returns how many
-// milliseconds the delivery took.
-func (b *workBench) small(ctx context.Context) (float64, error) {
-	works := b.makeWorks(load{clusters: 1, works: 1, manifests: 1})
-	took, err := b.deliver(ctx, works)
-	if err != nil {
-		return 0, err
-	}
-	_, err = b.remove(ctx, works)
-	return milliseconds(took), err
 }

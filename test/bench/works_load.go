@@ -39,10 +39,22 @@ type load struct {
 	payload int
 }
 
-// makeWorks returns the works of a load, which have names of their own.
-func (b *workBench) makeWorks(l load) []*workv1.ManifestWork {
-	b.round++
-	round := fmt.Sprintf("r%d", b.round)
+// delivery gives works to the clusters of a fleet and takes them back, and writes
+// as much without an agent to compare with.
+type delivery struct {
+	fleet *fleet.Fleet
+	round int
+}
+
+// next returns a number that nothing in the fleet is named by.
+func (d *delivery) next() int {
+	d.round++
+	return d.round
+}
+
+// build returns the works of a load, which have names of their own.
+func (d *delivery) build(l load) []*workv1.ManifestWork {
+	round := fmt.Sprintf("r%d", d.next())
 	var works []*workv1.ManifestWork
 	for i := range l.works {
 		for cluster := range l.clusters {
@@ -91,28 +103,32 @@ func reported(work *workv1.ManifestWork) bool {
 }
 
 // deliver creates works and returns when the last one's status is on the hub.
-func (b *workBench) deliver(ctx context.Context, works []*workv1.ManifestWork) (time.Duration, error) {
-	return b.untilAll(ctx, works,
-		func(ctx context.Context, work *workv1.ManifestWork) error { return b.Hub.Client.Create(ctx, work) },
+func (d *delivery) deliver(ctx context.Context, works []*workv1.ManifestWork) (time.Duration, error) {
+	return d.untilAll(ctx, works,
+		func(ctx context.Context, work *workv1.ManifestWork) error {
+			return d.fleet.Hub.Client.Create(ctx, work)
+		},
 		func(_ watch.EventType, work *workv1.ManifestWork) bool { return reported(work) })
 }
 
 // remove deletes works and returns when the last one is gone.
-func (b *workBench) remove(ctx context.Context, works []*workv1.ManifestWork) (time.Duration, error) {
-	return b.untilAll(ctx, works,
-		func(ctx context.Context, work *workv1.ManifestWork) error { return b.Hub.Client.Delete(ctx, work) },
+func (d *delivery) remove(ctx context.Context, works []*workv1.ManifestWork) (time.Duration, error) {
+	return d.untilAll(ctx, works,
+		func(ctx context.Context, work *workv1.ManifestWork) error {
+			return d.fleet.Hub.Client.Delete(ctx, work)
+		},
 		func(event watch.EventType, _ *workv1.ManifestWork) bool { return event == watch.Deleted })
 }
 
 // untilAll does something to all works of a round by parallel clients and
 // returns how long it took until all were seen to be good.
-func (b *workBench) untilAll(
+func (d *delivery) untilAll(
 	ctx context.Context, works []*workv1.ManifestWork,
 	do func(context.Context, *workv1.ManifestWork) error, good func(watch.EventType, *workv1.ManifestWork) bool,
 ) (time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen, err := open[*workv1.ManifestWork](ctx, b.Hub.Client, &workv1.ManifestWorkList{}, client.MatchingLabels(works[0].Labels))
+	seen, err := open[*workv1.ManifestWork](ctx, d.fleet.Hub.Client, &workv1.ManifestWorkList{}, client.MatchingLabels(works[0].Labels))
 	if err != nil {
 		return 0, err
 	}
@@ -135,30 +151,30 @@ func (b *workBench) untilAll(
 	return last.at.Sub(started), nil
 }
 
-// probeWorks is the limit: it writes the same works to a namespace without an agent,
+// probe is the limit: it writes the same works to a namespace without an agent,
 // their objects to the members, and to each work the status that the first of
 // the delivered ones has; then it deletes everything.
-func (b *workBench) probeWorks(ctx context.Context, l load, delivered *workv1.ManifestWork) (written, removed time.Duration, err error) {
+func (d *delivery) probe(ctx context.Context, l load, delivered *workv1.ManifestWork) (written, removed time.Duration, err error) {
 	example := &workv1.ManifestWork{}
-	if err := b.Hub.Client.Get(ctx, client.ObjectKeyFromObject(delivered), example); err != nil {
+	if err := d.fleet.Hub.Client.Get(ctx, client.ObjectKeyFromObject(delivered), example); err != nil {
 		return 0, 0, err
 	}
 	status, err := json.Marshal(map[string]any{"status": example.Status})
 	if err != nil {
 		return 0, 0, err
 	}
-	works := b.makeWorks(l)
+	works := d.build(l)
 	var write, remove []func(context.Context) error
 	for i, work := range works {
 		work.Name, work.Namespace = fmt.Sprintf("%s-%s", work.Name, work.Namespace), probeNamespace
 		write = append(write, func(ctx context.Context) error {
-			if err := b.Hub.Client.Create(ctx, work); err != nil {
+			if err := d.fleet.Hub.Client.Create(ctx, work); err != nil {
 				return err
 			}
-			return b.Hub.Client.Status().Patch(ctx, work, client.RawPatch("application/merge-patch+json", status))
+			return d.fleet.Hub.Client.Status().Patch(ctx, work, client.RawPatch("application/merge-patch+json", status))
 		})
-		remove = append(remove, func(ctx context.Context) error { return b.removeUnserved(ctx, work) })
-		member := b.Members[i%l.clusters].Client
+		remove = append(remove, func(ctx context.Context) error { return d.removeUnserved(ctx, work) })
+		member := d.fleet.Members[i%l.clusters].Client
 		for m := range l.manifests {
 			object := configMap(probeNamespace, fmt.Sprintf("%s-%d", work.Name, m), "0", l.payload)
 			write = append(write, func(ctx context.Context) error { return member.Create(ctx, object) })
@@ -173,11 +189,11 @@ func (b *workBench) probeWorks(ctx context.Context, l load, delivered *workv1.Ma
 }
 
 // removeUnserved deletes a work that no agent takes care of.
-func (b *workBench) removeUnserved(ctx context.Context, work *workv1.ManifestWork) error {
-	if err := b.Hub.Client.Delete(ctx, work); err != nil {
+func (d *delivery) removeUnserved(ctx context.Context, work *workv1.ManifestWork) error {
+	if err := d.fleet.Hub.Client.Delete(ctx, work); err != nil {
 		return err
 	}
-	err := b.Hub.Client.Patch(ctx, work, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	err := d.fleet.Hub.Client.Patch(ctx, work, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 	if apierrors.IsNotFound(err) { // it had none
 		return nil
 	}
@@ -188,4 +204,37 @@ func timed(ctx context.Context, all []func(context.Context) error) (time.Duratio
 	started := time.Now()
 	err := parallel(ctx, len(all), func(ctx context.Context, i int) error { return all[i](ctx) })
 	return time.Since(started), err
+}
+
+// withHundred delivers a hundred works of one manifest, calls do and deletes them.
+func (d *delivery) withHundred(ctx context.Context, do func([]*workv1.ManifestWork) error) error {
+	works := d.build(load{clusters: 1, works: 100, manifests: 1, payload: probePayloadBytes})
+	if _, err := d.deliver(ctx, works); err != nil {
+		return err
+	}
+	if err := do(works); err != nil {
+		return err
+	}
+	_, err := d.remove(ctx, works)
+	return err
+}
+
+// plainWrite is the limit for what happens one after the other: a write to the
+// member while nothing else is written.
+func (d *delivery) plainWrite(ctx context.Context) (time.Duration, error) {
+	started := time.Now()
+	err := d.fleet.Members[0].Client.Create(ctx, configMap(probeNamespace, fmt.Sprintf("plain-%d", d.next()), "0", probePayloadBytes))
+	return time.Since(started), err
+}
+
+// small delivers a work of one manifest, deletes it, and returns how many
+// milliseconds the delivery took.
+func (d *delivery) small(ctx context.Context) (float64, error) {
+	works := d.build(load{clusters: 1, works: 1, manifests: 1})
+	took, err := d.deliver(ctx, works)
+	if err != nil {
+		return 0, err
+	}
+	_, err = d.remove(ctx, works)
+	return milliseconds(took), err
 }

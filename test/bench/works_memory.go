@@ -21,12 +21,12 @@ const (
 
 // memory gives works to a fresh agent, and foreign objects to the member.
 func (b *workBench) memory(ctx context.Context) error {
-	b.Agents[0].Stop()
-	agent, err := b.StartAgent(ctx, b.agent(0))
+	b.fleet.Agents[0].Stop()
+	agent, err := b.fleet.StartAgent(ctx, b.agent(0))
 	if err != nil {
 		return err
 	}
-	b.Agents = append([]*fleet.Process{agent}, b.Agents[1:len(b.Agents)-1]...)
+	b.fleet.Agents = append([]*fleet.Process{agent}, b.fleet.Agents[1:len(b.fleet.Agents)-1]...)
 	empty, err := b.settled(ctx)
 	if err != nil {
 		return err
@@ -37,8 +37,8 @@ func (b *workBench) memory(ctx context.Context) error {
 		figure  string
 		objects int
 	}{{memory1000Figure, 1000}, {memory5000Figure, 5000}} {
-		works := b.makeWorks(load{clusters: 1, works: step.objects - have, manifests: 1, payload: probePayloadBytes})
-		if _, err := b.deliver(ctx, works); err != nil {
+		works := b.works.build(load{clusters: 1, works: step.objects - have, manifests: 1, payload: probePayloadBytes})
+		if _, err := b.works.deliver(ctx, works); err != nil {
 			return err
 		}
 		have = step.objects
@@ -48,7 +48,7 @@ func (b *workBench) memory(ctx context.Context) error {
 		b.figure(step.figure).add((last-empty)/(float64(have)/1000), 0)
 	}
 	err = parallel(ctx, foreignObjects, func(ctx context.Context, i int) error {
-		return b.Members[0].Client.Create(ctx, configMap(worksNamespace, fmt.Sprintf("foreign-%d", i), "0", 0))
+		return b.fleet.Members[0].Client.Create(ctx, configMap(worksNamespace, fmt.Sprintf("foreign-%d", i), "0", 0))
 	})
 	if err != nil {
 		return err
@@ -66,6 +66,6 @@ func (b *workBench) settled(ctx context.Context) (float64, error) {
 	if err := fleet.Pause(ctx, memorySettle); err != nil {
 		return 0, err
 	}
-	used, err := b.Agents[0].Usage()
+	used, err := b.fleet.Agents[0].Usage()
 	return used.AnonMiB, err
 }
