@@ -1,0 +1,206 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/cli/member"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
+	"github.com/capstan-io/capstan/internal/render"
+	hubmanifests "github.com/capstan-io/capstan/operators/clustermanager/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet"
+	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+)
+
+// The clusters of the installations, by their names.
+const (
+	pullCluster = "cluster1"
+	pushCluster = "cluster2"
+)
+
+// installation is something that has accounts on one cluster.
+type installation struct {
+	// name is that of its folder in testdata.
+	name    string
+	objects func(t *testing.T) []*unstructured.Unstructured
+}
+
+// installations are all that there are.
+func installations() []installation {
+	list := []installation{
+		{"hub", hub},
+		{"hub-clusters", clusters},
+		{"hub-hosted", hostedHub(hubmanifests.Access, bootstrap)},
+		{"hub-hosted-management", hostedHub(hubmanifests.HomeAccess)},
+		{"operators", operators},
+		{"member-push", push},
+	}
+	for _, m := range []struct {
+		folder string
+		mode   operatorv1.InstallMode
+	}{
+		{"member", operatorv1.InstallModeDefault},
+		{"member-singleton", operatorv1.InstallModeSingleton},
+		{"member-hosted", operatorv1.InstallModeHosted},
+		{"member-singleton-hosted", operatorv1.InstallModeSingletonHosted},
+	} {
+		k := &operatorv1.Klusterlet{ObjectMeta: metav1.ObjectMeta{Name: "klusterlet"}}
+		k.Spec.DeployOption.Mode = m.mode
+		list = append(list, installation{m.folder, agents(k, manifests.Access)})
+		if manifests.Hosted(k) {
+			list = append(list, installation{m.folder + "-management", agents(k, manifests.HomeAccess)})
+		}
+	}
+	return list
+}
+
+// operators are the accounts of both operators.
+func operators(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, name := range []string{config.ClusterManagerOperator, config.KlusterletOperator} {
+		objects, err := config.Operator(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, objects...)
+	}
+	return all
+}
+
+// hub is a hub with every component.
+func hub(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	return encode(t, fromRules(t, everyComponent("cluster-manager"), hubmanifests.Access, bootstrap))
+}
+
+// clusters are what a Pull and a Push cluster add to a hub.
+func clusters(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	h := everyComponent("cluster-manager")
+	objects := slices.DeleteFunc(hub(t), func(o *unstructured.Unstructured) bool {
+		return o.GetName() != fleetv1alpha1.PushCredentialsRole
+	})
+	for _, role := range grants.SharedRoles() {
+		objects = append(objects, typed(t, role))
+	}
+	for _, cluster := range []string{pullCluster, pushCluster} {
+		own, registration, work := grants.ClusterRoleBinding(cluster), grants.RegistrationBinding(cluster), grants.WorkBinding(cluster)
+		if cluster == pushCluster {
+			agent := grants.PushAgent(h.Namespace())
+			own.Subjects, registration.Subjects, work.Subjects = only(agent), only(agent), only(agent)
+			objects = append(objects, typed(t, grants.CredentialsBinding(cluster, h.Namespace())))
+		}
+		work.Finalizers = nil // nobody would take them off
+		objects = append(objects, typed(t, grants.ClusterRole(cluster, true)), typed(t, own), typed(t, registration), typed(t, work))
+	}
+	return objects
+}
+
+func only[T any](one T) []T { return []T{one} }
+
+func bootstrap(h hubmanifests.Hub, _ hubmanifests.Rules) ([]render.Object, error) {
+	return hubmanifests.Bootstrap(h), nil
+}
+
+type hubPart func(hubmanifests.Hub, hubmanifests.Rules) ([]render.Object, error)
+
+// hostedHub is a part of a hub whose components run elsewhere.
+func hostedHub(parts ...hubPart) func(*testing.T) []*unstructured.Unstructured {
+	return func(t *testing.T) []*unstructured.Unstructured {
+		t.Helper()
+		h := everyComponent("hub1")
+		h.Spec.DeployOption.Mode = operatorv1.InstallModeHosted
+		h.Spec.DeployOption.Hosted = &operatorv1.HostedClusterManagerConfiguration{}
+		return encode(t, fromRules(t, h, parts...))
+	}
+}
+
+// everyComponent is a hub that has all components.
+func everyComponent(name string) hubmanifests.Hub {
+	h := hubmanifests.Hub{Name: name, OperatorNamespace: operatorv1.DefaultOperatorNamespace, PushClusters: true}
+	h.Registration, _ = features.Resolve(features.HubRegistration, nil)
+	h.Work, _ = features.Resolve(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
+	return h
+}
+
+func fromRules(t *testing.T, h hubmanifests.Hub, parts ...hubPart) []render.Object {
+	t.Helper()
+	var all []render.Object
+	for _, part := range parts {
+		objects, err := part(h, config.Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, objects...)
+	}
+	return all
+}
+
+// agents are those of a Klusterlet on one of its clusters.
+func agents(
+	k *operatorv1.Klusterlet, access func(*operatorv1.Klusterlet, manifests.Rules, string) []render.Object,
+) func(*testing.T) []*unstructured.Unstructured {
+	return func(t *testing.T) []*unstructured.Unstructured {
+		t.Helper()
+		rules, err := klusterlet.Rules()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return encode(t, access(k, rules, ""))
+	}
+}
+
+// push is the account of a hub in a Push cluster.
+func push(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := member.Push{Cluster: pushCluster, Hub: "a-hub", Namespace: "capstan-cluster"}.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encode(t, objects)
+}
+
+func encode(t *testing.T, lists ...[]render.Object) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for _, list := range lists {
+		for _, object := range list {
+			u, err := render.Unstructured(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects = append(objects, u)
+		}
+	}
+	return objects
+}
+
+func typed(t *testing.T, object client.Object) *unstructured.Unstructured {
+	t.Helper()
+	kind, err := apiutil.GVKForObject(object, clientgoscheme.Scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kind)
+	return u
+}
