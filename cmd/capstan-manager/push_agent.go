@@ -27,15 +27,6 @@ import (
 	"github.com/capstan-io/capstan/internal/process"
 )
 
-const (
-	// pushWorkers is how many works of all Push clusters are in hand at a time, and
-	// pushWorkersPerCluster how many of them are of one. Workers wait for members
-	// most of the time: only when this many divided by that many clusters hang at
-	// once, before they count as lost, do others wait for them.
-	pushWorkers           = 512
-	pushWorkersPerCluster = 8
-)
-
 // pushAgentFlags are the flags of the agent for all Push clusters.
 type pushAgentFlags struct {
 	client   options.Client
@@ -128,7 +119,7 @@ func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard
 	if err != nil {
 		return err
 	}
-	workOptions.Workers, workOptions.WorkersPerCluster = pushWorkers, pushWorkersPerCluster
+	workOptions.Workers, workOptions.WorkersPerCluster = push.Workers, push.WorkersPerCluster
 	works, err := work.New(workOptions)
 	if err != nil {
 		return err

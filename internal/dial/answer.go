@@ -4,6 +4,7 @@
 package dial
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -28,18 +29,38 @@ func (t *Transport) exchange(request *http.Request) (*http.Response, error) {
 	if kind != kindWatch && limited.Header.Get("Accept-Encoding") == "" {
 		limited.Header.Set("Accept-Encoding", "gzip")
 	}
+	if kind == kindList {
+		limited.Header.Set("Accept", inJSON(limited.Header.Get("Accept")))
+	}
 	response, err := t.send(limited)
 	if err != nil {
 		err = inTime(ctx, err)
 		cancel()
 		return nil, err
 	}
-	a := &answer{request: limited, kind: kind, collection: collection, budget: &t.budget, from: response.Body, cancel: cancel}
+	a := &answer{
+		request: limited, kind: kind, collection: collection, budget: &t.budget, from: response.Body, cancel: cancel, refused: t.refuse,
+	}
 	if err := a.open(response); err != nil {
 		_ = a.Close()
 		return nil, err
 	}
 	return response, nil
+}
+
+// aroundItems are the braces and brackets around each item of a list.
+const aroundItems = len("{[")
+
+// inJSON returns what a client takes, without protobuf: the items of a list can be
+// counted in JSON only.
+func inJSON(accept string) string {
+	var taken []string
+	for kind := range strings.SplitSeq(accept, ",") {
+		if !strings.Contains(kind, "protobuf") {
+			taken = append(taken, kind)
+		}
+	}
+	return cmp.Or(strings.Join(taken, ","), "application/json")
 }
 
 // inTime says which limit of time made a request fail, if one did.
@@ -69,12 +90,15 @@ type answer struct {
 	budget     *budget
 	from       io.ReadCloser
 	cancel     context.CancelFunc
+	// refused is told of an answer that no API server gives.
+	refused func(*LimitError)
 
 	// received counts what came, decoded what is left of it without compression.
 	received int64
 	decoded  atomic.Int64
 	reader   io.Reader // nil before the first byte if it is compressed
 	events   *frames   // of a watch
+	items    *frames   // of a list
 }
 
 // open makes the answer the body of the response.
@@ -89,8 +113,14 @@ func (a *answer) open(response *http.Response) error {
 	default:
 		return fmt.Errorf("the answer to %s %s is encoded as %q, which was not asked for", a.request.Method, a.request.URL.Path, encoding)
 	}
-	if a.kind == kindWatch && response.StatusCode == http.StatusOK {
-		a.events = &frames{protobuf: strings.Contains(response.Header.Get("Content-Type"), "protobuf")}
+	protobuf := strings.Contains(response.Header.Get("Content-Type"), "protobuf")
+	switch {
+	case a.kind == kindList && protobuf:
+		return fmt.Errorf("the answer to %s %s is protobuf, which was not asked for", a.request.Method, a.request.URL.Path)
+	case a.kind == kindList:
+		a.items = &frames{around: aroundItems}
+	case a.kind == kindWatch && response.StatusCode == http.StatusOK:
+		a.events = &frames{protobuf: protobuf}
 	}
 	response.Body = a
 	return nil
@@ -104,9 +134,16 @@ func (r receiver) Read(into []byte) (int, error) {
 	n, err := r.from.Read(into)
 	r.received += int64(n)
 	if limit := r.kind.bytesMax(); limit > 0 && r.received > limit {
-		return 0, tooMany(r.request, "%d bytes, compressed or not", limit)
+		return 0, r.refuse("%d bytes, compressed or not", limit)
 	}
 	return n, err
+}
+
+// refuse returns that the answer is more than is taken, and tells the transport.
+func (a *answer) refuse(format string, limit any) error {
+	err := tooMany(a.request, format, limit)
+	a.refused(err)
+	return err
 }
 
 // Read implements io.Reader.
@@ -140,11 +177,20 @@ func (a *answer) account(data []byte) error {
 	decoded := a.decoded.Add(int64(len(data)))
 	switch {
 	case !a.budget.buffer(int64(len(data))):
-		return tooMany(a.request, "the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
+		return a.refuse("the %d bytes that answers of one cluster may have at a time", int64(bufferedBytesMax))
 	case decoded > limit:
-		return tooMany(a.request, "%d bytes", limit)
-	case a.kind == kindList && !a.budget.take(a.collection, told{bytes: int64(len(data))}):
-		return tooMany(a.request, "the %d bytes that a list may have", limit)
+		return a.refuse("%d bytes", limit)
+	case a.items != nil:
+		return a.accountItems(data)
+	}
+	return nil
+}
+
+// accountItems counts the items of a list. Few bytes of each are a lot of memory.
+func (a *answer) accountItems(data []byte) error {
+	items, _ := a.items.scan(data)
+	if !a.budget.take(a.collection, told{listed: items, bytes: int64(len(data))}) {
+		return a.refuse("what a list may have, %s", fmt.Sprintf("%d bytes and %d objects", int64(listBytesMax), eventsMax))
 	}
 	return nil
 }
@@ -154,16 +200,21 @@ func (a *answer) account(data []byte) error {
 func (a *answer) accountEvents(data []byte) error {
 	events, biggest := a.events.scan(data)
 	if biggest > objectBytesMax {
-		return tooMany(a.request, "the %d bytes that an event may have", int64(objectBytesMax))
+		return a.refuse("the %d bytes that an event may have", int64(objectBytesMax))
 	}
-	more := told{since: events}
-	if beginsAnew(a.request, kindWatch) {
+	anew := beginsAnew(a.request, kindWatch)
+	more := told{since: events, sinceBytes: int64(len(data))}
+	if anew {
 		more = told{listed: events, bytes: int64(len(data))}
 	}
-	if !a.budget.take(a.collection, more) {
-		return tooMany(a.request, "%d objects or events in a row; they are listed anew", eventsMax)
+	switch {
+	case a.budget.take(a.collection, more):
+		return nil
+	case anew:
+		return a.refuse("what a list may have, %d objects", eventsMax)
+	default: // a busy cluster does that, too
+		return tooMany(a.request, "%d events in a row, or the bytes of a list; the objects are listed anew", eventsMax)
 	}
-	return nil
 }
 
 // Close implements io.Closer.

@@ -17,11 +17,11 @@ type budget struct {
 	told     map[string]told
 }
 
-// told is what was told of a collection: bytes of the list, or of the events that
-// are one, and how many events came in a watch, which is one or goes on from one.
+// told is what was told of a collection: how many bytes and events were the list,
+// and how many came since in watches that go on from one.
 type told struct {
-	bytes         int64
-	listed, since int
+	bytes, sinceBytes int64
+	listed, since     int
 }
 
 // collectionOf names what is listed or watched.
@@ -55,7 +55,8 @@ func (b *budget) renew(collection string) {
 func (b *budget) worn(collection string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.told[collection].since >= eventsMax
+	have := b.told[collection]
+	return have.since >= eventsMax || have.sinceBytes > listBytesMax
 }
 
 // take adds what was told of a collection, and tells whether there is room for it.
@@ -69,9 +70,10 @@ func (b *budget) take(collection string, more told) (room bool) {
 	have.bytes += more.bytes
 	have.listed += more.listed
 	have.since += more.since
+	have.sinceBytes += more.sinceBytes
 	b.told[collection] = have
 	return (more.bytes == 0 || have.bytes <= listBytesMax) && (more.listed == 0 || have.listed <= eventsMax) &&
-		(more.since == 0 || have.since < eventsMax)
+		(more.sinceBytes == 0 || have.since < eventsMax && have.sinceBytes <= listBytesMax)
 }
 
 // buffer adds what is being read of an answer, and tells whether there is room

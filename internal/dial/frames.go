@@ -8,10 +8,13 @@ import "encoding/binary"
 // lengthBytes is how many bytes say how long an event in protobuf is.
 const lengthBytes = 4
 
-// frames finds the events in what a watch sends, piece by piece, without
-// understanding them. It is for JSON, or for protobuf with its lengths.
+// frames finds the events in what a watch sends, or the items of a list, piece by
+// piece, without understanding them. It is for JSON, or for the events of a watch in
+// protobuf with its lengths.
 type frames struct {
 	protobuf bool
+	// around is how many braces and brackets are around each.
+	around int
 	// size is how many bytes there are of the event that is being sent.
 	size int64
 
@@ -41,9 +44,10 @@ func (f *frames) scan(data []byte) (events int, biggest int64) {
 		case b == '{' || b == '[':
 			f.depth++
 		case b == '}' || b == ']':
-			if f.depth--; f.depth <= 0 {
+			f.depth = max(0, f.depth-1)
+			if f.depth == f.around {
 				events, biggest = events+1, max(biggest, f.size)
-				f.depth, f.size = 0, 0
+				f.size = 0
 			}
 		}
 	}

@@ -23,9 +23,9 @@ const (
 	listBytesMax = 64 << 20
 	// bufferedBytesMax is the most of all answers that are being read at a time.
 	bufferedBytesMax = 96 << 20
-	// eventsMax is how many objects a watch may begin with, and how many events are
-	// taken after that until the collection is listed anew: each may bring an object
-	// that stays.
+	// eventsMax is how many objects a list may have, or a watch may begin with, and how
+	// many events are taken after that until the collection is listed anew: each may
+	// bring an object that stays. They may have as many bytes as a list.
 	eventsMax = 100_000
 	// headerBytesMax is the most that the header of an answer may have.
 	headerBytesMax = 1 << 20

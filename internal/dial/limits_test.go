@@ -108,6 +108,21 @@ func TestAMemberCannotAnswerWithoutEnd(t *testing.T) {
 			reason: "each may bring an object", path: watchPath, answer: func(w io.Writer) { endless(w, []byte(strings.Repeat("{}\n", 10_000))) },
 			most: 3*eventsMax + 64<<10,
 		},
+		"big events of a watch": {
+			reason: "each may bring an object, together they are a list", path: watchPath,
+			answer: func(w io.Writer) { endless(w, fmt.Appendf(nil, "{%q}\n", piece)) }, most: listBytesMax,
+		},
+		"a list of nothing": {
+			reason: "few bytes are many objects", path: listPath, most: 3*eventsMax + 64<<10,
+			answer: func(w io.Writer) {
+				_, _ = io.WriteString(w, `{"items":[`)
+				endless(w, []byte(strings.Repeat("{},", 10_000)))
+			},
+		},
+		"a list in protobuf": {
+			reason: "it was not asked for", path: listPath, header: header("Content-Type", "application/vnd.kubernetes.protobuf"),
+			answer: func(w io.Writer) { endless(w, piece) },
+		},
 		"a watch that is compressed": {
 			reason: "it was not asked for", path: watchPath, header: header("Content-Encoding", "gzip"), answer: func(w io.Writer) { endless(w, gzipped(piece)) },
 		},

@@ -34,6 +34,8 @@ type Transport struct {
 	token     atomic.Pointer[string]
 	// blocked is why no request is sent; nil if requests are.
 	blocked atomic.Pointer[error]
+	// refusal is the latest answer that was not taken, unless someone asked for it.
+	refusal atomic.Pointer[LimitError]
 	budget  budget
 	// timeMax is how long a request of a kind may take.
 	timeMax func(requestKind) time.Duration
@@ -92,6 +94,16 @@ func (t *Transport) Block(why error) {
 
 // Blocked tells whether requests fail because of Block.
 func (t *Transport) Blocked() bool { return t.blocked.Load() != nil }
+
+// Refusal returns which answer was not taken since it was called last, nil if all
+// were: one that had more bytes or objects than those of an API server have.
+func (t *Transport) Refusal() *LimitError { return t.refusal.Swap(nil) }
+
+// refuse notes an answer that is not taken.
+func (t *Transport) refuse(err *LimitError) {
+	t.refusal.Store(err)
+	t.doubt()
+}
 
 // Config returns a configuration for clients that use this transport. It has no
 // limit on requests.

@@ -40,6 +40,9 @@ const (
 	// ClusterConnectionReasonUnreachable (False): the API server does not respond,
 	// or reports that it is unhealthy.
 	ClusterConnectionReasonUnreachable = "Unreachable"
+	// ClusterConnectionReasonAnswerTooLarge (False): the API server responds with
+	// more than the push agent accepts, so not all of the cluster is known.
+	ClusterConnectionReasonAnswerTooLarge = "AnswerTooLarge"
 	// ClusterConnectionReasonUntrusted (False): caBundle does not verify the
 	// certificate of the API server.
 	ClusterConnectionReasonUntrusted = "Untrusted"

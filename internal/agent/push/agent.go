@@ -29,6 +29,14 @@ import (
 	"github.com/capstan-io/capstan/internal/watch"
 )
 
+// Workers is how many works of all Push clusters are in hand at a time, and
+// WorkersPerCluster how many of them are of one at most: see runtime.Workers. They
+// wait for members most of the time, and cost little then.
+const (
+	Workers           = 512
+	WorkersPerCluster = 8
+)
+
 // Options of the agent.
 type Options struct {
 	// Hub is the hub that the agent runs on.

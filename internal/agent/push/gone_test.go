@@ -28,10 +28,7 @@ func TestWhatAProxyDoesNotFindIsNotForgotten(t *testing.T) {
 		"gone": {moodGone, fleetv1alpha1.ClusterConnectionReasonUnreachable},
 		"half": {moodHalfGone, fleetv1alpha1.ClusterConnectionReasonConnected},
 	} {
-		front := l.front("uid-of-" + cluster)
-		l.accept(cluster)
-		l.secret(cluster, l.token, front.ca())
-		l.connection(cluster, front.URL)
+		front := l.join(cluster)
 		l.says(cluster, connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 		for i := range works {
 			l.works(cluster, fmt.Sprintf("%s-%d", cluster, i))

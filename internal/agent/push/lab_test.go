@@ -4,6 +4,8 @@
 package push_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -251,6 +253,11 @@ const (
 	// it is: what stands in front of an API server does, while that is away.
 	moodGone
 	moodHalfGone
+	// moodHold does not answer who creates an AppliedManifestWork, and all else.
+	moodHold
+	// moodEndless answers a gzip without end to all but the questions how and who it
+	// is.
+	moodEndless
 )
 
 // slowness is how long a slow cluster takes for each answer.
@@ -264,6 +271,8 @@ type front struct {
 	mood    atomic.Int32
 	hanging atomic.Int32
 	asked   atomic.Int32
+	// abandoned counts the requests that hung until who asked gave up.
+	abandoned atomic.Int32
 	// denied counts the answers 404 of the front itself.
 	denied atomic.Int32
 	// minted counts the requests for tokens; beforeMint, if there is one, is called
@@ -296,26 +305,64 @@ func (f *front) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw})
 }
 
-// ServeHTTP implements http.Handler.
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.asked.Add(1)
+// join makes a Push cluster behind a front of its own.
+func (l *lab) join(name string) *front {
+	l.t.Helper()
+	f := l.front("uid-of-" + name)
+	l.accept(name)
+	l.secret(name, l.token, f.ca())
+	l.connection(name, f.URL)
+	return f
+}
+
+// hang does not answer, until who asks has gone.
+func (f *front) hang(r *http.Request) {
+	f.hanging.Add(1)
+	defer f.hanging.Add(-1)
+	<-r.Context().Done()
+	f.abandoned.Add(1)
+}
+
+// endless answers with a gzip of spaces until nobody reads it any more.
+func endless(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Encoding", "gzip")
+	zip, spaces := gzip.NewWriter(w), bytes.Repeat([]byte(" "), 1<<20)
+	for {
+		if _, err := zip.Write(spaces); err != nil {
+			return
+		}
+	}
+}
+
+// misbehave treats a request as the mood is. It returns false if the API server is
+// to answer it.
+func (f *front) misbehave(w http.ResponseWriter, r *http.Request) bool {
 	switch f.mood.Load() {
 	case moodHang:
-		f.hanging.Add(1)
-		defer f.hanging.Add(-1)
-		<-r.Context().Done()
-		return
+		f.hang(r)
+		return true
+	case moodHold:
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/appliedmanifestworks") {
+			f.hang(r)
+			return true
+		}
+	case moodEndless:
+		if r.URL.Path != "/livez" && r.URL.Path != "/api/v1/namespaces/kube-system" {
+			endless(w)
+			return true
+		}
 	case moodReset:
 		panic(http.ErrAbortHandler)
 	case moodGone:
 		f.denied.Add(1)
 		http.NotFound(w, r)
-		return
+		return true
 	case moodHalfGone:
 		if r.URL.Path != "/livez" {
 			f.denied.Add(1)
 			http.NotFound(w, r)
-			return
+			return true
 		}
 	case moodSlow:
 		timer := time.NewTimer(slowness)
@@ -323,8 +370,17 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-timer.C:
 		case <-r.Context().Done():
-			return
+			return true
 		}
+	}
+	return false
+}
+
+// ServeHTTP implements http.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.asked.Add(1)
+	if f.misbehave(w, r) {
+		return
 	}
 	if r.URL.Path == "/api/v1/namespaces/kube-system" {
 		w.Header().Set("Content-Type", "application/json")

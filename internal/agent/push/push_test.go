@@ -20,6 +20,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/push"
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/dial"
 )
@@ -132,26 +133,33 @@ func (l *lab) accepts(cluster string, yes bool) {
 // others that are in trouble. If these had the workers, it would be far more.
 const slowdownMax = 10
 
+// holdersMany are more clusters than can have all workers if each has as many as
+// it may.
+const holdersMany = push.Workers/push.WorkersPerCluster + 6
+
 func TestNoClusterSlowsAnother(t *testing.T) {
 	l := newLab(t)
-	l.start(local(), work.Options{Workers: 12, WorkersPerCluster: 3})
+	l.start(local(), work.Options{Workers: push.Workers, WorkersPerCluster: push.WorkersPerCluster})
 	fronts := map[string]*front{}
 	troubled, well := []string{"hanging", "resetting", "slow"}, []string{"well", "healthy"}
 	for _, name := range slices.Concat(troubled, well) {
-		fronts[name] = l.front("uid-of-" + name)
-		l.accept(name)
-		l.secret(name, l.token, fronts[name].ca())
-		l.connection(name, fronts[name].URL)
+		fronts[name] = l.join(name)
 	}
+	holders := l.joinHolders()
 	for name := range fronts {
 		l.says(name, connected, fleetv1alpha1.ClusterConnectionReasonConnected)
 		l.works(name, name+"-first")
 	}
 	alone := l.takes(well, "alone")
+	l.hold(holders)
+	l.works("well", "well-beside-holders")
+	if n := abandoned(holders); n > 0 {
+		t.Errorf("a work was delivered only when the agent had given up %d requests of slow clusters", n)
+	}
 	fronts["hanging"].mood.Store(moodHang)
 	fronts["resetting"].mood.Store(moodReset)
 	fronts["slow"].mood.Store(moodSlow)
-	for i := range 20 { // more than there are workers
+	for i := range 20 {
 		for _, name := range troubled {
 			l.work(name, fmt.Sprintf("%s-%d", name, i))
 		}
@@ -192,6 +200,53 @@ func TestNoClusterSlowsAnother(t *testing.T) {
 	}
 }
 
+// joinHolders makes many clusters join.
+func (l *lab) joinHolders() []*front {
+	l.t.Helper()
+	var holders []*front
+	for i := range holdersMany {
+		holders = append(holders, l.join(holder(i)))
+	}
+	for i := range holders {
+		l.says(holder(i), connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+	}
+	return holders
+}
+
+func holder(i int) string { return fmt.Sprintf("holder-%d", i) }
+
+// hold makes each of the clusters take as many workers as it gets.
+func (l *lab) hold(holders []*front) {
+	l.t.Helper()
+	for _, f := range holders {
+		f.mood.Store(moodHold)
+	}
+	for n := range push.WorkersPerCluster {
+		for i := range holders {
+			l.work(holder(i), fmt.Sprintf("%s-%d", holder(i), n))
+		}
+	}
+	l.eventually("requests to each slow cluster to hang", func(context.Context) (string, bool) {
+		all, few := int32(0), 0
+		for _, f := range holders {
+			n := f.hanging.Load()
+			all += n
+			if n == 0 {
+				few++
+			}
+		}
+		return fmt.Sprintf("%d requests hang, and none to %d clusters", all, few), few == 0 || all >= push.Workers
+	})
+}
+
+// abandoned counts the requests to clusters that the agent gave up.
+func abandoned(fronts []*front) (n int32) {
+	for _, f := range fronts {
+		n += f.abandoned.Load()
+	}
+	return n
+}
+
 // takes returns how long ten works take to be delivered to each cluster.
 func (l *lab) takes(clusters []string, name string) time.Duration {
 	l.t.Helper()
@@ -204,6 +259,33 @@ func (l *lab) takes(clusters []string, name string) time.Duration {
 		}
 	}
 	return time.Since(start)
+}
+
+func TestAnEndlessAnswerHarmsNobodyElse(t *testing.T) {
+	l := newLab(t)
+	l.start(local(), work.Options{Workers: push.Workers, WorkersPerCluster: push.WorkersPerCluster})
+	bad, _ := l.join("bad"), l.join("well")
+	for _, name := range []string{"bad", "well"} {
+		l.says(name, connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+		l.works(name, name+"-first")
+	}
+	bad.mood.Store(moodEndless)
+	bad.cut() // watches begin anew, and are answered like all else
+	l.work("bad", "bad-second")
+	_, message := l.says("bad", connected, fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge)
+	for _, part := range []string{"is not taken: it is more than", "bytes"} {
+		if !strings.Contains(message, part) {
+			t.Errorf("the message lacks %q: %s", part, message)
+		}
+	}
+	l.works("well", "well-second")
+	l.says("well", connected, fleetv1alpha1.ClusterConnectionReasonConnected)
+	l.says("bad", connected, fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge)
+
+	// With answers that end it gets what it missed.
+	bad.mood.Store(moodWell)
+	bad.cut()
+	l.delivered("bad", "bad-second")
 }
 
 func TestAnEndpointOfTheHubItselfIsNotDialled(t *testing.T) {

@@ -34,6 +34,9 @@ const (
 	// probesLost is how many probes in a row have to fail until a cluster that was
 	// well counts as lost.
 	probesLost = 2
+	// refusalLasts is how long a cluster is said to answer too much after it did.
+	// Who was refused an answer asks again at least that often.
+	refusalLasts = 2 * time.Minute
 )
 
 // session is the life of one Push cluster. Only its loop uses the fields behind
@@ -63,6 +66,9 @@ type session struct {
 	// outcome is what is told of the cluster; id is who it said to be.
 	outcome outcome
 	id      string
+	// refusal is an answer that was not taken, and refused when the latest was.
+	refusal *dial.LimitError
+	refused time.Time
 	// known is false until there is something to tell.
 	known bool
 }
@@ -236,7 +242,7 @@ func (s *session) look(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 	s.probed = now
 	if found.None() {
 		s.failures, s.next = 0, now.Add(probeEvery)
-		s.outcome = outcome{}
+		s.outcome = outcome{connected: s.tooLarge(now)}
 		return probeEvery, nil
 	}
 	s.failures++
@@ -253,6 +259,24 @@ func (s *session) look(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		}
 	}
 	return wait, nil
+}
+
+// tooLarge says which answer of a cluster that is well was not taken lately.
+func (s *session) tooLarge(now time.Time) dial.Problem {
+	if latest := s.transport.Refusal(); latest != nil {
+		if s.refusal == nil { // one after the other would be a write of the hub each
+			s.refusal = latest
+		}
+		s.refused = now
+	}
+	if s.refusal == nil || now.Sub(s.refused) > refusalLasts {
+		s.refusal = nil
+		return dial.Problem{}
+	}
+	return dial.Problem{
+		Reason:  fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge,
+		Message: "the API server is well, but " + s.refusal.Error() + "; look at what answers there",
+	}
 }
 
 func unchecked() dial.Problem {
@@ -309,5 +333,5 @@ func (s *session) drop() {
 	s.agent.release(s.name)
 	s.transport, s.endpoint, s.credential = nil, dial.Endpoint{}, dial.Credential{}
 	s.failures, s.next, s.probed = 0, time.Time{}, time.Time{}
-	s.outcome = outcome{credentials: unchecked()}
+	s.refusal, s.outcome = nil, outcome{credentials: unchecked()}
 }

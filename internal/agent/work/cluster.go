@@ -96,7 +96,9 @@ func newClients(c *fleet.Connection) (made clients, err error) {
 	return made, nil
 }
 
-func newCluster(ctx context.Context, c *fleet.Connection, options *Options, cache *rules.Cache) (*cluster, error) {
+func newCluster(
+	ctx context.Context, c *fleet.Connection, options *Options, workers *runtime.Workers, cache *rules.Cache,
+) (*cluster, error) {
 	clients, err := newClients(c)
 	if err != nil {
 		return nil, err
@@ -110,7 +112,7 @@ func newCluster(ctx context.Context, c *fleet.Connection, options *Options, cach
 		return nil, fmt.Errorf("reading the records of cluster %q: %w", c.Name, err)
 	}
 	s := &cluster{ctx: ctx, connection: c, options: options, memories: map[string]*memory{}}
-	s.slots = runtime.NewSlots(options.WorkersPerCluster, func(request Request) { s.queue.Add(request) })
+	s.slots = workers.Slots(func(request Request) { s.queue.Add(request) })
 	s.arrivals = newArrivals(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.request(work)) })
 	s.works = &runtime.Works{
 		Cached: works, Client: c.Hub.GetClient(), Reader: c.Hub.GetAPIReader(), Metadata: clients.hub, Namespace: string(c.Name),

@@ -59,7 +59,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Workers is how many works are in hand at a time. Defaults to DefaultWorkers.
 	Workers int
-	// WorkersPerCluster is how many of them are of one cluster. Defaults to Workers.
+	// WorkersPerCluster is how many of them are of one cluster at most, as long as
+	// others do not need them. Defaults to Workers.
 	WorkersPerCluster int
 	// StatusSyncInterval is how often objects are read of whose changes nothing
 	// tells: those with updateStrategy ReadOnly, and of types that may not be
@@ -97,6 +98,7 @@ type Request = runtime.Request
 type Part struct {
 	options    Options
 	controller controller.TypedController[Request]
+	workers    *runtime.Workers
 
 	mu       sync.Mutex
 	clusters map[fleet.ClusterName]*cluster
@@ -118,7 +120,10 @@ func New(options Options) (*Part, error) {
 	options.ListDelay = cmp.Or(options.ListDelay, DefaultListDelay)
 	options.MaxFeedbackWatch = cmp.Or(options.MaxFeedbackWatch, DefaultMaxFeedbackWatch)
 	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
-	p := &Part{options: options, clusters: map[fleet.ClusterName]*cluster{}}
+	p := &Part{
+		options: options, clusters: map[fleet.ClusterName]*cluster{},
+		workers: runtime.NewWorkers(options.Workers, options.WorkersPerCluster),
+	}
 	anyName := true
 	c, err := controller.NewTypedUnmanaged("work", controller.TypedOptions[Request]{
 		SkipNameValidation:      &anyName,
@@ -158,7 +163,7 @@ func (p *Part) NeedLeaderElection() bool { return true }
 
 // Engage is part of fleet.Part.
 func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	s, err := newCluster(ctx, c, &p.options, &p.rules)
+	s, err := newCluster(ctx, c, &p.options, p.workers, &p.rules)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,9 @@
 package runtime
 
 import (
-	"slices"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/capstan-io/capstan/internal/fleet"
 )
@@ -18,43 +19,117 @@ type Request struct {
 	Applied string
 }
 
-// Slots bound how many works of one cluster are in hand at a time, so that a
-// slow one does not take all workers. They are safe for concurrent use.
+// Workers are shared by all clusters. Each cluster may always have one work in
+// hand; for what it has beyond that, clusters take turns at half of the workers.
+// So as long as no more clusters than the other half are slow at a time, there is
+// a worker for one that is not. If there are more, it waits until a request of a
+// slow one is answered or takes too long. Workers are safe for concurrent use.
+type Workers struct {
+	perCluster int
+
+	mu sync.Mutex
+	// spare is how many further works clusters may take in hand at the moment.
+	spare int
+	// waiting are the clusters that have parked requests, in turn.
+	waiting []*Slots
+}
+
+// NewWorkers shares so many workers, of which a cluster has so many at most.
+func NewWorkers(all, perCluster int) *Workers {
+	return &Workers{perCluster: perCluster, spare: max(all/2, perCluster-1)}
+}
+
+// Slots are the workers of one cluster. They are safe for concurrent use.
 type Slots struct {
-	max int
+	workers *Workers
 	// add puts a request into the queue.
 	add func(Request)
 
-	mu       sync.Mutex
+	// What follows is behind the mutex of the workers.
 	inFlight int
-	parked   []Request // wait for one in flight to end
+	parked   sets.Set[Request]
+	turns    []Request // the parked ones in the order in which they came
+	waits    bool      // is in the list of those who wait
 }
 
-// NewSlots returns so many slots. The function puts a request into the queue
-// again when there is one for it.
-func NewSlots(most int, add func(Request)) *Slots { return &Slots{max: most, add: add} }
+// Slots returns those of a cluster. The function puts a request into the queue
+// again when there may be a slot for it.
+func (w *Workers) Slots(add func(Request)) *Slots {
+	return &Slots{workers: w, add: add, parked: sets.New[Request]()}
+}
 
 // Enter takes a slot. If there is none, the request comes again when one is free.
 func (s *Slots) Enter(request Request) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.inFlight < s.max {
-		s.inFlight++
-		return true
+	w := s.workers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case s.inFlight == 0:
+	case s.inFlight < w.perCluster && w.spare > 0:
+		w.spare--
+	default:
+		s.park(request)
+		return false
 	}
-	if !slices.Contains(s.parked, request) {
-		s.parked = append(s.parked, request)
-	}
-	return false
+	s.inFlight++
+	return true
 }
 
 // Leave gives a slot back.
 func (s *Slots) Leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	w := s.workers
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	s.inFlight--
-	if len(s.parked) > 0 {
-		s.add(s.parked[0])
-		s.parked = s.parked[1:]
+	if s.inFlight == 0 {
+		s.wake()
+	} else {
+		w.spare++
 	}
+	w.wake()
+}
+
+// wake lets clusters that wait have what is spare, one request each. One may come
+// late or find that another was faster, and waits again; whoever leaves next wakes
+// as many as there is room for then, so none is forgotten.
+func (w *Workers) wake() {
+	room := w.spare
+	for range len(w.waiting) {
+		if room == 0 {
+			return
+		}
+		next := w.waiting[0]
+		w.waiting = w.waiting[1:]
+		if next.inFlight < w.perCluster && next.wake() {
+			room--
+		}
+		if next.waits = len(next.turns) > 0; next.waits {
+			w.waiting = append(w.waiting, next)
+		}
+	}
+}
+
+// park keeps a request until it is woken.
+func (s *Slots) park(request Request) {
+	if s.parked.Has(request) {
+		return
+	}
+	s.parked.Insert(request)
+	s.turns = append(s.turns, request)
+	if !s.waits {
+		s.workers.waiting = append(s.workers.waiting, s)
+		s.waits = true
+	}
+}
+
+// wake puts the next parked request into the queue, and tells whether there was one.
+func (s *Slots) wake() bool {
+	if len(s.turns) == 0 {
+		return false
+	}
+	next := s.turns[0]
+	s.turns = s.turns[1:]
+	s.parked.Delete(next)
+	s.add(next)
+	return true
 }

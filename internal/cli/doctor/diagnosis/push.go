@@ -89,6 +89,7 @@ func pushConnection(e *evidence.Evidence) []Finding {
 		fleetv1alpha1.ClusterConnectionReasonForbiddenAddress:      "Use an address of the member that leads out of the hub: kubectl edit clusterconnection " + e.Cluster.Name,
 		fleetv1alpha1.ClusterConnectionReasonInvalidEndpoint:       "kubectl edit clusterconnection " + e.Cluster.Name,
 		fleetv1alpha1.ClusterConnectionReasonUnreachable:           fmt.Sprintf("See whether the member runs, and whether pods of the hub reach %s (firewalls, proxyURL).", endpoint),
+		fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge:        "See what answers at " + endpoint + ": capstan cannot tell an API server that holds too much from one that was tampered with.",
 		fleetv1alpha1.ClusterConnectionReasonUntrusted:             "Put the CA of the member into key caBundle of its Secret; capstan join " + e.Cluster.Name + " --cluster-kubeconfig FILE does it.",
 		fleetv1alpha1.ClusterConnectionReasonAlreadyJoined:         "Let it leave under one of its names: capstan unjoin " + e.Cluster.Name,
 	}[connected.Reason]

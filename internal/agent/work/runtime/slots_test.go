@@ -1,0 +1,146 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+const (
+	allWorkers = 16
+	mostOfOne  = 4
+)
+
+// office is workers with the queue that leads to them, without goroutines.
+type office struct {
+	workers  *Workers
+	clusters map[fleet.ClusterName]*Slots
+	queue    []Request
+	busy     map[fleet.ClusterName]int
+}
+
+func newOffice() *office {
+	return &office{
+		workers: NewWorkers(allWorkers, mostOfOne), clusters: map[fleet.ClusterName]*Slots{}, busy: map[fleet.ClusterName]int{},
+	}
+}
+
+// come puts requests of a cluster into the queue.
+func (o *office) come(cluster fleet.ClusterName, works int) {
+	if o.clusters[cluster] == nil {
+		o.clusters[cluster] = o.workers.Slots(func(r Request) { o.queue = append(o.queue, r) })
+	}
+	for i := range works {
+		o.queue = append(o.queue, Request{Cluster: cluster, Work: fmt.Sprint(i)})
+	}
+}
+
+// begin hands out what is in the queue as long as there are workers.
+func (o *office) begin() {
+	for len(o.queue) > 0 && o.inHand() < allWorkers {
+		next := o.queue[0]
+		o.queue = o.queue[1:]
+		if o.clusters[next.Cluster].Enter(next) {
+			o.busy[next.Cluster]++
+		}
+	}
+}
+
+// end finishes a work of a cluster.
+func (o *office) end(cluster fleet.ClusterName) {
+	o.busy[cluster]--
+	o.clusters[cluster].Leave()
+}
+
+func (o *office) inHand() (all int) {
+	for _, n := range o.busy {
+		all += n
+	}
+	return all
+}
+
+func slowCluster(i int) fleet.ClusterName { return fleet.ClusterName(fmt.Sprintf("slow-%d", i)) }
+
+func TestThereIsAWorkerForOneMoreCluster(t *testing.T) {
+	for slow := range allWorkers / 2 {
+		o := newOffice()
+		for i := range slow {
+			o.come(slowCluster(i), allWorkers)
+		}
+		o.begin()
+		for cluster, n := range o.busy {
+			if n == 0 || n > mostOfOne {
+				t.Errorf("of %d slow clusters, %s has %d works in hand, want 1 to %d", slow, cluster, n, mostOfOne)
+			}
+		}
+		o.come("well", 2)
+		o.begin()
+		if o.busy["well"] == 0 {
+			t.Errorf("%d slow clusters have all %d workers: %v", slow, allWorkers, o.busy)
+		}
+	}
+}
+
+func TestOneClusterHasAsManyWorkersAsItMay(t *testing.T) {
+	alone := NewWorkers(allWorkers, allWorkers).Slots(func(Request) {})
+	for i := range allWorkers {
+		if !alone.Enter(Request{Work: fmt.Sprint(i)}) {
+			t.Fatalf("the only cluster has %d of %d workers", i, allWorkers)
+		}
+	}
+}
+
+func TestClustersTakeTurnsUntilAllIsDone(t *testing.T) {
+	const works = 100
+	o, done := newOffice(), map[fleet.ClusterName]int{}
+	for i := range 6 { // so that not all have what they may
+		o.come(slowCluster(i), works)
+	}
+	for o.begin(); o.inHand() > 0; o.begin() {
+		for i := range 6 { // each ends one of its works
+			if cluster := slowCluster(i); o.busy[cluster] > 0 {
+				o.end(cluster)
+				done[cluster]++
+			}
+		}
+	}
+	for i := range 6 {
+		if n := done[slowCluster(i)]; n != works {
+			t.Errorf("%s: %d of %d works were done: the others were forgotten", slowCluster(i), n, works)
+		}
+	}
+	if o.workers.spare != allWorkers/2 || len(o.queue) > 0 {
+		t.Errorf("when all is done %d workers are spare and %d requests wait, want %d and none", o.workers.spare, len(o.queue), allWorkers/2)
+	}
+}
+
+func TestARequestWaitsOnceOnly(t *testing.T) {
+	o := newOffice()
+	o.come("c", allWorkers)
+	o.come("c", allWorkers) // the same ones
+	o.begin()
+	if n := len(o.clusters["c"].turns); n != allWorkers {
+		t.Errorf("%d requests wait, want %d", n, allWorkers)
+	}
+}
+
+func TestWhoWaitsGoesOnWhenTheOthersAreDone(t *testing.T) {
+	o := newOffice()
+	o.come("first", mostOfOne)
+	o.come("second", mostOfOne)
+	o.come("third", mostOfOne+allWorkers) // there is room for less than it may have
+	o.begin()
+	before := o.busy["third"]
+	for range mostOfOne {
+		o.end("first")
+		o.end("second")
+		o.begin()
+	}
+	if before >= mostOfOne || o.busy["third"] != mostOfOne {
+		t.Errorf("the third had %d workers and has %d when the others are done, want less than %d, and %d", before, o.busy["third"], mostOfOne, mostOfOne)
+	}
+}
