@@ -80,9 +80,9 @@ func Read(raw []byte) (Manifest, error) {
 	case head.Kind == "":
 		err = fmt.Errorf("%w: kind is missing", ErrNotObject)
 	case head.Metadata.Name == "" && strings.HasSuffix(head.Kind, "List"):
-		err = fmt.Errorf("%w: it is a list; make each of its items a manifest", ErrNotObject)
+		err = fmt.Errorf("%w: it is a list; add each of its items as a manifest", ErrNotObject)
 	case head.Metadata.Name == "" && head.Metadata.GenerateName != "":
-		err = fmt.Errorf("%w: metadata.generateName would make a new object each time; give metadata.name", ErrNotObject)
+		err = fmt.Errorf("%w: metadata.generateName would create a new object each time; set metadata.name", ErrNotObject)
 	case head.Metadata.Name == "":
 		err = fmt.Errorf("%w: metadata.name is missing", ErrNotObject)
 	case !segment(head.Metadata.Name):

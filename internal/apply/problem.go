@@ -62,12 +62,12 @@ func Explain(err error, verb string, object Object) Problem {
 		return Problem{Trouble: TroubleInvalid, Message: "The manifest is " + err.Error() + "."}
 	}
 	if errors.Is(err, ignore.ErrExpression) {
-		return Problem{Trouble: TroubleExpression, Message: "The fields to ignore cannot be told: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "."}
+		return Problem{Trouble: TroubleExpression, Message: "Cannot evaluate ignoreFields: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "."}
 	}
 	if errors.Is(err, ErrNoKind) {
 		return Problem{
 			Trouble: TroublePassing, NoKind: true,
-			Message: upperFirst(err.Error()) + ": it waits for the definition; install that on the cluster, or add it to this work.",
+			Message: upperFirst(err.Error()) + ": waiting for its definition; install it on the cluster, or add it to this work.",
 		}
 	}
 	var status apierrors.APIStatus
@@ -83,7 +83,7 @@ func explainStatus(status metav1.Status, err error, verb string, object Object) 
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"): // corev1.NamespaceTerminatingCause
 		return Problem{
 			Trouble: TroublePassing, NoNamespace: true,
-			Message: fmt.Sprintf("Namespace %q is being deleted: the object is made when it is there again.", object.Namespace),
+			Message: fmt.Sprintf("Namespace %q is being deleted; the object is created once the namespace exists again.", object.Namespace),
 		}
 	case status.Code == http.StatusNotFound && status.Details != nil && status.Details.Kind == "namespaces" && object.Namespace != "":
 		return Problem{
@@ -93,7 +93,7 @@ func explainStatus(status metav1.Status, err error, verb string, object Object) 
 	case status.Code == http.StatusMethodNotAllowed: // what cannot be patched at all is not looked for
 		return Problem{
 			Trouble: TroublePassing, NoKind: true,
-			Message: fmt.Sprintf("The definition of %s is being deleted: the object is made when it is there again.", resourceOf(object)),
+			Message: fmt.Sprintf("The definition of %s is being deleted; the object is created once it exists again.", resourceOf(object)),
 		}
 	case status.Code == http.StatusForbidden && strings.Contains(status.Message, "\" cannot "):
 		return Problem{Trouble: TroubleForbidden, Message: forbidden(status, verb, object)}
@@ -150,7 +150,7 @@ func explainConflict(status metav1.Status, message string) Problem {
 		fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, manager))
 	}
 	if problem.Trouble == TroubleConflict {
-		problem.Message = "Others own fields of the object with other values: " + strings.Join(fields, ", ") + "."
+		problem.Message = "Other field managers own fields with different values: " + strings.Join(fields, ", ") + "."
 	}
 	return problem
 }

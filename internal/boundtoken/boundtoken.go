@@ -131,7 +131,7 @@ func Groups(patterns []string, accept bool) ([]string, error) {
 		}
 	}
 	if accept && len(patterns) == 0 {
-		return nil, errors.New("a token whose clusters the hub accepts by itself has to be bound to names of clusters")
+		return nil, errors.New("a token with automatic acceptance must be bound to cluster names")
 	}
 	if accept {
 		groups = append(groups, clusterv1.GroupBootstrapAutoAccept)
@@ -143,13 +143,13 @@ func Groups(patterns []string, accept bool) ([]string, error) {
 func checkPattern(pattern string) error {
 	name, isPrefix := strings.CutSuffix(pattern, wildcard)
 	if isPrefix && name == "" {
-		return fmt.Errorf("the pattern %q stands for all clusters; begin it with what their names begin with", pattern)
+		return fmt.Errorf("the pattern %q matches all clusters; start it with a prefix of their names", pattern)
 	}
 	if isPrefix {
 		name += "x" // stands for the rest of a name
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return fmt.Errorf("the pattern %q is neither the name of a cluster nor the beginning of one followed by %s: %s",
+		return fmt.Errorf("the pattern %q is neither a cluster name nor a prefix followed by %s: %s",
 			pattern, wildcard, strings.Join(problems, "; "))
 	}
 	return nil

@@ -82,7 +82,7 @@ func (b *Budget) SpendCEL(units uint64) { b.cost.Add(-int64(min(units, CELCostMa
 // many left.
 func (b *Budget) Visit(values int) error {
 	if b.values.Add(-int64(values)) < 0 {
-		return fmt.Errorf("the paths of this work visit more than %d values, for all of its objects together; choose narrower ones", ValuesMax)
+		return fmt.Errorf("the paths of this work visit more than %d values, for all of its objects together; use narrower ones", ValuesMax)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ type Meter struct {
 // Take takes a number of values, unless there are not so many left.
 func (m *Meter) Take(values int) error {
 	if m.left -= values; m.left < 0 {
-		return fmt.Errorf("the paths for this object visit more than %d values; choose narrower ones", m.most)
+		return fmt.Errorf("the paths for this object visit more than %d values; use narrower ones", m.most)
 	}
 	return m.of.Visit(values)
 }

@@ -196,7 +196,7 @@ func faultsOfLife() []fault {
 			plant: func(t *testing.T, c *clinic) {
 				c.connection(t, metav1.Condition{
 					Type: fleetv1alpha1.ClusterConnectionConditionCredentialsValid, Reason: fleetv1alpha1.ClusterConnectionReasonUnauthorized,
-					Message: "the cluster answers 401: it does not know the token, or not any more; put a new one into the Secret",
+					Message: "the cluster rejects the token (401); put a new one into the Secret",
 				})
 			},
 		},
@@ -205,7 +205,7 @@ func faultsOfLife() []fault {
 			plant: func(t *testing.T, c *clinic) {
 				c.connection(t, metav1.Condition{
 					Type: fleetv1alpha1.ClusterConnectionConditionConnected, Reason: fleetv1alpha1.ClusterConnectionReasonForbiddenAddress,
-					Message: "the address 127.0.0.1 must not be dialled: it is a loopback address",
+					Message: "connecting to 127.0.0.1 is forbidden: it is a loopback address",
 				})
 			},
 		},
@@ -214,7 +214,7 @@ func faultsOfLife() []fault {
 			plant: func(t *testing.T, c *clinic) {
 				c.connection(t, metav1.Condition{
 					Type: fleetv1alpha1.ClusterConnectionConditionConnected, Reason: fleetv1alpha1.ClusterConnectionReasonUnreachable,
-					Message: "the API server is not reached: connection refused",
+					Message: "the API server is unreachable: connection refused",
 				})
 			},
 		},

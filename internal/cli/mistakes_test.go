@@ -66,7 +66,7 @@ func (w *world) testMistakes(t *testing.T) {
 		"a name that no DNS knows": {
 			reason: "RFC 6761 keeps .invalid free",
 			change: func(c *clientcmdapi.Config) { c.Clusters["hub"].Server = "https://hub.invalid:6443" },
-			want:   []string{"https://hub.invalid:6443", "cannot be resolved"},
+			want:   []string{"https://hub.invalid:6443", "does not resolve"},
 		},
 		"a CA of another cluster": {
 			reason: "the kubeconfig is of a hub that was made anew",

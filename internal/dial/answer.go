@@ -75,7 +75,7 @@ func inTime(ctx context.Context, err error) error {
 // expired answers a watch as an API server does that does not know what was
 // before: the client lists anew.
 func expired(request *http.Request) *http.Response {
-	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"the collection has to be listed anew"}`
+	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"the collection has to be listed again"}`
 	return &http.Response{
 		Status: "410 Gone", StatusCode: http.StatusGone, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)), ContentLength: int64(len(status)),
@@ -111,12 +111,12 @@ func (a *answer) open(response *http.Response) error {
 		response.Header.Del("Content-Length")
 		response.ContentLength, response.Uncompressed = -1, true
 	default:
-		return fmt.Errorf("the answer to %s %s is encoded as %q, which was not asked for", a.request.Method, a.request.URL.Path, encoding)
+		return fmt.Errorf("the response to %s %s is encoded as %q, which was not requested", a.request.Method, a.request.URL.Path, encoding)
 	}
 	protobuf := strings.Contains(response.Header.Get("Content-Type"), "protobuf")
 	switch {
 	case a.kind == kindList && protobuf:
-		return fmt.Errorf("the answer to %s %s is protobuf, which was not asked for", a.request.Method, a.request.URL.Path)
+		return fmt.Errorf("the response to %s %s is protobuf, which was not requested", a.request.Method, a.request.URL.Path)
 	case a.kind == kindList:
 		a.items = &frames{around: aroundItems}
 	case a.kind == kindWatch && response.StatusCode == http.StatusOK:
@@ -213,7 +213,7 @@ func (a *answer) accountEvents(data []byte) error {
 	case anew:
 		return a.refuse("what a list may have, %d objects", eventsMax)
 	default: // a busy cluster does that, too
-		return tooMany(a.request, "%d events in a row, or the bytes of a list; the objects are listed anew", eventsMax)
+		return tooMany(a.request, "%d events in a row, or the bytes of a list; listing again", eventsMax)
 	}
 }
 

@@ -64,7 +64,7 @@ func (c *confirming) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if err := c.confirm(request); err != nil {
 		_ = response.Body.Close() // nobody wants to know what it says
-		return nil, fmt.Errorf("the answer 404 does not count: %w", err)
+		return nil, fmt.Errorf("ignoring the response 404: %w", err)
 	}
 	return response, nil
 }
@@ -100,7 +100,7 @@ func (c *confirming) identify(ctx context.Context, authorization string) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.String(), nil)
 	if err != nil {
-		return fmt.Errorf("asking the cluster who it is: %w", err)
+		return fmt.Errorf("reading the identity of the cluster: %w", err)
 	}
 	request.Header.Set("Accept", "application/json")
 	if authorization != "" {
@@ -108,7 +108,7 @@ func (c *confirming) identify(ctx context.Context, authorization string) error {
 	}
 	response, err := c.next.RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("asking the cluster who it is: %w", err)
+		return fmt.Errorf("reading the identity of the cluster: %w", err)
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
 	id, err := identityIn(response)
@@ -116,7 +116,7 @@ func (c *confirming) identify(ctx context.Context, authorization string) error {
 	case err != nil:
 		return err
 	case c.id != "" && id != "" && id != c.id:
-		return fmt.Errorf("the cluster that answers is %s, and not %s", id, c.id)
+		return fmt.Errorf("the cluster that responds is %s, not %s", id, c.id)
 	}
 	if id != "" {
 		c.id = id
@@ -136,7 +136,7 @@ type object struct {
 // not for us to know.
 func identityIn(response *http.Response) (string, error) {
 	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusForbidden {
-		return "", fmt.Errorf("who answers does not know the namespace kube-system (%d), so it is not an API server that is well", response.StatusCode)
+		return "", fmt.Errorf("the server that responds has no namespace kube-system (%d), so it is not a healthy API server", response.StatusCode)
 	}
 	var answer object
 	err := json.NewDecoder(io.LimitReader(response.Body, answerBytesMax)).Decode(&answer)
@@ -146,5 +146,5 @@ func identityIn(response *http.Response) (string, error) {
 	case err == nil && response.StatusCode == http.StatusOK && answer.Metadata.UID != "":
 		return answer.Metadata.UID, nil
 	}
-	return "", fmt.Errorf("who answers for the namespace kube-system (%d) is not an API server", response.StatusCode)
+	return "", fmt.Errorf("the server that responds for the namespace kube-system (%d) is not an API server", response.StatusCode)
 }

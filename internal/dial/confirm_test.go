@@ -58,7 +58,7 @@ func TestAnAnswer404CountsOnlyIfTheClusterProvesWhoItIs(t *testing.T) {
 		},
 		"another cluster": {
 			reason: "it says nothing about the objects of this one", id: "one", status: http.StatusOK,
-			body: `{"kind":"Namespace","metadata":{"uid":"two"}}`, fails: "is two, and not one",
+			body: `{"kind":"Namespace","metadata":{"uid":"two"}}`, fails: "is two, not one",
 		},
 		"a proxy without a cluster": {
 			reason: "every cluster has the namespace", id: "one", status: http.StatusNotFound, body: "404 page not found", fails: "404",

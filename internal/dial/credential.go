@@ -62,14 +62,14 @@ func ReadCredential(key string, secret *corev1.Secret, err error, now time.Time)
 	if c.Token == "" || strings.ContainsAny(c.Token, "\r\n") {
 		return Credential{}, Problem{
 			fleetv1alpha1.ClusterConnectionReasonSecretMissing,
-			fmt.Sprintf("the Secret %s has no token of one line under key %q", key, fleetv1alpha1.SecretKeyToken),
+			fmt.Sprintf("the Secret %s has no single-line token under key %q", key, fleetv1alpha1.SecretKeyToken),
 		}
 	}
 	c.readClaims()
 	if !c.Expires.IsZero() && !now.Before(c.Expires) {
 		return Credential{}, Problem{
 			fleetv1alpha1.ClusterConnectionReasonTokenExpired,
-			fmt.Sprintf("the token in the Secret %s expired at %s; put a new one there", key, c.Expires.UTC().Format(time.RFC3339)),
+			fmt.Sprintf("the token in the Secret %s expired at %s; replace it", key, c.Expires.UTC().Format(time.RFC3339)),
 		}
 	}
 	return c, Problem{}

@@ -68,7 +68,7 @@ func (e Endpoint) tlsConfig() (*tls.Config, error) {
 	}
 	switch {
 	case len(e.CA) > 0 && e.Insecure:
-		return nil, fmt.Errorf("spec.insecureSkipTLSVerification is true, and the Secret has %s: who wants a certificate to be verified does not do without; remove one of both", fleetv1alpha1.SecretKeyCABundle)
+		return nil, fmt.Errorf("spec.insecureSkipTLSVerification is true, and the Secret has %s: these contradict each other; remove one of the two", fleetv1alpha1.SecretKeyCABundle)
 	case len(e.CA) > 0:
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(e.CA) {

@@ -27,7 +27,7 @@ type ForbiddenAddressError struct {
 
 // Error implements error.
 func (e *ForbiddenAddressError) Error() string {
-	return fmt.Sprintf("the address %s must not be dialled: it is %s; if that is meant, allow it with --allowed-networks of the push agent", e.Address, e.Why)
+	return fmt.Sprintf("connecting to %s is forbidden: it is %s; if this is intended, allow it with --allowed-networks of the push agent", e.Address, e.Why)
 }
 
 // nat64 is the prefix of addresses that stand for the IPv4 address at their end.

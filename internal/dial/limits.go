@@ -130,7 +130,7 @@ type LimitError struct {
 
 // Error implements error.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the answer to %s is not taken: it is more than %s", e.Request, e.Limit)
+	return fmt.Sprintf("the response to %s was rejected: it exceeds %s", e.Request, e.Limit)
 }
 
 func tooMany(request *http.Request, format string, limit any) *LimitError {

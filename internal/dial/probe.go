@@ -34,10 +34,10 @@ func (t *Transport) Probe(ctx context.Context) Problem {
 	case status == http.StatusUnauthorized:
 		return Problem{
 			fleetv1alpha1.ClusterConnectionReasonUnauthorized,
-			"the cluster answers 401: it does not know the token, or not any more; put a new one into the Secret",
+			"the cluster rejects the token (401); put a new one into the Secret",
 		}
 	case (status < http.StatusOK || status >= http.StatusMultipleChoices) && status != http.StatusForbidden:
-		return Problem{fleetv1alpha1.ClusterConnectionReasonUnreachable, fmt.Sprintf("the API server answers %d to the question whether it is well", status)}
+		return Problem{fleetv1alpha1.ClusterConnectionReasonUnreachable, fmt.Sprintf("the API server's health check returns %d", status)}
 	}
 	return Problem{}
 }
@@ -61,10 +61,10 @@ func (t *Transport) read(ctx context.Context, path string, into any) error {
 		return err
 	}
 	if status != http.StatusOK {
-		return fmt.Errorf("the API server answers %d to GET /%s; the push agent needs get of the namespace kube-system", status, path)
+		return fmt.Errorf("the API server returns %d for GET /%s; the push agent needs get on the namespace kube-system", status, path)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("understanding the answer to GET /%s: %w", path, err)
+		return fmt.Errorf("parsing the response to GET /%s: %w", path, err)
 	}
 	return nil
 }

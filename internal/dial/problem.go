@@ -48,7 +48,7 @@ func Explain(err error) Problem {
 		away      http2.GoAwayError
 	)
 	unreachable := func(text string) Problem {
-		return Problem{fleetv1alpha1.ClusterConnectionReasonUnreachable, "the API server is not reached: " + text}
+		return Problem{fleetv1alpha1.ClusterConnectionReasonUnreachable, "the API server is unreachable: " + text}
 	}
 	switch {
 	case errors.As(err, &forbidden):
@@ -59,9 +59,9 @@ func Explain(err error) Problem {
 			"the certificate of the API server is not trusted: " + untrusted.Err.Error() + "; caBundle in the Secret has to verify it",
 		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return unreachable(fmt.Sprintf("no answer within %s", probeTimeout))
+		return unreachable(fmt.Sprintf("no response within %s", probeTimeout))
 	case errors.As(err, &name):
-		return unreachable(fmt.Sprintf("the name %q cannot be resolved", name.Name))
+		return unreachable(fmt.Sprintf("the name %q does not resolve", name.Name))
 	case errors.As(err, &stream):
 		return unreachable("it ended the request: " + stream.Code.String())
 	case errors.As(err, &away):

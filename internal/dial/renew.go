@@ -72,7 +72,7 @@ func (r *Renewal) Failed(c Credential, why error, now time.Time) {
 	r.next = now.Add(wait)
 	r.problem = Problem{
 		fleetv1alpha1.ClusterConnectionReasonRenewalFailing,
-		fmt.Sprintf("the token works until %s, but it is not renewed: %v; unless that is mended, put a new one into the Secret before",
+		fmt.Sprintf("the token is valid until %s, but cannot be renewed: %v; fix this, or put a new token into the Secret before then",
 			c.Expires.UTC().Format(time.RFC3339), why),
 	}
 }
@@ -102,15 +102,15 @@ func (t *Transport) RequestToken(ctx context.Context, c Credential) (string, err
 	case err != nil:
 		return "", errors.New(Explain(err).Message)
 	case status == http.StatusForbidden:
-		return "", fmt.Errorf("the cluster answers 403; the ServiceAccount %s needs create of serviceaccounts/token for itself", account)
+		return "", fmt.Errorf("the cluster returns 403; the ServiceAccount %s needs create on serviceaccounts/token for itself", account)
 	case status == http.StatusNotFound:
-		return "", fmt.Errorf("the cluster answers 404; it has no ServiceAccount %s any more", account)
+		return "", fmt.Errorf("the cluster returns 404; the ServiceAccount %s no longer exists", account)
 	case status != http.StatusCreated:
-		return "", fmt.Errorf("the cluster answers %d to a TokenRequest for the ServiceAccount %s", status, account)
+		return "", fmt.Errorf("the cluster returns %d for a TokenRequest of the ServiceAccount %s", status, account)
 	}
 	var answer authenticationv1.TokenRequest
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Status.Token == "" || strings.ContainsAny(answer.Status.Token, " \t\r\n") {
-		return "", fmt.Errorf("the cluster's answer to a TokenRequest for the ServiceAccount %s has no token of one line", account)
+		return "", fmt.Errorf("the cluster's response to a TokenRequest of the ServiceAccount %s has no single-line token", account)
 	}
 	return answer.Status.Token, nil
 }

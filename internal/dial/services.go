@@ -33,12 +33,12 @@ func ServiceNetworks(ctx context.Context, config *rest.Config) ([]netip.Prefix, 
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("apis/networking.k8s.io/v1/servicecidrs").String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("asking the hub for its service networks: %w", err)
+		return nil, fmt.Errorf("reading the service networks of the hub: %w", err)
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking the hub for its service networks: %w", err)
+		return nil, fmt.Errorf("reading the service networks of the hub: %w", err)
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
 	switch response.StatusCode {
@@ -46,7 +46,7 @@ func ServiceNetworks(ctx context.Context, config *rest.Config) ([]netip.Prefix, 
 	case http.StatusNotFound:
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("asking the hub for its service networks: it answers %s", response.Status)
+		return nil, fmt.Errorf("reading the service networks of the hub: %s", response.Status)
 	}
 	var list struct {
 		Items []struct {

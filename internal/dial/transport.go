@@ -129,7 +129,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // errElsewhere says that a cluster wanted to send us to another host, which
 // would be dialled by the hub and get the token.
-var errElsewhere = errors.New("the API server redirects to another host, which is not followed")
+var errElsewhere = errors.New("the API server redirects to another host; redirects are not followed")
 
 // send sends a request with the token, which it adds to it, and to the cluster
 // only.

@@ -149,10 +149,10 @@ func Parse(component Component, flags []string) (Set, error) {
 	}
 	set, unknown := Resolve(component, changed)
 	if len(unknown) > 0 {
-		return Set{}, fmt.Errorf("unknown feature gates %q; there are %q", unknown, Names(component))
+		return Set{}, fmt.Errorf("unknown feature gates %q; known feature gates: %q", unknown, Names(component))
 	}
 	if planned := set.NotYet(); len(planned) > 0 {
-		return Set{}, fmt.Errorf("feature gates %q do nothing yet in this release: leave them out", planned)
+		return Set{}, fmt.Errorf("feature gates %q are not implemented in this release: remove them", planned)
 	}
 	return set, nil
 }

@@ -77,11 +77,11 @@ func (k *Keeper) look(ctx context.Context, o Operator) State {
 	}
 	if weaker(policy, o.Policy()) || !inForce(binding, o) {
 		return State{operatorv1.ReasonFenceChanged, fmt.Sprintf(
-			"ValidatingAdmissionPolicy or ValidatingAdmissionPolicyBinding %q is not as this release has it, so it may not hold: "+
-				"delete both, and the operator makes them anew, or apply the operator's manifests again", o.Name())}
+			"ValidatingAdmissionPolicy or ValidatingAdmissionPolicyBinding %q differs from this release, so it may not be effective: "+
+				"delete both for the operator to recreate them, or apply the operator's manifests again", o.Name())}
 	}
 	return State{operatorv1.ReasonFenced, fmt.Sprintf(
-		"ValidatingAdmissionPolicy %q bars the operator from namespaces, accounts and Secrets that are not its own", o.Name())}
+		"ValidatingAdmissionPolicy %q keeps the operator out of namespaces, accounts and Secrets that are not its own", o.Name())}
 }
 
 // find replaces the object by that of the cluster, which it makes if need be.
@@ -104,11 +104,11 @@ func (k *Keeper) find(ctx context.Context, object client.Object) error {
 // lacking is the state of an operator whose fence could not be found or made.
 func lacking(o Operator, err error) State {
 	if !apierrors.IsForbidden(err) {
-		return State{operatorv1.ReasonFenceFailed, fmt.Sprintf("whether the operator is fenced in is not known: %v", err)}
+		return State{operatorv1.ReasonFenceFailed, fmt.Sprintf("cannot determine whether the operator is fenced: %v", err)}
 	}
 	return State{operatorv1.ReasonFenceForbidden, fmt.Sprintf(
-		"whoever has the token of ServiceAccount %q can get that of any other, as nothing bars it from other namespaces: "+
-			"apply the ValidatingAdmissionPolicy %q of the operator's manifests, or allow the account to create, and to get by this name, "+
+		"a stolen token of ServiceAccount %q gives access to that of any other account, as nothing keeps it out of other namespaces: "+
+			"apply the ValidatingAdmissionPolicy %q of the operator's manifests, or allow the account to create, and to get by that name, "+
 			"validatingadmissionpolicies and validatingadmissionpolicybindings of admissionregistration.k8s.io",
 		o.namespace+"/"+o.name, o.Name())}
 }

@@ -84,7 +84,7 @@ func (o Operator) namespacesOnly() admissionv1.Validation {
 	}, o.exceptions...)
 	return admissionv1.Validation{
 		Expression: "(" + strings.Join(allowed, ") || (") + ")",
-		MessageExpression: fmt.Sprintf("'the operator %s may not write into the namespace \"' + request.namespace + '\": if it shall, "+
+		MessageExpression: fmt.Sprintf("'the operator %s may not write to namespace \"' + request.namespace + '\"; to allow it, "+
 			"label the namespace %s=%s'", o.name, operatorv1.LabelOperatedBy, o.name),
 	}
 }
@@ -95,7 +95,7 @@ func (o Operator) ownNamespaces() admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("!(%s) || request.operation == 'CREATE' || oldObject.metadata.name in %s || %s",
 			resources("namespaces"), list(o.namespaces...), labelled("oldObject", operatorv1.LabelOperatedBy, o.name)),
-		MessageExpression: fmt.Sprintf("'the operator %s may not change or delete the namespace \"' + oldObject.metadata.name + '\": if it shall, "+
+		MessageExpression: fmt.Sprintf("'the operator %s may not change or delete namespace \"' + oldObject.metadata.name + '\"; to allow it, "+
 			"label the namespace %s=%s'", o.name, operatorv1.LabelOperatedBy, o.name),
 	}
 }
@@ -117,7 +117,7 @@ func noTokens() admissionv1.Validation {
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || !(object.type in %s)",
 			resources("secrets"), list(string(corev1.SecretTypeServiceAccountToken), string(bootstrapapi.SecretTypeBootstrapToken))),
-		Message: "an operator may not make Secrets that are tokens of ServiceAccounts or bootstrap tokens",
+		Message: "an operator may not create Secrets with ServiceAccount tokens or bootstrap tokens",
 	}
 }
 
@@ -148,6 +148,6 @@ func noHost() admissionv1.Validation {
 	}
 	return admissionv1.Validation{
 		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || %s", resources("deployments"), strings.Join(conditions, " && ")),
-		Message:    "an operator may not run pods that reach their node: in its network or among its processes, with its files, or with privileges",
+		Message:    "an operator may not run pods with access to their node: host namespaces, volumes of the node, or containers that are privileged or allow privilege escalation",
 	}
 }

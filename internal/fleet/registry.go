@@ -60,7 +60,7 @@ type engagement struct {
 var errNotYet = errors.New("has not started yet")
 
 // ErrNotOwned says that another process works for the cluster.
-var ErrNotOwned = errors.New("another replica of the agent works for this cluster")
+var ErrNotOwned = errors.New("another replica of the agent serves this cluster")
 
 // NewRegistry returns a Registry without connections.
 func NewRegistry(options Options) *Registry {
@@ -97,7 +97,7 @@ func (r *Registry) Engage(ctx context.Context, c *Connection) error {
 	defer r.mu.Unlock()
 	if _, taken := r.engaged[c.Name]; taken || r.closed {
 		cancel()
-		return fmt.Errorf("engaging cluster %q: the agent stops or engages it already", c.Name)
+		return fmt.Errorf("engaging cluster %q: the agent is stopping or has already engaged it", c.Name)
 	}
 	r.engaged[c.Name] = e
 	r.start(ctx, e, "hub cache", c.Hub)

@@ -186,7 +186,7 @@ func (e *Engine[O, P]) pause(object O) bool {
 	}
 	conditions.Set(list, object.GetGeneration(), metav1.Condition{
 		Type: condition, Status: metav1.ConditionTrue, Reason: reason,
-		Message: fmt.Sprintf("paused by annotation %s: nothing is installed, changed or removed", operatorv1.AnnotationPaused),
+		Message: fmt.Sprintf("paused by annotation %s: nothing is reconciled", operatorv1.AnnotationPaused),
 	})
 	return true
 }

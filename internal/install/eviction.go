@@ -31,7 +31,7 @@ type Eviction struct {
 func (p *Pass[O]) Evict(ctx context.Context, c client.Client, e Eviction, outcome probe.Outcome) error {
 	if !outcome.Verdict.Gone() {
 		return WaitError{After: e.Retry, Message: fmt.Sprintf(
-			"what is installed on the %s cannot be removed: %s; fix secret %q, or delete it to leave everything behind",
+			"objects on the %s cannot be removed: %s; fix secret %q, or delete it to leave them behind",
 			e.Cluster, outcome.Message, e.Secret)}
 	}
 	since, err := time.Parse(time.RFC3339, p.Object.GetAnnotations()[e.Annotation])
@@ -52,7 +52,7 @@ func (p *Pass[O]) Evict(ctx context.Context, c client.Client, e Eviction, outcom
 	until := since.Add(e.After)
 	if left := until.Sub(p.start); left > 0 {
 		return WaitError{After: min(left, e.Retry), Message: fmt.Sprintf(
-			"what is installed on the %s cannot be removed: %s; it will be left behind after %s",
+			"objects on the %s cannot be removed: %s; they are left behind after %s",
 			e.Cluster, outcome.Message, until.UTC().Format(time.RFC3339))}
 	}
 	return nil

@@ -81,7 +81,7 @@ func unobserved(object map[string]any) (health.Health, bool) {
 	if !ok || observed >= generation {
 		return health.Health{}, false
 	}
-	return health.Progressing.With("NotObserved", "The controller has seen generation %d of the object, which has generation %d.",
+	return health.Progressing.With("NotObserved", "The controller has observed generation %d, but the object has generation %d.",
 		observed, generation), true
 }
 
@@ -89,10 +89,10 @@ func unobserved(object map[string]any) (health.Health, bool) {
 // asks controllers to tell that they failed or are at work.
 func declared(object map[string]any) (health.Health, bool) {
 	if c := fields.ConditionOf(object, "Stalled"); c.True() {
-		return health.Degraded.Of(c, "Stalled", "The controller has given up"), true
+		return health.Degraded.Of(c, "Stalled", "The controller is stalled"), true
 	}
 	if c := fields.ConditionOf(object, "Reconciling"); c.True() {
-		return health.Progressing.Of(c, "Reconciling", "The controller is at work"), true
+		return health.Progressing.Of(c, "Reconciling", "The controller is reconciling"), true
 	}
 	return health.Health{}, false
 }
@@ -105,9 +105,9 @@ func ready(object map[string]any) health.Health {
 	generation := fields.IntOr(0, object, "metadata", "generation")
 	switch {
 	case !c.Exists():
-		return health.Healthy.With("Exists", "The object exists and reports nothing that is wrong.")
+		return health.Healthy.With("Exists", "The object exists and reports no problem.")
 	case c.ObservedGeneration != 0 && c.ObservedGeneration < generation:
-		return health.Progressing.With("NotObserved", "Condition Ready is about generation %d of the object, which has generation %d.",
+		return health.Progressing.With("NotObserved", "Condition Ready is for generation %d, but the object has generation %d.",
 			c.ObservedGeneration, generation)
 	case c.True():
 		return health.Healthy.With("Ready", "%s", health.Because("Condition Ready is True", c.Message))

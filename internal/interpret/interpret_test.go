@@ -77,12 +77,12 @@ func TestConventionsGoBeforeWhatIsKnownOfAKind(t *testing.T) {
 		"the status is old": {
 			chain,
 			map[string]any{"metadata": map[string]any{"generation": int64(2)}, "status": map[string]any{"observedGeneration": int64(1)}},
-			health.Progressing.With("NotObserved", "The controller has seen generation 1 of the object, which has generation 2."),
+			health.Progressing.With("NotObserved", "The controller has observed generation 1, but the object has generation 2."),
 		},
 		"it is being deleted": {
 			chain, map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}, health.Terminating.With("Kind", "Kind."),
 		},
-		"nothing is known of the kind": {nil, nil, health.Healthy.With("Exists", "The object exists and reports nothing that is wrong.")},
+		"nothing is known of the kind": {nil, nil, health.Healthy.With("Exists", "The object exists and reports no problem.")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,7 +33,7 @@ func (w walk) list(values []any, list *jsonpath.ListNode) ([]any, error) {
 			return nil, err
 		}
 		if len(values) > hitsMax {
-			return nil, fmt.Errorf("it finds more than %d values; choose a narrower path", hitsMax)
+			return nil, fmt.Errorf("it finds more than %d values; use a narrower path", hitsMax)
 		}
 	}
 	return values, nil
@@ -180,7 +180,7 @@ func (w walk) descend(value any, depth int, found *[]any) error {
 		return err
 	}
 	if len(*found) >= hitsMax {
-		return fmt.Errorf("it finds more than %d values; choose a narrower path", hitsMax)
+		return fmt.Errorf("it finds more than %d values; use a narrower path", hitsMax)
 	}
 	*found = append(*found, value)
 	for _, child := range children {

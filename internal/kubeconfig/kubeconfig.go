@@ -55,7 +55,7 @@ func Load(data []byte, files Files) (*Kubeconfig, error) {
 		return nil, fmt.Errorf("it has no user %q, which its context %q names", user, k.config.CurrentContext)
 	}
 	if k.User.Exec != nil || k.User.AuthProvider != nil {
-		return nil, fmt.Errorf("its user %q logs in with a plugin; agents need a token or a client certificate", user)
+		return nil, fmt.Errorf("its user %q authenticates with a plugin; agents need a token or a client certificate", user)
 	}
 	if err := k.inline(files); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func load(data []byte) (k *Kubeconfig, user string, err error) {
 	}
 	config, err := clientcmd.Load(data)
 	if err != nil {
-		return nil, "", fmt.Errorf("it is not a kubeconfig, as it is not valid YAML or JSON of one: %w", err)
+		return nil, "", fmt.Errorf("it is not a valid kubeconfig: %w", err)
 	}
 	current, found := config.Contexts[config.CurrentContext]
 	if !found || current == nil {

@@ -105,7 +105,7 @@ func (g *Guard) Protect(log logr.Logger, next http.Handler) (http.Handler, error
 		answer, err := g.decide(r)
 		if err != nil {
 			log.Error(err, "Cannot tell whether the reader of the metrics may read them")
-			http.Error(w, "the API server could not be asked whether you may read this; try again", http.StatusServiceUnavailable)
+			http.Error(w, "the API server could not review your permissions; try again", http.StatusServiceUnavailable)
 			return
 		}
 		if answer.status == http.StatusOK {
@@ -123,7 +123,7 @@ func (g *Guard) Protect(log logr.Logger, next http.Handler) (http.Handler, error
 func (g *Guard) decide(r *http.Request) (decision, error) {
 	token, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
-		return decision{http.StatusUnauthorized, "send a bearer token of a user or ServiceAccount that may read this"}, nil
+		return decision{http.StatusUnauthorized, "send the bearer token of a user or ServiceAccount that may read this"}, nil
 	}
 	verb := strings.ToLower(r.Method)
 	// The token itself is not kept.
@@ -160,7 +160,7 @@ func (g *Guard) review(ctx context.Context, token, verb, path string) (decision,
 		return decision{}, fmt.Errorf("reviewing a reader's token: %w", err)
 	}
 	if !who.Authenticated {
-		return decision{http.StatusUnauthorized, "the API server does not know this token; it may have expired"}, nil
+		return decision{http.StatusUnauthorized, "the API server rejects this token; it may have expired"}, nil
 	}
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},

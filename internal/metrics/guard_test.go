@@ -85,18 +85,18 @@ func TestGuardLetsThoseReadWhoMay(t *testing.T) {
 		},
 		"an unknown token is refused": {
 			authorization: "Bearer bad", may: true, wantStatus: http.StatusUnauthorized, wantAsked: 1,
-			wantBody: "the API server does not know this token",
+			wantBody: "the API server rejects this token",
 		},
 		"nobody is refused without asking": {
-			may: true, wantStatus: http.StatusUnauthorized, wantBody: "send a bearer token",
+			may: true, wantStatus: http.StatusUnauthorized, wantBody: "send the bearer token",
 		},
 		"a password is refused without asking": {
-			authorization: "Basic Z29vZA==", may: true, wantStatus: http.StatusUnauthorized, wantBody: "send a bearer token",
+			authorization: "Basic Z29vZA==", may: true, wantStatus: http.StatusUnauthorized, wantBody: "send the bearer token",
 		},
 		"an endless token is refused without asking": {
 			reason:        "it would be sent on to the API server",
 			authorization: "Bearer " + strings.Repeat("x", tokenBytesMax+1), may: true,
-			wantStatus: http.StatusUnauthorized, wantBody: "send a bearer token",
+			wantStatus: http.StatusUnauthorized, wantBody: "send the bearer token",
 		},
 		"nobody reads while the API server cannot be asked": {
 			authorization: "Bearer good", may: true, err: errors.New("connection refused"),

@@ -19,7 +19,7 @@ import (
 // has something to say; empty if one runs.
 func WhyNotRunning(deployment *appsv1.Deployment, pods []corev1.Pod) string {
 	if deployment == nil {
-		return "the Deployment of the agent is not there yet"
+		return "the Deployment of the agent does not exist yet"
 	}
 	for i := range pods {
 		for _, container := range pods[i].Status.ContainerStatuses {
@@ -31,7 +31,7 @@ func WhyNotRunning(deployment *appsv1.Deployment, pods []corev1.Pod) string {
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for i := range pods {
 		if why := podState(&pods[i]); why != "" {
-			return fmt.Sprintf("no pod of Deployment %q runs: %s", deployment.Name, why)
+			return fmt.Sprintf("no pod of Deployment %q is running: %s", deployment.Name, why)
 		}
 	}
 	for _, condition := range deployment.Status.Conditions {
@@ -39,7 +39,7 @@ func WhyNotRunning(deployment *appsv1.Deployment, pods []corev1.Pod) string {
 			return fmt.Sprintf("no pod of Deployment %q could be created: %s", deployment.Name, condition.Message)
 		}
 	}
-	return fmt.Sprintf("no pod of Deployment %q runs yet", deployment.Name)
+	return fmt.Sprintf("no pod of Deployment %q is running yet", deployment.Name)
 }
 
 // podState says what a pod waits for. The name of the pod is left out: it
@@ -54,7 +54,7 @@ func podState(pod *corev1.Pod) string {
 		if w := container.State.Waiting; w != nil && w.Reason != "" {
 			why := w.Reason
 			if last := container.LastTerminationState.Terminated; last != nil && last.Message != "" {
-				return fmt.Sprintf("%s: it ended with %q", why, strings.TrimSpace(last.Message))
+				return fmt.Sprintf("%s: terminated with %q", why, strings.TrimSpace(last.Message))
 			}
 			if w.Message != "" {
 				why += ": " + w.Message

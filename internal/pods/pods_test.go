@@ -34,11 +34,11 @@ func TestWhyNoPodRuns(t *testing.T) {
 		pods       []corev1.Pod
 		want       string
 	}{
-		"no Deployment": {reason: "the operator has not come that far", want: "not there yet"},
-		"no pod":        {reason: "it takes a moment", deployment: agent, want: `no pod of Deployment "agent" runs yet`},
+		"no Deployment": {reason: "the operator has not come that far", want: "does not exist yet"},
+		"no pod":        {reason: "it takes a moment", deployment: agent, want: `no pod of Deployment "agent" is running yet`},
 		"one runs":      {reason: "one is enough", deployment: agent, pods: []corev1.Pod{container(waiting), container(running)}},
 		"no image":      {reason: "the registry is what to look at", deployment: agent, pods: []corev1.Pod{container(waiting)}, want: "ImagePullBackOff: no such image"},
-		"it crashes":    {reason: "its last words tell why", deployment: agent, pods: []corev1.Pod{crashed}, want: `CrashLoopBackOff: it ended with "no such flag"`},
+		"it crashes":    {reason: "its last words tell why", deployment: agent, pods: []corev1.Pod{crashed}, want: `CrashLoopBackOff: terminated with "no such flag"`},
 		"no node":       {reason: "the nodes are what to look at", deployment: agent, pods: []corev1.Pod{unscheduled}, want: "Unschedulable: no nodes"},
 		"no pod may be": {reason: "admission is what to look at", deployment: refused, want: "could be created: quota exceeded"},
 	} {

@@ -30,11 +30,11 @@ func theHub(host string) server {
 }
 
 func theMember(host string) server {
-	return server{role: "managed cluster", host: host, unknownName: "the kubeconfig needs an address that leads there from here"}
+	return server{role: "managed cluster", host: host, unknownName: "the kubeconfig needs an address that is reachable from here"}
 }
 
 func theHostedHub(host string) server {
-	return server{role: "hub", host: host, unknownName: "the kubeconfig needs an address that leads there from here"}
+	return server{role: "hub", host: host, unknownName: "the kubeconfig needs an address that is reachable from here"}
 }
 
 func (s server) String() string { return "the " + s.role + " " + s.host }
@@ -45,9 +45,9 @@ func (s server) String() string { return "the " + s.role + " " + s.host }
 func classify(s server, err error) Outcome {
 	switch {
 	case apierrors.IsUnauthorized(err), isTLSRejection(err):
-		return Outcome{Unauthorized, fmt.Sprintf("%s does not know the credential; it has expired, was revoked, or is of another cluster", s)}
+		return Outcome{Unauthorized, fmt.Sprintf("%s rejects the credential; it has expired, was revoked, or belongs to another cluster", s)}
 	case apierrors.IsForbidden(err):
-		return Outcome{Forbidden, fmt.Sprintf("%s does not allow the credential to ask what it may do: %v", s, err)}
+		return Outcome{Forbidden, fmt.Sprintf("%s does not allow the credential to review its own permissions: %v", s, err)}
 	}
 	if why := distrust(err); why != "" {
 		return Outcome{Untrusted, fmt.Sprintf("the certificate of %s is not trusted: %s", s, why)}
@@ -85,7 +85,7 @@ func distrust(err error) string {
 	case errors.As(err, &authority):
 		return "it is not signed by the certificate authority in the kubeconfig; update certificate-authority-data"
 	case errors.As(err, &hostname):
-		return "it is for another name: " + hostname.Error()
+		return "it is valid for another name: " + hostname.Error()
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "it has expired or is not valid yet; compare the clocks"
 	case errors.As(err, &invalid):
@@ -106,17 +106,17 @@ func (s server) unreachable(err error) string {
 	)
 	switch {
 	case errors.As(err, &dns):
-		return fmt.Sprintf("the name %q is not known here (DNS); %s", dns.Name, s.unknownName)
+		return fmt.Sprintf("the name %q does not resolve here (DNS); %s", dns.Name, s.unknownName)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused; nothing listens on this port"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "there is no route to this address"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return fmt.Sprintf("there was no answer within %s", requestTimeout)
+		return fmt.Sprintf("no response within %s", requestTimeout)
 	case errors.As(err, &record):
-		return "what answers does not speak TLS"
+		return "the server at this address does not speak TLS"
 	case errors.As(err, &status):
-		return "it answers, but not as a Kubernetes API server does: " + status.Status().Message
+		return "the response is not from a Kubernetes API server: " + status.Status().Message
 	default:
 		return innermost(err).Error()
 	}

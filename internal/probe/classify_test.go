@@ -33,9 +33,9 @@ func TestErrorsOfTheHubAreToldApart(t *testing.T) {
 		"CertExpired": {"clocks are what to compare", get(x509.CertificateInvalidError{Reason: x509.Expired}), Untrusted, "clocks"},
 		"DNS":         {"the name is what to mend", get(&net.DNSError{Name: "hub.example.com", IsNotFound: true}), Unreachable, "hubApiServerHostAlias"},
 		"Refused":     {"the port is what to mend", get(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), Unreachable, "refused"},
-		"Timeout":     {"a firewall is what to mend", get(context.DeadlineExceeded), Unreachable, "no answer"},
+		"Timeout":     {"a firewall is what to mend", get(context.DeadlineExceeded), Unreachable, "no response"},
 		"NoRoute":     {"routing is what to mend", get(fmt.Errorf("dial: %w", syscall.EHOSTUNREACH)), Unreachable, "route"},
-		"NotAnAPI":    {"another server answers", apierrors.NewNotFound(schema.GroupResource{Resource: "x"}, "y"), Unreachable, "not as a Kubernetes"},
+		"NotAnAPI":    {"another server answers", apierrors.NewNotFound(schema.GroupResource{Resource: "x"}, "y"), Unreachable, "not from a Kubernetes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := classify(theHub("https://hub"), test.err)

@@ -32,7 +32,7 @@ func TestInspectTellsWhatIsWrongWithASecret(t *testing.T) {
 		},
 		"NotYAML": {
 			reason: "a typing error is shown as such",
-			data:   map[string][]byte{"kubeconfig": []byte("{")}, want: KubeconfigMalformed, message: "not a kubeconfig",
+			data:   map[string][]byte{"kubeconfig": []byte("{")}, want: KubeconfigMalformed, message: "not a valid kubeconfig",
 		},
 		"NoContext": {
 			reason: "the missing context is named",

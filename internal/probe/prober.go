@@ -105,7 +105,7 @@ func (p Prober) ask(ctx context.Context, who server, config *rest.Config, namesp
 	if len(missing) > 0 {
 		return Outcome{Forbidden, fmt.Sprintf("%s does not allow: %s", who, shorten(missing))}
 	}
-	return Outcome{Functional, fmt.Sprintf("%s allows all that is needed", who)}
+	return Outcome{Functional, fmt.Sprintf("%s grants all required permissions", who)}
 }
 
 func (p Prober) connect(config *rest.Config) (Asker, error) {

@@ -109,7 +109,7 @@ func testClusters(t *testing.T, admin, registrar, acceptor client.Client) {
 	refused(t, registrar.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}),
 		apierrors.IsBadRequest, "is reserved")
 	refused(t, registrar.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "a.b"}}),
-		apierrors.IsBadRequest, "cannot be the name of its namespace")
+		apierrors.IsBadRequest, "is not a valid name for its namespace")
 	insecure := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "insecure"}}
 	insecure.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "http://x"}}
 	refused(t, registrar.Create(t.Context(), insecure), apierrors.IsBadRequest, `url is "http://x"`)
@@ -122,7 +122,7 @@ func testClusters(t *testing.T, admin, registrar, acceptor client.Client) {
 	}
 	c.Finalizers = nil
 	if err := registrar.Update(t.Context(), c); err != nil {
-		t.Errorf("taking the finalizers off a deleted cluster: %v", err)
+		t.Errorf("removing the finalizers of a deleted cluster: %v", err)
 	}
 }
 
@@ -172,7 +172,7 @@ func testWorks(t *testing.T, admin, registrar client.Client) {
 	}
 	refused(t, registrar.Create(t.Context(), newWork("c1", "big", manifest("a", 600<<10))), apierrors.IsBadRequest, "exceeds the 512000 limit")
 	refused(t, registrar.Create(t.Context(), newWork("c1", "empty")), apierrors.IsBadRequest, "spec.workload.manifests is empty")
-	refused(t, registrar.Create(t.Context(), newWork("c1", "twice", manifest("a", 1), manifest("a", 2))), apierrors.IsBadRequest, "is in manifests[0] already")
+	refused(t, registrar.Create(t.Context(), newWork("c1", "twice", manifest("a", 1), manifest("a", 2))), apierrors.IsBadRequest, "is already in manifests[0]")
 	w.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
 		Type: workv1.ExecutorSubjectTypeServiceAccount, ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "ns", Name: "sa"},
 	}}
@@ -182,7 +182,7 @@ func testWorks(t *testing.T, admin, registrar client.Client) {
 	}
 	w.Finalizers = nil
 	if err := registrar.Update(t.Context(), w); err != nil {
-		t.Errorf("taking the finalizers off needs no permission, but: %v", err)
+		t.Errorf("removing the finalizers of needs no permission, but: %v", err)
 	}
 }
 

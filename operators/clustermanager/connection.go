@@ -131,7 +131,7 @@ func (r *removal) reachHub(ctx context.Context, p *pass) error {
 	if err := p.Evict(ctx, r.Client, eviction, outcome); err != nil {
 		return err
 	}
-	install.Warn(r.Events, p.Object, reasonLeftBehind, "what is installed on the hub is left behind: "+outcome.Message)
+	install.Warn(r.Events, p.Object, reasonLeftBehind, "objects on the hub are left behind: "+outcome.Message)
 	return r.releaseHub(ctx, p)
 }
 

@@ -112,7 +112,7 @@ func New(d Deps) *Controller {
 	c := &Controller{clusters: all, connections: &connections{}}
 	c.engine = install.Engine[*operatorv1.ClusterManager, *pass]{
 		Client: d.Client, Clock: d.Clock,
-		Upgrade:   upgrade.NewGate(d.Upgrade, upgrade.Text{BusyReason: "HubChanging", Idle: "no hub is being changed"}),
+		Upgrade:   upgrade.NewGate(d.Upgrade, upgrade.Text{BusyReason: "HubChanging", Idle: "no hub is being updated"}),
 		Finalizer: operatorv1.FinalizerClusterManagerCleanup,
 		Install: append([]install.Phase[*pass]{{
 			Name: "fence", Reason: operatorv1.ClusterManagerReasonHubResourceApplyFailed,

@@ -72,7 +72,7 @@ func (w *preparation) replicas(ctx context.Context, p *pass) (int32, error) {
 	// More than one is all we want to know.
 	err := w.Reader.List(ctx, nodes, client.MatchingLabelsSelector{Selector: w.Options.ControlPlane}, client.Limit(2))
 	if err != nil {
-		return 0, fmt.Errorf("counting the nodes of the control plane: %w", err)
+		return 0, fmt.Errorf("counting the control-plane nodes: %w", err)
 	}
 	if len(nodes.Items) > 1 {
 		return replicasHA, nil

@@ -134,7 +134,7 @@ func (l leftover) sentence(cm *operatorv1.ClusterManager) string {
 		names += ", …"
 	}
 	_, wait := deadline(cm)
-	return fmt.Sprintf("%d %s remain (%s): their clusters have to clean up; those that are not Available are given up %s after the deletion (annotation %s)",
+	return fmt.Sprintf("%d %s remain (%s): waiting for their clusters to clean up; clusters that are not Available are given up %s after the deletion (annotation %s)",
 		l.count, l.plural, names, wait, operatorv1.AnnotationDeletionDeadline)
 }
 
@@ -229,7 +229,7 @@ func (r *removal) giveUp(ctx context.Context, p *pass, items []metav1.PartialObj
 	}
 	if len(names) > 0 {
 		shown := strings.Join(names[:min(len(names), remainingNamesMax)], ", ")
-		install.Warn(r.Events, p.Object, reasonGivenUp, fmt.Sprintf("%d of kind %s were not cleaned up on their clusters, which are not Available: %s",
+		install.Warn(r.Events, p.Object, reasonGivenUp, fmt.Sprintf("%d of kind %s were not cleaned up, because their clusters are not Available: %s",
 			len(names), items[0].Kind, shown))
 	}
 	return nil

@@ -42,7 +42,7 @@ func (r *removal) removeGrants(ctx context.Context, p *pass) error {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))
 		if err := p.target.Live.List(ctx, list, client.HasLabels{clusterv1.LabelClusterName}, client.Limit(grantsPerPassMax)); err != nil {
-			return fmt.Errorf("listing what clusters were granted, kind %s: %w", kind, err)
+			return fmt.Errorf("listing the grants of clusters, kind %s: %w", kind, err)
 		}
 		for i := range list.Items {
 			item := &list.Items[i]

@@ -227,13 +227,13 @@ func hostedProblems(t *testing.T, l *hostedLab) {
 	}{
 		{"there is no secret", nil, "ExternalHubKubeConfigMissing", `secret "cluster-manager/external-hub-kubeconfig" does not exist`},
 		{"the key is called otherwise", map[string][]byte{"config": {1}}, "ExternalHubKubeConfigMissing", `has no key "kubeconfig"`},
-		{"it is no kubeconfig", map[string][]byte{"kubeconfig": []byte("{")}, "ExternalHubKubeConfigMalformed", "not a kubeconfig"},
+		{"it is no kubeconfig", map[string][]byte{"kubeconfig": []byte("{")}, "ExternalHubKubeConfigMalformed", "not a valid kubeconfig"},
 		{"nothing listens there", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			cluster.Server = "https://hub.invalid:6443"
 		})}, "HubUnreachable", "the hub https://hub.invalid:6443 cannot be reached"},
 		{"it is another cluster's credential", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
 			*user = clientcmdapi.AuthInfo{Token: "unknown"}
-		})}, "HubUnauthorized", "does not know the credential"},
+		})}, "HubUnauthorized", "rejects the credential"},
 		{"the CA is another's", map[string][]byte{"kubeconfig": l.kubeconfig(t, installer, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			cluster.CertificateAuthorityData = l.restConfig.CAData
 		})}, "HubUntrusted", "certificate-authority-data"},

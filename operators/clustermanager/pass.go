@@ -121,7 +121,7 @@ func busy(cm *operatorv1.ClusterManager) string {
 	if !changing {
 		return ""
 	}
-	return fmt.Sprintf("the hub of ClusterManager %q is being changed", cm.Name)
+	return fmt.Sprintf("the hub of ClusterManager %q is being updated", cm.Name)
 }
 
 // ours tells whether an object was made for the ClusterManager of the name.

@@ -43,7 +43,7 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 		for _, driver := range spec.RegistrationConfiguration.RegistrationDrivers {
 			if driver.AuthType != operatorv1.AuthTypeCSR {
 				return install.MistakeError{
-					Message: fmt.Sprintf("registrationConfiguration.registrationDrivers has authType %q, which this version does not have; there is %q",
+					Message: fmt.Sprintf("registrationConfiguration.registrationDrivers has authType %q, which this version does not support; use %q",
 						driver.AuthType, operatorv1.AuthTypeCSR),
 				}
 			}
@@ -51,7 +51,7 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 	}
 	if work := spec.WorkConfiguration; work != nil && work.WorkDriver != "" && work.WorkDriver != operatorv1.WorkDriverTypeKube {
 		return install.MistakeError{
-			Message: fmt.Sprintf("workConfiguration.workDriver is %q, which this version does not have; set it to %q",
+			Message: fmt.Sprintf("workConfiguration.workDriver is %q, which this version does not support; use %q",
 				work.WorkDriver, operatorv1.WorkDriverTypeKube),
 		}
 	}
@@ -67,7 +67,7 @@ func sameMode(cm *operatorv1.ClusterManager) error {
 	}
 	if installed := installedMode(cm); installed != wanted {
 		return install.MistakeError{
-			Message: fmt.Sprintf("deployOption.mode cannot become %q while the hub is installed in mode %q; delete the ClusterManager and make a new one",
+			Message: fmt.Sprintf("deployOption.mode cannot become %q while the hub is installed in mode %q; delete the ClusterManager and create a new one",
 				wanted, installed),
 		}
 	}
@@ -86,13 +86,13 @@ func hostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
 	}
 	name, hosted := cm.Name, cm.Spec.DeployOption.Hosted
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return refuse("a hosted hub needs a namespace called as its ClusterManager, which %q cannot be: %s", name, strings.Join(problems, "; "))
+		return refuse("a hosted hub needs a namespace named after its ClusterManager, but %q is not a valid namespace name: %s", name, strings.Join(problems, "; "))
 	}
 	if slices.Contains([]string{operatorNamespace, operatorv1.DefaultHubNamespace, metav1.NamespaceDefault}, name) || strings.HasPrefix(name, "kube-") {
-		return refuse("a hosted hub needs a namespace called as its ClusterManager and of its own, which %q is not; give the ClusterManager another name", name)
+		return refuse("a hosted hub needs its own namespace, named after its ClusterManager, but %q is reserved; give the ClusterManager another name", name)
 	}
 	if hosted == nil || hosted.RegistrationWebhookConfiguration.Address == "" || hosted.WorkWebhookConfiguration.Address == "" {
-		return refuse("deployOption.hosted has no address of the registration webhook or of the work webhook, under which the hub's API server reaches them")
+		return refuse("deployOption.hosted has no address for the registration webhook or the work webhook; the hub's API server needs both to reach them")
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (w *preparation) alone(ctx context.Context, cm *operatorv1.ClusterManager) 
 		return err
 	}
 	return waitFor(operatorv1.ClusterManagerReasonAnotherClusterManager,
-		fmt.Sprintf("ClusterManager %q has installed a hub on this cluster already; delete one of the two", older))
+		fmt.Sprintf("ClusterManager %q already runs a hub on this cluster; delete one of the two", older))
 }
 
 // freeHub returns a WaitError if the hub of mode Hosted has another installation
@@ -122,7 +122,7 @@ func (w *preparation) freeHub(ctx context.Context, p *pass) error {
 		for _, hook := range list.Items[i].Webhooks {
 			if service := hook.ClientConfig.Service; service != nil && service.Namespace != p.hub.Namespace() {
 				return waitFor(operatorv1.ClusterManagerReasonAnotherClusterManager, fmt.Sprintf(
-					"ClusterManager %q has installed a hub on %s already, in namespace %q; delete one of the two",
+					"ClusterManager %q already runs a hub on %s, in namespace %q; delete one of the two",
 					list.Items[i].Labels[operatorv1.LabelCreatedByClusterManager], p.credential.Host(), service.Namespace))
 			}
 		}

@@ -69,12 +69,12 @@ func (i *installation) replicas(ctx context.Context) (int32, error) {
 	}
 	selector, err := labels.Parse(i.Settings.ControlPlaneSelector)
 	if err != nil {
-		return 0, fmt.Errorf("parsing the selector of control plane nodes: %w", err)
+		return 0, fmt.Errorf("parsing the selector of control-plane nodes: %w", err)
 	}
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	if err := i.Live.List(ctx, nodes, client.MatchingLabelsSelector{Selector: selector}, client.Limit(2)); err != nil {
-		return 0, fmt.Errorf("listing the nodes of the control plane: %w", err)
+		return 0, fmt.Errorf("listing the control-plane nodes: %w", err)
 	}
 	if len(nodes.Items) > 1 {
 		return availableReplicas, nil

@@ -91,7 +91,7 @@ func (i *installation) unprepared(ctx context.Context, p *pass, outcome probe.Ou
 	if err := i.observer.look(ctx, p); err != nil {
 		return err
 	}
-	return install.UnreachableError{Message: "nothing can be installed on the managed cluster: " + outcome.Message, After: memberRetry}
+	return install.UnreachableError{Message: "cannot install on the managed cluster: " + outcome.Message, After: memberRetry}
 }
 
 // memberGoneAfter is how long the removal of hosted agents waits for a managed
@@ -124,7 +124,7 @@ func (r *removal) reachMember(ctx context.Context, p *pass) error {
 	if err := p.Evict(ctx, r.Client, eviction, outcome); err != nil {
 		return err
 	}
-	install.Warn(r.Events, p.Object, reasonLeftBehind, "what is installed on the managed cluster is left behind: "+outcome.Message)
+	install.Warn(r.Events, p.Object, reasonLeftBehind, "objects on the managed cluster are left behind: "+outcome.Message)
 	return nil
 }
 

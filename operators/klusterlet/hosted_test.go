@@ -183,11 +183,11 @@ func testHostedProblems(t *testing.T, h *hostedHarness) {
 	}{
 		{"there is no secret", nil, operatorv1.JoinReasonManagedKubeconfigMissing, `secret "hosted/external-managed-kubeconfig" does not exist`},
 		{"the key is called otherwise", map[string][]byte{"config": {1}}, operatorv1.JoinReasonManagedKubeconfigMissing, `has no key "kubeconfig"`},
-		{"it is no kubeconfig", map[string][]byte{"kubeconfig": []byte("{")}, operatorv1.JoinReasonManagedKubeconfigMalformed, "not a kubeconfig"},
+		{"it is no kubeconfig", map[string][]byte{"kubeconfig": []byte("{")}, operatorv1.JoinReasonManagedKubeconfigMalformed, "not a valid kubeconfig"},
 		{"nothing listens there", map[string][]byte{"kubeconfig": h.member.kubeconfig(memberUser, unknownHub)}, operatorv1.JoinReasonManagedClusterUnreachable, "the managed cluster"},
 		{"it is another cluster's credential", map[string][]byte{"kubeconfig": h.member.kubeconfig(memberUser, func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) {
 			*user = clientcmdapi.AuthInfo{Token: "unknown"}
-		})}, operatorv1.JoinReasonManagedClusterUnauthorized, "does not know the credential"},
+		})}, operatorv1.JoinReasonManagedClusterUnauthorized, "rejects the credential"},
 		{"the CA is another's", map[string][]byte{"kubeconfig": h.member.kubeconfig(memberUser, func(cluster *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			cluster.CertificateAuthorityData = h.env.Config.CAData
 		})}, operatorv1.JoinReasonManagedClusterUntrusted, "certificate-authority-data"},

@@ -45,7 +45,7 @@ func testHandshake(t *testing.T, h *harness) {
 		degraded   string
 		message    string
 	}{
-		{"a kubeconfig that is none", []byte("rubbish"), operatorv1.JoinReasonBootstrapSecretMalformed, "BootstrapSecretError", "not a kubeconfig"},
+		{"a kubeconfig that is none", []byte("rubbish"), operatorv1.JoinReasonBootstrapSecretMalformed, "BootstrapSecretError", "not a valid kubeconfig"},
 		{
 			"a port where nothing listens", h.kubeconfig("stranger", unknownHub),
 			operatorv1.JoinReasonHubUnreachable, "BootstrapSecretError", "https://127.0.0.1:1",

@@ -45,7 +45,7 @@ func (i *installation) migrate(ctx context.Context, p *pass) error {
 		return err
 	}
 	if !status.Works(registration) || !status.Works(work) || p.handshake.Hub.Verdict != probe.Functional {
-		p.note(fmt.Sprintf("namespace %q is removed once the agents in namespace %q work", old[0].Name, manifests.MemberNamespace(p.Object)))
+		p.note(fmt.Sprintf("namespace %q is removed once the agents in namespace %q are running", old[0].Name, manifests.MemberNamespace(p.Object)))
 		return nil
 	}
 	var errs []error

@@ -25,7 +25,7 @@ import (
 func (i *installation) validate(_ context.Context, p *pass) error {
 	p.checkGates()
 	if _, refused := manifests.ClusterAnnotations(p.Object); len(refused) > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("spec.registrationConfiguration.clusterAnnotations %q are not set: keys must begin with %q",
+		p.notes = append(p.notes, fmt.Sprintf("spec.registrationConfiguration.clusterAnnotations %q are ignored: keys must start with %q",
 			refused, manifests.ClusterAnnotationPrefix))
 	}
 	p.handshake.Unsupported = unsupported(p.Object, i.Settings.Namespace)
@@ -68,7 +68,7 @@ func (p *pass) checkGates() {
 		unknown   []string
 	}{{features.AgentRegistration, unknownRegistration}, {features.AgentWork, unknownWork}} {
 		if len(group.unknown) > 0 {
-			problems = append(problems, fmt.Sprintf("%s has no feature gates %q, they are ignored; there are %q",
+			problems = append(problems, fmt.Sprintf("%s has no feature gates %q, ignoring them; known feature gates: %q",
 				group.component, group.unknown, features.Names(group.component)))
 		}
 	}
@@ -111,12 +111,12 @@ func modeProblem(klusterlet *operatorv1.Klusterlet) string {
 	was := controllerutil.ContainsFinalizer(klusterlet, operatorv1.FinalizerKlusterletHostedCleanup)
 	for _, related := range klusterlet.Status.RelatedResources {
 		if hosted && related.Resource == "deployments" && related.Namespace != manifests.AgentNamespace(klusterlet) {
-			return fmt.Sprintf("spec.deployOption.mode cannot become %q while agents run on their member in namespace %q; delete the Klusterlet and make a new one",
+			return fmt.Sprintf("spec.deployOption.mode cannot become %q while the agents run on the member in namespace %q; delete the Klusterlet and create a new one",
 				klusterlet.Spec.DeployOption.Mode, related.Namespace)
 		}
 	}
 	if !hosted && was {
-		return fmt.Sprintf("spec.deployOption.mode cannot become %q while agents are hosted; delete the Klusterlet and make a new one",
+		return fmt.Sprintf("spec.deployOption.mode cannot become %q while the agents are hosted; delete the Klusterlet and create a new one",
 			klusterlet.Spec.DeployOption.Mode)
 	}
 	return ""
@@ -130,10 +130,10 @@ func hostedNameProblem(klusterlet *operatorv1.Klusterlet, operatorNamespace stri
 	}
 	name := klusterlet.Name
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return fmt.Sprintf("hosted agents need a namespace called as their Klusterlet, which %q cannot be: %s", name, strings.Join(problems, "; "))
+		return fmt.Sprintf("hosted agents need a namespace named after their Klusterlet, but %q is not a valid namespace name: %s", name, strings.Join(problems, "; "))
 	}
 	if name == operatorNamespace || name == metav1.NamespaceDefault || strings.HasPrefix(name, "kube-") {
-		return fmt.Sprintf("hosted agents need a namespace called as their Klusterlet and of their own, which %q is not; give the Klusterlet another name", name)
+		return fmt.Sprintf("hosted agents need their own namespace, named after their Klusterlet, but %q is reserved; give the Klusterlet another name", name)
 	}
 	return ""
 }
@@ -148,6 +148,6 @@ func nameProblem(name string) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("spec.clusterName %q cannot be the name of a namespace, which the hub makes for each cluster: %s",
+	return fmt.Sprintf("spec.clusterName %q is not a valid namespace name, and the hub creates a namespace for each cluster: %s",
 		name, strings.Join(problems, "; "))
 }

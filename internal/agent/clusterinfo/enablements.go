@@ -48,7 +48,7 @@ func (d *discovery) tell(connection *fleetv1alpha1.ClusterConnection) {
 // server did not give.
 func enablements(known []fleetv1alpha1.APIEnablement, found []served, failed []string) ([]fleetv1alpha1.APIEnablement, metav1.Condition) {
 	if len(found) == 0 || len(failed) == len(discovery{}.documents) {
-		return known, incomplete(fleetv1alpha1.ClusterConnectionReasonEmpty, "the API server did not tell what it serves; the list is as it was before")
+		return known, incomplete(fleetv1alpha1.ClusterConnectionReasonEmpty, "API discovery failed; the previous list is kept")
 	}
 	before := map[string]fleetv1alpha1.APIEnablement{}
 	for _, e := range known {
@@ -85,13 +85,13 @@ func enablements(known []fleetv1alpha1.APIEnablement, found []served, failed []s
 		if more := len(missing) - namesMax; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		return told, incomplete(fleetv1alpha1.ClusterConnectionReasonPartial, "not discovered: "+text+"; what was known of that before is kept")
+		return told, incomplete(fleetv1alpha1.ClusterConnectionReasonPartial, "not discovered: "+text+"; their previous entries are kept")
 	case len(told) < len(list):
-		return told, incomplete(fleetv1alpha1.ClusterConnectionReasonPartial, fmt.Sprintf("the cluster serves %d groups and versions, of which %d are listed", len(list), len(told)))
+		return told, incomplete(fleetv1alpha1.ClusterConnectionReasonPartial, fmt.Sprintf("the cluster serves %d groups and versions, only %d are listed", len(list), len(told)))
 	}
 	return told, metav1.Condition{
 		Type: fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements, Status: metav1.ConditionTrue,
-		Reason: fleetv1alpha1.ClusterConnectionReasonComplete, Message: "all that the API server serves is listed",
+		Reason: fleetv1alpha1.ClusterConnectionReasonComplete, Message: "all resources that the API server serves are listed",
 	}
 }
 

@@ -78,15 +78,15 @@ func TestWhatIsToldOfTheAPIs(t *testing.T) {
 			why: "it is kept", found: []served{apps}, failed: []string{"/api"},
 			want: list{known[0], known[3]}, reason: fleetv1alpha1.ClusterConnectionReasonPartial, saying: "/api",
 		},
-		"nothing":         {why: "all is kept", want: known, reason: fleetv1alpha1.ClusterConnectionReasonEmpty, saying: "as it was"},
-		"nothing for now": {why: "all is kept", found: []served{core}, failed: []string{"/api", "/apis"}, want: known, reason: fleetv1alpha1.ClusterConnectionReasonEmpty, saying: "as it was"},
+		"nothing":         {why: "all is kept", want: known, reason: fleetv1alpha1.ClusterConnectionReasonEmpty, saying: "previous list is kept"},
+		"nothing for now": {why: "all is kept", found: []served{core}, failed: []string{"/api", "/apis"}, want: known, reason: fleetv1alpha1.ClusterConnectionReasonEmpty, saying: "previous list is kept"},
 		"names that nobody has": {
 			why: "a cluster may not fill the hub", found: []served{gv("v1", "pods", "", strings.Repeat("x", nameBytesMax+1)), gv(strings.Repeat("g", nameBytesMax)+"/v1", "x")},
 			want: list{told("v1", "pods")}, reason: fleetv1alpha1.ClusterConnectionReasonComplete, saying: "all",
 		},
 		"too many resources": {
 			why: "a cluster may not fill the hub", found: []served{apps, flood},
-			want: list{told("apps/v1", "deployments")}, reason: fleetv1alpha1.ClusterConnectionReasonPartial, saying: "serves 2 groups and versions, of which 1 are listed",
+			want: list{told("apps/v1", "deployments")}, reason: fleetv1alpha1.ClusterConnectionReasonPartial, saying: "serves 2 groups and versions, only 1 are listed",
 		},
 	}
 	for name, tc := range cases {

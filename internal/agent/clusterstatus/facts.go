@@ -40,7 +40,7 @@ func (s *reporter) lookForFacts(ctx context.Context) error {
 			continue // looked at again with the next probe
 		}
 		if err != nil {
-			return fmt.Errorf("listing what the cluster tells of itself: %w", err)
+			return fmt.Errorf("listing the claims of the cluster: %w", err)
 		}
 		if err := s.watchFacts(f); err != nil {
 			return err

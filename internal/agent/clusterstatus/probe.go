@@ -50,7 +50,7 @@ func (a *apiServer) healthy(ctx context.Context) error {
 	case status == http.StatusOK, status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return nil
 	}
-	return fmt.Errorf("the API server says of itself: %d %s", status, strings.TrimSpace(string(body)))
+	return fmt.Errorf("the API server reports: %d %s", status, strings.TrimSpace(string(body)))
 }
 
 // version returns the version of Kubernetes, or nothing if we may not ask.
@@ -73,16 +73,16 @@ func (a *apiServer) get(ctx context.Context, path string) (status int, body []by
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base.JoinPath(path).String(), nil)
 	if err != nil {
-		return 0, nil, fmt.Errorf("asking the member's API server for /%s: %w", path, err)
+		return 0, nil, fmt.Errorf("requesting /%s from the member's API server: %w", path, err)
 	}
 	response, err := a.http.Do(request)
 	if err != nil {
-		return 0, nil, fmt.Errorf("asking the member's API server for /%s: %w", path, err)
+		return 0, nil, fmt.Errorf("requesting /%s from the member's API server: %w", path, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing can be done about it
 	body, err = io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
 	if err != nil {
-		return 0, nil, fmt.Errorf("reading the answer of the member's API server to /%s: %w", path, err)
+		return 0, nil, fmt.Errorf("reading the response of the member's API server to /%s: %w", path, err)
 	}
 	return response.StatusCode, body, nil
 }

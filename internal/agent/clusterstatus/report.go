@@ -198,7 +198,7 @@ func (s *reporter) conditions(mc *clusterv1.ManagedCluster) []metav1.Condition {
 	case s.health.known && s.health.healthy:
 		conditions.Set(&list, 0, metav1.Condition{
 			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue,
-			Reason: clusterv1.ManagedClusterReasonAvailable, Message: "the cluster's API server is well",
+			Reason: clusterv1.ManagedClusterReasonAvailable, Message: "the cluster's API server is healthy",
 		})
 	case s.health.known:
 		conditions.Set(&list, 0, metav1.Condition{

@@ -201,7 +201,7 @@ func example() ([]byte, error) {
 	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
 		ResourceMeta: workv1.ManifestResourceMeta{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "default", Name: "name"},
 		Conditions: []metav1.Condition{
-			usual(workv1.ManifestConditionApplied, workv1.ManifestReasonAppliedManifestComplete, "The object is as the manifest says."),
+			usual(workv1.ManifestConditionApplied, workv1.ManifestReasonAppliedManifestComplete, "The object matches the manifest."),
 			usual(workv1.ManifestConditionAvailable, workv1.ManifestReasonResourceAvailable, "The object exists on the cluster."),
 		},
 	}}

@@ -204,7 +204,7 @@ func workOf(manifests int) *workv1.ManifestWork {
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(raw)}})
 		m := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{Ordinal: int32(i), Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "default", Name: name}}
 		m.Conditions = []metav1.Condition{
-			usual(workv1.ManifestConditionApplied, workv1.ManifestReasonAppliedManifestComplete, "The object is as the manifest says."),
+			usual(workv1.ManifestConditionApplied, workv1.ManifestReasonAppliedManifestComplete, "The object matches the manifest."),
 			usual(workv1.ManifestConditionAvailable, workv1.ManifestReasonResourceAvailable, "The object exists on the cluster."),
 		}
 		for j := range m.Conditions {

@@ -44,43 +44,43 @@ func isUntrusted(err error) bool {
 // kubeconfig means for the user. what is what the agent wanted, such as
 // "creating ManagedCluster x".
 func byBootstrap(what, server string, err error) error {
-	reason, message := operatorv1.JoinReasonHubUnreachable, fmt.Sprintf("%s: the hub %s cannot be reached or cannot answer", what, server)
+	reason, message := operatorv1.JoinReasonHubUnreachable, fmt.Sprintf("%s: the hub %s is unreachable or not responding", what, server)
 	switch {
 	case isUntrusted(err):
 		reason = operatorv1.JoinReasonHubCertificateUntrusted
-		message = fmt.Sprintf("%s: the certificate of the hub %s does not fit the CA or the server name in the bootstrap kubeconfig; "+
+		message = fmt.Sprintf("%s: the certificate of the hub %s does not match the CA or the server name in the bootstrap kubeconfig; "+
 			"put the hub's current CA into the secret %s", what, server, BootstrapSecret)
 	case apierrors.IsUnauthorized(err):
 		reason = operatorv1.JoinReasonBootstrapUnauthorized
-		message = fmt.Sprintf("%s: the hub %s does not know the bootstrap credential; its token has probably expired: "+
+		message = fmt.Sprintf("%s: the hub %s rejects the bootstrap credential; its token has probably expired: "+
 			"put a new one into the secret %s", what, server, BootstrapSecret)
 	case apierrors.IsForbidden(err):
 		reason = operatorv1.JoinReasonBootstrapForbidden
-		message = fmt.Sprintf("%s: the hub %s does not allow this to the bootstrap credential; bind it to the hub's ClusterRole for bootstrapping",
+		message = fmt.Sprintf("%s: the hub %s does not allow this for the bootstrap credential; bind it to the hub's ClusterRole for bootstrapping",
 			what, server)
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		reason = operatorv1.JoinReasonBootstrapForbidden
 		message = fmt.Sprintf("%s: the hub %s refused the object", what, server)
 	case apierrors.IsNotFound(err):
-		message = fmt.Sprintf("%s: %s does not know the API; is it a hub?", what, server)
+		message = fmt.Sprintf("%s: %s does not serve the API; is it a hub?", what, server)
 	}
 	return &stepError{reason: reason, message: message, err: err}
 }
 
 // byHub says the same of a request with the hub credential.
 func byHub(what, server string, err error) error {
-	reason, message := operatorv1.JoinReasonHubUnreachable, fmt.Sprintf("%s: the hub %s cannot be reached or cannot answer", what, server)
+	reason, message := operatorv1.JoinReasonHubUnreachable, fmt.Sprintf("%s: the hub %s is unreachable or not responding", what, server)
 	switch {
 	case isUntrusted(err):
 		reason = operatorv1.JoinReasonHubCertificateUntrusted
-		message = fmt.Sprintf("%s: the certificate of the hub %s does not fit the CA or the server name that the cluster joined with; "+
+		message = fmt.Sprintf("%s: the certificate of the hub %s does not match the CA or the server name that the cluster joined with; "+
 			"put the hub's current CA into the secret %s", what, server, BootstrapSecret)
 	case apierrors.IsUnauthorized(err):
 		reason = operatorv1.JoinReasonHubCredentialInvalid
-		message = fmt.Sprintf("%s: the hub %s does not know the certificate in the secret %s", what, server, HubSecret)
+		message = fmt.Sprintf("%s: the hub %s rejects the certificate in the secret %s", what, server, HubSecret)
 	case apierrors.IsForbidden(err):
 		reason = operatorv1.JoinReasonHubPermissionsMissing
-		message = fmt.Sprintf("%s: the hub %s does not allow this to the agent", what, server)
+		message = fmt.Sprintf("%s: the hub %s does not allow this for the agent", what, server)
 	}
 	return &stepError{reason: reason, message: message, err: err}
 }

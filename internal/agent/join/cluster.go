@@ -55,7 +55,7 @@ func (a Announcement) taken(mc *clusterv1.ManagedCluster) string {
 		return ""
 	case meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined) &&
 		heardOf(mc):
-		return fmt.Sprintf("an agent that is heard of has joined as ManagedCluster %s, with a credential that this agent does not have", mc.Name)
+		return fmt.Sprintf("a live agent has joined as ManagedCluster %s, with a credential that this agent does not have", mc.Name)
 	}
 	return ""
 }
@@ -110,7 +110,7 @@ func (m *Machine) announcement(ctx context.Context) (Announcement, error) {
 	}
 	a, err := m.options.Announce(ctx)
 	if err != nil {
-		return Announcement{}, fmt.Errorf("finding out about this cluster: %w", err)
+		return Announcement{}, fmt.Errorf("reading the identity of this cluster: %w", err)
 	}
 	m.announced = &a
 	return a, nil

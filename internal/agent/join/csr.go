@@ -73,7 +73,7 @@ func checkFlood(ctx context.Context, hub client.Client, a *application, explain 
 	}
 	return &stepError{
 		reason: operatorv1.JoinReasonTooManyPendingCSRs,
-		message: fmt.Sprintf("%d certificate signing requests of cluster %q wait on the hub already: approve one of them, "+
+		message: fmt.Sprintf("%d certificate signing requests of cluster %q are already pending on the hub: approve one of them, "+
 			"or delete them: kubectl delete csr -l %s=%s", waiting, cluster, clusterv1.LabelClusterName, cluster),
 	}
 }

@@ -189,8 +189,8 @@ func decide(f facts) decision {
 func (f facts) pauseApplying(d decision) decision {
 	if d.Do == doRegister {
 		d.Reason, d.Message = operatorv1.JoinReasonHubCredentialInvalid,
-			fmt.Sprintf("The hub issued certificates again and again, and still %s. Compare the clocks of the hub and of this cluster. "+
-				"The agent applies again, more and more rarely.", f.unusable())
+			fmt.Sprintf("The hub keeps issuing certificates, but still %s. Compare the clocks of the hub and of this cluster. "+
+				"The agent retries with increasing backoff.", f.unusable())
 	}
 	d.Do = doNothing
 	return d
@@ -204,13 +204,13 @@ func (f facts) unusable() string {
 	case f.Hub == nil:
 		return "the agent has no hub credential yet"
 	case f.WantedName != "" && f.WantedName != f.Hub.Cluster:
-		return fmt.Sprintf("the hub credential is for cluster %q and the cluster's name is %q now", f.Hub.Cluster, f.WantedName)
+		return fmt.Sprintf("the hub credential is for cluster %q, but the cluster's name is now %q", f.Hub.Cluster, f.WantedName)
 	case f.Bootstrap.State == bootstrapPresent && !f.Bootstrap.Endpoint.Equal(f.Hub.Endpoint):
-		return fmt.Sprintf("the bootstrap kubeconfig leads to another hub, or in another way, than the hub credential for %s", f.Hub.Endpoint.Server)
+		return fmt.Sprintf("the bootstrap kubeconfig has another hub, CA or proxy than the hub credential for %s", f.Hub.Endpoint.Server)
 	case !f.Now.Before(f.Hub.NotAfter):
 		return "the hub credential has expired"
 	case f.Auth == authRefused:
-		return "the hub does not know the hub credential any more"
+		return "the hub no longer accepts the hub credential"
 	}
 	return ""
 }
@@ -363,7 +363,7 @@ func (f facts) verify() decision {
 func (f facts) member() decision {
 	d := decision{
 		Reason:  operatorv1.JoinReasonJoined,
-		Message: fmt.Sprintf("The cluster is joined as %q at %s.", f.Hub.Cluster, f.Hub.Endpoint.Server),
+		Message: fmt.Sprintf("The cluster has joined as %q at %s.", f.Hub.Cluster, f.Hub.Endpoint.Server),
 	}
 	switch {
 	case f.Recheck && !f.Now.Before(f.VerifyAt):

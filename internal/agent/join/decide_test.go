@@ -87,7 +87,7 @@ func TestDecide(t *testing.T) {
 			want: decision{
 				Reason: operatorv1.JoinReasonWaitingForCSRApproval, FollowCSR: followByBootstrap, FollowCluster: followByBootstrap,
 			},
-			mention: "waits to be signed",
+			mention: "not signed yet",
 		},
 		"a denied request is not repeated": {
 			facts: with(bare, bootstrap, applied(csrDenied)),

@@ -70,7 +70,7 @@ func identityOf(certificate *x509.Certificate) (identity, error) {
 // validateClusterName refuses a name that cannot be that of a namespace.
 func validateClusterName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return fmt.Errorf("the cluster name %q cannot be the name of a namespace on the hub: %s. Change spec.clusterName of the Klusterlet",
+		return fmt.Errorf("the cluster name %q is not a valid namespace name on the hub: %s. Change spec.clusterName of the Klusterlet",
 			name, strings.Join(problems, "; "))
 	}
 	return nil

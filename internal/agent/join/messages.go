@@ -20,19 +20,19 @@ func (f facts) waitingForCSR() (reason, message string) {
 	switch f.CSR.State {
 	case csrDenied:
 		return operatorv1.JoinReasonCSRDenied, fmt.Sprintf(
-			"The hub denied the certificate signing request %s%s. To let the cluster apply again, delete the request on the hub: kubectl delete csr %s",
+			"The hub denied the certificate signing request %s%s. To let the cluster retry, delete the request on the hub: kubectl delete csr %s",
 			name, detail(f.CSR.Detail), name)
 	case csrFailed:
 		return operatorv1.JoinReasonCSRDenied, fmt.Sprintf(
-			"The hub could not sign the certificate signing request %s%s. To let the cluster apply again, delete the request on the hub: kubectl delete csr %s",
+			"The hub could not sign the certificate signing request %s%s. To let the cluster retry, delete the request on the hub: kubectl delete csr %s",
 			name, detail(f.CSR.Detail), name)
 	case csrApproved:
 		return operatorv1.JoinReasonWaitingForCSRApproval, fmt.Sprintf(
-			"The certificate signing request %s is approved and waits to be signed: the hub's controller manager has to sign for kubernetes.io/kube-apiserver-client.%s",
+			"The certificate signing request %s is approved but not signed yet: the hub's controller manager has to sign for kubernetes.io/kube-apiserver-client.%s",
 			name, also)
 	default:
 		return operatorv1.JoinReasonWaitingForCSRApproval, fmt.Sprintf(
-			"The certificate signing request %s waits for an administrator of the hub: kubectl certificate approve %s%s", name, name, "."+also)
+			"The certificate signing request %s is waiting for approval by a hub administrator: kubectl certificate approve %s%s", name, name, "."+also)
 	}
 }
 
@@ -41,16 +41,16 @@ func acceptCommand(cluster string) string {
 }
 
 func acceptMessage(cluster string) string {
-	return fmt.Sprintf("The ManagedCluster %s waits for an administrator of the hub to accept it: %s", cluster, acceptCommand(cluster))
+	return fmt.Sprintf("The ManagedCluster %s is waiting for a hub administrator to accept it: %s", cluster, acceptCommand(cluster))
 }
 
 func deniedMessage(cluster string) string {
-	return fmt.Sprintf("An administrator of the hub took back the acceptance of ManagedCluster %s. To accept it again: %s",
+	return fmt.Sprintf("A hub administrator revoked the acceptance of ManagedCluster %s. To accept it again: %s",
 		cluster, acceptCommand(cluster))
 }
 
 func twinMessage(cluster, hubSays string) string {
-	return fmt.Sprintf("The hub does not let ManagedCluster %s in%s.", cluster, detail(hubSays))
+	return fmt.Sprintf("The hub does not admit ManagedCluster %s%s.", cluster, detail(hubSays))
 }
 
 func deletedMessage(cluster string) string {
@@ -59,7 +59,7 @@ func deletedMessage(cluster string) string {
 }
 
 func permissionsMessage(cluster, hubSays string) string {
-	return fmt.Sprintf("The hub accepted ManagedCluster %s, but its agent has not got its permissions yet%s.", cluster, detail(hubSays))
+	return fmt.Sprintf("The hub accepted ManagedCluster %s, but its agent does not have its permissions yet%s.", cluster, detail(hubSays))
 }
 
 // detail appends what the hub says, if it says something.

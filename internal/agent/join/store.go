@@ -127,7 +127,7 @@ func putSecret(ctx context.Context, home client.Client, secret *corev1.Secret) e
 	if live == nil {
 		err := home.Create(ctx, secret.DeepCopy())
 		if apierrors.IsForbidden(err) {
-			return fmt.Errorf("secret %s/%s does not exist, and the agent may not create it: the klusterlet operator does, is it running? %w",
+			return fmt.Errorf("secret %s/%s does not exist, and the agent may not create it: the klusterlet operator creates it, is it running? %w",
 				secret.Namespace, secret.Name, err)
 		}
 		if err != nil {
@@ -178,7 +178,7 @@ func getSecret(ctx context.Context, home client.Client, namespace, name string) 
 }
 
 // errNoCertificate says that a request was answered with something else.
-var errNoCertificate = errors.New("the hub's answer is not a certificate for this cluster")
+var errNoCertificate = errors.New("the hub's response is not a certificate for this cluster")
 
 // checkIssued makes a credential of the answer to an application.
 func checkIssued(a *application, endpoint connect.Endpoint, certPEM []byte) (*credential, error) {

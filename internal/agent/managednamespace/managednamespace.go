@@ -191,7 +191,7 @@ func (k *keeper) setLabel(ctx context.Context, ns *corev1.Namespace, value strin
 func tell(entry *clusterv1.ClusterSetManagedNamespaceConfig, err error) {
 	condition := metav1.Condition{
 		Type: clusterv1.ManagedNamespaceConditionAvailable, Status: metav1.ConditionTrue,
-		Reason: clusterv1.ManagedNamespaceReasonApplied, Message: "the namespace is there",
+		Reason: clusterv1.ManagedNamespaceReasonApplied, Message: "the namespace exists",
 	}
 	if err != nil {
 		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1.ManagedNamespaceReasonApplyFailed

@@ -24,7 +24,7 @@ func (a *Agent) recognise(ctx context.Context, connection *fleetv1alpha1.Cluster
 	if known := view.Of(nil, connection).Held; known != "" && known != id {
 		return dial.Problem{
 			Reason:  fleetv1alpha1.ClusterConnectionReasonIdentityChanged,
-			Message: fmt.Sprintf("the cluster at the endpoint is %s, but %q is the cluster %s; if that is meant, delete the ClusterConnection and apply it again", id, connection.Name, known),
+			Message: fmt.Sprintf("the cluster at the endpoint is %s, but %q is the cluster %s; if this is intended, delete the ClusterConnection and apply it again", id, connection.Name, known),
 		}, nil
 	}
 	others, err := a.held(ctx, id)
@@ -40,7 +40,7 @@ func (a *Agent) recognise(ctx context.Context, connection *fleetv1alpha1.Cluster
 	if other != "" && other != connection.Name {
 		return dial.Problem{
 			Reason:  fleetv1alpha1.ClusterConnectionReasonAlreadyJoined,
-			Message: fmt.Sprintf("this cluster (%s) has joined already, under the name %q; delete one of both ManagedClusters", id, other),
+			Message: fmt.Sprintf("this cluster (%s) has already joined under the name %q; delete one of the two ManagedClusters", id, other),
 		}, nil
 	}
 	a.identities[id] = connection.Name

@@ -273,7 +273,7 @@ func TestAnEndlessAnswerHarmsNobodyElse(t *testing.T) {
 	bad.cut() // watches begin anew, and are answered like all else
 	l.work("bad", "bad-second")
 	_, message := l.says("bad", connected, fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge)
-	for _, part := range []string{"is not taken: it is more than", "bytes"} {
+	for _, part := range []string{"was rejected: it exceeds", "bytes"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message lacks %q: %s", part, message)
 		}

@@ -47,7 +47,7 @@ func (a *Agent) store(ctx context.Context, secret *corev1.Secret, token string) 
 	key := client.ObjectKeyFromObject(secret)
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("the push agent may not patch the Secret %s: grant it that, or use the name %q", key, fleetv1alpha1.DefaultSecretName)
+		return nil, fmt.Errorf("the push agent may not patch the Secret %s: grant it patch, or use the name %q", key, fleetv1alpha1.DefaultSecretName)
 	case apierrors.IsConflict(err):
 		return nil, fmt.Errorf("the Secret %s changed at the same moment", key)
 	case err != nil:

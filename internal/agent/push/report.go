@@ -21,14 +21,14 @@ const fieldOwner = "push-agent"
 func (o outcome) conditions() []metav1.Condition {
 	connected := metav1.Condition{
 		Type: fleetv1alpha1.ClusterConnectionConditionConnected, Status: metav1.ConditionTrue,
-		Reason: fleetv1alpha1.ClusterConnectionReasonConnected, Message: "the API server answers, and the push agent works for the cluster",
+		Reason: fleetv1alpha1.ClusterConnectionReasonConnected, Message: "the API server responds, and the push agent serves the cluster",
 	}
 	if !o.connected.None() {
 		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, o.connected.Reason, o.connected.Message
 	}
 	credentials := metav1.Condition{
 		Type: fleetv1alpha1.ClusterConnectionConditionCredentialsValid, Status: metav1.ConditionTrue,
-		Reason: fleetv1alpha1.ClusterConnectionReasonAuthenticated, Message: "the cluster takes the token",
+		Reason: fleetv1alpha1.ClusterConnectionReasonAuthenticated, Message: "the cluster accepts the token",
 	}
 	switch {
 	case o.credentials.None():

@@ -169,7 +169,7 @@ func uninvited(name string, cluster *clusterv1.ManagedCluster) dial.Problem {
 	case !cluster.Spec.HubAcceptsClient:
 		return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonNotAccepted, Message: "hubAcceptsClient of the ManagedCluster is not true"}
 	case !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted):
-		return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonNotAccepted, Message: "the hub has not made the namespace and the roles of the ManagedCluster yet"}
+		return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonNotAccepted, Message: "the hub has not created the namespace and the roles of the ManagedCluster yet"}
 	}
 	return dial.Problem{}
 }
@@ -280,7 +280,7 @@ func (s *session) tooLarge(now time.Time) dial.Problem {
 }
 
 func unchecked() dial.Problem {
-	return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonNotChecked, Message: "the cluster was not reached with this credential yet"}
+	return dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonNotChecked, Message: "the credential has not been checked against the cluster yet"}
 }
 
 // connect finds out who the cluster is and has the parts work for it.

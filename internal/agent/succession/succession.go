@@ -32,7 +32,7 @@ func Take(ctx context.Context, c *fleet.Connection) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		mc := &clusterv1.ManagedCluster{}
 		if err := c.Hub.GetAPIReader().Get(ctx, client.ObjectKey{Name: string(c.Name)}, mc); err != nil {
-			return fmt.Errorf("reading which agent worked for ManagedCluster %q before: %w", c.Name, err)
+			return fmt.Errorf("reading which agent served ManagedCluster %q before: %w", c.Name, err)
 		}
 		c.HubHost, c.Predecessor = inherit(mc, ownURL, c.AgentID)
 		if !sign(mc, c.HubHost, c.AgentID) {
@@ -43,7 +43,7 @@ func Take(ctx context.Context, c *fleet.Connection) error {
 			return nil // a hub that does not let us write this down does without
 		}
 		if err != nil {
-			return fmt.Errorf("writing down which agent works for ManagedCluster %q: %w", c.Name, err)
+			return fmt.Errorf("recording which agent serves ManagedCluster %q: %w", c.Name, err)
 		}
 		return nil
 	})

@@ -66,7 +66,7 @@ func thousandsOfManifests(t *testing.T, lab *lab) {
 		t.Errorf("%d manifests have an entry", entries)
 	}
 	c := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
-	s.contains(c.Message, "and 4990 more", fmt.Sprintf("status.resourceStatus lacks %d of %d manifests", manifests-entries, manifests), "divide it")
+	s.contains(c.Message, "and 4990 more", fmt.Sprintf("status.resourceStatus omits %d of %d manifests", manifests-entries, manifests), "split it")
 	s.contains(message(work, 0, "Applied"), "False AppliedManifestFailed: ")
 }
 
@@ -107,7 +107,7 @@ func megabytesOfFeedback(t *testing.T, lab *lab) {
 		}
 	}
 	s.contains(message(work, 0, "StatusFeedbackSynced"), "True StatusFeedbackSynced: ")
-	s.contains(message(work, fit, "StatusFeedbackSynced"), "False StatusFeedbackSyncFailed: ", "left out", "more than 512 KiB", "divide the work")
+	s.contains(message(work, fit, "StatusFeedbackSynced"), "False StatusFeedbackSyncFailed: ", "dropped", "exceed 512 KiB", "split the work")
 	s.contains(meta.FindStatusCondition(work.Status.Conditions, "StatusFeedbackSynced").Message, fmt.Sprintf("manifest %d ", fit))
 
 	// The same state again is no change: the transition times stay.
@@ -197,7 +197,7 @@ func refusedStatus(t *testing.T, lab *lab) {
 			}
 			applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 			if test.entries == 0 {
-				s.contains(applied.Message, "lacks 10 of 10 manifests", test.message)
+				s.contains(applied.Message, "omits 10 of 10 manifests", test.message)
 			}
 		})
 	}
@@ -213,10 +213,10 @@ func refusedList(t *testing.T, lab *lab) {
 		list   bool
 	}{
 		"seen": {
-			"objects that are found without the list", []string{"*"}, metav1.ConditionTrue, "has no room to list ", true,
+			"objects that are found without the list", []string{"*"}, metav1.ConditionTrue, "is full and does not list ", true,
 		},
 		"blind": {
-			"objects that are not", []string{"get", "create", "patch", "delete"}, metav1.ConditionFalse, "cannot list all objects", false,
+			"objects that are not", []string{"get", "create", "patch", "delete"}, metav1.ConditionFalse, "has no room for all objects", false,
 		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -264,7 +264,7 @@ func refusedList(t *testing.T, lab *lab) {
 				s.change("work", func(work *workv1.ManifestWork) { setManifests(work, append(texts, s.configMap("late", "ours"))...) })
 				s.eventually("what could not be listed is not applied", func() error {
 					work, err := s.get("work")
-					if err == nil && !strings.Contains(message(work, objects, "Applied"), "there is no room to list it") {
+					if err == nil && !strings.Contains(message(work, objects, "Applied"), "is full and does not list it") {
 						err = fmt.Errorf("it says %q", message(work, objects, "Applied"))
 					}
 					return err

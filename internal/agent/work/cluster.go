@@ -125,7 +125,7 @@ func newCluster(
 		Keep: options.KeepExecutorDecisions, Go: c.Go, Changed: s.permissionsChanged,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watching over the executors of cluster %q: %w", c.Name, err)
+		return nil, fmt.Errorf("watching the permissions of executors of cluster %q: %w", c.Name, err)
 	}
 	kinds := apply.NewKinds(clients.discovery.ServerResourcesForGroupVersion, options.Clock)
 	member := apply.NewMember(clients.spoke, clients.whole, writesPerMember)

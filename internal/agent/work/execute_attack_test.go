@@ -99,7 +99,7 @@ func testExecutorScope(s *scene) {
 	s.contains(message(work, 0, "Applied"), "may not get, create, update, patch, delete namespaces "+s.cluster+"-new", "Create a ClusterRole on")
 	s.contains(message(work, 1, "Applied"), "may not get, create, update, patch, delete namespaces "+s.ns(), "Create a ClusterRole on")
 	s.contains(message(work, 2, "Applied"), "may not get, create, update, patch, delete clusterrolebindings.rbac.authorization.k8s.io "+s.cluster+"-root", "ClusterRoleBinding")
-	s.contains(message(work, 3, "Applied"), "give metadata.namespace")
+	s.contains(message(work, 3, "Applied"), "set metadata.namespace")
 	s.contains(message(work, 4, "Applied"), "configmaps "+elsewhere+"/a", `Role in namespace "`+elsewhere+`"`)
 	s.contains(message(work, 5, "Applied"), "configmaps "+elsewhere+"/twice")
 	s.contains(message(work, 6, "Applied"), "True AppliedManifestComplete")
@@ -178,7 +178,7 @@ func testExecutorSubresources(s *scene) {
 	for i := range manifests[:len(manifests)-1] {
 		s.contains(message(work, i, "Applied"), "The cluster does not know the kind")
 	}
-	s.contains(message(work, len(manifests)-1, "Applied"), "in the name of who writes it")
+	s.contains(message(work, len(manifests)-1, "Applied"), "issued to the user who creates it")
 	s.delete("w")
 	s.gone("w")
 }

@@ -140,7 +140,7 @@ func testMoveRefused(s *scene) {
 	s.drop(1)
 	work := s.condition("w", "Applied", metav1.ConditionFalse)
 	s.contains(meta.FindStatusCondition(work.Status.Conditions, "Applied").Message,
-		"Someone deleted AppliedManifestWork", "configmaps "+s.ns()+"/a", "may not patch configmaps")
+		"was deleted on the cluster", "configmaps "+s.ns()+"/a", "may not patch configmaps")
 	s.allow(role, records, maps)
 	s.nudge("w")
 	s.condition("w", "Applied", metav1.ConditionTrue)

@@ -250,7 +250,7 @@ func testFeedbackMissing(s *scene) {
 	}))
 	work := s.reports("w", 0, `labels={"jsonRaw":"{\"work.open-cluster-management.io/managed\":\"true\"}"} kind={"string":"ConfigMap"}`)
 	s.contains(message(work, 0, "StatusFeedbackSynced"), "False StatusFeedbackSyncFailed", `"all"`)
-	s.sums("w", "StatusFeedbackSynced", "False StatusFeedbackSyncFailed: Not all fields were read; status.resourceStatus tells why: manifest 0 ConfigMap")
+	s.sums("w", "StatusFeedbackSynced", "False StatusFeedbackSyncFailed: Not all fields were read; see status.resourceStatus: manifest 0 ConfigMap")
 }
 
 func testFeedbackGone(s *scene) {

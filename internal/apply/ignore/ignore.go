@@ -74,7 +74,7 @@ func Compile(fields []workv1.IgnoreField) (*Fields, error) {
 			{"jqPathExpressions", field.JQPathExpressions, compileJQ},
 		} {
 			if len(language.expressions) > ExpressionsMax {
-				problems = append(problems, fmt.Errorf("%w[%d].%s has %d expressions, but may have %d",
+				problems = append(problems, fmt.Errorf("%w[%d].%s has %d expressions, at most %d are allowed",
 					ErrExpression, i, language.name, len(language.expressions), ExpressionsMax))
 				continue
 			}
@@ -100,7 +100,7 @@ func compileOne(text string, compile func(string) (selector, error)) (selector, 
 	case text == "":
 		return nil, errors.New("it is empty")
 	case len(text) > ExpressionSizeMax:
-		return nil, fmt.Errorf("it has %d bytes, but may have %d", len(text), ExpressionSizeMax)
+		return nil, fmt.Errorf("it has %d bytes, at most %d are allowed", len(text), ExpressionSizeMax)
 	default:
 		return compile(text)
 	}
@@ -134,7 +134,7 @@ func (f *Fields) Select(ctx context.Context, manifest map[string]any, changed bo
 		}
 		for _, path := range found {
 			if needed(path) {
-				return nil, fmt.Errorf("%w: %q: it selects %q, which says what the object is: leave that away", ErrExpression, shorten(e.text), path)
+				return nil, fmt.Errorf("%w: %q: it selects %q, which identifies the object and cannot be ignored", ErrExpression, shorten(e.text), path)
 			}
 		}
 		all = append(all, found...)

@@ -156,11 +156,11 @@ func (c jqChecker) query(q *gojq.Query, depth int) error {
 	case depth > jqDepthMax:
 		return fmt.Errorf("it is nested more than %d deep", jqDepthMax)
 	case q.Meta != nil || len(q.Imports) > 0:
-		return errors.New("it must not import anything")
+		return errors.New("it must not import modules")
 	case len(q.FuncDefs) > 0:
 		return errors.New("it must not define functions")
 	case len(q.Patterns) > 0:
-		return errors.New("it must not have variables")
+		return errors.New("it must not use variables")
 	case q.Term != nil:
 		return c.term(q.Term, depth+1)
 	}
@@ -170,7 +170,7 @@ func (c jqChecker) query(q *gojq.Query, depth int) error {
 	case gojq.OpPipe, gojq.OpComma, gojq.OpAlt, gojq.OpAnd, gojq.OpOr,
 		gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
 	default:
-		return fmt.Errorf("it must not have the operator %s: it only says where fields are", q.Op)
+		return fmt.Errorf("operator %s is not allowed: the expression only selects fields", q.Op)
 	}
 	if err := c.query(q.Left, depth+1); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (c jqChecker) term(t *gojq.Term, depth int) error {
 	case gojq.TermTypeQuery:
 		err = c.query(t.Query, depth+1)
 	default:
-		err = fmt.Errorf("it must not have %q: it only says where fields are", shorten(t.String()))
+		err = fmt.Errorf("%q is not allowed: the expression only selects fields", shorten(t.String()))
 	}
 	for _, suffix := range t.SuffixList {
 		if err == nil && suffix.Index != nil {
@@ -209,7 +209,7 @@ func (c jqChecker) term(t *gojq.Term, depth int) error {
 
 func (c jqChecker) index(i *gojq.Index, depth int) error {
 	if i.IsSlice {
-		return errors.New("it must not have slices: name the items")
+		return errors.New("slices are not allowed: name the items")
 	}
 	if i.Str != nil {
 		return checkString(i.Str)
@@ -232,7 +232,7 @@ func (c jqChecker) branches(b *gojq.If, depth int) error {
 
 func (c jqChecker) function(f *gojq.Func, depth int) error {
 	if !slices.Contains(c.functions[f.Name], len(f.Args)) {
-		return fmt.Errorf("it must not use %s with %d arguments: it only says where fields are", f.Name, len(f.Args))
+		return fmt.Errorf("%s with %d arguments is not allowed: the expression only selects fields", f.Name, len(f.Args))
 	}
 	for _, argument := range f.Args {
 		if err := c.query(argument, depth+1); err != nil {
@@ -242,7 +242,7 @@ func (c jqChecker) function(f *gojq.Func, depth int) error {
 	if f.Name == "contains" || f.Name == "test" {
 		text := constant(f.Args[0])
 		if text == nil || f.Name == "test" && strings.Contains(text.Str, "{") {
-			return fmt.Errorf("the argument of %s has to be a text, without { for test", f.Name)
+			return fmt.Errorf("the argument of %s must be a string, without { for test", f.Name)
 		}
 	}
 	return nil
@@ -258,7 +258,7 @@ func constant(q *gojq.Query) *gojq.String {
 
 func checkString(s *gojq.String) error {
 	if len(s.Queries) > 0 {
-		return errors.New("texts must not have expressions inside")
+		return errors.New("string interpolation is not allowed")
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func checkConstants(a *gojq.Array) error {
 		if item.Term == nil || len(item.Term.SuffixList) > 0 ||
 			item.Term.Type != gojq.TermTypeString && item.Term.Type != gojq.TermTypeNumber ||
 			item.Term.Type == gojq.TermTypeString && len(item.Term.Str.Queries) > 0 {
-			return errors.New("a list may only have texts and numbers")
+			return errors.New("a list may only contain strings and numbers")
 		}
 		if q.Op != gojq.OpComma {
 			break

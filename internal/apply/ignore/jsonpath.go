@@ -164,7 +164,7 @@ func (w *walker) one(node jsonpath.Node, p place) ([]place, error) {
 	}
 	w.left -= len(found) + 1
 	if w.left < 0 {
-		return nil, fmt.Errorf("it looks at more than %d places", SelectedMax)
+		return nil, fmt.Errorf("it visits more than %d fields", SelectedMax)
 	}
 	return found, w.of.Visit(len(found) + 1)
 }

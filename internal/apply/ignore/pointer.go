@@ -18,7 +18,7 @@ type pointer []string
 
 func compilePointer(text string) (selector, error) {
 	if !strings.HasPrefix(text, "/") {
-		return nil, errors.New("a JSON pointer begins with a slash, such as /spec/replicas")
+		return nil, errors.New("a JSON pointer starts with a slash, such as /spec/replicas")
 	}
 	var p pointer
 	for part := range strings.SplitSeq(text[1:], "/") {

@@ -139,7 +139,7 @@ func (f facts) alive() bool {
 func (f facts) list() string {
 	var lines []string
 	for _, ready := range f.requests.Ready {
-		lines = append(lines, fmt.Sprintf("  %s: agent %s, asked for by %s", ready.Request.Name, ready.Agent, ready.Request.Spec.Username))
+		lines = append(lines, fmt.Sprintf("  %s: agent %s, requested by %s", ready.Request.Name, ready.Agent, ready.Request.Spec.Username))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -92,7 +92,7 @@ func (a *Access) explainConnection(err error) error {
 	case errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return a.fail(fmt.Errorf("%s does not speak TLS", a.Where()), "Fix the address in the kubeconfig: it is probably the wrong port.")
 	case errors.As(err, &dns):
-		return a.fail(fmt.Errorf("the name of %s cannot be resolved: %w", a.Where(), dns), "Look at the address in the kubeconfig and at the DNS of this machine.")
+		return a.fail(fmt.Errorf("the name of %s does not resolve: %w", a.Where(), dns), "Look at the address in the kubeconfig and at the DNS of this machine.")
 	case errors.As(err, &operation):
 		return a.fail(fmt.Errorf("cannot reach %s: %w", a.Where(), operation), "See whether %s runs and whether this machine may reach it, or choose another context by %s.", a.words.Cluster, a.words.Context)
 	case isRequest && request.Timeout(), errors.Is(err, context.DeadlineExceeded):

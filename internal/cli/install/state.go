@@ -126,7 +126,7 @@ func podTrouble(pod *corev1.Pod) string {
 			text = fmt.Sprintf("the image %s cannot be pulled: is it on the nodes, or in a registry that they reach?", container.Image)
 		}
 		if last := container.LastTerminationState.Terminated; last != nil {
-			return fmt.Sprintf("%s: it ended with exit code %d %s", text, last.ExitCode, strings.TrimSpace(last.Message))
+			return fmt.Sprintf("%s: terminated with exit code %d %s", text, last.ExitCode, strings.TrimSpace(last.Message))
 		}
 		return text
 	}

@@ -127,7 +127,7 @@ func TestTroubleOfPodsIsToldOnce(t *testing.T) {
 		"going":                   {[]corev1.Pod{going}, ""},
 		"no node":                 {[]corev1.Pod{unscheduled, unscheduled}, "no node takes the pod: 0/3 nodes are available"},
 		"no image":                {[]corev1.Pod{waiting("ImagePullBackOff", nil), waiting("ErrImagePull", nil)}, "the image example.com/i:1 cannot be pulled: is it on the nodes, or in a registry that they reach?"},
-		"it ends again and again": {[]corev1.Pod{waiting("CrashLoopBackOff", &corev1.ContainerStateTerminated{ExitCode: 2, Message: "no such flag\n"})}, "container c: CrashLoopBackOff: it ended with exit code 2 no such flag"},
+		"it ends again and again": {[]corev1.Pod{waiting("CrashLoopBackOff", &corev1.ContainerStateTerminated{ExitCode: 2, Message: "no such flag\n"})}, "container c: CrashLoopBackOff: terminated with exit code 2 no such flag"},
 		"several reasons":         {[]corev1.Pod{waiting("A", nil), waiting("B", nil), waiting("C", nil), waiting("D", nil)}, "container c: A; container c: B; container c: C; …"},
 	}
 	for name, c := range cases {

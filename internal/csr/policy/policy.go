@@ -132,16 +132,16 @@ func Decide(request Request, cluster Cluster, automatic Automatic) Decision {
 		err = checkUsages(request.Usages)
 	}
 	if err != nil {
-		return decision.because(Refuse, ReasonMalformed, "the request is not that of an agent: "+err.Error())
+		return decision.because(Refuse, ReasonMalformed, "not a request of an agent: "+err.Error())
 	}
 	if asked.cluster != request.ClusterLabel {
 		return decision.because(Refuse, ReasonClusterDiffers, fmt.Sprintf(
-			"the request asks for a certificate of cluster %q but is labelled as one of cluster %q", asked.cluster, request.ClusterLabel))
+			"the request is for a certificate of cluster %q but is labelled for cluster %q", asked.cluster, request.ClusterLabel))
 	}
 	bounds := boundtoken.Of(request.Username, request.Groups)
 	if !bounds.Allow(asked.cluster) {
 		return decision.because(Refuse, ReasonTokenBound, fmt.Sprintf(
-			"user %q asks for a certificate of cluster %q, and the token of this user is bound to: %s", request.Username, asked.cluster, bounds))
+			"user %q requests a certificate for cluster %q, but the user's token is bound to: %s", request.Username, asked.cluster, bounds))
 	}
 	decision.Agent, decision.Key = asked.agent, asked.key
 	if decision.Kind == Renewal {
@@ -162,10 +162,10 @@ func (d Decision) renewal(request Request, cluster Cluster) Decision {
 	switch {
 	case request.Username != clusterv1.AgentUser(name, d.Agent):
 		return d.because(Refuse, ReasonIdentity, fmt.Sprintf(
-			"user %q asks for a certificate of user %q; an agent may only renew its own", request.Username, clusterv1.AgentUser(name, d.Agent)))
+			"user %q requests a certificate for user %q; an agent may only renew its own", request.Username, clusterv1.AgentUser(name, d.Agent)))
 	case !onlyGroupsOf(name, request.Groups):
 		return d.because(Refuse, ReasonIdentity, fmt.Sprintf(
-			"user %q is not, or not only, in the agent groups of cluster %q", request.Username, name))
+			"the groups of user %q are not exactly the agent groups of cluster %q", request.Username, name))
 	case !cluster.Exists:
 		return d.because(Refuse, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q to renew a certificate for", name))
 	case !cluster.Accepted:
@@ -182,15 +182,15 @@ func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automati
 	switch {
 	case !named && !d.ByToken:
 		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
-			"the first certificate of an agent of cluster %q, asked for by %q, needs the approval of an administrator", name, request.Username))
+			"the first certificate of an agent of cluster %q, requested by %q, needs approval by an administrator", name, request.Username))
 	case !cluster.Exists:
-		return d.because(Wait, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q yet that the request could be for", name))
+		return d.because(Wait, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q for this request yet", name))
 	case cluster.Denied:
 		return d.because(Refuse, ReasonClusterDenied, fmt.Sprintf(
-			"the hub denied cluster %q, so its requests are not approved without an administrator", name))
+			"the hub denied cluster %q, so its requests are not approved automatically", name))
 	case (cluster.Joined || cluster.Requester != "") && cluster.Requester != request.Username:
 		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
-			"cluster %q has joined already, or is about to, and not by user %q; a further agent under its name needs the approval of an administrator",
+			"cluster %q has already joined, or is joining, through another user than %q; another agent under its name needs approval by an administrator",
 			name, request.Username))
 	case d.ByToken:
 		return d.byToken(request, cluster)
@@ -198,7 +198,7 @@ func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automati
 		// Many agents share a bootstrap identity: that the cluster joined by it once
 		// does not make everybody who holds it that cluster.
 		return d.because(Refuse, ReasonClusterAlive, fmt.Sprintf(
-			"cluster %q has an agent that the hub hears of; another one under its name needs the approval of an administrator, or waits until the first is silent",
+			"cluster %q has a live agent; another one under its name needs approval by an administrator, or has to wait until the first one stops its heartbeat",
 			name))
 	}
 	return d.because(Approve, ReasonApproved, fmt.Sprintf(
@@ -214,17 +214,17 @@ func (d Decision) byToken(request Request, cluster Cluster) Decision {
 	switch {
 	case cluster.Joined || cluster.Key != "" && cluster.Key != d.Key:
 		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
-			"an agent of cluster %q has got a certificate by the token of user %q before; another one needs the approval of an administrator",
+			"an agent of cluster %q has already received a certificate through the token of user %q; another one needs approval by an administrator",
 			name, request.Username))
 	case cluster.Accepted && cluster.Key == "":
 		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
-			"cluster %q was accepted by an administrator, so who is its agent is for an administrator to say, too", name))
+			"cluster %q was accepted by an administrator, so an administrator has to approve its agent, too", name))
 	case cluster.Set != "" && cluster.Set != clusterv1.DefaultClusterSet:
 		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
-			"cluster %q is to be in the set %q, and only clusters of the set %q are accepted without an administrator", name, cluster.Set, clusterv1.DefaultClusterSet))
+			"cluster %q requests the set %q, but only clusters of the set %q are accepted automatically", name, cluster.Set, clusterv1.DefaultClusterSet))
 	}
 	return d.because(Approve, ReasonApproved, fmt.Sprintf(
-		"the token of user %q may have cluster %q accepted automatically", request.Username, name))
+		"the token of user %q allows cluster %q to be accepted automatically", request.Username, name))
 }
 
 func (d Decision) because(verdict Verdict, reason, message string) Decision {

@@ -219,7 +219,7 @@ func TestDecide(t *testing.T) {
 			want:   want{policy.Refuse, policy.ReasonMalformed},
 		},
 		"an agent asks for any other extension": {
-			reason: "an agent's certificate has none", base: renewal, cluster: accepted,
+			reason: "which agents may not have", base: renewal, cluster: accepted,
 			change: reshape(func(c *x509.CertificateRequest) {
 				c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0x03, 0x01, 0x01, 0xff}}}
 			}),

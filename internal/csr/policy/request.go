@@ -54,7 +54,7 @@ func identity(request []byte) (subject, error) {
 		return subject{}, err
 	}
 	if len(csr.Extensions) > 0 {
-		return subject{}, fmt.Errorf("it asks for X.509 extensions such as alternative names; an agent's certificate has none")
+		return subject{}, fmt.Errorf("it requests X.509 extensions such as subject alternative names, which agents may not have")
 	}
 	var commonName string
 	var organizations []string
@@ -74,7 +74,7 @@ func identity(request []byte) (subject, error) {
 		return subject{}, fmt.Errorf("its common name %q is not of the form %s<cluster>:<agent>", commonName, clusterv1.UserPrefix)
 	}
 	if clusterv1.AgentGroup(cluster) == clusterv1.GroupManagedClusters {
-		return subject{}, fmt.Errorf("no cluster may have the name %q, which stands for all of them", cluster)
+		return subject{}, fmt.Errorf("no cluster may have the name %q, which matches all clusters", cluster)
 	}
 	slices.Sort(organizations)
 	want := []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters}
@@ -126,11 +126,11 @@ func checkUsages(usages []certificatesv1.KeyUsage) error {
 	}
 	for _, usage := range usages {
 		if !slices.Contains(allowed, usage) {
-			return fmt.Errorf("it asks for the key usage %q; an agent's certificate is for %q", usage, allowed)
+			return fmt.Errorf("it requests the key usage %q; agents may only have %q", usage, allowed)
 		}
 	}
 	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
-		return fmt.Errorf("it does not ask for the key usage %q", certificatesv1.UsageClientAuth)
+		return fmt.Errorf("it does not request the key usage %q", certificatesv1.UsageClientAuth)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func newCollector(ctx context.Context, reader client.Reader) *collector {
 	}
 	return &collector{list: list, clusters: prometheus.NewDesc(
 		"capstan_managed_clusters",
-		"Number of ManagedClusters by state: all, accepted, joined, available (True), unavailable (False), unknown, deleting, duplicate (the same as another one, so that all without duplicate is the number of clusters).",
+		"Number of ManagedClusters by state: all, accepted, joined, available (True), unavailable (False), unknown, deleting, duplicate (the same cluster as another one, so that all minus duplicate is the number of clusters).",
 		[]string{"state"}, nil,
 	)}
 }

@@ -84,7 +84,7 @@ func (s Set) Install(ctx context.Context, to *install.Target, known install.Inve
 		}
 		switch decide(live, stamped, known.Generation(record)) {
 		case leave:
-			done.Notes = append(done.Notes, fmt.Sprintf("CustomResourceDefinition %q is of the newer version %s and was left alone",
+			done.Notes = append(done.Notes, fmt.Sprintf("CustomResourceDefinition %q has the newer version %s and was not changed",
 				crd.Name, live.Annotations[operatorv1.AnnotationCRDVersion]))
 			record.Generation = live.Generation
 		case keep:

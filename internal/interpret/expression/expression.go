@@ -46,7 +46,7 @@ func (e *Environment) Compile(text string, want *cel.Type) (*Program, error) {
 		return nil, &UserError{text: oneLine(issues)}
 	}
 	if got := ast.OutputType(); !got.IsEquivalentType(want) && !got.IsEquivalentType(cel.DynType) {
-		return nil, userError("it gives a value of type %s, and not of type %s", got, want)
+		return nil, userError("it returns type %s, not %s", got, want)
 	}
 	l := &loops{conditions: map[int64]bool{}}
 	if err := l.visit(ast.NativeRep().Expr(), false); err != nil {
@@ -113,13 +113,13 @@ func explain(err error) string {
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		if cancelled.Message == tooManyIterations {
-			return fmt.Sprintf("its macros look at more than %d items, the limit; look at fewer items", IterationsMax)
+			return fmt.Sprintf("its macros visit more than %d items, the limit; visit fewer items", IterationsMax)
 		}
-		return fmt.Sprintf("it costs more than %d units, the limit; look at fewer items", CostMax)
+		return fmt.Sprintf("it costs more than %d units, the limit; visit fewer items", CostMax)
 	}
 	text := strings.TrimSuffix(err.Error(), ".")
 	if key, ok := strings.CutPrefix(text, "no such key: "); ok {
-		return "the object has no field " + key + "; test with has() whether there is one"
+		return "the object has no field " + key + "; test for it with has()"
 	}
 	return text
 }

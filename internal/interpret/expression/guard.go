@@ -115,7 +115,7 @@ func firstProblem(find problem, args []ref.Val) string {
 func validateShort(args []ref.Val) ref.Val {
 	if text, ok := args[len(args)-1].(types.String); ok && len(text) > formattedBytesMax {
 		return types.OptionalOf(types.NewStringList(types.DefaultTypeAdapter,
-			[]string{fmt.Sprintf("a text of more than %d bytes is not validated", formattedBytesMax)}))
+			[]string{fmt.Sprintf("a string of more than %d bytes is not validated", formattedBytesMax)}))
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func validateShort(args []ref.Val) ref.Val {
 // smallSets lets sets be compared that are small enough for each other.
 func smallSets(args []ref.Val) ref.Val {
 	if setWork(args) > setWorkMax {
-		return types.NewErr("the sets are too large for each other")
+		return types.NewErr("the sets are too large in combination")
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func (textLibrary) ProgramOptions() []cel.ProgramOption { return nil }
 func (textLibrary) LibraryName() string { return "capstan.text" }
 
 func tooLong() ref.Val {
-	return types.NewErr("the text that this makes is longer than %d bytes, the limit", textBytesMax)
+	return types.NewErr("the resulting string is longer than %d bytes, the limit", textBytesMax)
 }
 
 func replace(args ...ref.Val) ref.Val {
@@ -238,7 +238,7 @@ func compilePattern(s, pattern string) (*regexp.Regexp, ref.Val) {
 	case size > patternSizeMax:
 		return nil, types.NewErr("the regular expression repeats too much")
 	case (len(s)+1)*size > patternStepsMax:
-		return nil, types.NewErr("the regular expression and the text are too long for each other")
+		return nil, types.NewErr("the regular expression and the string are too long in combination")
 	}
 	compiled, err := regexp.Compile(pattern)
 	if err != nil {
@@ -297,7 +297,7 @@ func findAll(value, pattern, limit ref.Val) ref.Val {
 	}
 	found := compiled.FindAllString(s, n)
 	if len(found) > matchesMax {
-		return types.NewErr("findAll finds more than %d texts, the limit", matchesMax)
+		return types.NewErr("findAll finds more than %d strings, the limit", matchesMax)
 	}
 	return types.NewStringList(types.DefaultTypeAdapter, found)
 }

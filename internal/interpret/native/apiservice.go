@@ -21,7 +21,7 @@ func apiServiceHealth(object map[string]any) health.Health {
 	}
 	switch c.Reason {
 	case "ServiceNotFound", "EndpointsNotFound", "MissingEndpoints", "ServiceAccessError", "EndpointsAccessError":
-		return health.Progressing.With(c.Reason, "%s", health.Because("The API's server is not there yet", c.Message))
+		return health.Progressing.With(c.Reason, "%s", health.Because("The API's server is not available yet", c.Message))
 	}
 	return health.Degraded.Of(c, "NotAvailable", "The API is not available")
 }

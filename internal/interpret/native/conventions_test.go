@@ -53,22 +53,22 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 func TestConventionsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	check(t, "apiVersion: example.com/v1\nkind: Thing", map[string]example{
-		"nothing is said": {``, health.Health{Status: health.Healthy, Reason: "Exists", Message: "The object exists and reports nothing that is wrong."}},
+		"nothing is said": {``, health.Health{Status: health.Healthy, Reason: "Exists", Message: "The object exists and reports no problem."}},
 		"it is being deleted": {
 			`metadata: {deletionTimestamp: "2024-01-01T00:00:00Z", finalizers: [b/c, a]}`,
 			health.Health{Status: health.Terminating, Reason: "Deleting", Message: "The object is being deleted and waits for its finalizers: a, b/c."},
 		},
 		"the status is old": {
 			"metadata: {generation: 2}\nstatus: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}",
-			health.Health{Status: health.Progressing, Reason: "NotObserved", Message: "The controller has seen generation 1 of the object, which has generation 2."},
+			health.Health{Status: health.Progressing, Reason: "NotObserved", Message: "The controller has observed generation 1, but the object has generation 2."},
 		},
 		"Stalled": {
 			`status: {conditions: [{type: Stalled, status: "True", reason: NoQuota, message: "no room."}]}`,
-			health.Health{Status: health.Degraded, Reason: "NoQuota", Message: "The controller has given up: no room."},
+			health.Health{Status: health.Degraded, Reason: "NoQuota", Message: "The controller is stalled: no room."},
 		},
 		"Reconciling": {
 			`status: {conditions: [{type: Reconciling, status: "True", reason: "not a reason"}]}`,
-			health.Health{Status: health.Progressing, Reason: "Reconciling", Message: "The controller is at work."},
+			health.Health{Status: health.Progressing, Reason: "Reconciling", Message: "The controller is reconciling."},
 		},
 		"Ready": {
 			`status: {conditions: [{type: Ready, status: "True"}]}`,
@@ -76,7 +76,7 @@ func TestConventionsOfAllKinds(t *testing.T) {
 		},
 		"Ready of an older generation": {
 			"metadata: {generation: 2}\nstatus: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}",
-			health.Health{Status: health.Progressing, Reason: "NotObserved", Message: "Condition Ready is about generation 1 of the object, which has generation 2."},
+			health.Health{Status: health.Progressing, Reason: "NotObserved", Message: "Condition Ready is for generation 1, but the object has generation 2."},
 		},
 		"not Ready": {
 			`status: {conditions: [{type: Ready, status: "False", reason: Waiting, message: for a friend}]}`,

@@ -20,11 +20,11 @@ func cronJobHealth(object map[string]any) health.Health {
 		return health.Healthy.With("Suspended", "The cron job is suspended and starts no jobs.")
 	}
 	if active := len(fields.List(object, "status", "active")); active > 0 {
-		return health.Healthy.With("JobsActive", "%d of its jobs run.", active)
+		return health.Healthy.With("JobsActive", "%d jobs are running.", active)
 	}
 	scheduled := fields.String(object, "status", "lastScheduleTime")
 	if scheduled == "" {
-		return health.Healthy.With("NotScheduledYet", "No job was due yet.")
+		return health.Healthy.With("NotScheduledYet", "No job has been scheduled yet.")
 	}
 	started, err := time.Parse(time.RFC3339, scheduled)
 	if err != nil {
@@ -32,9 +32,9 @@ func cronJobHealth(object map[string]any) health.Health {
 	}
 	ended, err := time.Parse(time.RFC3339, fields.String(object, "status", "lastSuccessfulTime"))
 	if err != nil || ended.Before(started) {
-		return health.Degraded.With("LastJobNotSuccessful", "The job that was due at %s did not succeed.", scheduled)
+		return health.Degraded.With("LastJobNotSuccessful", "The job scheduled at %s did not succeed.", scheduled)
 	}
-	return health.Healthy.With("LastJobSucceeded", "The job that was due at %s succeeded.", scheduled)
+	return health.Healthy.With("LastJobSucceeded", "The job scheduled at %s succeeded.", scheduled)
 }
 
 func cronJobValues(object map[string]any) []interpret.Value {

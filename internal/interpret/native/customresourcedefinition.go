@@ -21,7 +21,7 @@ func customResourceDefinitionHealth(object map[string]any) health.Health {
 	case c.False() && c.Reason != "" && c.Reason != "Installing":
 		return health.Degraded.Of(c, "NotEstablished", "The resource is not served")
 	case c.Exists():
-		return health.Progressing.Of(c, "Installing", "The API server installs the resource")
+		return health.Progressing.Of(c, "Installing", "The API server is installing the resource")
 	}
-	return health.Progressing.With("NotObserved", "The API server has not seen the definition yet.")
+	return health.Progressing.With("NotObserved", "The API server has not observed the definition yet.")
 }

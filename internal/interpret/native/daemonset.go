@@ -25,11 +25,11 @@ func daemonSetHealth(object map[string]any) health.Health {
 	onDelete := fields.String(object, "spec", "updateStrategy", "type") == "OnDelete"
 	switch {
 	case want == 0:
-		return health.Healthy.With("NoNodeMatches", "No node is to have a pod.")
+		return health.Healthy.With("NoNodeMatches", "No node matches.")
 	case scheduled < want:
-		return health.Progressing.With("PodsMissing", "%d of %d nodes have their pod.", scheduled, want)
+		return health.Progressing.With("PodsMissing", "%d of %d nodes have a pod.", scheduled, want)
 	case updated < want && !onDelete:
-		return health.Progressing.With("RolloutInProgress", "%d of %d pods are of the current template.", updated, want)
+		return health.Progressing.With("RolloutInProgress", "%d of %d pods are up to date.", updated, want)
 	case readyOnes < want:
 		return health.Progressing.With("PodsUnavailable", "%d of %d pods are ready.", readyOnes, want)
 	case available < want:

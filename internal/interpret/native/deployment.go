@@ -40,11 +40,11 @@ func deploymentReplicas(object map[string]any, want int64) health.Health {
 	available := fields.IntOr(0, object, "status", "availableReplicas")
 	switch c := fields.ConditionOf(object, "Available"); {
 	case updated < want:
-		return health.Progressing.With("RolloutInProgress", "%d of %d replicas are of the current template.", updated, want)
+		return health.Progressing.With("RolloutInProgress", "%d of %d replicas are up to date.", updated, want)
 	case replicas > updated:
-		return health.Progressing.With("RolloutInProgress", "%d replicas of older templates are still there.", replicas-updated)
+		return health.Progressing.With("RolloutInProgress", "%d old replicas are pending termination.", replicas-updated)
 	case replicas > want:
-		return health.Progressing.With("ScalingDown", "%d replicas are still there, %d are wanted.", replicas, want)
+		return health.Progressing.With("ScalingDown", "%d replicas exist, %d desired.", replicas, want)
 	case available < want:
 		return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are available.", available, want)
 	case c.False():

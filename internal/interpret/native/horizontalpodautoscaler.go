@@ -22,7 +22,7 @@ const hpaConditionsAnnotation = "autoscaling.alpha.kubernetes.io/conditions"
 func horizontalPodAutoscalerHealth(object map[string]any) health.Health {
 	list := hpaConditions(object)
 	if len(list) == 0 {
-		return health.Progressing.With("NotObserved", "The autoscaler has not judged its target yet.")
+		return health.Progressing.With("NotObserved", "The autoscaler has not evaluated its target yet.")
 	}
 	for _, c := range list {
 		switch {
@@ -37,9 +37,9 @@ func horizontalPodAutoscalerHealth(object map[string]any) health.Health {
 	current := fields.IntOr(0, object, "status", "currentReplicas")
 	want := fields.IntOr(0, object, "status", "desiredReplicas")
 	if current != want {
-		return health.Progressing.With("Scaling", "The target has %d replicas, %d are wanted.", current, want)
+		return health.Progressing.With("Scaling", "The target has %d replicas, %d desired.", current, want)
 	}
-	return health.Healthy.With("ScalingActive", "The target has %d replicas, as wanted.", current)
+	return health.Healthy.With("ScalingActive", "The target has the desired %d replicas.", current)
 }
 
 func hpaConditions(object map[string]any) []fields.Condition {

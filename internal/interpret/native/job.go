@@ -21,7 +21,7 @@ func jobHealth(object map[string]any) health.Health {
 		return health.Healthy.With("JobComplete", "The job is complete: %d pods succeeded.", succeeded)
 	}
 	if c := fields.ConditionOf(object, "FailureTarget"); c.True() {
-		return health.Degraded.Of(c, "JobFailed", "The job failed and its pods are ending")
+		return health.Degraded.Of(c, "JobFailed", "The job failed and its pods are terminating")
 	}
 	if fields.Bool(object, "spec", "suspend") || fields.ConditionOf(object, "Suspended").True() {
 		return health.Progressing.With("JobSuspended", "The job is suspended.")
@@ -32,9 +32,9 @@ func jobHealth(object map[string]any) health.Health {
 	active := fields.IntOr(0, object, "status", "active")
 	failed := fields.IntOr(0, object, "status", "failed")
 	if want, ok := fields.Int(object, "spec", "completions"); ok {
-		return health.Progressing.With("JobRunning", "%d of %d pods succeeded, %d run, %d failed.", succeeded, want, active, failed)
+		return health.Progressing.With("JobRunning", "%d of %d pods succeeded, %d running, %d failed.", succeeded, want, active, failed)
 	}
-	return health.Progressing.With("JobRunning", "%d pods succeeded, %d run, %d failed.", succeeded, active, failed)
+	return health.Progressing.With("JobRunning", "%d pods succeeded, %d running, %d failed.", succeeded, active, failed)
 }
 
 // jobValues reports JobComplete as the text of the condition's status, not as a

@@ -33,5 +33,5 @@ func namespaceDeletion(object map[string]any) health.Health {
 			texts = append(texts, strings.TrimSuffix(c.Message, "."))
 		}
 	}
-	return health.Terminating.With("Deleting", "%s", health.Because("The namespace and what is in it are being deleted", strings.Join(texts, "; ")))
+	return health.Terminating.With("Deleting", "%s", health.Because("The namespace and its content are being deleted", strings.Join(texts, "; ")))
 }

@@ -66,5 +66,5 @@ func seen(object map[string]any) (health.Health, bool) {
 	if _, ok := fields.Int(object, "status", "observedGeneration"); ok {
 		return health.Health{}, true
 	}
-	return health.Progressing.With("NotObserved", "The controller has not seen the object yet."), false
+	return health.Progressing.With("NotObserved", "The controller has not observed the object yet."), false
 }

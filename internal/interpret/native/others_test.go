@@ -25,9 +25,9 @@ func TestService(t *testing.T) {
 func TestPersistentVolumeClaim(t *testing.T) {
 	t.Parallel()
 	check(t, "apiVersion: v1\nkind: PersistentVolumeClaim", map[string]example{
-		"pending": {`status: {phase: Pending}`, is(health.Progressing, "ClaimPending", "The claim has no volume yet.")},
-		"bound":   {`status: {phase: Bound}`, is(health.Healthy, "ClaimBound", "The claim has a volume.")},
-		"lost":    {`status: {phase: Lost}`, is(health.Degraded, "ClaimLost", "The claim's volume is gone.")},
+		"pending": {`status: {phase: Pending}`, is(health.Progressing, "ClaimPending", "The claim is not bound to a volume yet.")},
+		"bound":   {`status: {phase: Bound}`, is(health.Healthy, "ClaimBound", "The claim is bound to a volume.")},
+		"lost":    {`status: {phase: Lost}`, is(health.Degraded, "ClaimLost", "The claim lost its volume.")},
 		"resizing": {
 			`status: {phase: Bound, conditions: [{type: FileSystemResizePending, status: "True", message: waiting for a pod}]}`,
 			is(health.Progressing, "FileSystemResizePending", "The volume is being changed: waiting for a pod."),
@@ -45,14 +45,14 @@ func TestPodDisruptionBudget(t *testing.T) {
 		"not seen": {`spec: {}`, unseen},
 		"too few": {
 			`status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: 2, conditions: [{type: DisruptionAllowed, status: "False", reason: InsufficientPods}]}`,
-			is(health.Progressing, "InsufficientPods", "1 of the 2 pods that the budget asks for are healthy."),
+			is(health.Progressing, "InsufficientPods", "1 of the 2 required pods are healthy."),
 		},
 		"it cannot be computed": {
 			`status: {observedGeneration: 1, conditions: [{type: DisruptionAllowed, status: "False", reason: SyncFailed, message: no controller}]}`,
 			is(health.Degraded, "SyncFailed", "The budget cannot be computed: no controller."),
 		},
 		"met": {
-			`status: {observedGeneration: 1, currentHealthy: 3, desiredHealthy: 2}`, is(health.Healthy, "BudgetMet", "3 pods are healthy, the budget asks for 2."),
+			`status: {observedGeneration: 1, currentHealthy: 3, desiredHealthy: 2}`, is(health.Healthy, "BudgetMet", "3 pods are healthy, 2 required."),
 		},
 	})
 }
@@ -60,14 +60,14 @@ func TestPodDisruptionBudget(t *testing.T) {
 func TestCustomResourceDefinition(t *testing.T) {
 	t.Parallel()
 	check(t, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition", map[string]example{
-		"new": {`spec: {}`, is(health.Progressing, "NotObserved", "The API server has not seen the definition yet.")},
+		"new": {`spec: {}`, is(health.Progressing, "NotObserved", "The API server has not observed the definition yet.")},
 		"names are taken": {
 			`status: {conditions: [{type: NamesAccepted, status: "False", reason: PluralConflict, message: '"things" is already in use'}, {type: Established, status: "False", reason: NotAccepted}]}`,
 			is(health.Degraded, "PluralConflict", `The names are not accepted: "things" is already in use.`),
 		},
 		"being installed": {
 			`status: {conditions: [{type: NamesAccepted, status: "True"}, {type: Established, status: "False", reason: Installing}]}`,
-			is(health.Progressing, "Installing", "The API server installs the resource."),
+			is(health.Progressing, "Installing", "The API server is installing the resource."),
 		},
 		"not established": {
 			`status: {conditions: [{type: Established, status: "False", reason: NotAccepted, message: not all names are accepted}]}`,
@@ -84,7 +84,7 @@ func TestAPIService(t *testing.T) {
 		"available": {`status: {conditions: [{type: Available, status: "True"}]}`, is(health.Healthy, "Available", "The API is available.")},
 		"no pods": {
 			`status: {conditions: [{type: Available, status: "False", reason: MissingEndpoints, message: no pods}]}`,
-			is(health.Progressing, "MissingEndpoints", "The API's server is not there yet: no pods."),
+			is(health.Progressing, "MissingEndpoints", "The API's server is not available yet: no pods."),
 		},
 		"no answer": {
 			`status: {conditions: [{type: Available, status: "False", reason: FailedDiscoveryCheck, message: 503}]}`,
@@ -100,7 +100,7 @@ func TestNamespace(t *testing.T) {
 		"new":    {`spec: {}`, is(health.Progressing, "NotObserved", "The namespace has no phase yet.")},
 		"going": {
 			"metadata: {deletionTimestamp: '2024-01-01T00:00:00Z'}\nstatus: {phase: Terminating, conditions: [{type: NamespaceFinalizersRemaining, status: 'True', message: has finalizer x}, {type: NamespaceContentRemaining, status: 'True', message: pods. has 1 resource instances}]}",
-			is(health.Terminating, "Deleting", "The namespace and what is in it are being deleted: pods. has 1 resource instances; has finalizer x."),
+			is(health.Terminating, "Deleting", "The namespace and its content are being deleted: pods. has 1 resource instances; has finalizer x."),
 		},
 	})
 }

@@ -17,9 +17,9 @@ func persistentVolumeClaimHealth(object map[string]any) health.Health {
 	switch phase := fields.String(object, "status", "phase"); phase {
 	case "Bound":
 	case "Lost":
-		return health.Degraded.With("ClaimLost", "The claim's volume is gone.")
+		return health.Degraded.With("ClaimLost", "The claim lost its volume.")
 	default:
-		return health.Progressing.With("ClaimPending", "The claim has no volume yet.")
+		return health.Progressing.With("ClaimPending", "The claim is not bound to a volume yet.")
 	}
 	for _, kind := range []string{"ControllerResizeError", "NodeResizeError", "ModifyVolumeError"} {
 		if c := fields.ConditionOf(object, kind); c.True() {
@@ -31,7 +31,7 @@ func persistentVolumeClaimHealth(object map[string]any) health.Health {
 			return health.Progressing.With(kind, "%s", health.Because("The volume is being changed", c.Message))
 		}
 	}
-	return health.Healthy.With("ClaimBound", "The claim has a volume.")
+	return health.Healthy.With("ClaimBound", "The claim is bound to a volume.")
 }
 
 func persistentVolumeClaimValues(object map[string]any) []interpret.Value {

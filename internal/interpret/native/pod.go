@@ -19,7 +19,7 @@ func podHealth(object map[string]any) health.Health {
 	reason, message := fields.String(object, "status", "reason"), fields.String(object, "status", "message")
 	switch phase := fields.String(object, "status", "phase"); phase {
 	case "Succeeded":
-		return health.Healthy.With("PodSucceeded", "All containers ended with success.")
+		return health.Healthy.With("PodSucceeded", "All containers terminated successfully.")
 	case "Failed":
 		return podFailed(object, reason, message)
 	case "Pending", "Running":
@@ -27,7 +27,7 @@ func podHealth(object map[string]any) health.Health {
 	case "":
 		return health.Progressing.With("PodNotObserved", "The pod has no phase yet.")
 	default: // Unknown: its node does not answer
-		return health.Unknown.With(health.ReasonOr(reason, "PodPhaseUnknown"), "%s", health.Because("The state of the pod is not known", message))
+		return health.Unknown.With(health.ReasonOr(reason, "PodPhaseUnknown"), "%s", health.Because("The state of the pod is unknown", message))
 	}
 }
 
@@ -49,7 +49,7 @@ func podAlive(object map[string]any, phase string) health.Health {
 	case c.True():
 		return health.Healthy.With("PodReady", "The pod is ready.")
 	default:
-		return health.Progressing.With("PodNotReady", "%s", health.Because("The pod runs and is not ready", c.Message))
+		return health.Progressing.With("PodNotReady", "%s", health.Because("The pod is running but not ready", c.Message))
 	}
 }
 
@@ -70,7 +70,7 @@ func containerStuck(entry any) (health.Health, bool) {
 	message := fields.String(container, "state", "waiting", "message")
 	if reason == "CrashLoopBackOff" {
 		if code, ok := fields.Int(container, "lastState", "terminated", "exitCode"); ok {
-			message = fmt.Sprintf("it ended with exit code %d, %s; %s", code,
+			message = fmt.Sprintf("terminated with exit code %d, %s; %s", code,
 				health.ReasonOr(fields.String(container, "lastState", "terminated", "reason"), "Error"), message)
 		}
 	}
@@ -85,7 +85,7 @@ func podFailed(object map[string]any, reason, message string) health.Health {
 				continue
 			}
 			if code, ok := fields.Int(container, "state", "terminated", "exitCode"); ok && code != 0 {
-				message = fmt.Sprintf("container %s ended with exit code %d", fields.String(container, "name"), code)
+				message = fmt.Sprintf("container %s terminated with exit code %d", fields.String(container, "name"), code)
 				break
 			}
 		}

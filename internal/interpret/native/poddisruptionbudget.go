@@ -21,7 +21,7 @@ func podDisruptionBudgetHealth(object map[string]any) health.Health {
 	current := fields.IntOr(0, object, "status", "currentHealthy")
 	want := fields.IntOr(0, object, "status", "desiredHealthy")
 	if current < want {
-		return health.Progressing.With("InsufficientPods", "%d of the %d pods that the budget asks for are healthy.", current, want)
+		return health.Progressing.With("InsufficientPods", "%d of the %d required pods are healthy.", current, want)
 	}
-	return health.Healthy.With("BudgetMet", "%d pods are healthy, the budget asks for %d.", current, want)
+	return health.Healthy.With("BudgetMet", "%d pods are healthy, %d required.", current, want)
 }

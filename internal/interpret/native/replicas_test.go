@@ -10,7 +10,7 @@ import (
 )
 
 // unseen is the health of an object without a status.
-var unseen = health.Health{Status: health.Progressing, Reason: "NotObserved", Message: "The controller has not seen the object yet."}
+var unseen = health.Health{Status: health.Progressing, Reason: "NotObserved", Message: "The controller has not observed the object yet."}
 
 func is(status health.Status, reason, message string) health.Health {
 	return health.Health{Status: status, Reason: reason, Message: message}
@@ -33,19 +33,19 @@ func TestDeployment(t *testing.T) {
 		},
 		"one of three is updated": {
 			"spec: {replicas: 3}\nstatus: {observedGeneration: 1, replicas: 3, updatedReplicas: 1, availableReplicas: 3}",
-			is(health.Progressing, "RolloutInProgress", "1 of 3 replicas are of the current template."),
+			is(health.Progressing, "RolloutInProgress", "1 of 3 replicas are up to date."),
 		},
 		"an old one is left": {
 			"spec: {replicas: 3}\nstatus: {observedGeneration: 1, replicas: 4, updatedReplicas: 3, availableReplicas: 3}",
-			is(health.Progressing, "RolloutInProgress", "1 replicas of older templates are still there."),
+			is(health.Progressing, "RolloutInProgress", "1 old replicas are pending termination."),
 		},
 		"too many": {
 			"spec: {replicas: 1}\nstatus: {observedGeneration: 1, replicas: 3, updatedReplicas: 3, availableReplicas: 3}",
-			is(health.Progressing, "ScalingDown", "3 replicas are still there, 1 are wanted."),
+			is(health.Progressing, "ScalingDown", "3 replicas exist, 1 desired."),
 		},
 		"paused in the middle": {
 			"spec: {replicas: 3, paused: true}\nstatus: {observedGeneration: 1, replicas: 3, updatedReplicas: 1, availableReplicas: 3}",
-			is(health.Progressing, "RolloutPaused", "The rollout is paused by spec.paused. 1 of 3 replicas are of the current template."),
+			is(health.Progressing, "RolloutPaused", "The rollout is paused by spec.paused. 1 of 3 replicas are up to date."),
 		},
 		"deadline": {
 			`status: {observedGeneration: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: ReplicaSet a has timed out.}]}`,
@@ -78,11 +78,11 @@ func TestStatefulSet(t *testing.T) {
 			is(health.Progressing, "ReplicasUnavailable", "2 of 3 replicas are available."),
 		},
 		"too many": {
-			"spec: {replicas: 2}\nstatus: {" + full + "}", is(health.Progressing, "ScalingDown", "3 replicas are still there, 2 are wanted."),
+			"spec: {replicas: 2}\nstatus: {" + full + "}", is(health.Progressing, "ScalingDown", "3 replicas exist, 2 desired."),
 		},
 		"revisions differ": {
 			"spec: {replicas: 3}\nstatus: {" + full + ", updatedReplicas: 1, currentRevision: a, updateRevision: b}",
-			is(health.Progressing, "RolloutInProgress", "1 of 3 replicas are of the current revision."),
+			is(health.Progressing, "RolloutInProgress", "1 of 3 replicas are at the current revision."),
 		},
 		"all are there": {
 			"spec: {replicas: 3}\nstatus: {" + full + ", updatedReplicas: 3, currentRevision: b, updateRevision: b}",
@@ -90,19 +90,19 @@ func TestStatefulSet(t *testing.T) {
 		},
 		"revisions differ and the user decides": {
 			"spec: {replicas: 3, updateStrategy: {type: OnDelete}}\nstatus: {" + full + ", updatedReplicas: 1, currentRevision: a, updateRevision: b}",
-			is(health.Healthy, "ReplicasAvailable", "3 of 3 replicas are available; they are updated when they are deleted."),
+			is(health.Healthy, "ReplicasAvailable", "3 of 3 replicas are available; updates apply when they are deleted."),
 		},
 		"below the partition": {
 			"spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}\nstatus: {" + full + ", updatedReplicas: 1, currentRevision: a, updateRevision: b}",
-			is(health.Progressing, "RolloutInProgress", "1 of 2 replicas at or above partition 1 are of the current revision."),
+			is(health.Progressing, "RolloutInProgress", "1 of 2 replicas at or above partition 1 are at the current revision."),
 		},
 		"the partition is updated": {
 			"spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}}\nstatus: {" + full + ", updatedReplicas: 2, currentRevision: a, updateRevision: b}",
-			is(health.Healthy, "PartitionUpdated", "3 of 3 replicas are available; those at or above partition 1 are of the current revision."),
+			is(health.Healthy, "PartitionUpdated", "3 of 3 replicas are available; those at or above partition 1 are at the current revision."),
 		},
 		"a partition beyond all": {
 			"spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 9}}}\nstatus: {" + full + ", currentRevision: a, updateRevision: b}",
-			is(health.Healthy, "PartitionUpdated", "3 of 3 replicas are available; those at or above partition 9 are of the current revision."),
+			is(health.Healthy, "PartitionUpdated", "3 of 3 replicas are available; those at or above partition 9 are at the current revision."),
 		},
 	})
 }
@@ -111,13 +111,13 @@ func TestDaemonSet(t *testing.T) {
 	t.Parallel()
 	check(t, "apiVersion: apps/v1\nkind: DaemonSet", map[string]example{
 		"not seen": {`spec: {}`, unseen},
-		"no node":  {`status: {observedGeneration: 1, desiredNumberScheduled: 0}`, is(health.Healthy, "NoNodeMatches", "No node is to have a pod.")},
+		"no node":  {`status: {observedGeneration: 1, desiredNumberScheduled: 0}`, is(health.Healthy, "NoNodeMatches", "No node matches.")},
 		"a pod is missing": {
-			`status: {observedGeneration: 1, desiredNumberScheduled: 2, currentNumberScheduled: 1}`, is(health.Progressing, "PodsMissing", "1 of 2 nodes have their pod."),
+			`status: {observedGeneration: 1, desiredNumberScheduled: 2, currentNumberScheduled: 1}`, is(health.Progressing, "PodsMissing", "1 of 2 nodes have a pod."),
 		},
 		"one is old": {
 			`status: {observedGeneration: 1, desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 1, numberReady: 2, numberAvailable: 2}`,
-			is(health.Progressing, "RolloutInProgress", "1 of 2 pods are of the current template."),
+			is(health.Progressing, "RolloutInProgress", "1 of 2 pods are up to date."),
 		},
 		"one is old and the user decides": {
 			"spec: {updateStrategy: {type: OnDelete}}\nstatus: {observedGeneration: 1, desiredNumberScheduled: 2, currentNumberScheduled: 2, updatedNumberScheduled: 1, numberReady: 2, numberAvailable: 2}",
@@ -154,7 +154,7 @@ func TestReplicaSet(t *testing.T) {
 				is(health.Progressing, "ReplicasUnavailable", "2 of 3 replicas are available."),
 			},
 			"too many": {
-				"spec: {replicas: 0}\nstatus: {observedGeneration: 1, replicas: 1}", is(health.Progressing, "ScalingDown", "1 replicas are still there, 0 are wanted."),
+				"spec: {replicas: 0}\nstatus: {observedGeneration: 1, replicas: 1}", is(health.Progressing, "ScalingDown", "1 replicas exist, 0 desired."),
 			},
 			"all": {
 				"spec: {replicas: 1}\nstatus: {observedGeneration: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1}",

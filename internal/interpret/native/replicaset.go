@@ -31,7 +31,7 @@ func replicaSetHealth(object map[string]any) health.Health {
 	case available < want:
 		return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are available.", available, want)
 	case replicas > want:
-		return health.Progressing.With("ScalingDown", "%d replicas are still there, %d are wanted.", replicas, want)
+		return health.Progressing.With("ScalingDown", "%d replicas exist, %d desired.", replicas, want)
 	}
 	return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available.", available, want)
 }

@@ -15,10 +15,10 @@ func TestJob(t *testing.T) {
 		"not started": {`spec: {completions: 2}`, is(health.Progressing, "JobNotStarted", "The job has not started.")},
 		"running": {
 			"spec: {completions: 3}\nstatus: {startTime: '2024-01-01T00:00:00Z', active: 1, succeeded: 1, failed: 2}",
-			is(health.Progressing, "JobRunning", "1 of 3 pods succeeded, 1 run, 2 failed."),
+			is(health.Progressing, "JobRunning", "1 of 3 pods succeeded, 1 running, 2 failed."),
 		},
 		"running without a number": {
-			"status: {startTime: '2024-01-01T00:00:00Z', active: 1}", is(health.Progressing, "JobRunning", "0 pods succeeded, 1 run, 0 failed."),
+			"status: {startTime: '2024-01-01T00:00:00Z', active: 1}", is(health.Progressing, "JobRunning", "0 pods succeeded, 1 running, 0 failed."),
 		},
 		"suspended": {`spec: {suspend: true}`, is(health.Progressing, "JobSuspended", "The job is suspended.")},
 		"complete": {
@@ -30,7 +30,7 @@ func TestJob(t *testing.T) {
 		},
 		"failing": {
 			"status: {startTime: '2024-01-01T00:00:00Z', active: 1, conditions: [{type: FailureTarget, status: 'True', reason: PodFailurePolicy}]}",
-			is(health.Degraded, "PodFailurePolicy", "The job failed and its pods are ending."),
+			is(health.Degraded, "PodFailurePolicy", "The job failed and its pods are terminating."),
 		},
 	})
 }
@@ -38,23 +38,23 @@ func TestJob(t *testing.T) {
 func TestCronJob(t *testing.T) {
 	t.Parallel()
 	check(t, "apiVersion: batch/v1\nkind: CronJob", map[string]example{
-		"new":       {`spec: {}`, is(health.Healthy, "NotScheduledYet", "No job was due yet.")},
+		"new":       {`spec: {}`, is(health.Healthy, "NotScheduledYet", "No job has been scheduled yet.")},
 		"suspended": {`spec: {suspend: true}`, is(health.Healthy, "Suspended", "The cron job is suspended and starts no jobs.")},
 		"running": {
 			`status: {active: [{name: a}], lastScheduleTime: "2024-01-01T02:00:00Z", lastSuccessfulTime: "2024-01-01T01:00:30Z"}`,
-			is(health.Healthy, "JobsActive", "1 of its jobs run."),
+			is(health.Healthy, "JobsActive", "1 jobs are running."),
 		},
 		"the last one succeeded": {
 			`status: {lastScheduleTime: "2024-01-01T02:00:00Z", lastSuccessfulTime: "2024-01-01T02:00:30Z"}`,
-			is(health.Healthy, "LastJobSucceeded", "The job that was due at 2024-01-01T02:00:00Z succeeded."),
+			is(health.Healthy, "LastJobSucceeded", "The job scheduled at 2024-01-01T02:00:00Z succeeded."),
 		},
 		"the last one failed": {
 			`status: {lastScheduleTime: "2024-01-01T02:00:00Z", lastSuccessfulTime: "2024-01-01T01:00:30Z"}`,
-			is(health.Degraded, "LastJobNotSuccessful", "The job that was due at 2024-01-01T02:00:00Z did not succeed."),
+			is(health.Degraded, "LastJobNotSuccessful", "The job scheduled at 2024-01-01T02:00:00Z did not succeed."),
 		},
 		"none ever succeeded": {
 			`status: {lastScheduleTime: "2024-01-01T02:00:00Z"}`,
-			is(health.Degraded, "LastJobNotSuccessful", "The job that was due at 2024-01-01T02:00:00Z did not succeed."),
+			is(health.Degraded, "LastJobNotSuccessful", "The job scheduled at 2024-01-01T02:00:00Z did not succeed."),
 		},
 		"an odd time": {
 			`status: {lastScheduleTime: yesterday}`, is(health.Unknown, "StatusNotReadable", "The cron job's lastScheduleTime is not a time."),
@@ -66,13 +66,13 @@ func TestPod(t *testing.T) {
 	t.Parallel()
 	check(t, "apiVersion: v1\nkind: Pod", map[string]example{
 		"no phase":  {`spec: {}`, is(health.Progressing, "PodNotObserved", "The pod has no phase yet.")},
-		"succeeded": {`status: {phase: Succeeded}`, is(health.Healthy, "PodSucceeded", "All containers ended with success.")},
+		"succeeded": {`status: {phase: Succeeded}`, is(health.Healthy, "PodSucceeded", "All containers terminated successfully.")},
 		"evicted": {
 			`status: {phase: Failed, reason: Evicted, message: The node was low on memory.}`, is(health.Degraded, "Evicted", "The pod failed: The node was low on memory."),
 		},
 		"ended with an error": {
 			`status: {phase: Failed, containerStatuses: [odd, {name: a, state: {terminated: {exitCode: 0}}}, {name: b, state: {terminated: {exitCode: 3}}}]}`,
-			is(health.Degraded, "PodFailed", "The pod failed: container b ended with exit code 3."),
+			is(health.Degraded, "PodFailed", "The pod failed: container b terminated with exit code 3."),
 		},
 		"no node fits": {
 			`status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available"}]}`,
@@ -92,21 +92,21 @@ func TestPod(t *testing.T) {
 		},
 		"an init container crashes": {
 			`status: {phase: Pending, initContainerStatuses: [{name: i, state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}`,
-			is(health.Degraded, "CrashLoopBackOff", "Container i cannot run: it ended with exit code 137, OOMKilled; back-off 10s."),
+			is(health.Degraded, "CrashLoopBackOff", "Container i cannot run: terminated with exit code 137, OOMKilled; back-off 10s."),
 		},
 		"running": {
 			`status: {phase: Running, conditions: [{type: Ready, status: "False", reason: ContainersNotReady, message: "containers with unready status: [a]"}]}`,
-			is(health.Progressing, "PodNotReady", "The pod runs and is not ready: containers with unready status: [a]."),
+			is(health.Progressing, "PodNotReady", "The pod is running but not ready: containers with unready status: [a]."),
 		},
 		"ready":         {`status: {phase: Running, conditions: [{type: Ready, status: "True"}]}`, is(health.Healthy, "PodReady", "The pod is ready.")},
-		"its node died": {`status: {phase: Unknown, reason: NodeLost}`, is(health.Unknown, "NodeLost", "The state of the pod is not known.")},
+		"its node died": {`status: {phase: Unknown, reason: NodeLost}`, is(health.Unknown, "NodeLost", "The state of the pod is unknown.")},
 	})
 }
 
 func TestHorizontalPodAutoscaler(t *testing.T) {
 	t.Parallel()
 	check(t, "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler", map[string]example{
-		"new": {`spec: {}`, is(health.Progressing, "NotObserved", "The autoscaler has not judged its target yet.")},
+		"new": {`spec: {}`, is(health.Progressing, "NotObserved", "The autoscaler has not evaluated its target yet.")},
 		"no target": {
 			`status: {conditions: [{type: AbleToScale, status: "False", reason: FailedGetScale, message: not found}]}`,
 			is(health.Degraded, "FailedGetScale", "The target cannot be scaled: not found."),
@@ -120,18 +120,18 @@ func TestHorizontalPodAutoscaler(t *testing.T) {
 		},
 		"scaling": {
 			`status: {currentReplicas: 2, desiredReplicas: 4, conditions: [{type: ScalingActive, status: "True"}]}`,
-			is(health.Progressing, "Scaling", "The target has 2 replicas, 4 are wanted."),
+			is(health.Progressing, "Scaling", "The target has 2 replicas, 4 desired."),
 		},
 		"done": {
 			`status: {currentReplicas: 2, desiredReplicas: 2, conditions: [{type: ScalingActive, status: "True"}]}`,
-			is(health.Healthy, "ScalingActive", "The target has 2 replicas, as wanted."),
+			is(health.Healthy, "ScalingActive", "The target has the desired 2 replicas."),
 		},
 		"conditions of version 1": {
 			`metadata: {annotations: {autoscaling.alpha.kubernetes.io/conditions: '[{"type": "AbleToScale", "status": "False", "reason": "FailedGetScale"}]'}}`,
 			is(health.Degraded, "FailedGetScale", "The target cannot be scaled."),
 		},
 		"an annotation that is no list": {
-			`metadata: {annotations: {autoscaling.alpha.kubernetes.io/conditions: 'odd'}}`, is(health.Progressing, "NotObserved", "The autoscaler has not judged its target yet."),
+			`metadata: {annotations: {autoscaling.alpha.kubernetes.io/conditions: 'odd'}}`, is(health.Progressing, "NotObserved", "The autoscaler has not evaluated its target yet."),
 		},
 	})
 }

@@ -29,28 +29,28 @@ func statefulSetHealth(object map[string]any) health.Health {
 	case available < want:
 		return health.Progressing.With("ReplicasUnavailable", "%d of %d replicas are available.", available, want)
 	case replicas > want:
-		return health.Progressing.With("ScalingDown", "%d replicas are still there, %d are wanted.", replicas, want)
+		return health.Progressing.With("ScalingDown", "%d replicas exist, %d desired.", replicas, want)
 	}
 	return statefulSetRevisions(object, want)
 }
 
 func statefulSetRevisions(object map[string]any, want int64) health.Health {
 	if fields.String(object, "spec", "updateStrategy", "type") == "OnDelete" {
-		return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available; they are updated when they are deleted.", want, want)
+		return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available; updates apply when they are deleted.", want, want)
 	}
 	updated := fields.IntOr(0, object, "status", "updatedReplicas")
 	if partition := fields.IntOr(0, object, "spec", "updateStrategy", "rollingUpdate", "partition"); partition > 0 {
 		beyond := max(0, want-partition)
 		if updated < beyond {
-			return health.Progressing.With("RolloutInProgress", "%d of %d replicas at or above partition %d are of the current revision.",
+			return health.Progressing.With("RolloutInProgress", "%d of %d replicas at or above partition %d are at the current revision.",
 				updated, beyond, partition)
 		}
-		return health.Healthy.With("PartitionUpdated", "%d of %d replicas are available; those at or above partition %d are of the current revision.",
+		return health.Healthy.With("PartitionUpdated", "%d of %d replicas are available; those at or above partition %d are at the current revision.",
 			want, want, partition)
 	}
 	current, update := fields.String(object, "status", "currentRevision"), fields.String(object, "status", "updateRevision")
 	if current != update {
-		return health.Progressing.With("RolloutInProgress", "%d of %d replicas are of the current revision.", updated, want)
+		return health.Progressing.With("RolloutInProgress", "%d of %d replicas are at the current revision.", updated, want)
 	}
 	return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available.", want, want)
 }

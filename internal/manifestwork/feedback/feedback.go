@@ -85,7 +85,7 @@ func Compile(rules []workv1.FeedbackRule) *Set {
 				c.paths = append(c.paths, named)
 			}
 		default:
-			c.problem = fmt.Sprintf("feedback rule %d: type %q is not known; use WellKnownStatus or JSONPaths", i, rule.Type)
+			c.problem = fmt.Sprintf("feedback rule %d: unknown type %q; use WellKnownStatus or JSONPaths", i, rule.Type)
 		}
 		set.rules = append(set.rules, c)
 	}
@@ -148,7 +148,7 @@ func (r *reader) wellKnown() {
 	kind := r.object.GroupVersionKind()
 	report := r.kinds.Operations(kind).Values
 	if report == nil {
-		r.complain(fmt.Sprintf("%s has no well-known values; name the fields by a rule of type JSONPaths", describe(kind)))
+		r.complain(fmt.Sprintf("%s has no well-known values; select the fields with a rule of type JSONPaths", describe(kind)))
 		return
 	}
 	for _, v := range report(r.object.Object) {
@@ -164,7 +164,7 @@ func (r *reader) read(p *namedPath) {
 		return
 	}
 	if version := r.object.GroupVersionKind().Version; p.version != "" && p.version != version {
-		r.complain(fmt.Sprintf("value %q: its path is for version %s, and the object has version %s", p.name, p.version, version))
+		r.complain(fmt.Sprintf("value %q: its path is for version %s, but the object has version %s", p.name, p.version, version))
 		return
 	}
 	hits, err := p.path.Find(r.object.Object, r.visits)
@@ -188,7 +188,7 @@ func (r *reader) add(name string, found any) {
 	}
 	for i := range r.values {
 		if r.values[i].Name == name {
-			r.complain(fmt.Sprintf("value %q: another rule reports a value of this name already; the first one counts", name))
+			r.complain(fmt.Sprintf("value %q: another rule already reports a value of this name; the first one applies", name))
 			return
 		}
 	}
@@ -197,7 +197,7 @@ func (r *reader) add(name string, found any) {
 	case problem != "":
 		r.complain(fmt.Sprintf("value %q: %s", name, problem))
 	case size+len(name) > r.bytes:
-		r.complain(fmt.Sprintf("value %q: all values of an object may take %d bytes, and this one is too much", name, ResultBytesMax))
+		r.complain(fmt.Sprintf("value %q: the values of an object are limited to %d bytes, and this one exceeds the limit", name, ResultBytesMax))
 	default:
 		r.bytes -= size + len(name)
 		r.values = append(r.values, workv1.FeedbackValue{Name: name, FieldValue: value})

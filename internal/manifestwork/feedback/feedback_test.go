@@ -202,11 +202,11 @@ func TestPathsFindScalars(t *testing.T) {
 		"an object with the gate": {path: ".metadata.labels", options: feedback.Options{RawJSON: true}, want: `x JsonRaw "{\"a.b/c\":\"dotted\",\"app\":\"web\"}"`},
 		"an object that is too long": {
 			path: ".metadata.labels", options: feedback.Options{RawJSON: true, MaxRawJSON: 20},
-			message: `value "x": its JSON is longer than 20 bytes, the limit; choose a smaller part`,
+			message: `value "x": its JSON is longer than 20 bytes, the limit; select a smaller part`,
 		},
 		"an object": {
 			path:    ".metadata.labels",
-			message: `value "x": it is an object, and only numbers, strings and booleans are reported unless feature gate RawFeedbackJsonString is on`,
+			message: `value "x": it is an object, but only numbers, strings and booleans are reported unless feature gate RawFeedbackJsonString is on`,
 		},
 		"an index of a text":  {path: ".kind[0]", message: `value "x": path .kind[0]: there is a string where a list was expected`},
 		"a filter of a text":  {path: ".kind[?(@.a==1)]", message: `value "x": path .kind[?(@.a==1)]: there is a string where a list was expected, and a filter needs a list`},

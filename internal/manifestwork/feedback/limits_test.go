@@ -42,9 +42,9 @@ func TestRulesAreReadInTheirOrderAndEachNameOnce(t *testing.T) {
 		t.Errorf("values: %s", diff)
 	}
 	wantMessages := []string{
-		`value "PodPhase": another rule reports a value of this name already; the first one counts`,
-		`value "Beta": its path is for version v1beta1, and the object has version v1`,
-		`feedback rule 3: type "Guess" is not known; use WellKnownStatus or JSONPaths`,
+		`value "PodPhase": another rule already reports a value of this name; the first one applies`,
+		`value "Beta": its path is for version v1beta1, but the object has version v1`,
+		`feedback rule 3: unknown type "Guess"; use WellKnownStatus or JSONPaths`,
 	}
 	if diff := cmp.Diff(wantMessages, messages); diff != "" {
 		t.Errorf("messages: %s", diff)
@@ -55,7 +55,7 @@ func TestKindsWithoutWellKnownValuesSaySo(t *testing.T) {
 	t.Parallel()
 	rules := []workv1.FeedbackRule{{Type: workv1.FeedbackTypeWellKnownStatus}}
 	_, messages := values(rules, object(t, `{apiVersion: example.com/v1, kind: Deployment}`), feedback.Options{})
-	want := []string{"kind Deployment of group example.com has no well-known values; name the fields by a rule of type JSONPaths"}
+	want := []string{"kind Deployment of group example.com has no well-known values; select the fields with a rule of type JSONPaths"}
 	if diff := cmp.Diff(want, messages); diff != "" {
 		t.Error(diff)
 	}
@@ -76,7 +76,7 @@ func TestValuesAndMessagesHaveLimits(t *testing.T) {
 	if len(values) != 2 || values[0].Name != "a" || values[1].Name != "c" {
 		t.Errorf("want a and c, and not b, which is too much; got %d values", len(values))
 	}
-	if want := `value "b": all values of an object may take 131072 bytes, and this one is too much`; messages[0] != want {
+	if want := `value "b": the values of an object are limited to 131072 bytes, and this one exceeds the limit`; messages[0] != want {
 		t.Errorf("want %q, got %q", want, messages[0])
 	}
 	if len(messages) != feedback.MessagesMax+1 || messages[feedback.MessagesMax] != "and 6 more" {

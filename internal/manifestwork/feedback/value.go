@@ -36,7 +36,7 @@ func fieldValue(found any, options Options) (value workv1.FieldValue, size int, 
 		return workv1.FieldValue{Type: workv1.ValueTypeString, String: &text}, len(text), ""
 	case map[string]any, []any:
 		if !options.RawJSON {
-			return value, 0, "it is " + jsonpath.TypeName(v) + ", and only numbers, strings and booleans are reported" +
+			return value, 0, "it is " + jsonpath.TypeName(v) + ", but only numbers, strings and booleans are reported" +
 				" unless feature gate RawFeedbackJsonString is on"
 		}
 		return rawJSON(v, options.MaxRawJSON)
@@ -60,7 +60,7 @@ func rawJSON(found any, limit int) (value workv1.FieldValue, size int, problem s
 }
 
 func tooLong(limit int) string {
-	return fmt.Sprintf("its JSON is longer than %d bytes, the limit; choose a smaller part", limit)
+	return fmt.Sprintf("its JSON is longer than %d bytes, the limit; select a smaller part", limit)
 }
 
 // atLeast returns a number of bytes that a value takes at least as JSON, and

@@ -84,7 +84,7 @@ func TestTooManyRulesAreNotFollowed(t *testing.T) {
 	if got := len(evaluate(t.Context(), set, object(t, activeJob))); got != rules.RulesMax {
 		t.Errorf("%d conditions, want %d", got, rules.RulesMax)
 	}
-	if problems := set.Problems(); len(problems) != 1 || !strings.Contains(problems[0], "69 condition rules, and the first 64 count") {
+	if problems := set.Problems(); len(problems) != 1 || !strings.Contains(problems[0], "69 condition rules, only the first 64 apply") {
 		t.Errorf("the problems are %q", problems)
 	}
 }

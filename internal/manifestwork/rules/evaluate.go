@@ -21,8 +21,8 @@ import (
 // errSetCost and errWorkCost are the end of what rules may cost together: those
 // for one object, and those of the whole work.
 var (
-	errSetCost  = fmt.Errorf("the rules for this object cost more than %d units together, the limit", SetCostMax)
-	errWorkCost = fmt.Errorf("the rules of this work cost more than %d units together, for all of its objects, the limit", budget.CELCostMax)
+	errSetCost  = fmt.Errorf("the rules for this object exceed the cost limit of %d units", SetCostMax)
+	errWorkCost = fmt.Errorf("the rules of this work, for all of its objects, exceed the cost limit of %d units", budget.CELCostMax)
 )
 
 // Evaluate returns a condition for each rule that has one for the object, in
@@ -73,7 +73,7 @@ func (e *evaluation) rule(r *rule) *metav1.Condition {
 		}
 		yes, ok := value.(types.Bool)
 		if !ok {
-			return failed(r.condition, fmt.Sprintf("celExpressions[%d] gives a value of type %s, and not true or false.", i, value.Type()))
+			return failed(r.condition, fmt.Sprintf("celExpressions[%d] returns type %s, not a boolean.", i, value.Type()))
 		}
 		if !yes {
 			return e.evaluated(r, metav1.ConditionFalse, "")
@@ -113,7 +113,7 @@ func (e *evaluation) text(r *rule, result bool) string {
 	}
 	text, ok := value.(types.String)
 	if !ok {
-		return fmt.Sprintf("The rule's messageExpression gives a value of type %s, and not a string.", value.Type())
+		return fmt.Sprintf("The rule's messageExpression returns type %s, not a string.", value.Type())
 	}
 	return string(text)
 }

@@ -139,7 +139,7 @@ func TestMessagesHaveABudgetToo(t *testing.T) {
 	got := outcomes(evaluate(t.Context(), rules.Compile([]workv1.ConditionRule{r}), heavy()))
 	want := []outcome{{
 		"Fine", "True", workv1.ManifestReasonConditionRuleEvaluated,
-		"The rule's messageExpression failed: it costs more than 1000000 units, the limit; look at fewer items.",
+		"The rule's messageExpression failed: it costs more than 1000000 units, the limit; visit fewer items.",
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -172,7 +172,7 @@ func TestRulesShareABudget(t *testing.T) {
 		t.Errorf("want the first to be within the budget, got %+v", outcomes(got[:1]))
 	}
 	last := outcomes(got[len(got)-1:])[0]
-	if last.Reason != workv1.ManifestReasonConditionRuleExpressionError || !strings.Contains(last.Message, "cost more than 10000000 units together") {
+	if last.Reason != workv1.ManifestReasonConditionRuleExpressionError || !strings.Contains(last.Message, "exceed the cost limit of 10000000 units") {
 		t.Errorf("want the last to be beyond the budget, got %+v", last)
 	}
 }
@@ -189,7 +189,7 @@ func TestTheObjectsOfAWorkShareABudget(t *testing.T) {
 	}
 	want := outcome{
 		"Fine", "False", workv1.ManifestReasonConditionRuleExpressionError,
-		"celExpressions[0]: the rules of this work cost more than 20000000 units together, for all of its objects, the limit.",
+		"celExpressions[0]: the rules of this work, for all of its objects, exceed the cost limit of 20000000 units.",
 	}
 	if diff := cmp.Diff(want, last); diff != "" {
 		t.Error(diff)

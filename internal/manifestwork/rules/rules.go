@@ -69,7 +69,7 @@ func Compile(rules []workv1.ConditionRule) *Set {
 	set := &Set{}
 	left := SetBytesMax
 	if len(rules) > RulesMax {
-		set.problems = append(set.problems, fmt.Sprintf("there are %d condition rules, and the first %d count", len(rules), RulesMax))
+		set.problems = append(set.problems, fmt.Sprintf("there are %d condition rules, only the first %d apply", len(rules), RulesMax))
 		rules = rules[:RulesMax]
 	}
 	for i := range rules {
@@ -80,7 +80,7 @@ func Compile(rules []workv1.ConditionRule) *Set {
 			continue
 		}
 		if slices.ContainsFunc(set.rules, func(other rule) bool { return other.condition == name }) {
-			set.problems = append(set.problems, fmt.Sprintf("condition rule %d: there is another rule for condition %q; the first one counts", i, name))
+			set.problems = append(set.problems, fmt.Sprintf("condition rule %d: there is another rule for condition %q; the first one applies", i, name))
 			continue
 		}
 		set.rules = append(set.rules, compile(r, name, &left))
@@ -132,7 +132,7 @@ func unfit(name string) string {
 		return fmt.Sprintf("%q cannot be the type of a condition; use a word in CamelCase", name)
 	case name == workv1.ManifestConditionApplied || name == workv1.ManifestConditionStatusFeedbackSynced ||
 		name == workv1.ManifestWorkConditionDeleting:
-		return fmt.Sprintf("condition %q is the agent's own; choose another name", name)
+		return fmt.Sprintf("condition %q is reserved by the agent; choose another name", name)
 	}
 	return ""
 }
@@ -148,7 +148,7 @@ func compile(r *workv1.ConditionRule, name string, left *int) rule {
 	case r.Type == workv1.ConditionRuleTypeWellKnownConditions:
 		c.wellKnown = true
 	case r.Type != workv1.ConditionRuleTypeCEL:
-		return invalid("The rule's type %q is not known; use CEL or WellKnownConditions.", r.Type)
+		return invalid("The rule has an unknown type %q; use CEL or WellKnownConditions.", r.Type)
 	case len(r.CELExpressions) == 0:
 		return invalid("The rule has type CEL and no celExpressions.")
 	}

@@ -91,7 +91,7 @@ func TestCELExpressionsGiveTrueFalseOrWhatIsWrong(t *testing.T) {
 		},
 		"a field that is missing": {
 			reason: "the message tells how to ask for it", expressions: []string{"true", "object.status.missing == 1"},
-			want: outcome{"Fine", "False", failed, "celExpressions[1]: the object has no field missing; test with has() whether there is one."},
+			want: outcome{"Fine", "False", failed, "celExpressions[1]: the object has no field missing; test for it with has()."},
 		},
 		"a name that is not known": {
 			reason: "compiling fails", expressions: []string{"true &&\n objekt.status == 1"},
@@ -99,11 +99,11 @@ func TestCELExpressionsGiveTrueFalseOrWhatIsWrong(t *testing.T) {
 		},
 		"a number, as the compiler sees": {
 			reason: "only booleans count", expressions: []string{"1 + 1"},
-			want: outcome{"Fine", "False", failed, "celExpressions[0] is not valid: it gives a value of type int, and not of type bool"},
+			want: outcome{"Fine", "False", failed, "celExpressions[0] is not valid: it returns type int, not bool"},
 		},
 		"a text, as the evaluation shows": {
 			reason: "only booleans count", expressions: []string{"object.kind"},
-			want: outcome{"Fine", "False", failed, "celExpressions[0] gives a value of type string, and not true or false."},
+			want: outcome{"Fine", "False", failed, "celExpressions[0] returns type string, not a boolean."},
 		},
 		"result is for messages only": {
 			reason: "it does not exist yet", expressions: []string{"result"},
@@ -225,11 +225,11 @@ func TestMessagesComeFromTheRule(t *testing.T) {
 		},
 		"an expression that fails": {
 			reason: "the user has to see it", expression: `object.missing`,
-			want: "The rule's messageExpression failed: the object has no field missing; test with has() whether there is one.",
+			want: "The rule's messageExpression failed: the object has no field missing; test for it with has().",
 		},
 		"an expression that gives a number": {
 			reason: "the user has to see it", expression: `object.status.active`,
-			want: "The rule's messageExpression gives a value of type int, and not a string.",
+			want: "The rule's messageExpression returns type int, not a string.",
 		},
 	}
 	for name, c := range cases {
@@ -261,7 +261,7 @@ func TestBrokenRulesSaySo(t *testing.T) {
 		},
 		"an unknown type": {
 			reason: "a later version may know it", rules: []workv1.ConditionRule{{Condition: "Fine", Type: "Guess"}},
-			want: []outcome{{"Fine", "Unknown", invalid, `The rule's type "Guess" is not known; use CEL or WellKnownConditions.`}},
+			want: []outcome{{"Fine", "Unknown", invalid, `The rule has an unknown type "Guess"; use CEL or WellKnownConditions.`}},
 		},
 		"a long expression": {
 			reason: "the limit is told", rules: []workv1.ConditionRule{celRule("Fine", "true", "true"+strings.Repeat(" ", expression.BytesMax))},
@@ -274,18 +274,18 @@ func TestBrokenRulesSaySo(t *testing.T) {
 		},
 		"a condition of the agent": {
 			reason: "nobody else writes it", rules: []workv1.ConditionRule{celRule("Applied", "true")},
-			problems: []string{`condition rule 0: condition "Applied" is the agent's own; choose another name`},
+			problems: []string{`condition rule 0: condition "Applied" is reserved by the agent; choose another name`},
 		},
 		"the same condition twice": {
 			reason: "a condition has one author", rules: []workv1.ConditionRule{celRule("Fine", "true"), celRule("Fine", "false")},
 			want:     []outcome{{"Fine", "True", workv1.ManifestReasonConditionRuleEvaluated, "The object is Fine: the rule's expressions are all true."}},
-			problems: []string{`condition rule 1: there is another rule for condition "Fine"; the first one counts`},
+			problems: []string{`condition rule 1: there is another rule for condition "Fine"; the first one applies`},
 		},
 		"an error of Progressing": {
 			reason: "False would mean that the object has arrived", rules: []workv1.ConditionRule{celRule("Progressing", "object.x")},
 			want: []outcome{{
 				"Progressing", "Unknown", workv1.ManifestReasonConditionRuleExpressionError,
-				"celExpressions[0]: the object has no field x; test with has() whether there is one.",
+				"celExpressions[0]: the object has no field x; test for it with has().",
 			}},
 		},
 	}

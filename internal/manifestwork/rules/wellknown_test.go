@@ -66,7 +66,7 @@ func TestWellKnownConditions(t *testing.T) {
 		},
 		"Progressing of a healthy object": {
 			reason: "it has arrived", condition: "Progressing", object: `{apiVersion: v1, kind: ConfigMap}`,
-			want: []outcome{{"Progressing", "False", evaluated, "The object exists and reports nothing that is wrong."}},
+			want: []outcome{{"Progressing", "False", evaluated, "The object exists and reports no problem."}},
 		},
 		"Progressing of a degraded object": {
 			reason:    "rollouts take Progressing and Degraded together for a failure",
@@ -83,7 +83,7 @@ func TestWellKnownConditions(t *testing.T) {
 		},
 		"Degraded of a pod whose node does not answer": {
 			reason: "nobody knows", condition: "Degraded", object: `{apiVersion: v1, kind: Pod, status: {phase: Unknown}}`,
-			want: []outcome{{"Degraded", "Unknown", evaluated, "The state of the pod is not known."}},
+			want: []outcome{{"Degraded", "Unknown", evaluated, "The state of the pod is unknown."}},
 		},
 	}
 	for name, c := range cases {

@@ -177,11 +177,11 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 		"entering a set does":                   {old: plain, cluster: inSet, wantAsked: []string{join}},
 		"who may not accept is told so": {
 			old: plain, cluster: accepted, refused: accept, wantAsked: []string{accept}, wantKind: apierrors.IsForbidden,
-			want: `needs a permission: user "anna" may not update managedclusters/accept`,
+			want: `requires a permission: user "anna" may not update managedclusters/accept`,
 		},
 		"who may not change the set is told so": {
 			old: inSet, cluster: plain, refused: join, wantAsked: []string{join}, wantKind: apierrors.IsForbidden,
-			want: `putting the cluster into the set "a" or taking it out`,
+			want: `adding the cluster to the set "a" or removing it`,
 		},
 		"nobody is let through while permissions cannot be reviewed": {
 			old: plain, cluster: accepted, err: errors.New("timeout"), wantAsked: []string{accept}, wantKind: apierrors.IsInternalError, want: "timeout",
@@ -245,11 +245,11 @@ func TestValidatorHoldsTokensToTheirNames(t *testing.T) {
 	}{
 		"a token for any cluster":       {groups: []string{group}, cluster: "edge"},
 		"a token for its cluster":       {groups: []string{group, group + ":name:edge"}, cluster: "edge"},
-		"a token for another cluster":   {groups: []string{group, group + ":name:edge"}, cluster: "edge-1", want: `bound to other names of clusters: edge;`},
+		"a token for another cluster":   {groups: []string{group, group + ":name:edge"}, cluster: "edge-1", want: `bound to other cluster names of clusters: edge;`},
 		"a token for clusters like it":  {groups: []string{group, group + ":prefix:edge-:x"}, cluster: "edge-1"},
-		"a token for clusters unlike":   {groups: []string{group, group + ":prefix:edge-:x"}, cluster: "edge", want: `bound to other names of clusters: edge-*;`},
-		"a token with an empty prefix":  {groups: []string{group, group + ":prefix::x"}, cluster: "edge", want: `bound to other names of clusters: no cluster;`},
-		"a token that is auto-accepted": {groups: []string{group, group + ":name:edge", group + ":auto-accept"}, cluster: "prod", want: "bound to other names"},
+		"a token for clusters unlike":   {groups: []string{group, group + ":prefix:edge-:x"}, cluster: "edge", want: `bound to other cluster names of clusters: edge-*;`},
+		"a token with an empty prefix":  {groups: []string{group, group + ":prefix::x"}, cluster: "edge", want: `bound to other cluster names of clusters: no cluster;`},
+		"a token that is auto-accepted": {groups: []string{group, group + ":name:edge", group + ":auto-accept"}, cluster: "prod", want: "bound to other cluster names"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

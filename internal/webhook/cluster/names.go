@@ -20,7 +20,7 @@ import (
 // names are refused however the request came.
 func checkName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return fmt.Errorf("the cluster name %q cannot be the name of its namespace on the hub: %s; register the cluster under another name",
+		return fmt.Errorf("the cluster name %q is not a valid name for its namespace on the hub: %s; register the cluster under another name",
 			name, strings.Join(problems, "; "))
 	}
 	var owner string
@@ -32,7 +32,7 @@ func checkName(name string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("the cluster name %q is reserved: on the hub, the namespace of this name is for %s, and the cluster's agent would get rights there; register the cluster under another name",
+	return fmt.Errorf("the cluster name %q is reserved: the namespace of this name on the hub is for %s, and the cluster's agent would get permissions there; register the cluster under another name",
 		name, owner)
 }
 
@@ -51,10 +51,10 @@ func checkNamespace(cluster string, namespace *corev1.Namespace) (warning string
 		return "", nil
 	}
 	if strings.HasPrefix(cluster, openshiftPrefix) {
-		return "", fmt.Errorf("the cluster name %q is that of a namespace which OpenShift uses on the hub, and the cluster's agent would get rights there; register the cluster under another name, or label the namespace %s=%s if it was made for the cluster",
+		return "", fmt.Errorf("the cluster name %q is also a namespace that OpenShift uses on the hub, and the cluster's agent would get permissions there; register the cluster under another name, or label the namespace %s=%s if it was created for the cluster",
 			cluster, clusterv1.LabelClusterName, cluster)
 	}
-	return fmt.Sprintf("the hub has a namespace %q already; once the cluster is accepted, its agent may write Leases, ManifestWorks and Events there. Do not accept it if the namespace was not made for it",
+	return fmt.Sprintf("the hub already has a namespace %q; once the cluster is accepted, its agent may write Leases, ManifestWorks and Events there. Do not accept it unless the namespace was created for it",
 		cluster), nil
 }
 

@@ -53,7 +53,7 @@ func stampTaints(old, taints []clusterv1.Taint, now metav1.Time) error {
 		t := &taints[i]
 		before, unchanged := added[taintID{t.Key, t.Value, t.Effect}]
 		if !t.TimeAdded.IsZero() && (!unchanged || !t.TimeAdded.Equal(&before)) && !edited(old, *t) {
-			return fmt.Errorf("it is not allowed to set timeAdded of a taint, the hub does so: remove it from the taint %q with effect %s", t.Key, t.Effect)
+			return fmt.Errorf("it is not allowed to set timeAdded of a taint, the hub sets it: remove it from the taint %q with effect %s", t.Key, t.Effect)
 		}
 		if unchanged {
 			t.TimeAdded = before

@@ -53,7 +53,7 @@ func TestExistingNamespacesAreNotGivenAwaySilently(t *testing.T) {
 		"no namespace is the usual case":       {cluster: "c1"},
 		"the cluster's own namespace is fine":  {cluster: "c1", namespace: namespace(map[string]string{clusterv1.LabelClusterName: "c1"})},
 		"another namespace makes a warning":    {cluster: "argocd", namespace: namespace(nil), wantWarning: "its agent may write Leases"},
-		"a namespace of OpenShift is refused":  {cluster: "openshift-etcd", namespace: namespace(nil), want: "which OpenShift uses"},
+		"a namespace of OpenShift is refused":  {cluster: "openshift-etcd", namespace: namespace(nil), want: "that OpenShift uses"},
 		"unless it was made for the cluster":   {cluster: "openshift-prod", namespace: namespace(map[string]string{clusterv1.LabelClusterName: "openshift-prod"})},
 		"a free name of OpenShift is accepted": {cluster: "openshift-prod"},
 	}
@@ -96,7 +96,7 @@ func TestTaintsGetTheirTimeFromTheHub(t *testing.T) {
 			old:    []clusterv1.Taint{taint("v", before)}, taints: []clusterv1.Taint{taint("w", before)}, want: []clusterv1.Taint{taint("w", now)},
 		},
 		"a time of the user's is refused on a new taint": {
-			taints: []clusterv1.Taint{taint("v", before)}, wantError: `not allowed to set timeAdded of a taint, the hub does so: remove it from the taint "k" with effect NoSelect`,
+			taints: []clusterv1.Taint{taint("v", before)}, wantError: `not allowed to set timeAdded of a taint, the hub sets it: remove it from the taint "k" with effect NoSelect`,
 		},
 		"a time of the user's is refused on an old taint": {
 			reason: "tolerations with a limit count from it",

@@ -117,7 +117,7 @@ func checkToken(ctx context.Context, cluster string) error {
 		return nil
 	}
 	return forbidden(clustersResource, cluster, fmt.Errorf(
-		"the token of user %q is bound to other names of clusters: %s; register the cluster under such a name, or with another token",
+		"the token of user %q is bound to other cluster names: %s; register the cluster under one of these, or with another token",
 		request.UserInfo.Username, bounds))
 }
 
@@ -127,7 +127,7 @@ func (v *validator) mayAccept(ctx context.Context, cluster string) error {
 	}
 	return require(ctx, v.access, what, func(missing error) error {
 		return forbidden(clustersResource, cluster, fmt.Errorf(
-			"setting spec.hubAcceptsClient to true, or an annotation about who was accepted, needs a permission: %w", missing))
+			"setting spec.hubAcceptsClient to true, or an annotation that records the acceptance, requires a permission: %w", missing))
 	})
 }
 
@@ -137,7 +137,7 @@ func (v *validator) mayJoin(ctx context.Context, cluster, set string) error {
 	}
 	return require(ctx, v.access, what, func(missing error) error {
 		return forbidden(clustersResource, cluster, fmt.Errorf(
-			"putting the cluster into the set %q or taking it out (label %s) needs a permission: %w", set, clusterv1.LabelClusterSet, missing))
+			"adding the cluster to the set %q or removing it (label %s) requires a permission: %w", set, clusterv1.LabelClusterSet, missing))
 	})
 }
 
@@ -155,7 +155,7 @@ func (v *bindingValidator) ValidateCreate(ctx context.Context, binding *clusterv
 		Group: clusterv1.GroupName, Resource: setsResource, Subresource: "bind", Verb: "create", Name: binding.Spec.ClusterSet,
 	}
 	return nil, require(ctx, v.access, what, func(missing error) error {
-		return forbidden(bindingsResource, binding.Name, fmt.Errorf("binding the set %q needs a permission: %w", binding.Spec.ClusterSet, missing))
+		return forbidden(bindingsResource, binding.Name, fmt.Errorf("binding the set %q requires a permission: %w", binding.Spec.ClusterSet, missing))
 	})
 }
 

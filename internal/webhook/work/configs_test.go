@@ -41,7 +41,7 @@ func TestConfigsAreCompiledAtAdmission(t *testing.T) {
 		"good rules are":           {config: rule("Progressing", "'it is ' + string(result)", "object.status.ready")},
 		"good feedback is":         {config: reporting(".status.phase")},
 		"a wrong JSONPath":         {config: ignoring(workv1.IgnoreField{JSONPaths: []string{".["}}), err: `spec.manifestConfigs[0]: updateStrategy.serverSideApply.ignoreFields[0].jsonPaths: ".[": it is not a JSONPath`},
-		"a wrong JSON pointer":     {config: ignoring(workv1.IgnoreField{JSONPointers: []string{"spec"}}), err: `jsonPointers: "spec": a JSON pointer begins with a slash`},
+		"a wrong JSON pointer":     {config: ignoring(workv1.IgnoreField{JSONPointers: []string{"spec"}}), err: `jsonPointers: "spec": a JSON pointer starts with a slash`},
 		"a wrong jq expression":    {config: ignoring(workv1.IgnoreField{JQPathExpressions: []string{".a |"}}), err: `jqPathExpressions: ".a |": it is not a jq expression`},
 		"a jq loop":                {config: ignoring(workv1.IgnoreField{JQPathExpressions: []string{"def f: f; f"}}), err: "it must not define functions"},
 		"options without a use":    {config: unused, warning: "spec.manifestConfigs[0].updateStrategy.serverSideApply has no effect with type Update"},
@@ -50,7 +50,7 @@ func TestConfigsAreCompiledAtAdmission(t *testing.T) {
 		"a rule of no boolean":     {config: rule("Ready", "", "1 + 1"), warning: `condition "Ready": `},
 		"a rule without any":       {config: rule("Ready", ""), warning: `condition "Ready": The rule has type CEL and no celExpressions`},
 		"a wrong message":          {config: rule("Ready", "1 +", "true"), warning: `condition "Ready": The rule's messageExpression is not valid`},
-		"a condition of the agent": {config: rule("Applied", "", "true"), warning: `condition "Applied" is the agent's own`},
+		"a condition of the agent": {config: rule("Applied", "", "true"), warning: `condition "Applied" is reserved by the agent`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -117,23 +117,23 @@ func TestExecutorNeedsPermission(t *testing.T) {
 		"with the gate that does": {
 			reason: "else it would be a way to more rights",
 			old:    executed, work: plain, nilExecutor: true, denied: true, wantAsked: []string{asAgent}, wantKind: apierrors.IsBadRequest,
-			want: `applying the manifests as "system:serviceaccount::klusterlet-work-sa" needs a permission`,
+			want: `applying the manifests as "system:serviceaccount::klusterlet-work-sa" requires a permission`,
 		},
 		"the gate changes nothing for those that have one": {work: executed, nilExecutor: true, wantAsked: []string{asServiceAccount}},
 		"with the gate labels need no permission, either":  {old: plain, work: work(func(w *workv1.ManifestWork) { w.Labels = map[string]string{"a": "b"} }), nilExecutor: true, denied: true},
 		"a name that reads as another's is refused": {
-			work: colon, wantKind: apierrors.IsBadRequest, want: `namespace "ns:sa", name "x", which no ServiceAccount can have`,
+			work: colon, wantKind: apierrors.IsBadRequest, want: `namespace "ns:sa", name "x" is not a valid ServiceAccount`,
 		},
 		"changing labels does not": {old: executed, work: labelled, denied: true},
 		"who may not is told so": {
 			work: executed, denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden,
-			want: `applying the manifests as "system:serviceaccount:ns:sa" needs a permission: user "anna" may not execute-as`,
+			want: `applying the manifests as "system:serviceaccount:ns:sa" requires a permission: user "anna" may not execute-as`,
 		},
 		"nobody is let through while permissions cannot be reviewed": {
 			work: executed, err: errors.New("timeout"), wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsInternalError, want: "timeout",
 		},
 		"an unknown sort of identity is refused": {work: wrongType, wantKind: apierrors.IsBadRequest, want: `spec.executor.subject.type is "", want ServiceAccount`},
-		"an identity has to have a name":         {work: nobody, wantKind: apierrors.IsBadRequest, want: "has to have the namespace and name"},
+		"an identity has to have a name":         {work: nobody, wantKind: apierrors.IsBadRequest, want: "needs the namespace and name"},
 		"wrong manifests are refused first":      {work: empty, wantKind: apierrors.IsBadRequest, want: "spec.workload.manifests is empty"},
 		"a wrong work from before can lose its finalizers": {
 			reason: "its spec does not change",

@@ -50,7 +50,7 @@ func (o object) String() string {
 // have sizeMax bytes together. All wrong manifests are told at once.
 func checkManifests(manifests []workv1.Manifest, sizeMax int) error {
 	if len(manifests) == 0 {
-		return errors.New("spec.workload.manifests is empty: put at least one manifest into it, or delete the ManifestWork")
+		return errors.New("spec.workload.manifests is empty: add at least one manifest, or delete the ManifestWork")
 	}
 	size := 0
 	for i := range manifests {
@@ -68,13 +68,13 @@ func checkManifests(manifests []workv1.Manifest, sizeMax int) error {
 			continue
 		}
 		if before, ok := first[o]; ok {
-			problems = append(problems, fmt.Errorf("spec.workload.manifests[%d]: %s is in manifests[%d] already: remove one of them", i, o, before))
+			problems = append(problems, fmt.Errorf("spec.workload.manifests[%d]: %s is already in manifests[%d]: remove one of them", i, o, before))
 			continue
 		}
 		first[o] = i
 	}
 	if more := len(problems) - problemsMax; more > 0 {
-		problems = append(problems[:problemsMax], fmt.Errorf("%d more manifests are wrong", more))
+		problems = append(problems[:problemsMax], fmt.Errorf("%d more invalid manifests", more))
 	}
 	return errors.Join(problems...)
 }
@@ -82,14 +82,14 @@ func checkManifests(manifests []workv1.Manifest, sizeMax int) error {
 // identify returns which object a manifest is about.
 func identify(raw []byte) (object, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
-		return object{}, errors.New("it is not an object: a manifest has to have apiVersion, kind and metadata.name")
+		return object{}, errors.New("it is not an object: a manifest must have apiVersion, kind and metadata.name")
 	}
 	var id identity
 	if err := json.Unmarshal(raw, &id); err != nil {
-		return object{}, fmt.Errorf("it is not an object that can be read: %w", err)
+		return object{}, fmt.Errorf("it cannot be parsed: %w", err)
 	}
 	if strings.HasSuffix(id.Kind, "List") && id.Metadata.Name == "" {
-		return object{}, fmt.Errorf("it is a %s: put each of its items into spec.workload.manifests instead", id.Kind)
+		return object{}, fmt.Errorf("it is a %s: add each of its items to spec.workload.manifests instead", id.Kind)
 	}
 	var missing []string
 	for _, field := range []struct{ name, value string }{
@@ -100,10 +100,10 @@ func identify(raw []byte) (object, error) {
 		}
 	}
 	if id.Metadata.GenerateName != "" {
-		return object{}, fmt.Errorf("the %s has generateName %q: give it a name, as the agent has to find it again", id.Kind, id.Metadata.GenerateName)
+		return object{}, fmt.Errorf("the %s has generateName %q: set a name instead, so that the agent can find it again", id.Kind, id.Metadata.GenerateName)
 	}
 	if len(missing) > 0 {
-		return object{}, fmt.Errorf("it has no %s: add what is missing", strings.Join(missing, ", no "))
+		return object{}, fmt.Errorf("it has no %s: add it", strings.Join(missing, ", no "))
 	}
 	version, err := schema.ParseGroupVersion(id.APIVersion)
 	if err != nil {
@@ -121,7 +121,7 @@ func checkName(name string) error {
 	if len(name) <= workv1.ManifestWorkNameLengthMax {
 		return nil
 	}
-	return fmt.Errorf("the name has %d characters, but may have %d, because the object that stands for the ManifestWork on the member has a longer one: give it a shorter name",
+	return fmt.Errorf("the name has %d characters, at most %d are allowed, because the AppliedManifestWork on the member has a longer one: use a shorter name",
 		len(name), workv1.ManifestWorkNameLengthMax)
 }
 
@@ -136,11 +136,11 @@ func executorUser(executor *workv1.ManifestWorkExecutor) (string, error) {
 		return "", fmt.Errorf("spec.executor.subject.type is %q, want %s", subject.Type, workv1.ExecutorSubjectTypeServiceAccount)
 	}
 	if subject.ServiceAccount == nil || subject.ServiceAccount.Namespace == "" || subject.ServiceAccount.Name == "" {
-		return "", errors.New("spec.executor.subject.serviceAccount has to have the namespace and name of a ServiceAccount of the member")
+		return "", errors.New("spec.executor.subject.serviceAccount needs the namespace and name of a ServiceAccount on the member")
 	}
 	// A colon would make it the name of another user, who may be allowed.
 	if len(validation.IsDNS1123Label(subject.ServiceAccount.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(subject.ServiceAccount.Name)) > 0 {
-		return "", fmt.Errorf("spec.executor.subject.serviceAccount is namespace %q, name %q, which no ServiceAccount can have",
+		return "", fmt.Errorf("spec.executor.subject.serviceAccount: namespace %q, name %q is not a valid ServiceAccount",
 			subject.ServiceAccount.Namespace, subject.ServiceAccount.Name)
 	}
 	return serviceAccountPrefix + subject.ServiceAccount.Namespace + ":" + subject.ServiceAccount.Name, nil

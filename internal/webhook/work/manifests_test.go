@@ -43,7 +43,7 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 		"and for another kind": {
 			manifests: manifests(configMap("a", "x"), `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"a","name":"x"}}`),
 		},
-		"a work has to have manifests": {want: []string{"spec.workload.manifests is empty: put at least one"}},
+		"a work has to have manifests": {want: []string{"spec.workload.manifests is empty: add at least one"}},
 		"as many bytes as the limit are fine": {
 			manifests: manifests(configMap("a", "x")), sizeMax: len(configMap("a", "x")),
 		},
@@ -63,31 +63,31 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 			manifests: manifests(`{"APIVERSION":"v1","Kind":"ConfigMap","metadata":{"Name":"x"}}`), want: []string{"no apiVersion, no kind, no metadata.name"},
 		},
 		"a generated name cannot be found again": {
-			manifests: manifests(`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"x-"}}`), want: []string{`the Pod has generateName "x-": give it a name`},
+			manifests: manifests(`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"x-"}}`), want: []string{`the Pod has generateName "x-": set a name instead`},
 		},
 		"nor may generateName stand beside a name": {
 			manifests: manifests(`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"x-","name":"x"}}`), want: []string{"has generateName"},
 		},
 		"kubectl's List is taken apart by the user": {
-			manifests: manifests(`{"apiVersion":"v1","kind":"List","items":[]}`), want: []string{"it is a List: put each of its items into spec.workload.manifests"},
+			manifests: manifests(`{"apiVersion":"v1","kind":"List","items":[]}`), want: []string{"it is a List: add each of its items to spec.workload.manifests"},
 		},
 		"a wrong apiVersion is refused": {
 			manifests: manifests(`{"apiVersion":"a/b/c","kind":"X","metadata":{"name":"x"}}`), want: []string{`apiVersion is "a/b/c", want VERSION or GROUP/VERSION`},
 		},
 		"an object may not be there twice": {
 			manifests: manifests(configMap("a", "x"), configMap("a", "y"), configMap("a", "x")),
-			want:      []string{`spec.workload.manifests[2]: ConfigMap "a/x" is in manifests[0] already: remove one of them`},
+			want:      []string{`spec.workload.manifests[2]: ConfigMap "a/x" is already in manifests[0]: remove one of them`},
 		},
 		"nor in two versions": {
 			reason: "they are the same object of the member, and each would undo the other",
 			manifests: manifests(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"x"}}`,
 				`{"apiVersion":"apps/v1beta1","kind":"Deployment","metadata":{"name":"x"}}`),
-			want: []string{`manifests[1]: Deployment.apps "x" is in manifests[0] already`},
+			want: []string{`manifests[1]: Deployment.apps "x" is already in manifests[0]`},
 		},
 		"all wrong manifests are told at once": {
 			manifests: manifests(`[]`, configMap("a", "x"), `{}`), want: []string{"manifests[0]: it is not", "manifests[2]: it has no"},
 		},
-		"but not endlessly": {manifests: manifests(many...), want: []string{"manifests[9]:", "5 more manifests are wrong"}},
+		"but not endlessly": {manifests: manifests(many...), want: []string{"manifests[9]:", "5 more invalid manifests"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestNamesLeaveRoomForTheMembersObject(t *testing.T) {
 	if err := checkName(strings.Repeat("a", workv1.ManifestWorkNameLengthMax)); err != nil {
 		t.Errorf("the longest name: %v", err)
 	}
-	if err := checkName(strings.Repeat("a", workv1.ManifestWorkNameLengthMax+1)); err == nil || !strings.Contains(err.Error(), "has 189 characters, but may have 188") {
+	if err := checkName(strings.Repeat("a", workv1.ManifestWorkNameLengthMax+1)); err == nil || !strings.Contains(err.Error(), "has 189 characters, at most 188 are allowed") {
 		t.Errorf("got %v, want an error with both lengths", err)
 	}
 }

@@ -59,10 +59,10 @@ func (v *validator) warn(work *workv1.ManifestWork) admission.Warnings {
 	const field = "spec.deleteOption.ttlSecondsAfterFinished"
 	switch seconds := *work.Spec.DeleteOption.TTLSecondsAfterFinished; {
 	case !v.cleanUp:
-		return admission.Warnings{field + " has no effect: this hub deletes no finished works. " +
+		return admission.Warnings{field + " has no effect: this hub does not delete finished works. " +
 			"An administrator can turn on the feature gate CleanUpCompletedManifestWork in spec.workConfiguration of the ClusterManager"}
 	case seconds < 0:
-		return admission.Warnings{fmt.Sprintf("%s is %d, which is less than 0: the work is never deleted by it", field, seconds)}
+		return admission.Warnings{fmt.Sprintf("%s is %d, which is less than 0: the work is never deleted because of it", field, seconds)}
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (v *validator) mayExecuteAs(ctx context.Context, work *workv1.ManifestWork,
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
-	refusal := fmt.Errorf("applying the manifests as %q needs a permission: user %q may not %s%s",
+	refusal := fmt.Errorf("applying the manifests as %q requires a permission: user %q may not %s%s",
 		executor, request.UserInfo.Username, access.Describe(what), reason)
 	if work.Spec.Executor == nil { // what is wrong is the work then, as for clients of OCM
 		return apierrors.NewBadRequest(refusal.Error())

@@ -194,7 +194,7 @@ func Named(hub probe.Credential, klusterlet *operatorv1.Klusterlet) probe.Creden
 	if hub.Config == nil || ClusterName(klusterlet, hub) != "" {
 		return hub
 	}
-	return probe.Credential{Problem: probe.Outcome{Verdict: probe.ClusterNameMissing, Message: fmt.Sprintf("neither spec.clusterName nor secret %q, key %q, has the name of the cluster",
+	return probe.Credential{Problem: probe.Outcome{Verdict: probe.ClusterNameMissing, Message: fmt.Sprintf("the cluster name is unknown: set spec.clusterName, or key %[2]q in secret %[1]q",
 		manifests.AgentNamespace(klusterlet)+"/"+operatorv1.HubKubeConfigSecret, operatorv1.ClusterNameKey)}}
 }
 

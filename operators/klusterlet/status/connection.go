@@ -23,7 +23,7 @@ func HubConnection(bootstrap, hub probe.Outcome) metav1.Condition {
 	case hub.Verdict == probe.Unchecked || bootstrap.Verdict == probe.Unchecked:
 		condition.Status = metav1.ConditionUnknown
 		condition.Reason = operatorv1.JoinReasonChecking
-		condition.Message = "the hub is being asked"
+		condition.Message = "checking the connection to the hub"
 	default:
 		condition.Status = metav1.ConditionTrue
 		condition.Reason = bootstrapReason(bootstrap.Verdict) + "," + hubReason(hub.Verdict)

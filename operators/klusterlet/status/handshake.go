@@ -64,7 +64,7 @@ func step(h Handshake) (reason, message string) {
 	case h.NameProblem != "":
 		return operatorv1.JoinReasonClusterNameInvalid, h.NameProblem
 	case h.Hub.Verdict == probe.Unchecked:
-		return operatorv1.JoinReasonChecking, "the hub is being asked"
+		return operatorv1.JoinReasonChecking, "checking the connection to the hub"
 	}
 	if reason, message, ok := afterCertificate(h); ok {
 		return reason, message
@@ -81,7 +81,7 @@ func step(h Handshake) (reason, message string) {
 	if h.Hub.Verdict != probe.SecretMissing && h.Hub.Verdict != probe.KubeconfigMissing {
 		return operatorv1.JoinReasonHubCredentialInvalid, h.Hub.Message
 	}
-	return operatorv1.JoinReasonAgentStarting, "the agent runs and has not reported yet what it waits for; " +
+	return operatorv1.JoinReasonAgentStarting, "the agent is running but has not reported its progress yet; " +
 		fmt.Sprintf("see its log: kubectl -n %s logs -l %s=%s --tail=20", h.Namespace, operatorv1.LabelCreatedByKlusterlet, h.Klusterlet)
 }
 
@@ -126,7 +126,7 @@ func afterCertificate(h Handshake) (reason, message string, ok bool) {
 			return "", "", false
 		}
 		return operatorv1.JoinReasonHubCertificateUntrusted, h.Hub.Message +
-			"; put the new certificate authority into secret " + operatorv1.BootstrapHubKubeConfigSecret, true
+			"; put the new CA certificate into secret " + operatorv1.BootstrapHubKubeConfigSecret, true
 	default:
 		return "", "", false
 	}
@@ -139,10 +139,10 @@ func beforeCertificate(h Handshake) (reason, message string, ok bool) {
 	case probe.Functional:
 		return "", "", false
 	case probe.Unchecked:
-		return operatorv1.JoinReasonChecking, "the hub is being asked", true
+		return operatorv1.JoinReasonChecking, "checking the connection to the hub", true
 	case probe.SecretMissing:
 		return operatorv1.JoinReasonBootstrapSecretMissing, h.Bootstrap.Message + fmt.Sprintf(
-			"; make it from a kubeconfig of the hub: kubectl -n %s create secret generic %s --from-file=kubeconfig=FILE",
+			"; create it from a kubeconfig of the hub: kubectl -n %s create secret generic %s --from-file=kubeconfig=FILE",
 			h.Namespace, operatorv1.BootstrapHubKubeConfigSecret), true
 	case probe.Unreachable:
 		return operatorv1.JoinReasonHubUnreachable, h.Bootstrap.Message, true

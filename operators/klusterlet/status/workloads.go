@@ -19,7 +19,7 @@ import (
 func Available(deployments ...*appsv1.Deployment) metav1.Condition {
 	condition := metav1.Condition{
 		Type: operatorv1.KlusterletConditionAvailable, Status: metav1.ConditionTrue,
-		Reason: operatorv1.KlusterletReasonAvailable, Message: "the agents run",
+		Reason: operatorv1.KlusterletReasonAvailable, Message: "the agents are running",
 	}
 	var missing []string
 	for _, deployment := range deployments {
@@ -27,7 +27,7 @@ func Available(deployments ...*appsv1.Deployment) metav1.Condition {
 		case deployment == nil:
 			condition.Status = metav1.ConditionFalse
 			condition.Reason = operatorv1.KlusterletReasonGetDeploymentFailed
-			condition.Message = "a Deployment of the agents is not there yet"
+			condition.Message = "a Deployment of the agents does not exist yet"
 			return condition
 		case wanted(deployment) > 0 && deployment.Status.AvailableReplicas == 0:
 			missing = append(missing, deployment.Name)
@@ -36,7 +36,7 @@ func Available(deployments ...*appsv1.Deployment) metav1.Condition {
 	if missing = slices.Compact(missing); len(missing) > 0 {
 		condition.Status = metav1.ConditionFalse
 		condition.Reason = operatorv1.KlusterletReasonNoAvailablePods
-		condition.Message = "no pod is available of Deployment " + strings.Join(missing, ", ")
+		condition.Message = "no available pods for Deployment " + strings.Join(missing, ", ")
 	}
 	return condition
 }
@@ -51,7 +51,7 @@ func Degraded(conditionType string, deployment *appsv1.Deployment) metav1.Condit
 	switch {
 	case deployment == nil:
 		condition.Reason = operatorv1.KlusterletReasonGetDeploymentFailed
-		condition.Message = "the Deployment is not there yet"
+		condition.Message = "the Deployment does not exist yet"
 	case wanted(deployment) == 0:
 		condition.Status = metav1.ConditionFalse
 		condition.Reason = operatorv1.KlusterletReasonDeploymentsFunctional

@@ -104,7 +104,7 @@ func (d *Delivery) bring(ctx context.Context, it *plan.Item) {
 	}
 	if ledger.Blind(d.Inventory, it.Resource.GroupResource()) {
 		it.Outcome.Note = "The agent may not list and watch " + it.Resource.GroupResource().String() +
-			", so changes on the cluster are undone only every " + unseenResync.String() + "."
+			", so drift is corrected only every " + unseenResync.String() + "."
 		it.Outcome.Again = unseenResync
 		if d.Clock.Since(it.At) >= unseenResync {
 			it.Past = apply.Past{}
@@ -117,14 +117,14 @@ func (d *Delivery) bring(ctx context.Context, it *plan.Item) {
 		it.Outcome.Presence = plan.PresenceYes
 		it.Outcome.Problem = apply.Problem{
 			Trouble: apply.TroubleGoing,
-			Message: "Someone deleted the object, and it waits for its finalizers [" + strings.Join(known.Going.Finalizers, " ") +
-				"]; it is created again when it is gone.",
+			Message: "The object was deleted and is waiting for its finalizers [" + strings.Join(known.Going.Finalizers, " ") +
+				"]; it is recreated once it is gone.",
 		}
 	case actionBring:
 		how.bring(ctx, o)
 	}
 	if it.Damper.Damped() {
-		it.Outcome.Note = "Something on the cluster keeps changing fields that this manifest sets; they are restored " +
-			"at growing intervals. The object's metadata.managedFields tell who it is."
+		it.Outcome.Note = "Another client on the cluster keeps changing fields that this manifest sets; drift is corrected " +
+			"at growing intervals. The object's metadata.managedFields show who."
 	}
 }

@@ -227,5 +227,5 @@ func (d *disagreement) explain(message string) string {
 	for manager, work := range d.works {
 		message = strings.ReplaceAll(message, "("+manager+")", "("+work+")")
 	}
-	return message + " Works do not overwrite each other: leave the fields to one of them."
+	return message + " Works do not overwrite each other: keep the fields in one of them only."
 }

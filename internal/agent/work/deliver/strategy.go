@@ -96,7 +96,7 @@ func (createOnly) decide(_ apply.Hash, past apply.Past, live apply.Live) action 
 }
 
 func (createOnly) note() string {
-	return "The object exists and is left as it is, as updateStrategy CreateOnly says."
+	return "The object exists; updateStrategy CreateOnly never updates it."
 }
 
 // bring makes an object, and only becomes an owner of one that is there.
@@ -124,7 +124,7 @@ func (readOnly) bring(ctx context.Context, o *object) {
 		return
 	}
 	it := o.item
-	it.Outcome.Note = "The object is only read, as updateStrategy ReadOnly says."
+	it.Outcome.Note = "The object is only read (updateStrategy ReadOnly)."
 	if it.Observation != nil {
 		return // it is read whole later
 	}

@@ -83,7 +83,7 @@ type PowerlessError struct {
 
 // Error says what to allow to the agent.
 func (p *PowerlessError) Error() string {
-	return fmt.Sprintf("The agent cannot find out whether the executor %s may write %s, as it may not impersonate it. "+
+	return fmt.Sprintf("The agent cannot check whether the executor %s may write %s, because it may not impersonate it. "+
 		"Create a ClusterRole on the managed cluster with the label open-cluster-management.io/aggregate-to-work=true "+
 		"and a rule for apiGroups [\"\"], resources [\"serviceaccounts\"], verbs [impersonate].", p.Subject.User(), p.Object)
 }

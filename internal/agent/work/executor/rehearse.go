@@ -47,7 +47,7 @@ func (s *Session) Rehearse(ctx context.Context, version string, object apply.Obj
 	if object.Group == "certificates.k8s.io" && object.Resource == "certificatesigningrequests" {
 		return &RefusedError{
 			Subject: s.subject, Object: object,
-			Answer: "a request for a certificate is in the name of who writes it, which would be the agent",
+			Answer: "a CertificateSigningRequest is issued to the user who creates it, which would be the agent",
 		}
 	}
 	stage, err := s.guard.as(s.subject)

@@ -210,7 +210,7 @@ func (f *Follower) close() {
 func (f *Follower) certificate(read *credential) (tls.Certificate, error) {
 	certificate, err := tls.X509KeyPair(read.cert, read.key)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("the client certificate and key of the hub kubeconfig do not belong together or are not PEM: %w", err)
+		return tls.Certificate{}, fmt.Errorf("the client certificate and key of the hub kubeconfig do not match or are not PEM: %w", err)
 	}
 	if now := f.options.Clock.Now(); certificate.Leaf != nil && now.After(certificate.Leaf.NotAfter) {
 		return tls.Certificate{}, fmt.Errorf("the client certificate of the hub kubeconfig expired at %s; the registration agent has to renew it",
@@ -241,7 +241,7 @@ func (f *Follower) read() (*credential, error) {
 	if read.cluster == "" {
 		name, err := os.ReadFile(filepath.Join(dir, clusterNameFile)) //nolint:gosec // it is the directory that the flag names
 		if read.cluster = strings.TrimSpace(string(name)); err != nil || read.cluster == "" {
-			return nil, fmt.Errorf("the name of the cluster is not known: give --spoke-cluster-name, or a file %q beside the hub kubeconfig", clusterNameFile)
+			return nil, fmt.Errorf("the cluster name is unknown: set --spoke-cluster-name, or provide a file %q next to the hub kubeconfig", clusterNameFile)
 		}
 	}
 	return read, nil

@@ -205,7 +205,7 @@ func TestAHubThatTellsNothingIsAskedRarely(t *testing.T) {
 	h := newHub(t, "c1")
 	h.readable = false
 	s := connected(t, h)
-	s.eventually("a word about it", func() bool { return s.log.count("does not let the agent read ManagedCluster") == 1 })
+	s.eventually("a word about it", func() bool { return s.log.count("the agent may not read ManagedCluster") == 1 })
 	before := h.asked()
 	time.Sleep(time.Second)
 	if asked := h.asked() - before; asked > 10 {
@@ -263,7 +263,7 @@ func TestTheFilesAreFollowed(t *testing.T) {
 	}
 	look("does not exist")
 	f.write("kubeconfig", []byte("nonsense: ["))
-	look("not valid YAML")
+	look("not a valid kubeconfig")
 	f.kubeconfig(one.URL)
 	look("tls.crt")
 	f.certificate(now.Add(-time.Minute))
@@ -278,7 +278,7 @@ func TestTheFilesAreFollowed(t *testing.T) {
 	f.certificate(now.Add(2 * time.Hour))
 	look("")
 	f.write("tls.key", []byte("half written"))
-	look("do not belong together")
+	look("do not match")
 	f.follower.round(t.Context())
 	if got := f.registry.Clusters(); len(got) != 1 || len(f.part.engaged) != 0 {
 		t.Errorf("a renewed or broken certificate replaced the connection: %v", got)

@@ -183,7 +183,7 @@ func (m *membership) act(ctx context.Context) (again time.Duration, why problem)
 	case notAccepted:
 		m.leave()
 		return 0, problem{kind: "notAccepted", text: fmt.Sprintf(
-			"the hub does not accept ManagedCluster %q (spec.hubAcceptsClient is false); what was applied stays as it is", m.cluster)}
+			"the hub does not accept ManagedCluster %q (spec.hubAcceptsClient is false); applied objects are left unchanged", m.cluster)}
 	case deleted:
 		m.leave()
 		return 0, problem{kind: "deleted", text: fmt.Sprintf("ManagedCluster %q does not exist on the hub", m.cluster)}
@@ -198,10 +198,10 @@ func (m *membership) act(ctx context.Context) (again time.Duration, why problem)
 func (m *membership) explainRefusal(err error) problem {
 	if apierrors.IsUnauthorized(err) {
 		return problem{kind: "unauthorized", text: fmt.Sprintf(
-			"the hub does not know the client certificate; the registration agent has to get another one: %v", err)}
+			"the hub rejects the client certificate; the registration agent has to get a new one: %v", err)}
 	}
 	return problem{kind: "forbidden", text: fmt.Sprintf(
-		"the hub does not let the agent read ManagedCluster %q, so it is asked again rarely; the hub's registration controller gives this right: %v",
+		"the agent may not read ManagedCluster %q and retries rarely; the hub's registration controller grants this permission: %v",
 		m.cluster, err)}
 }
 

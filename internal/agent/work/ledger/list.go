@@ -147,11 +147,11 @@ func (l *List) Note() report.ListNote {
 	fits := l.fit()
 	switch {
 	case fits.lost > 0:
-		return report.ListNote{Failed: true, Text: fmt.Sprintf("AppliedManifestWork %q on the cluster cannot list all objects of the types "+
-			"that the agent may not list and watch: allow it to, or divide the work.", record.Name)}
+		return report.ListNote{Failed: true, Text: fmt.Sprintf("AppliedManifestWork %q on the cluster has no room for all objects of the types "+
+			"that the agent may not list and watch: grant it list and watch, or split the work.", record.Name)}
 	case fits.left > 0:
-		return report.ListNote{Text: fmt.Sprintf("AppliedManifestWork %q on the cluster has no room to list %d of the objects, "+
-			"which have its ownerReference all the same.", record.Name, fits.left)}
+		return report.ListNote{Text: fmt.Sprintf("AppliedManifestWork %q on the cluster is full and does not list %d of the objects, "+
+			"which still have its ownerReference.", record.Name, fits.left)}
 	}
 	return report.ListNote{}
 }
@@ -200,8 +200,8 @@ func (l *List) NoRoom() map[*plan.Item]apply.Problem {
 func (l *List) cannotList(it *plan.Item) apply.Problem {
 	return apply.Problem{
 		Trouble: apply.TroubleForbidden,
-		Message: fmt.Sprintf("It is not applied, as there is no room to list it in AppliedManifestWork %q, without which it would not be "+
-			"found again: the agent may not list and watch %s, or has not listed them yet. Allow it to, or divide the work.",
+		Message: fmt.Sprintf("Not applied: AppliedManifestWork %q has no room to list it, and without that it could not be "+
+			"found again: the agent may not list and watch %s, or has not listed them yet. Grant it list and watch, or split the work.",
 			l.record.object.Name, it.Resource.GroupResource()),
 	}
 }

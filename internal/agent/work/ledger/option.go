@@ -53,7 +53,7 @@ func (r *Record) DeleteOption() (*workv1.DeleteOption, error) {
 	}
 	option := &workv1.DeleteOption{}
 	if err := json.Unmarshal([]byte(text), option); err != nil {
-		return nil, fmt.Errorf("reading the annotation %s of appliedmanifestwork %q: %w; correct it, or remove it to have all objects deleted",
+		return nil, fmt.Errorf("reading the annotation %s of appliedmanifestwork %q: %w; fix it, or remove it to delete all objects",
 			workv1.AnnotationDeleteOption, r.object.Name, err)
 	}
 	return option, nil

@@ -191,7 +191,7 @@ func (r *Record) note(ctx context.Context, resources []schema.GroupVersionResour
 	}
 	patch := client.MergeFromWithOptions(r.object, client.MergeFromWithOptimisticLock{})
 	if err := r.ledger.Client.Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("noting the types of objects in appliedmanifestwork %q: %w", r.object.Name, err)
+		return fmt.Errorf("recording the types of objects in appliedmanifestwork %q: %w", r.object.Name, err)
 	}
 	r.set(after)
 	return nil
@@ -281,7 +281,7 @@ func (r *Record) BeginEviction(ctx context.Context) (time.Time, error) {
 	after := r.object.DeepCopy()
 	after.Status.EvictionStartTime = &metav1.Time{Time: r.ledger.Clock.Now()}
 	if err := conditions.PatchStatus(ctx, r.ledger.Client, r.object, after); err != nil {
-		return time.Time{}, fmt.Errorf("noting that appliedmanifestwork %q has no work: %w", r.object.Name, err)
+		return time.Time{}, fmt.Errorf("recording that appliedmanifestwork %q has no work: %w", r.object.Name, err)
 	}
 	r.set(after)
 	return after.Status.EvictionStartTime.Time, nil

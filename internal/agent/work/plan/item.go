@@ -107,7 +107,7 @@ func (it *Item) resolve(resource apply.Resource, configs []workv1.ManifestConfig
 	case !resource.Namespaced:
 		it.Object.Namespace = ""
 	case it.Object.Namespace == "":
-		it.Refused = fmt.Errorf("%w: objects of kind %s live in a namespace; give metadata.namespace",
+		it.Refused = fmt.Errorf("%w: objects of kind %s are namespaced; set metadata.namespace",
 			apply.ErrNotObject, it.Manifest.Kind.Kind)
 		return
 	}

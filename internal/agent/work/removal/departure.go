@@ -65,7 +65,7 @@ func (d *departure) letGo(ctx context.Context) (gone bool) {
 			return gone && err == nil
 		}
 	}
-	d.left.Problem = apply.Problem{Trouble: apply.TroubleRaced, Message: "The object changes all the time."}
+	d.left.Problem = apply.Problem{Trouble: apply.TroubleRaced, Message: "The object keeps changing."}
 	return false
 }
 

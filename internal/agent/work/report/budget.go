@@ -113,10 +113,10 @@ func (r *composer) limitFeedback(entries []entry) {
 		return
 	}
 	slices.SortStableFunc(reporting, func(a, b int) int { return cmp.Compare(sizes[a], sizes[b]) })
-	message := fmt.Sprintf("The values of this object were left out, as those of all objects of the work are more than %d KiB, "+
-		"and objects with few have precedence: report fewer or smaller fields, or divide the work.", limit>>10)
+	message := fmt.Sprintf("The values of this object were dropped: those of all objects of the work exceed %d KiB, "+
+		"and objects with few values take precedence. Report fewer or smaller fields, or split the work.", limit>>10)
 	if limit>>10 == 0 {
-		message = "The values of this object were left out, as there is no room for them beside the conditions of all objects: divide the work."
+		message = "The values of this object were dropped: there is no room for them beside the conditions of all objects. Split the work."
 	}
 	for _, i := range reporting {
 		if limit -= sizes[i]; limit >= 0 {
@@ -143,10 +143,10 @@ func (r *composer) fit() {
 	note := ""
 	switch {
 	case refused != nil && left > 0:
-		note = fmt.Sprintf(" status.resourceStatus lacks %d of %d manifests, as the hub refused a larger status: %s", left, total, refused.Why)
+		note = fmt.Sprintf(" status.resourceStatus omits %d of %d manifests, because the hub rejected a larger status: %s", left, total, refused.Why)
 	case left > 0:
-		note = fmt.Sprintf(" status.resourceStatus lacks %d of %d manifests, as there is no room for more in the ManifestWork: "+
-			"divide it to see all.", left, total)
+		note = fmt.Sprintf(" status.resourceStatus omits %d of %d manifests, because the ManifestWork has no room for more: "+
+			"split it to see all.", left, total)
 	}
 	if note == "" {
 		return

@@ -30,7 +30,7 @@ func manyConditions(n int, message string) *workv1.ManifestWorkStatus {
 		m := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{
 			Ordinal: int32(i), Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "shop", Name: fmt.Sprintf("object-%d", i),
 		}}
-		applied := c("Applied", metav1.ConditionTrue, "AppliedManifestComplete", "The object is as the manifest says.")
+		applied := c("Applied", metav1.ConditionTrue, "AppliedManifestComplete", "The object matches the manifest.")
 		if i%5 == 0 {
 			applied = c("Applied", metav1.ConditionFalse, "AppliedManifestFailed", message)
 		}

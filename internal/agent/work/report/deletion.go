@@ -30,13 +30,13 @@ type Unlisted struct {
 func Deleting(leftovers []plan.Leftover, unlisted []Unlisted, failure error) metav1.Condition {
 	c := metav1.Condition{
 		Type: workv1.ManifestWorkConditionDeleting, Status: metav1.ConditionTrue,
-		Reason: workv1.ManifestWorkReasonWorkDeleting, Message: "The objects on the cluster are looked for.",
+		Reason: workv1.ManifestWorkReasonWorkDeleting, Message: "Looking for the objects on the cluster.",
 	}
 	switch {
 	case failure != nil:
 		c.Message = "The objects on the cluster cannot be removed: " + saying(failure)
 	case len(leftovers) > 0:
-		c.Message = "Waiting for objects on the cluster to go: " + describe(leftovers)
+		c.Message = "Waiting for objects on the cluster to be deleted: " + describe(leftovers)
 	case len(unlisted) > 0:
 		texts := make([]string, 0, len(unlisted))
 		for _, each := range unlisted {
@@ -54,8 +54,8 @@ func Deleting(leftovers []plan.Leftover, unlisted []Unlisted, failure error) met
 // NotMoved is the condition of a work whose record was deleted by someone, and
 // whose objects cannot be moved.
 func NotMoved(record string, leftovers []plan.Leftover) metav1.Condition {
-	return notApplied(fmt.Sprintf("Someone deleted AppliedManifestWork %q on the cluster. It is made again when its objects have been "+
-		"moved, which these cannot be: %s", record, describe(leftovers)))
+	return notApplied(fmt.Sprintf("AppliedManifestWork %q was deleted on the cluster. It is recreated once its objects have been "+
+		"moved, but these cannot be: %s", record, describe(leftovers)))
 }
 
 // ClaimDenied is the condition of a work whose record is another agent's.
@@ -85,7 +85,7 @@ func saying(err error) string {
 	if errors.As(err, &status) {
 		return plan.Sentence(status.Status().Message)
 	}
-	return "The cluster does not answer."
+	return "The cluster does not respond."
 }
 
 // describe names leftovers and what holds them.
@@ -103,7 +103,7 @@ func describe(leftovers []plan.Leftover) string {
 			text += fmt.Sprintf(" (held by its finalizers %s since %s)",
 				strings.Join(left.Finalizers, ", "), time.Unix(left.Since, 0).UTC().Format(time.RFC3339))
 		case left.Object.Resource == "namespaces":
-			text += " (ends when its content is gone)"
+			text += " (terminating until its content is gone)"
 		}
 		texts = append(texts, text)
 	}

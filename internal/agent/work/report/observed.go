@@ -186,7 +186,7 @@ func (r *composer) setFeedbackCondition() {
 	})
 	c := feedbackCondition(nil, "")
 	if failed != "" {
-		c = feedbackCondition(nil, "Not all fields were read; status.resourceStatus tells why: "+failed+".")
+		c = feedbackCondition(nil, "Not all fields were read; see status.resourceStatus: "+failed+".")
 	}
 	conditions.Set(list, r.Work.Generation, c)
 }

@@ -98,11 +98,11 @@ func (r *composer) fill(e *entry, it *plan.Item) {
 	if it.Resolved && it.Refused == nil && (it.Observation == nil || it.Observation.Feedback == nil) && r.Plan.AsksFeedback() {
 		e.set(metav1.Condition{
 			Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionTrue,
-			Reason: workv1.ManifestReasonNoStatusFeedbackSynced, Message: "No feedback rule is for this object.",
+			Reason: workv1.ManifestReasonNoStatusFeedbackSynced, Message: "No feedback rule applies to this object.",
 		})
 	}
 	if applied.Status == metav1.ConditionTrue && plan.Complete(e.Conditions, e.generation) {
-		applied.Message = "The object is complete, and is not applied again until the work changes."
+		applied.Message = "The object has completed and is not applied again until the work changes."
 		e.set(applied)
 	}
 	e.takeOthers()
@@ -111,7 +111,7 @@ func (r *composer) fill(e *entry, it *plan.Item) {
 func appliedCondition(it *plan.Item) metav1.Condition {
 	c := metav1.Condition{
 		Type: workv1.ManifestConditionApplied, Status: metav1.ConditionTrue,
-		Reason: workv1.ManifestReasonAppliedManifestComplete, Message: "The object is as the manifest says.",
+		Reason: workv1.ManifestReasonAppliedManifestComplete, Message: "The object matches the manifest.",
 	}
 	if it.Outcome.Problem.Trouble != apply.TroubleNone {
 		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestReasonAppliedManifestFailed
@@ -143,10 +143,10 @@ func availableCondition(it *plan.Item) metav1.Condition {
 		c.Message = "The object does not exist on the cluster."
 	case !it.Resolved:
 		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonIncompleteResourceMeta
-		c.Message = "It is not known which object this is."
+		c.Message = "The object cannot be identified."
 	default:
 		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestReasonFetchingResourceFailed
-		c.Message = "It is not known whether the object exists."
+		c.Message = "The object could not be read."
 	}
 	return c
 }
@@ -158,14 +158,14 @@ func (r *composer) appliedCondition() metav1.Condition {
 		Reason: workv1.ManifestWorkReasonAppliedManifestWorkComplete, Message: "All manifests are applied.",
 	}
 	if failed != "" {
-		c.Message = "Not all manifests are applied; status.resourceStatus tells why: " + failed + "."
+		c.Message = "Not all manifests are applied; see status.resourceStatus: " + failed + "."
 	}
 	stuck := Stuck(r.Leftovers)
 	if failed != "" || stuck {
 		c.Status, c.Reason = metav1.ConditionFalse, workv1.ManifestWorkReasonAppliedManifestWorkFailed
 	}
 	if len(r.Leftovers) > 0 && (stuck || r.slowPrune()) {
-		c.Message += " Objects that are not in the work any more are still there: " + describe(r.Leftovers)
+		c.Message += " Objects that are no longer in the work still exist: " + describe(r.Leftovers)
 	}
 	if r.List.Text != "" {
 		c.Message += " " + r.List.Text
@@ -195,7 +195,7 @@ func (r *composer) availableCondition() metav1.Condition {
 		c.Message = "Not all objects exist on the cluster; missing: " + missing + "."
 	case unknown != "":
 		c.Status, c.Reason = metav1.ConditionUnknown, workv1.ManifestWorkReasonResourcesStatusUnknown
-		c.Message = "It is not known whether all objects exist on the cluster: " + unknown + "."
+		c.Message = "Cannot determine whether all objects exist on the cluster: " + unknown + "."
 	}
 	return c
 }

@@ -128,7 +128,7 @@ func clusterIdentity(e *evidence.Evidence) []Finding {
 		others = append(others, other.Name)
 		shared = shared && other.Admission == view.Admitted && view.MayShare(this, other)
 	}
-	cause := fmt.Sprintf("the same cluster (%s) has joined already, under the name %s", uid, strings.Join(others, " and "))
+	cause := fmt.Sprintf("the same cluster (%s) has already joined under the name %s", uid, strings.Join(others, " and "))
 	switch {
 	case len(others) == 0:
 		return nil
@@ -201,7 +201,7 @@ func pendingRequest(e *evidence.Evidence, ready requests.Ready, satisfied bool) 
 	if joined(e) {
 		next += " --request " + ready.Request.Name // the hub still hears of the agent that it knows
 	}
-	return broken("RequestPending", object, "it waits for an administrator of the hub", next)
+	return broken("RequestPending", object, "it is waiting for approval by a hub administrator", next)
 }
 
 // turnedDown returns the name of a request of the cluster that was denied or
@@ -230,9 +230,9 @@ func clusterAccepted(e *evidence.Evidence) []Finding {
 	state := health.Cluster(mc)
 	switch {
 	case state.Reason == health.Denied:
-		return []Finding{broken(state.Reason, managed(e.Cluster), "an administrator of the hub took its acceptance back", "capstan accept "+mc.Name)}
+		return []Finding{broken(state.Reason, managed(e.Cluster), "a hub administrator revoked its acceptance", "capstan accept "+mc.Name)}
 	case !mc.Spec.HubAcceptsClient:
-		return []Finding{broken(state.Reason, managed(e.Cluster), "it waits for an administrator of the hub to accept it", "capstan accept "+mc.Name)}
+		return []Finding{broken(state.Reason, managed(e.Cluster), "it is waiting for a hub administrator to accept it", "capstan accept "+mc.Name)}
 	case is == nil:
 		return []Finding{broken(state.Reason, managed(e.Cluster), state.Message, "See whether the hub's registration controller runs, and what it logs.")}
 	}

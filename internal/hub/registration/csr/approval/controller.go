@@ -88,7 +88,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	} else if flood {
 		c.warn(csr, mc, policy.Decision{Reason: reasonFlood, Message: fmt.Sprintf(
-			"user %q has more than %d certificate requests for cluster %q; they are not looked at until there are fewer",
+			"user %q has more than %d certificate requests for cluster %q; they are ignored until there are fewer",
 			csr.Spec.Username, RequestsMax, name)})
 		return ctrl.Result{}, nil
 	}
@@ -273,7 +273,7 @@ func (c *Controller) mayRenew(ctx context.Context, csr *certificatesv1.Certifica
 		if apierrors.IsInvalid(err) {
 			return false, nil
 		}
-		return false, fmt.Errorf("asking whether user %q may renew certificates of cluster %q: %w", csr.Spec.Username, cluster, err)
+		return false, fmt.Errorf("reviewing whether user %q may renew certificates of cluster %q: %w", csr.Spec.Username, cluster, err)
 	}
 	return review.Status.Allowed, nil
 }

@@ -98,7 +98,7 @@ func skipped() metav1.Condition {
 	return metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionTrue,
 		Reason:  clusterv1.ManagedClusterReasonClockSynced,
-		Message: "the clocks are not compared: the annotation " + clusterv1.AnnotationSkipClockSyncCheck + " says so",
+		Message: "the clocks are not compared: annotation " + clusterv1.AnnotationSkipClockSyncCheck + " is set",
 	}
 }
 
@@ -113,6 +113,6 @@ func compare(hub, agent time.Time, limit time.Duration) metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionTrue,
-		Reason: clusterv1.ManagedClusterReasonClockSynced, Message: "the clocks of the hub and the cluster agree well enough",
+		Reason: clusterv1.ManagedClusterReasonClockSynced, Message: "the clocks of the hub and the cluster are in sync",
 	}
 }

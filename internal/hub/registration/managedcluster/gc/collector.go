@@ -152,7 +152,7 @@ func (c *Collector) deleteOne(ctx context.Context, obj *metav1.PartialObjectMeta
 	// No resourceVersion: the deletion has just changed it, and from now on
 	// finalizers can only go.
 	if err := c.client.Patch(ctx, obj, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return waiting, fmt.Errorf("taking the finalizers off %s: %w", what, err)
+		return waiting, fmt.Errorf("removing the finalizers of %s: %w", what, err)
 	}
 	return released, nil
 }

@@ -41,9 +41,9 @@ func patienceWith(mc *clusterv1.ManagedCluster, now time.Time) patience {
 	case !joined && available == nil, !joined && available.Status == metav1.ConditionUnknown:
 		return patience{over: true, why: "no agent has ever joined, so there is nothing to clean up"}
 	case !mc.Spec.HubAcceptsClient:
-		why = "the hub does not accept the cluster, so its agent may not clean up"
+		why = "the hub does not accept the cluster, so its agent cannot clean up"
 	case available == nil || available.Status == metav1.ConditionUnknown:
-		why = "the agent of the cluster does not answer"
+		why = "the agent of the cluster does not respond"
 	case available.Status == metav1.ConditionFalse:
 		why = "the cluster is not available"
 	default:
@@ -51,17 +51,17 @@ func patienceWith(mc *clusterv1.ManagedCluster, now time.Time) patience {
 	}
 	value, ok := mc.Annotations[clusterv1.AnnotationDetachDeadline]
 	if !ok {
-		return patience{why: why + fmt.Sprintf("; to go on without it, annotate the ManagedCluster with %s=0s",
+		return patience{why: why + fmt.Sprintf("; to proceed without it, annotate the ManagedCluster with %s=0s",
 			clusterv1.AnnotationDetachDeadline)}
 	}
 	deadline, err := time.ParseDuration(value)
 	if err != nil || deadline < 0 {
-		return patience{why: why + fmt.Sprintf("; the annotation %s has %q, which is not a duration such as 5m",
+		return patience{why: why + fmt.Sprintf("; annotation %s is %q, which is not a duration such as 5m",
 			clusterv1.AnnotationDetachDeadline, value)}
 	}
 	left := mc.DeletionTimestamp.Add(deadline).Sub(now)
 	if left <= 0 {
-		return patience{over: true, why: why + fmt.Sprintf(" and its deadline (%s) is over", deadline)}
+		return patience{over: true, why: why + fmt.Sprintf(" and its deadline (%s) has passed", deadline)}
 	}
 	return patience{left: left, why: why + fmt.Sprintf("; it is given up %s after the deletion", deadline)}
 }

@@ -51,7 +51,7 @@ func TestPatienceWithAnAgent(t *testing.T) {
 			left: 4 * time.Minute, says: "5m0s",
 		},
 		"a silent agent after its deadline": {
-			reason: "gives up", conditions: []metav1.Condition{joined, silent}, deadline: "5m", after: 5 * time.Minute, over: true, says: "over",
+			reason: "gives up", conditions: []metav1.Condition{joined, silent}, deadline: "5m", after: 5 * time.Minute, over: true, says: "has passed",
 		},
 		"a cluster that is not well": {
 			reason: "waits, and says how to go on", conditions: []metav1.Condition{joined, unwell}, after: time.Hour,

@@ -119,8 +119,8 @@ func TestNamesThatWouldCollide(t *testing.T) {
 		want   string // in the answer; "" is usable
 	}{
 		"an ordinary name":            {reason: "it is free", name: "east-1"},
-		"no name of a namespace":      {reason: "the namespace could not be made", name: "East", want: "no namespace can have the name"},
-		"a dot":                       {reason: "a namespace is one label", name: "a.b", want: "no namespace can have the name"},
+		"no name of a namespace":      {reason: "the namespace could not be made", name: "East", want: "is not a valid namespace name"},
+		"a dot":                       {reason: "a namespace is one label", name: "a.b", want: "is not a valid namespace name"},
 		"the group of all clusters":   {reason: "its agent would be in every cluster's group", name: "managed-clusters", want: "reserved"},
 		"the shared role of agents":   {reason: "it would be overwritten", name: "registration", want: "reserved"},
 		"the shared role of works":    {reason: "it would be overwritten", name: "work", want: "reserved"},

@@ -19,11 +19,11 @@ import (
 //   - "default" and kube-… have a namespace that everybody, or the hub, uses.
 func Unusable(cluster string) string {
 	if problems := validation.IsDNS1123Label(cluster); len(problems) > 0 {
-		return fmt.Sprintf("no namespace can have the name %q: %s", cluster, strings.Join(problems, "; "))
+		return fmt.Sprintf("%q is not a valid namespace name: %s", cluster, strings.Join(problems, "; "))
 	}
 	if slices.Contains([]string{"managed-clusters", "registration", "work", "default"}, cluster) ||
 		strings.HasPrefix(cluster, "kube-") {
-		return fmt.Sprintf("the name %q is reserved; give the cluster another one", cluster)
+		return fmt.Sprintf("the name %q is reserved; give the cluster another name", cluster)
 	}
 	return ""
 }

@@ -43,8 +43,8 @@ func setDuplicate(mc *clusterv1.ManagedCluster, is standing) {
 	conditions.Set(&mc.Status.Conditions, mc.Generation, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionDuplicateIdentity, Status: metav1.ConditionTrue,
 		Reason: clusterv1.ManagedClusterReasonAlreadyJoined,
-		Message: fmt.Sprintf("its agent says that this is the cluster %s, which has joined already, under the name %q: "+
-			"only that one has the identity, and the capacity of both is the same one; if that is not meant, delete one of both ManagedClusters", is.id, is.first),
+		Message: fmt.Sprintf("its agent reports that this is the cluster %s, which has already joined under the name %q: "+
+			"only that one keeps the identity, and both report the same capacity; if this is not intended, delete one of the two ManagedClusters", is.id, is.first),
 	})
 }
 

@@ -173,7 +173,7 @@ func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) (ct
 	setDuplicate(mc, standing{})
 	if known {
 		setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied,
-			"the hub does not accept the cluster (any more): spec.hubAcceptsClient is false")
+			"the hub does not accept the cluster: spec.hubAcceptsClient is false")
 	}
 	return ctrl.Result{}, nil
 }
@@ -196,7 +196,7 @@ func (c *Controller) hold(ctx context.Context, mc *clusterv1.ManagedCluster) err
 
 func (c *Controller) unusable(cluster string) string {
 	if cluster == c.OwnNamespace {
-		return fmt.Sprintf("the name %q is that of the hub's own namespace; give the cluster another one", cluster)
+		return fmt.Sprintf("%q is the name of the hub's own namespace; give the cluster another name", cluster)
 	}
 	return grants.Unusable(cluster)
 }

@@ -38,14 +38,14 @@ func (c *Controller) finalize(ctx context.Context, mc *clusterv1.ManagedCluster)
 		}
 		if remaining.Released > 0 {
 			c.Events.Eventf(mc, nil, corev1.EventTypeWarning, reasonDetachedWithoutCleanup, "Detach",
-				"%d %s were released without a cleanup of the member: %s", remaining.Released, remaining.Resource, remaining.Why)
+				"%d %s were released without cleaning up the member: %s", remaining.Released, remaining.Resource, remaining.Why)
 		}
 		if remaining.Count > 0 {
 			setDeleting(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonDeletingResourceRemaining, remaining.Message())
 			return ctrl.Result{RequeueAfter: remaining.RetryAfter}, nil
 		}
 	}
-	setDeleting(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonDeletingNoResource, "nothing is left to wait for")
+	setDeleting(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonDeletingNoResource, "nothing remains to be deleted")
 	c.holders.drop(mc.Name)
 	if err := errors.Join(c.writer.disconnect(ctx, mc.Name), c.writer.release(ctx, mc.Name)); err != nil {
 		return ctrl.Result{}, err

@@ -125,7 +125,7 @@ func (w *writer) namespace(ctx context.Context, name string) (why string, err er
 			return "", wrap(err, "creating", "Namespace", name)
 		}
 		if err = w.live.Get(ctx, client.ObjectKey{Name: name}, have); apierrors.IsNotFound(err) {
-			return "", apierrors.NewConflict(schema.GroupResource{Resource: "namespaces"}, name, fmt.Errorf("it was deleted meanwhile"))
+			return "", apierrors.NewConflict(schema.GroupResource{Resource: "namespaces"}, name, fmt.Errorf("it was deleted in the meantime"))
 		}
 	}
 	if err != nil {
@@ -133,14 +133,14 @@ func (w *writer) namespace(ctx context.Context, name string) (why string, err er
 	}
 	switch {
 	case have.Labels[clusterv1.LabelClusterName] != name:
-		return fmt.Sprintf("the namespace %q exists and is not that of this cluster; give the cluster another name or, "+
-			"if the namespace is meant for it, label it: kubectl label namespace %s %s=%s",
+		return fmt.Sprintf("the namespace %q exists but does not belong to this cluster; give the cluster another name or, "+
+			"if the namespace is intended for it, label it: kubectl label namespace %s %s=%s",
 			name, name, clusterv1.LabelClusterName, name), nil
 	case !have.DeletionTimestamp.IsZero():
 		if err := w.letNamespaceGo(ctx, name); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("the namespace %q is being deleted; it will be made again when it is gone", name), nil
+		return fmt.Sprintf("the namespace %q is being deleted; it is recreated once it is gone", name), nil
 	}
 	return "", nil
 }

@@ -101,7 +101,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	set.Spec.ClusterSelector = want
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.client.Patch(ctx, set, patch, client.FieldOwner(fieldOwner)); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("setting back the selector of ManagedClusterSet %q: %w", req.Name, err)
+		return ctrl.Result{}, fmt.Errorf("resetting the selector of ManagedClusterSet %q: %w", req.Name, err)
 	}
 	return ctrl.Result{}, nil
 }
