@@ -28,8 +28,14 @@ func NewRecorder(to events.EventRecorder) *Recorder {
 	return &Recorder{to: to}
 }
 
+// Discard returns a Recorder that records nothing, for those who may not.
+func Discard() *Recorder { return &Recorder{} }
+
 // Eventf records an event; see events.EventRecorder for the arguments.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	if r.to == nil {
+		return
+	}
 	r.to.Eventf(regarding, related, eventType, reason, action, "%s", Note(fmt.Sprintf(note, args...)))
 }
 

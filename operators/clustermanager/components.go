@@ -6,10 +6,12 @@ package clustermanager
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
@@ -18,7 +20,7 @@ import (
 // components installs the Deployments and finds out how far they are.
 func (i *installation) components(ctx context.Context, p *pass) error {
 	var err error
-	if p.hub.PushClusters, err = i.pushClusters(ctx, p.target); err != nil {
+	if p.hub.PushClusters, err = i.pushClusters(ctx, p); err != nil {
 		return err
 	}
 	for _, component := range manifests.Components(p.hub) {
@@ -34,6 +36,28 @@ func (i *installation) components(ctx context.Context, p *pass) error {
 	}
 	p.Records = append(p.Records, absent(p.hub)...)
 	return nil
+}
+
+// pushClusters tells whether the hub has a Push cluster. The controller comes
+// back when a ClusterConnection changes, if it runs on the hub.
+func (i *installation) pushClusters(ctx context.Context, p *pass) (bool, error) {
+	if p.hub.NoPush {
+		return false, nil
+	}
+	if p.target == i.management {
+		if _, err := i.connections.Ensure(p.home); err != nil {
+			return false, err
+		}
+	}
+	list := &fleetv1alpha1.ClusterConnectionList{}
+	if err := p.target.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing ClusterConnections: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(c fleetv1alpha1.ClusterConnection) bool { return isPush(&c) }), nil
+}
+
+func isPush(connection *fleetv1alpha1.ClusterConnection) bool {
+	return connection.Spec.SyncMode == fleetv1alpha1.SyncModePush
 }
 
 // absent returns records of the Deployments that hubs of OCM have and those of

@@ -97,8 +97,10 @@ type clusters struct {
 // Controller installs hubs.
 type Controller struct {
 	*clusters
-	engine      install.Engine[*operatorv1.ClusterManager, *pass]
-	connections *connections
+	engine install.Engine[*operatorv1.ClusterManager, *pass]
+	// watches begin as the rights of the operator allow, those of
+	// ClusterConnections after their kind was installed.
+	watches, connections *install.Watches
 }
 
 // New returns a controller. It does nothing until it is set up with a manager,
@@ -109,7 +111,8 @@ func New(d Deps) *Controller {
 		management: install.NewTarget(d.Client, install.Readers{Live: d.Reader, Secrets: d.Reader}, FieldOwner),
 		hubs:       remote.NewClients(d.Client.Scheme()),
 	}
-	c := &Controller{clusters: all, connections: &connections{}}
+	c := &Controller{clusters: all, watches: &install.Watches{}, connections: &install.Watches{}}
+	may := permitted{clusters: all, review: &review{client: d.Client, clock: d.Clock}, watches: c.watches}
 	c.engine = install.Engine[*operatorv1.ClusterManager, *pass]{
 		Client: d.Client, Clock: d.Clock,
 		Upgrade:   upgrade.NewGate(d.Upgrade, upgrade.Text{BusyReason: "HubChanging", Idle: "no hub is being updated"}),
@@ -117,8 +120,8 @@ func New(d Deps) *Controller {
 		Install: append([]install.Phase[*pass]{{
 			Name: "fence", Reason: operatorv1.ClusterManagerReasonHubResourceApplyFailed,
 			Run: fencing{fence.NewKeeper(d.Client, d.Reader, d.Clock), fence.ClusterManager(d.Options.Namespace)}.run,
-		}}, installing(&preparation{clusters: all}, &installation{clusters: all, connections: c.connections})...),
-		Remove: removing(&removal{clusters: all}),
+		}}, installing(may, &preparation{clusters: all}, &installation{clusters: all, connections: c.connections})...),
+		Remove: removing(may, &removal{clusters: all}),
 		Kind: install.Kind[*operatorv1.ClusterManager, *pass]{
 			Name:          "ClusterManager",
 			Begin:         begin,
@@ -133,15 +136,17 @@ func New(d Deps) *Controller {
 }
 
 // installing is how a hub is installed.
-func installing(before *preparation, i *installation) []install.Phase[*pass] {
+func installing(may permitted, before *preparation, i *installation) []install.Phase[*pass] {
 	const (
 		resources = operatorv1.ClusterManagerReasonHubResourceApplyFailed
 		accounts  = operatorv1.ClusterManagerReasonServiceAccountSyncFailed
 	)
 	return []install.Phase[*pass]{
+		{Name: "permissions", Reason: resources, Run: may.home},
 		{Name: "validation", Reason: operatorv1.ClusterManagerReasonConfigurationNotSupported, Run: before.validate},
 		{Name: "environment", Reason: resources, Run: before.environment},
 		{Name: "connection", Reason: resources, Run: before.connect},
+		{Name: "features", Reason: resources, Run: may.features},
 		{Name: "namespace", Reason: resources, Run: i.namespace},
 		{Name: "certificates", Reason: operatorv1.ClusterManagerReasonCertificateFailed, Run: i.certificates},
 		{Name: "definitions", Reason: operatorv1.ClusterManagerReasonCRDApplyFailed, Run: i.definitions},
@@ -160,12 +165,13 @@ func installing(before *preparation, i *installation) []install.Phase[*pass] {
 
 // removing is how it is removed: the hub keeps running while there are objects
 // that it and its agents have to clean up after.
-func removing(r *removal) []install.Phase[*pass] {
+func removing(may permitted, r *removal) []install.Phase[*pass] {
 	const (
 		remaining = operatorv1.ClusterManagerReasonResourcesRemaining
 		removing  = operatorv1.ClusterManagerReasonRemovingHub
 	)
 	return []install.Phase[*pass]{
+		{Name: "permissions", Reason: removing, Run: may.home},
 		{Name: "connection", Reason: operatorv1.ClusterManagerReasonWaitingForHub, Run: r.reachHub},
 		{Name: "clusters and works", Reason: remaining, Run: onHub(r.removeUserObjects)},
 		{Name: "roles of clusters", Reason: remaining, Run: onHub(r.removeGrants)},

@@ -75,7 +75,7 @@ func (r *removal) removeInstalled(ctx context.Context, p *pass) error {
 			return err
 		}
 	}
-	if _, err := r.management.Applier.Prune(ctx, render.Scope{Kinds: installedKinds(), Labels: p.hub.Owner()}, nil); err != nil {
+	if _, err := r.management.Applier.Prune(ctx, render.Scope{Kinds: homeKinds(p.home), Labels: p.hub.Owner()}, nil); err != nil {
 		return err
 	}
 	if p.target == nil || p.target == r.management {

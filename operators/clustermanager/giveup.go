@@ -177,7 +177,8 @@ func (r *removal) removeDefinition(
 }
 
 // listObjects returns the metadata of the objects of a kind, none if the kind
-// is not served any more.
+// is not served any more, or is one that the operator may not see: under OCM's
+// role it made nobody able to make such objects.
 func listObjects(
 	ctx context.Context, hub *install.Target, crd *apiextensionsv1.CustomResourceDefinition, limit int64,
 ) (*metav1.PartialObjectMetadataList, error) {
@@ -186,7 +187,7 @@ func listObjects(
 		Group: crd.Spec.Group, Version: storageVersion(crd), Kind: crd.Spec.Names.Kind + "List",
 	})
 	err := hub.Live.List(ctx, list, client.Limit(limit))
-	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("listing %s: %w", crd.Spec.Names.Plural, err)
 	}
 	for i := range list.Items {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-io/capstan/internal/install/kubeconfig"
@@ -50,6 +51,9 @@ func (i *installation) kubeconfigs(ctx context.Context, p *pass) error {
 // dropSecret deletes a secret that we made beside the components, if it is there.
 func (i *installation) dropSecret(ctx context.Context, p *pass, name string) error {
 	secret, err := probe.Secret(ctx, i.Reader, types.NamespacedName{Namespace: p.hub.Namespace(), Name: name})
+	if apierrors.IsForbidden(err) {
+		return nil // it cannot be of ours
+	}
 	if err != nil || secret == nil || !ours(secret, p.Object.Name) {
 		return err
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/operators/clustermanager/allowed"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
@@ -28,6 +30,10 @@ type pass struct {
 	// target is the cluster of the hub, once it was found. In a removal it is nil if
 	// there is nothing to be removed from it.
 	target *install.Target
+	// home and rights are what the operator may do where it runs, and on the hub.
+	home, rights rights.Rights
+	// features says which ones the hub can have.
+	features allowed.Decision
 	// credential leads to the hub in mode Hosted.
 	credential probe.Credential
 	// rollouts of the components; nil until they were applied.

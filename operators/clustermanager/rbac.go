@@ -16,7 +16,6 @@ import (
 
 // +kubebuilder:rbac:groups=operator.open-cluster-management.io,resources=clustermanagers,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=operator.open-cluster-management.io,resources=clustermanagers/status,verbs=update;patch
-// +kubebuilder:rbac:groups=operator.open-cluster-management.io,resources=clustermanagers/finalizers,verbs=update
 
 // The definitions of the hub.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=create;get;list;watch

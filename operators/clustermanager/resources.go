@@ -18,14 +18,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/operators/clustermanager/allowed"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
 // installation has the phases that put the hub onto its clusters.
 type installation struct {
 	*clusters
-	connections *connections
+	// connections watches ClusterConnections, once their kind is installed.
+	connections *install.Watches
 }
 
 // namespace makes the namespaces of the hub, on both clusters.
@@ -38,14 +42,14 @@ func (i *installation) namespace(ctx context.Context, p *pass) error {
 
 // access installs the identities of the components with what they may do.
 func (i *installation) access(ctx context.Context, p *pass) error {
-	objects, err := manifests.Access(p.hub, i.Rules)
+	objects, err := manifests.Access(p.hub, grantable(i.Rules, p.rights))
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
 	if err := p.apply(ctx, p.target, objects); err != nil {
 		return err
 	}
-	own, err := manifests.HomeAccess(p.hub, i.Rules)
+	own, err := manifests.HomeAccess(p.hub, grantable(i.Rules, p.home))
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
@@ -62,6 +66,9 @@ func (i *installation) services(ctx context.Context, p *pass) error {
 }
 
 func (i *installation) networkPolicies(ctx context.Context, p *pass) error {
+	if p.features.Off(allowed.NetworkPolicies) {
+		return nil
+	}
 	return p.apply(ctx, i.management, manifests.NetworkPolicies(p.hub))
 }
 
@@ -109,6 +116,14 @@ func installedKinds() []schema.GroupVersionKind {
 	}
 }
 
+// homeKinds are those of them that the operator may look for where it runs: the
+// role of an older chart of OCM knows no NetworkPolicies.
+func homeKinds(held rights.Rights) []schema.GroupVersionKind {
+	return slices.DeleteFunc(installedKinds(), func(kind schema.GroupVersionKind) bool {
+		return kind.Kind == "NetworkPolicy" && !held.Allow(install.ListAndWatch(networkingv1.GroupName, "networkpolicies"))
+	})
+}
+
 // hubKinds are those of them that are on a hub which the operator does not run on,
 // and what only such a hub has.
 func hubKinds() []schema.GroupVersionKind {
@@ -120,7 +135,7 @@ func hubKinds() []schema.GroupVersionKind {
 
 // leftovers removes what an earlier spec or release installed.
 func (i *installation) leftovers(ctx context.Context, p *pass) error {
-	_, err := i.management.Applier.Prune(ctx, render.Scope{Kinds: installedKinds(), Labels: p.hub.Owner()}, p.Records)
+	_, err := i.management.Applier.Prune(ctx, render.Scope{Kinds: homeKinds(p.home), Labels: p.hub.Owner()}, p.Records)
 	if err != nil || p.target == i.management {
 		return err
 	}

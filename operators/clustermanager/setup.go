@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -26,14 +27,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
 )
 
@@ -45,7 +49,7 @@ const workers = 4
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, discoveryv1.AddToScheme, authenticationv1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme,
+		corev1.AddToScheme, discoveryv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme,
 		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, clusterv1.AddToScheme,
 		fleetv1alpha1.AddToScheme,
 	} {
@@ -75,8 +79,8 @@ func CacheOptions(o Options) (cache.Options, error) {
 		}},
 		definitions.Metadata(): ours,
 	}
-	for _, object := range watchedObjects() {
-		byObject[object] = ours
+	for _, kind := range installedResources() {
+		byObject[kind.object] = ours
 	}
 	return cache.Options{ByObject: byObject, DefaultTransform: slim}, nil
 }
@@ -92,42 +96,26 @@ func slim(obj any) (any, error) {
 	return fleet.SlimConnection(obj)
 }
 
-// watchedObjects are the kinds that are put right again as soon as one changes.
-func watchedObjects() []client.Object {
-	return []client.Object{
-		&corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Service{}, &appsv1.Deployment{},
-		&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
-		&networkingv1.NetworkPolicy{},
-		&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{},
-	}
-}
-
-// Watched are kinds that a replica that leads has to have in its cache to be ready.
-func Watched() []client.Object {
-	return []client.Object{&operatorv1.ClusterManager{}, &appsv1.Deployment{}}
-}
+// Watched are kinds that a replica that leads has to have in its cache to be
+// ready. Whether it may watch others is for the ClusterManagers to tell.
+func Watched() []client.Object { return []client.Object{&operatorv1.ClusterManager{}} }
 
 // SetupWithManager starts the controller with the manager, whose cache has to be
-// as CacheOptions says.
+// as CacheOptions says. Only ClusterManagers are watched from the start: what
+// else is watched is up to the rights of the operator.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	changes := predicate.Or(
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 	)
-	b := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	running, err := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		For(&operatorv1.ClusterManager{}, builder.WithPredicates(changes)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
-	owner := handler.EnqueueRequestsFromMapFunc(ownerOf)
-	for _, object := range watchedObjects() {
-		b = b.Watches(object, owner)
-	}
-	b = b.WatchesMetadata(definitions.Metadata(), owner)
-	b = b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.allHubs)).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.hubsOfSecret))
-	running, err := b.Build(reconcile.AsReconciler(mgr.GetClient(), c))
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Build(reconcile.AsReconciler(mgr.GetClient(), c))
 	if err != nil {
 		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
 	}
-	c.connections.watch = c.watchConnections(running, mgr.GetCache())
+	c.watches.Add(c.watchesOf(running, mgr.GetCache())...)
+	c.connections.Add(c.watchConnections(running, mgr.GetCache()))
 	return nil
 }
 
@@ -159,4 +147,74 @@ func (c *Controller) allHubs(ctx context.Context, _ client.Object) []reconcile.R
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
 	}
 	return requests
+}
+
+// resource is a kind of objects.
+type resource struct {
+	object      client.Object
+	group, name string
+}
+
+// installedResources are the kinds that are put right again as soon as an object
+// that we made changes.
+func installedResources() []resource {
+	return []resource{
+		{&corev1.Namespace{}, corev1.GroupName, "namespaces"},
+		{&corev1.ServiceAccount{}, corev1.GroupName, "serviceaccounts"},
+		{&corev1.Service{}, corev1.GroupName, "services"},
+		{&appsv1.Deployment{}, appsv1.GroupName, "deployments"},
+		{&rbacv1.ClusterRole{}, rbacv1.GroupName, "clusterroles"},
+		{&rbacv1.ClusterRoleBinding{}, rbacv1.GroupName, "clusterrolebindings"},
+		{&rbacv1.Role{}, rbacv1.GroupName, "roles"},
+		{&rbacv1.RoleBinding{}, rbacv1.GroupName, "rolebindings"},
+		{&networkingv1.NetworkPolicy{}, networkingv1.GroupName, "networkpolicies"},
+		{&admissionv1.MutatingWebhookConfiguration{}, admissionv1.GroupName, "mutatingwebhookconfigurations"},
+		{&admissionv1.ValidatingWebhookConfiguration{}, admissionv1.GroupName, "validatingwebhookconfigurations"},
+	}
+}
+
+// watchesOf returns the watches of a controller, but for that of
+// ClusterConnections.
+func (c *Controller) watchesOf(running controller.TypedController[reconcile.Request], from cache.Cache) []*install.Watch {
+	begin := func(object client.Object, requests handler.MapFunc) func() error {
+		return func() error {
+			return running.Watch(source.Kind(from, object, handler.EnqueueRequestsFromMapFunc(requests)))
+		}
+	}
+	secrets := []string{operatorv1.ExternalHubKubeConfigSecret}
+	if c.Options.PullSecret != "" {
+		secrets = append(secrets, c.Options.PullSecret)
+	}
+	list := []*install.Watch{
+		{Needs: install.ListAndWatch(apiextensionsv1.GroupName, "customresourcedefinitions"), Begin: begin(definitions.Metadata(), ownerOf)},
+		{Needs: install.ListAndWatch(corev1.GroupName, "configmaps", TLSProfile), Begin: begin(&corev1.ConfigMap{}, c.allHubs)},
+		{
+			Needs: install.ListAndWatch(corev1.GroupName, "secrets", secrets...),
+			Begin: begin(&corev1.Secret{}, c.hubsOfSecret),
+		},
+	}
+	for _, kind := range installedResources() {
+		list = append(list, &install.Watch{
+			Needs: install.ListAndWatch(kind.group, kind.name), Optional: kind.name == "networkpolicies", Begin: begin(kind.object, ownerOf),
+		})
+	}
+	return list
+}
+
+// watchConnections makes all hubs be looked at when a Push cluster comes or goes.
+func (c *Controller) watchConnections(running controller.TypedController[reconcile.Request], from cache.Cache) *install.Watch {
+	all := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object *fleetv1alpha1.ClusterConnection) []reconcile.Request {
+		return c.allHubs(ctx, object)
+	})
+	begin := func() error {
+		return running.Watch(source.Kind(from, &fleetv1alpha1.ClusterConnection{}, all,
+			predicate.TypedFuncs[*fleetv1alpha1.ClusterConnection]{
+				CreateFunc: func(e event.TypedCreateEvent[*fleetv1alpha1.ClusterConnection]) bool { return isPush(e.Object) },
+				DeleteFunc: func(e event.TypedDeleteEvent[*fleetv1alpha1.ClusterConnection]) bool { return isPush(e.Object) },
+				UpdateFunc: func(e event.TypedUpdateEvent[*fleetv1alpha1.ClusterConnection]) bool {
+					return isPush(e.ObjectOld) != isPush(e.ObjectNew)
+				},
+			}))
+	}
+	return &install.Watch{Needs: install.ListAndWatch(fleetv1alpha1.GroupName, "clusterconnections"), Begin: begin}
 }

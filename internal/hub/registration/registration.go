@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -29,6 +30,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/csr/policy"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/features"
@@ -43,6 +45,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/binding"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/builtin"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/members"
+	"github.com/capstan-io/capstan/internal/rights"
 )
 
 // Who waits for the election of a leader looks whether the leader's pod is there.
@@ -53,6 +56,9 @@ import (
 
 // ComponentName is the name of the component in events and metrics.
 const ComponentName = "registration-controller"
+
+// reviewEvery is how often the hub looks whether it may still do the same.
+const reviewEvery = 30 * time.Second
 
 // Options are what an administrator chooses.
 type Options struct {
@@ -137,9 +143,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	c := mgr.GetClient()
-	recorder := events.NewRecorder(mgr.GetEventRecorder(ComponentName))
+	held, err := review(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	recorder := recorderOf(mgr, held)
 	life := lifecycle.Deps{
-		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace,
+		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace, Rights: held,
 		Automatic: len(automatic(o).Users) > 0, Unique: o.Gates.Enabled(features.UniqueClusterIdentity),
 	}
 	if o.Gates.Enabled(features.ResourceCleanup) {
@@ -168,6 +178,33 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		builtin.New(c, o.Gates.Enabled(features.DefaultClusterSet)).SetupWithManager(mgr),
 		binding.New(c).SetupWithManager(ctx, mgr),
 	)
+}
+
+// review finds out what the hub may do, which is less than usual if its operator
+// may not grant it more, and ends the program when that changes: what is watched
+// is chosen when it starts.
+func review(ctx context.Context, mgr ctrl.Manager) (rights.Rights, error) {
+	wanted, _, err := config.Rules(config.RegistrationController)
+	if err != nil {
+		return rights.Rights{}, fmt.Errorf("reading what the hub needs: %w", err)
+	}
+	held, err := rights.Review(ctx, mgr.GetClient())
+	if err != nil {
+		return rights.Rights{}, err
+	}
+	lacked := held.Lacks(wanted...)
+	if len(lacked) > 0 {
+		mgr.GetLogger().Info("this account may not do all that the hub can do; what needs the rest is off", "lacks", rights.Describe(lacked))
+	}
+	return held, mgr.Add(&rights.Guard{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
+}
+
+// recorderOf returns what records events, or nothing if the hub may not.
+func recorderOf(mgr ctrl.Manager, held rights.Rights) *events.Recorder {
+	if !held.Allow(rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}) {
+		return events.Discard()
+	}
+	return events.NewRecorder(mgr.GetEventRecorder(ComponentName))
 }
 
 // automatic returns the users to trust: nobody, unless the gate is on.

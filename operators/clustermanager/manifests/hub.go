@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/features"
@@ -38,8 +39,9 @@ type Hub struct {
 	PullSecret string
 	// Replicas of each component.
 	Replicas int32
-	// PushClusters says that there are clusters for the push agent.
-	PushClusters bool
+	// NoPush says that there can be no Push clusters, so that there is no push
+	// agent either; PushClusters that there are some.
+	NoPush, PushClusters bool
 	// ProxyEnv are the variables by which components find a proxy.
 	ProxyEnv []corev1.EnvVar
 	// TLSFlags are the flags by which components are told TLS settings.
@@ -147,12 +149,17 @@ func Components(h Hub) []Component {
 
 // OptionalAccounts are the ServiceAccounts of the components that a hub need not
 // have.
-func OptionalAccounts() []string { return []string{"work-controller-sa"} }
+func OptionalAccounts() []string {
+	return []string{"work-controller-sa", fleetv1alpha1.PushAgentServiceAccount}
+}
 
 func components(h Hub) []Component {
 	components := []Component{registrationController(h), registrationWebhook(h), workWebhook(h)}
 	if h.Work.Enabled(features.CleanUpCompletedManifestWork) {
 		components = append(components, workController(h))
+	}
+	if h.NoPush {
+		return components
 	}
 	return append(components, pushAgent(h))
 }
@@ -202,7 +209,11 @@ func Access(h Hub, rules Rules) ([]render.Object, error) {
 				render.RoleBinding(h.meta(c.Role), c.Role, account))
 		}
 	}
-	return append(objects, executorAdmin(h), pushCredentials(h)), nil
+	objects = append(objects, executorAdmin(h))
+	if !h.NoPush {
+		objects = append(objects, pushCredentials(h))
+	}
+	return objects, nil
 }
 
 // Services returns what leads the hub's API server to the webhook servers.

@@ -19,7 +19,8 @@ import (
 // what else runs on the node. docs/PERFORMANCE.md says what clusters and works cost.
 const pushAgentMemory = "4Gi"
 
-// pushAgent is there always, and runs only while there is a Push cluster. It
+// pushAgent is there if its rules can be granted, and runs only while there is
+// a Push cluster. It
 // is our own image whatever the spec says: nobody else has it.
 func pushAgent(h Hub) Component {
 	w := h.workload("push-agent", h.OwnImage)
@@ -37,9 +38,14 @@ func pushAgent(h Hub) Component {
 // pushCredentials lets the push agent read the Secret of this one name and
 // renew the token in it, in the namespaces in which the hub binds it.
 func pushCredentials(h Hub) render.Object {
-	m := h.meta(fleetv1alpha1.PushCredentialsRole).In("")
-	return render.ClusterRole(m, []rbacv1.PolicyRule{{
+	return render.ClusterRole(h.meta(fleetv1alpha1.PushCredentialsRole).In(""), PushCredentialsRules())
+}
+
+// PushCredentialsRules are what the push agent may do with the credential of a
+// Push cluster.
+func PushCredentialsRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{fleetv1alpha1.DefaultSecretName},
 		Verbs: []string{"get", "list", "watch", "patch"},
-	}})
+	}}
 }

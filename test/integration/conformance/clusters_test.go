@@ -77,10 +77,13 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// startCluster starts a cluster with the definitions; it ends with the test.
-func startCluster(t testing.TB, dir, name string, definitions []*apiextensionsv1.CustomResourceDefinition) *cluster {
+// startCluster starts a cluster with the definitions, changed by the options; it
+// ends with the test.
+func startCluster(
+	t testing.TB, dir, name string, definitions []*apiextensionsv1.CustomResourceDefinition, options ...func(*envtest.Environment),
+) *cluster {
 	t.Helper()
-	environment, config := env.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	environment, config := env.Start(t, append(options, func(e *envtest.Environment) { e.CRDs = definitions })...)
 	c := &cluster{name: name, dir: filepath.Join(dir, name), config: config}
 	if err := os.MkdirAll(filepath.Join(c.dir, "logs"), 0o700); err != nil {
 		t.Fatal(err)

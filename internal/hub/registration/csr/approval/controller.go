@@ -136,15 +136,15 @@ func (c *Controller) approve(
 	return group.Wait()
 }
 
-// sign approves a request, which makes the API server's signer sign it.
+// sign approves a request, which makes the API server's signer sign it. It does
+// so by an update, as all do: who may grant the hub that may not grant it more.
 func (c *Controller) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.Decision) error {
 	approved := csr.DeepCopy()
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: decision.Reason, Message: decision.Message,
 	})
-	patch := client.MergeFromWithOptions(csr, client.MergeFromWithOptimisticLock{})
-	err := c.Client.SubResource("approval").Patch(ctx, approved, patch, client.FieldOwner(fieldOwner))
+	err := c.Client.SubResource("approval").Update(ctx, approved, client.FieldOwner(fieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("approving CertificateSigningRequest %q: %w", csr.Name, err)
 	}

@@ -148,17 +148,26 @@ func requester(csr *certificatesv1.CertificateSigningRequest) string {
 
 // Trim is the transformation of requests for the cache: it drops what is not
 // looked at, and a request that is too large to be an agent's, so that a flood
-// of large ones does not fill the memory.
+// of large ones does not fill the memory. Small annotations stay: an approval
+// writes them back.
 func Trim(obj any) (any, error) {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return obj, nil
 	}
-	csr.ManagedFields, csr.Annotations, csr.Status.Certificate = nil, nil, nil
-	if len(csr.Spec.Request) > policy.RequestBytesMax {
-		csr.Spec.Request = nil
+	csr.ManagedFields, csr.Status.Certificate = nil, nil
+	if len(csr.Spec.Request) > policy.RequestBytesMax || annotationBytes(csr) > policy.RequestBytesMax {
+		csr.Spec.Request, csr.Annotations = nil, nil
 	}
 	return csr, nil
+}
+
+func annotationBytes(csr *certificatesv1.CertificateSigningRequest) int {
+	sum := 0
+	for key, value := range csr.Annotations {
+		sum += len(key) + len(value)
+	}
+	return sum
 }
 
 func renewReview(csr *certificatesv1.CertificateSigningRequest, cluster string) *authorizationv1.SubjectAccessReview {

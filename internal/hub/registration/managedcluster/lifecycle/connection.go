@@ -6,6 +6,7 @@ package lifecycle
 import (
 	"context"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,8 +17,21 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
+// connections tells whether the hub may keep ClusterConnections. The role of
+// OCM's chart does not let its operator grant that; all clusters are Pull then,
+// and what a cluster says of itself is all that is known of who it is.
+func (w *writer) connections() bool {
+	return w.rights.Allow(rbacv1.PolicyRule{
+		APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"},
+		Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+	})
+}
+
 // connection returns the ClusterConnection of a cluster, nil if there is none.
 func (w *writer) connection(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, error) {
+	if !w.connections() {
+		return nil, nil
+	}
 	connection := &fleetv1alpha1.ClusterConnection{}
 	err := w.client.Get(ctx, client.ObjectKey{Name: name}, connection)
 	if apierrors.IsNotFound(err) {
@@ -31,6 +45,9 @@ func (w *writer) connection(ctx context.Context, name string) (*fleetv1alpha1.Cl
 // it changes nothing: what is applied says nothing of the mode, whose default is
 // Pull, so that it collides with nobody's.
 func (w *writer) connect(ctx context.Context, name, id string) error {
+	if !w.connections() {
+		return nil
+	}
 	have, err := w.connection(ctx, name)
 	if err != nil || have != nil && (id == "" || have.Identity() != "") {
 		return err
@@ -47,6 +64,9 @@ func (w *writer) connect(ctx context.Context, name, id string) error {
 
 // disconnect removes the ClusterConnection of a cluster that is being deleted.
 func (w *writer) disconnect(ctx context.Context, name string) error {
+	if !w.connections() {
+		return nil
+	}
 	connection := &fleetv1alpha1.ClusterConnection{}
 	connection.Name = name
 	return w.remove(ctx, connection)

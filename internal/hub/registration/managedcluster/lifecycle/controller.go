@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/taint"
+	"github.com/capstan-io/capstan/internal/rights"
 )
 
 const (
@@ -59,6 +60,9 @@ type Deps struct {
 	Collector Collector
 	// OwnNamespace is that of this component, which no cluster may have.
 	OwnNamespace string
+	// Rights are those of the hub. It can give clusters no more, and keeps no
+	// ClusterConnections if it may not.
+	Rights rights.Rights
 	// Unique keeps a cluster out that is there under another name, in every case
 	// (feature gate UniqueClusterIdentity). Otherwise two that have agents of their
 	// own may be in the fleet side by side.
@@ -77,7 +81,7 @@ type Controller struct {
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, writer: &writer{client: d.Client, live: d.Live, ownNamespace: d.OwnNamespace}}
+	return &Controller{Deps: d, writer: &writer{client: d.Client, live: d.Live, ownNamespace: d.OwnNamespace, rights: d.Rights}}
 }
 
 // Name is the name of the controller in logs and metrics.

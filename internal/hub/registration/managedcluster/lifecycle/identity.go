@@ -43,23 +43,25 @@ type index struct {
 	values func(client.Object) []string
 }
 
-func indexes() []index {
+// indexes returns those of a hub, which may keep no ClusterConnections.
+func indexes(connections bool) []index {
 	one := func(id string) []string {
 		if id == "" {
 			return nil
 		}
 		return []string{id}
 	}
-	return []index{
-		{&fleetv1alpha1.ClusterConnection{}, byIdentity, func(obj client.Object) []string {
-			connection, _ := obj.(*fleetv1alpha1.ClusterConnection)
-			return one(view.Of(nil, connection).Held)
-		}},
-		{&clusterv1.ManagedCluster{}, byClaim, func(obj client.Object) []string {
-			mc, _ := obj.(*clusterv1.ManagedCluster)
-			return one(view.Of(mc, nil).Claimed)
-		}},
+	list := []index{{&clusterv1.ManagedCluster{}, byClaim, func(obj client.Object) []string {
+		mc, _ := obj.(*clusterv1.ManagedCluster)
+		return one(view.Of(mc, nil).Claimed)
+	}}}
+	if !connections {
+		return list
 	}
+	return append(list, index{&fleetv1alpha1.ClusterConnection{}, byIdentity, func(obj client.Object) []string {
+		connection, _ := obj.(*fleetv1alpha1.ClusterConnection)
+		return one(view.Of(nil, connection).Held)
+	}})
 }
 
 // holders keeps who has which identity, as long as the cache may not know yet.
@@ -141,8 +143,10 @@ func (c *Controller) identify(ctx context.Context, mc *clusterv1.ManagedCluster)
 // claimants returns the clusters that have an identity or say so.
 func (c *Controller) claimants(ctx context.Context, id string) (view.Fleet, error) {
 	connections, claims := &fleetv1alpha1.ClusterConnectionList{}, &clusterv1.ManagedClusterList{}
-	if err := c.Client.List(ctx, connections, client.MatchingFields{byIdentity: id}, client.UnsafeDisableDeepCopy); err != nil {
-		return view.Fleet{}, fmt.Errorf("listing ClusterConnections of cluster %s: %w", id, err)
+	if c.writer.connections() {
+		if err := c.Client.List(ctx, connections, client.MatchingFields{byIdentity: id}, client.UnsafeDisableDeepCopy); err != nil {
+			return view.Fleet{}, fmt.Errorf("listing ClusterConnections of cluster %s: %w", id, err)
+		}
 	}
 	if err := c.Client.List(ctx, claims, client.MatchingFields{byClaim: id}, client.UnsafeDisableDeepCopy); err != nil {
 		return view.Fleet{}, fmt.Errorf("listing ManagedClusters of cluster %s: %w", id, err)

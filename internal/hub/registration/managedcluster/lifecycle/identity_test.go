@@ -16,6 +16,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/rights"
 )
 
 // The cluster "mine" is uid, was created at noon, and is to be accepted.
@@ -117,11 +118,11 @@ func controllerOf(t *testing.T, objects ...client.Object) *Controller {
 		}
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	for _, i := range indexes() {
+	for _, i := range indexes(true) {
 		b = b.WithIndex(i.of, i.name, i.values)
 	}
 	c := b.Build()
-	return New(Deps{Client: c, Live: c})
+	return New(Deps{Client: c, Live: c, Rights: rights.All()})
 }
 
 func TestOneOfManyAtOnceGetsAnIdentity(t *testing.T) {

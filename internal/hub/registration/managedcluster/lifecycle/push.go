@@ -29,7 +29,7 @@ func (w *writer) to(push bool, binding *rbacv1.RoleBinding) *rbacv1.RoleBinding 
 
 // own makes sure of the cluster's own role and its binding.
 func (w *writer) own(ctx context.Context, name string, accepted, push bool) error {
-	if err := w.ensure(ctx, clusterRole(grants.ClusterRole(name, accepted))); err != nil {
+	if err := w.ensure(ctx, clusterRole(w.limited(grants.ClusterRole(name, accepted)))); err != nil {
 		return err
 	}
 	binding := grants.ClusterRoleBinding(name)

@@ -34,18 +34,17 @@ import (
 // does not bring it back: of the objects of an accepted cluster only changes
 // and deletions do.
 func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	for _, i := range indexes() {
+	for _, i := range indexes(c.writer.connections()) {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, i.of, i.name, i.values); err != nil {
 			return fmt.Errorf("indexing %T by its %s: %w", i.of, i.name, err)
 		}
 	}
 	works := &metav1.PartialObjectMetadata{}
 	works.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"})
-	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+	controlled := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: matters})).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.twins), builder.WithPredicates(leaves())).
-		Watches(&fleetv1alpha1.ClusterConnection{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(c.connectionMatters(ctx))).
 		Watches(&corev1.Namespace{}, c.objects(), builder.WithPredicates(predicate.Funcs{UpdateFunc: namespaceChanged})).
 		Watches(&rbacv1.ClusterRole{}, c.objects()).
 		Watches(&rbacv1.ClusterRoleBinding{}, c.objects()).
@@ -53,8 +52,12 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		WatchesMetadata(works, handler.EnqueueRequestsFromMapFunc(c.byNamespace), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
-		})).
-		Complete(conflict.Quiet(c))
+		}))
+	if c.writer.connections() {
+		controlled = controlled.Watches(&fleetv1alpha1.ClusterConnection{}, &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(c.connectionMatters(ctx)))
+	}
+	return controlled.Complete(conflict.Quiet(c))
 }
 
 // matters tells whether a change of a ManagedCluster is one for this

@@ -20,6 +20,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
+	"github.com/capstan-io/capstan/internal/rights"
 )
 
 // writer brings the objects of a cluster to the API server.
@@ -28,6 +29,14 @@ type writer struct {
 	live   client.Reader
 	// ownNamespace is where the hub's components are, and so the push agent.
 	ownNamespace string
+	// rights are those of the hub, which can give a cluster no more.
+	rights rights.Rights
+}
+
+// limited leaves the role what the hub can grant.
+func (w *writer) limited(role *rbacv1.ClusterRole) *rbacv1.ClusterRole {
+	role.Rules, _ = w.rights.Grant(role.Rules)
+	return role
 }
 
 // grant makes sure that all objects of an accepted cluster are there. It
@@ -221,7 +230,7 @@ func (w *writer) remove(ctx context.Context, obj client.Object) error {
 // shareRoles makes sure of the roles that all clusters use.
 func (w *writer) shareRoles(ctx context.Context) error {
 	for _, role := range grants.SharedRoles() {
-		if err := w.ensure(ctx, clusterRole(role)); err != nil {
+		if err := w.ensure(ctx, clusterRole(w.limited(role))); err != nil {
 			return err
 		}
 	}

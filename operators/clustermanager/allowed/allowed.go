@@ -1,0 +1,200 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package allowed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
+)
+
+// Feature is a part of a hub that it can do without.
+type Feature string
+
+// The features, as the condition calls them.
+const (
+	// Connections: the hub keeps a ClusterConnection of each cluster.
+	Connections Feature = "ClusterConnections"
+	// Push: there can be Push clusters.
+	Push Feature = "Push"
+	// NetworkPolicies are installed, with the gate of this name.
+	NetworkPolicies Feature = "NetworkPolicies"
+	// Events are recorded.
+	Events Feature = "Events"
+	// Binding: the hub may bind the roles that clusters share by their names.
+	Binding Feature = "BindingByName"
+	// rest is what else components lack.
+	rest Feature = "Components"
+)
+
+// Operator has the rights of an operator.
+type Operator struct {
+	// Name tells an administrator whom to give more.
+	Name string
+	// Hub are its rights on the hub, Home those on the cluster that it runs on,
+	// which is another one if the hub is Hosted.
+	Hub, Home rights.Rights
+	Hosted    bool
+}
+
+// limit is a feature that is off.
+type limit struct {
+	feature Feature
+	// effect says what is different without it.
+	effect  string
+	missing []rbacv1.PolicyRule
+}
+
+// Decision says which features a hub has.
+type Decision struct {
+	operator string
+	limits   []limit
+}
+
+// Decide returns which features the operator can install, by the rules that the
+// components need for them.
+func Decide(o Operator, rules manifests.Rules) (Decision, error) {
+	registration, _, err := rules(config.RegistrationController)
+	if err != nil {
+		return Decision{}, err
+	}
+	pushCluster, pushNamespaced, err := rules(config.PushAgent)
+	if err != nil {
+		return Decision{}, err
+	}
+	ofConnections := choose(registration, inGroup(fleetv1alpha1.GroupName))
+	ofPush := slices.Concat(ofConnections, pushCluster, pushNamespaced,
+		manifests.PushCredentialsRules(), choose(registration, binds(fleetv1alpha1.PushCredentialsRole)))
+
+	d := Decision{operator: o.Name}
+	d.need(o.Hub, Connections, "no cluster gets a ClusterConnection, so the hub cannot tell when one cluster has two names", ofConnections)
+	d.need(o.Hub, Push, "ClusterConnections of mode Push have no effect", ofPush, lookAtConnections())
+	if o.Hosted && !d.Off(Push) {
+		d.need(o.Home, Push, "the push agent cannot get a kubeconfig of the hub", nil, pushKubeconfig())
+	}
+	d.need(o.Home, NetworkPolicies, "no NetworkPolicy is installed", nil, networkPolicies())
+	d.need(o.Hub, Events, "the hub records no Events", choose(registration, inGroup("events.k8s.io")))
+	d.need(o.Hub, Binding, "it takes the longer to accept a cluster the more there are", choose(registration, binds("")))
+	return d, d.needRest(o.Hub, rules)
+}
+
+// need notes a feature for which the operator cannot grant some rules to a
+// component, or does not have those that it needs itself.
+func (d *Decision) need(held rights.Rights, feature Feature, effect string, granted []rbacv1.PolicyRule, own ...rbacv1.PolicyRule) {
+	_, missing := held.Grant(granted)
+	for _, rule := range held.Lacks(own...) {
+		missing = append(missing, rights.Of(missing...).Lacks(rule)...)
+	}
+	if len(missing) > 0 {
+		d.limits = append(d.limits, limit{feature: feature, effect: effect, missing: missing})
+	}
+}
+
+// needRest notes what components lack without being short of a feature.
+func (d *Decision) needRest(held rights.Rights, rules manifests.Rules) error {
+	var known, missing []rbacv1.PolicyRule
+	for _, l := range d.limits {
+		known = append(known, l.missing...)
+	}
+	for _, component := range []string{
+		config.RegistrationController, config.RegistrationWebhook, config.WorkWebhook, config.WorkController,
+	} {
+		cluster, namespaced, err := rules(component)
+		if err != nil {
+			return err
+		}
+		_, lacking := held.Grant(append(slices.Clone(cluster), namespaced...))
+		missing = append(missing, rights.Of(known...).Lacks(lacking...)...)
+		known = append(known, lacking...)
+	}
+	if len(missing) > 0 {
+		d.limits = append(d.limits, limit{feature: rest, effect: "parts of the hub fail where they need it", missing: missing})
+	}
+	return nil
+}
+
+// Off tells whether a feature is off.
+func (d Decision) Off(feature Feature) bool {
+	return slices.ContainsFunc(d.limits, func(l limit) bool { return l.feature == feature })
+}
+
+// Limited tells whether anything is off.
+func (d Decision) Limited() bool { return len(d.limits) > 0 }
+
+// Condition returns the condition FeaturesLimited.
+func (d Decision) Condition() metav1.Condition {
+	condition := metav1.Condition{
+		Type: operatorv1.ClusterManagerConditionFeaturesLimited, Status: metav1.ConditionFalse,
+		Reason: operatorv1.ClusterManagerReasonAllFeaturesPermitted, Message: "the operator may install all features",
+	}
+	if !d.Limited() {
+		return condition
+	}
+	var parts []string
+	for _, l := range d.limits {
+		parts = append(parts, fmt.Sprintf("%s (%s): %s", l.feature, l.effect, rights.Describe(l.missing)))
+	}
+	condition.Status, condition.Reason = metav1.ConditionTrue, operatorv1.ClusterManagerReasonPermissionsMissing
+	condition.Message = fmt.Sprintf("some features are off; to turn one on, allow %s in a ClusterRole what the feature lacks. %s",
+		d.operator, strings.Join(parts, ". "))
+	return condition
+}
+
+// choose returns the chosen ones of the rules.
+func choose(rules []rbacv1.PolicyRule, chosen func(rbacv1.PolicyRule) bool) []rbacv1.PolicyRule {
+	return slices.DeleteFunc(slices.Clone(rules), func(rule rbacv1.PolicyRule) bool { return !chosen(rule) })
+}
+
+func inGroup(group string) func(rbacv1.PolicyRule) bool {
+	return func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.APIGroups, group) }
+}
+
+// binds chooses the rules about binding the role; with "", any but that of the
+// push agent.
+func binds(role string) func(rbacv1.PolicyRule) bool {
+	return func(rule rbacv1.PolicyRule) bool {
+		if !slices.Contains(rule.Verbs, "bind") {
+			return false
+		}
+		if role == "" {
+			return !slices.Contains(rule.ResourceNames, fleetv1alpha1.PushCredentialsRole)
+		}
+		return slices.Contains(rule.ResourceNames, role)
+	}
+}
+
+// lookAtConnections is what the operator itself needs, to know whether there is
+// a Push cluster.
+func lookAtConnections() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"}, Verbs: []string{"get", "list", "watch"},
+	}
+}
+
+// pushKubeconfig is what the operator does with the secret by which the push
+// agent of a hosted hub reaches it.
+func pushKubeconfig() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"secrets"},
+		ResourceNames: []string{manifests.HubSecret(fleetv1alpha1.PushAgentServiceAccount)}, Verbs: []string{"get", "patch"},
+	}
+}
+
+// networkPolicies is what the operator itself does with them.
+func networkPolicies() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{networkingv1.GroupName}, Resources: []string{"networkpolicies"},
+		Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},
+	}
+}

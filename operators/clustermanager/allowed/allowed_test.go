@@ -1,0 +1,93 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package allowed
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/rights"
+)
+
+// rulesOf reads the ClusterRole at the beginning of a file.
+func rulesOf(t *testing.T, file string) []rbacv1.PolicyRule {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict([]byte(strings.Split(string(content), "\n---")[0]), role); err != nil {
+		t.Fatal(err)
+	}
+	return role.Rules
+}
+
+func TestWhatIsOff(t *testing.T) {
+	own, _, err := config.Rules(config.ClusterManager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ocm := rulesOf(t, "../../../test/testdata/ocm/cluster-manager.yaml")
+	beyond := rulesOf(t, "../../../config/samples/ocm-chart/clusterrole.yaml")
+	in := func(groups ...string) []rbacv1.PolicyRule {
+		return slices.DeleteFunc(slices.Clone(beyond), func(rule rbacv1.PolicyRule) bool { return !slices.Contains(groups, rule.APIGroups[0]) })
+	}
+	for name, test := range map[string]struct {
+		reason string
+		held   []rbacv1.PolicyRule
+		hosted bool
+		want   []Feature
+	}{
+		"our role":         {reason: "it holds what all components need", held: own},
+		"the role of OCM":  {reason: "its contract needs no more", held: ocm, want: []Feature{Connections, Push, Events, Binding}},
+		"with ours beside": {reason: "the documentation says so", held: slices.Concat(ocm, beyond)},
+		"with ClusterConnections": {
+			reason: "Push needs more than these", held: slices.Concat(ocm, in("fleet.capstan.io")), want: []Feature{Push, Events, Binding},
+		},
+		"with all but ClusterConnections": {
+			reason: "Push needs these as well", held: slices.Concat(ocm, in("", rbacv1.GroupName, "networking.k8s.io", "events.k8s.io")),
+			want: []Feature{Connections, Push},
+		},
+		"a hosted hub": {reason: "our role has its secrets as well", held: own, hosted: true},
+		"a hosted hub without the secret of its push agent": {
+			reason: "there would be no way to the hub", hosted: true, want: []Feature{Push},
+			held: slices.DeleteFunc(slices.Concat(ocm, beyond), func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.ResourceNames, "push-agent-sa-kubeconfig")
+			}),
+		},
+		"nothing": {reason: "a role that is no operator's", want: []Feature{Connections, Push, NetworkPolicies, Events, Binding, rest}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := rights.Of(test.held...)
+			decision, err := Decide(Operator{Name: "the operator", Hub: held, Home: held, Hosted: test.hosted}, config.Rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var off []Feature
+			for _, feature := range []Feature{Connections, Push, NetworkPolicies, Events, Binding, rest} {
+				if decision.Off(feature) {
+					off = append(off, feature)
+				}
+			}
+			if diff := cmp.Diff(test.want, off); diff != "" {
+				t.Errorf("%s: what is off, -want +got\n%s\n%s", test.reason, diff, decision.Condition().Message)
+			}
+			condition := decision.Condition()
+			if limited := condition.Status == metav1.ConditionTrue; limited != (len(test.want) > 0) || decision.Limited() != limited ||
+				limited != (condition.Reason == operatorv1.ClusterManagerReasonPermissionsMissing) {
+				t.Errorf("the condition is %+v", condition)
+			}
+		})
+	}
+}

@@ -1,0 +1,217 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+// Files with roles for the account of the operator.
+const (
+	// ocmRole is what OCM's chart allows it.
+	ocmRole = "../../test/testdata/ocm/cluster-manager.yaml"
+	// beyondRole is what our documentation offers to add to that.
+	beyondRole = "../../config/samples/ocm-chart/clusterrole.yaml"
+)
+
+// TestUnderOCMsRole installs a hub with the role of OCM's chart, and no other:
+// all of OCM's contract is there, the rest is told, and comes with its rules.
+func TestUnderOCMsRole(t *testing.T) {
+	l := newLab(t)
+	l.startAs(t, "ocm", role(t, ocmRole).Rules)
+	cm := &operatorv1.ClusterManager{}
+	cm.Name = testName
+	l.create(t, cm)
+	l.await(t, "the hub is installed", l.installed(t))
+
+	limited := l.condition(t, operatorv1.ClusterManagerConditionFeaturesLimited)
+	if limited.Status != metav1.ConditionTrue || limited.Reason != operatorv1.ClusterManagerReasonPermissionsMissing ||
+		limited.ObservedGeneration != l.get(t).Generation {
+		t.Errorf("the condition is %+v", limited)
+	}
+	for _, wanted := range []string{
+		`ServiceAccount "open-cluster-management/cluster-manager"`, "ClusterConnections (", "Push (", "clusterconnections.fleet.capstan.io",
+		"get,list,watch,patch secrets (cluster-connection)", "servicecidrs.networking.k8s.io", "open-cluster-management:push-agent:credentials",
+	} {
+		if !strings.Contains(limited.Message, wanted) {
+			t.Errorf("the message does not have %s:\n%s", wanted, limited.Message)
+		}
+	}
+	for _, unwanted := range []string{"Components (", "NetworkPolicies ("} {
+		if strings.Contains(limited.Message, unwanted) {
+			t.Errorf("under OCM's role nothing of OCM's contract is off, but the message has %s:\n%s", unwanted, limited.Message)
+		}
+	}
+	l.hasContract(t)
+	if _, found := l.deployments(t)["cluster-manager-push-agent"]; found {
+		t.Error("there is a push agent, with rights that it does not have")
+	}
+
+	l.change(t, func(cm *operatorv1.ClusterManager) {
+		cm.Spec.NodePlacement.NodeSelector = map[string]string{"infra": ""}
+	})
+	l.await(t, "a change of the spec is installed", l.installed(t))
+
+	beyond := role(t, beyondRole)
+	l.allow(t, "ocm", beyond.Name, beyond.Rules)
+	l.await(t, "what the role of the documentation allows is on", func() bool {
+		_, found := l.deployments(t)["cluster-manager-push-agent"]
+		return found && l.installed(t)() && l.condition(t, operatorv1.ClusterManagerConditionFeaturesLimited).Status == metav1.ConditionFalse
+	})
+	l.removed(t)
+}
+
+// TestARoleThatIsTooSmallIsTold runs the operator without the right to watch what
+// it installs: it says so, and goes on once it has it.
+func TestARoleThatIsTooSmallIsTold(t *testing.T) {
+	l := newLab(t)
+	full := role(t, ocmRole).Rules
+	var small, withheld []rbacv1.PolicyRule
+	for _, rule := range full {
+		switch rule.APIGroups[0] {
+		case "apps", "networking.k8s.io": // the second one the operator can do without
+			withheld = append(withheld, rule)
+		default:
+			small = append(small, rule)
+		}
+	}
+	l.startAs(t, "small", small)
+	cm := &operatorv1.ClusterManager{}
+	cm.Name = testName
+	l.create(t, cm)
+	l.await(t, "the operator says what it lacks", func() bool {
+		applied := l.condition(t, operatorv1.ClusterManagerConditionApplied)
+		return applied.Reason == operatorv1.ClusterManagerReasonPermissionsMissing && applied.Status == metav1.ConditionFalse &&
+			strings.Contains(applied.Message, "list,watch deployments.apps") && !strings.Contains(applied.Message, "networkpolicies") &&
+			l.get(t).Status.ObservedGeneration == l.get(t).Generation
+	})
+	l.allow(t, "small", "small:apps", withheld[:1])
+	l.await(t, "it goes on", func() bool {
+		return l.installed(t)() && strings.Contains(l.condition(t, operatorv1.ClusterManagerConditionFeaturesLimited).Message, "NetworkPolicies (")
+	})
+	l.removed(t)
+}
+
+// removed deletes the ClusterManager and waits until it is gone.
+func (l *lab) removed(t *testing.T) {
+	t.Helper()
+	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
+		t.Fatal(err)
+	}
+	l.await(t, "the hub is removed", func() bool {
+		l.endNamespace(t.Context(), t)
+		return !l.exists(t, &operatorv1.ClusterManager{}, testName, "")
+	})
+}
+
+// installed tells whether the hub is installed as its spec says.
+func (l *lab) installed(t *testing.T) func() bool {
+	return func() bool {
+		l.rollOut(t)
+		return l.condition(t, operatorv1.ClusterManagerConditionApplied).Status == metav1.ConditionTrue &&
+			l.condition(t, operatorv1.ClusterManagerConditionProgressing).Status == metav1.ConditionFalse &&
+			l.get(t).Status.ObservedGeneration == l.get(t).Generation
+	}
+}
+
+// hasContract checks what OCM's users expect of a hub.
+func (l *lab) hasContract(t *testing.T) {
+	t.Helper()
+	deployments := l.deployments(t)
+	for _, name := range []string{"registration-controller", "registration-webhook", "work-webhook"} {
+		if _, found := deployments["cluster-manager-"+name]; !found {
+			t.Errorf("Deployment %s is missing", name)
+		}
+		role := "open-cluster-management:cluster-manager-" + strings.Replace(name, "-", ":", 1)
+		if !l.exists(t, &rbacv1.ClusterRole{}, role, "") || !l.exists(t, &rbacv1.ClusterRoleBinding{}, role, "") {
+			t.Errorf("role %s or its binding is missing", role)
+		}
+	}
+	webhooks := &admissionv1.ValidatingWebhookConfigurationList{}
+	if err := l.client.List(t.Context(), webhooks); err != nil || len(webhooks.Items) == 0 {
+		t.Errorf("there are no validating webhooks: %v", err)
+	}
+	if !l.exists(t, &rbacv1.ClusterRole{}, operatorv1.BootstrapClusterRole, "") {
+		t.Error("nobody may register")
+	}
+}
+
+// startAs runs the operator as it runs on a cluster, with an account that has the
+// rules and no others.
+func (l *lab) startAs(t *testing.T, name string, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	l.allow(t, name, name, rules)
+	env.WaitAllowed(t.Context(), t, l.adminConfig, authorizationv1.SubjectAccessReviewSpec{User: account(name)}, "", rules[0], true)
+	restConfig := rest.CopyConfig(l.adminConfig)
+	restConfig.Impersonate = rest.ImpersonationConfig{UserName: account(name)}
+	cacheOptions, err := CacheOptions(l.deps.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := true // one process has one controller of the name, a test binary several
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme: l.client.Scheme(), Cache: cacheOptions, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: &once},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := l.deps
+	deps.Client, deps.Reader, deps.Clock = mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	if err := New(deps).SetupWithManager(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(t.Context()) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Errorf("the operator ended with %v", err)
+		}
+	})
+}
+
+// account is the user of an operator with rules of its own.
+func account(name string) string { return "operator:" + name }
+
+// allow gives the account a ClusterRole.
+func (l *lab) allow(t *testing.T, name, clusterRole string, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	l.create(t,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: clusterRole}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: clusterRole},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account(name)}},
+		})
+}
+
+// role reads a ClusterRole from a file.
+func role(t *testing.T, file string) *rbacv1.ClusterRole {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict([]byte(strings.Split(string(content), "\n---")[0]), read); err != nil {
+		t.Fatalf("reading %s: %v", file, err)
+	}
+	return read
+}

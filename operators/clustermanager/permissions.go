@@ -1,0 +1,120 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/operators/clustermanager/allowed"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
+)
+
+// rightsRetry is how often the operator looks what it may do where it runs, and
+// how soon it is back if that is too little: roles of others are not watched.
+const rightsRetry = 30 * time.Second
+
+// review remembers what the operator may do where it runs.
+type review struct {
+	client client.Writer
+	clock  clock.PassiveClock
+
+	mu    sync.Mutex
+	held  rights.Rights
+	until time.Time
+}
+
+func (r *review) rights(ctx context.Context) (rights.Rights, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := r.clock.Now(); !now.Before(r.until) {
+		held, err := rights.Review(ctx, r.client)
+		if err != nil {
+			return rights.Rights{}, err
+		}
+		r.held, r.until = held, now.Add(rightsRetry)
+	}
+	return r.held, nil
+}
+
+// permitted has the phases that find out what the operator may do.
+type permitted struct {
+	*clusters
+	review  *review
+	watches *install.Watches
+}
+
+// home finds out what the operator may do where it runs, and begins to watch
+// what it may. Without the right to watch what it installs it cannot go on: a
+// cache whose watch is forbidden never answers.
+func (w permitted) home(ctx context.Context, p *pass) error {
+	held, err := w.review.rights(ctx)
+	if err != nil {
+		return err
+	}
+	p.home, p.rights = held, held
+	missing, err := w.watches.Ensure(held)
+	if err == nil && len(missing) > 0 {
+		p.Object.Status.ObservedGeneration = p.Object.Generation
+		return install.UnreachableError{
+			Reason: operatorv1.ClusterManagerReasonPermissionsMissing, After: rightsRetry,
+			Message: fmt.Sprintf("the operator cannot work without these rights; allow %s in a ClusterRole: %s", w.account(), rights.Describe(missing)),
+		}
+	}
+	return err
+}
+
+// features finds out which features the hub can have. What the operator cannot
+// grant is left away, and the condition FeaturesLimited says so.
+func (w permitted) features(ctx context.Context, p *pass) error {
+	operator := allowed.Operator{Name: w.account(), Hub: p.home, Home: p.home, Hosted: p.hub.Hosted()}
+	if p.target != w.management {
+		held, err := rights.Review(ctx, p.target.Client)
+		if err != nil {
+			return err
+		}
+		p.rights, operator.Hub = held, held
+		operator.Name = fmt.Sprintf("the user of Secret %q on %s, and %s here,", hubSecret(p), p.credential.Host(), w.account())
+	}
+	decision, err := allowed.Decide(operator, w.Rules)
+	if err != nil {
+		return fmt.Errorf("reading the rules of the components: %w", err)
+	}
+	if decision.Limited() {
+		p.DueIn(rightsRetry)
+	}
+	p.features = decision
+	p.hub.NoPush = decision.Off(allowed.Push)
+	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, decision.Condition())
+	return nil
+}
+
+// account is whom to give what the operator lacks.
+func (w permitted) account() string {
+	return fmt.Sprintf("ServiceAccount %q", w.Options.Namespace+"/"+FieldOwner)
+}
+
+// grantable returns the rules of components without those that cannot be granted
+// with the rights.
+func grantable(rules manifests.Rules, held rights.Rights) manifests.Rules {
+	return func(component string) (cluster, namespaced []rbacv1.PolicyRule, err error) {
+		cluster, namespaced, err = rules(component)
+		if err != nil {
+			return nil, nil, err
+		}
+		cluster, _ = held.Grant(cluster)
+		namespaced, _ = held.Grant(namespaced)
+		return cluster, namespaced, nil
+	}
+}
