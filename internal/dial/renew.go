@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/backoff"
 )
 
 const (
@@ -67,9 +68,8 @@ func (r *Renewal) Due(c Credential) time.Time {
 
 // Failed notes why an attempt failed and when the next one is due.
 func (r *Renewal) Failed(c Credential, why error, now time.Time) {
-	wait := min(renewAgainMin<<min(r.failures, 10), renewAgainMax)
 	r.failures++
-	r.next = now.Add(wait)
+	r.next = now.Add(backoff.After(r.failures, backoff.Between(renewAgainMin, renewAgainMax)))
 	r.problem = Problem{
 		fleetv1alpha1.ClusterConnectionReasonRenewalFailing,
 		fmt.Sprintf("the token is valid until %s, but cannot be renewed: %v; fix this, or put a new token into the Secret before then",

@@ -17,6 +17,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/backoff"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/version"
@@ -246,7 +247,7 @@ func (s *session) look(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		return probeEvery, nil
 	}
 	s.failures++
-	wait := min(probeAgainMin<<min(s.failures-1, 10), probeAgainMax)
+	wait := backoff.After(s.failures, backoff.Between(probeAgainMin, probeAgainMax))
 	s.next = now.Add(wait)
 	switch {
 	case found.Reason == fleetv1alpha1.ClusterConnectionReasonUnauthorized:

@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/backoff"
 	"github.com/capstan-io/capstan/internal/budget"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 )
@@ -207,7 +208,7 @@ func (r *Observer) read(ctx context.Context, work *Work, it *plan.Item) {
 		o.Problem.Message = strings.TrimSpace(o.Problem.Message)
 		again := refusedRetry
 		if o.Problem.Trouble == apply.TroublePassing {
-			again = min(retryMin<<min(o.Failures-1, 16), retryMax)
+			again = backoff.After(o.Failures, backoff.Between(retryMin, retryMax))
 		}
 		o.Next = now.Add(again)
 	default:

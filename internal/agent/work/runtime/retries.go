@@ -3,7 +3,11 @@
 
 package runtime
 
-import "time"
+import (
+	"time"
+
+	"github.com/capstan-io/capstan/internal/backoff"
+)
 
 const (
 	// RetryMin is the time after the first pass that fails; it doubles.
@@ -34,11 +38,11 @@ func (r *Retries) Next(now time.Time, own bool) time.Duration {
 	if r.since.IsZero() {
 		r.since = now
 	}
-	again := min(RetryMin<<min(r.failures, 16), RetryMax)
+	r.failures++
+	again := backoff.After(r.failures, backoff.Between(RetryMin, RetryMax))
 	if quiet := r.Quiet(now, own); quiet > 0 {
 		again = min(again, quiet)
 	}
-	r.failures++
 	return again
 }
 

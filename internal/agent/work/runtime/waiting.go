@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/backoff"
 )
 
 // Waiters are the works that want an object which they do not own yet. The
@@ -107,9 +108,8 @@ func (d *Denials) Add(work string) time.Duration {
 	if d.counts == nil {
 		d.counts = map[string]int{}
 	}
-	again := min(deniedRetryMin<<min(d.counts[work], 16), deniedRetryMax)
 	d.counts[work]++
-	return again
+	return backoff.After(d.counts[work], backoff.Between(deniedRetryMin, deniedRetryMax))
 }
 
 // Forget forgets how often the executor of a work lacked a permission.

@@ -10,11 +10,13 @@ import (
 
 	"github.com/go-logr/logr"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/compressed"
+	"github.com/capstan-io/capstan/internal/backoff"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
 
@@ -104,7 +106,7 @@ func (w *Watcher) handle(informer cache.Informer, changed func(before, after any
 // retry calls a function until it succeeds, and tells whether it did before
 // ctx ended.
 func (w *Watcher) retry(ctx context.Context, what string, try func(context.Context) error) bool {
-	for wait := permissionRetryMin; ; wait = min(2*wait, permissionRetryMax) {
+	for wait := backoff.Between(permissionRetryMin, permissionRetryMax); ; {
 		err := try(ctx)
 		if err == nil {
 			return true
@@ -113,12 +115,8 @@ func (w *Watcher) retry(ctx context.Context, what string, try func(context.Conte
 			return false
 		}
 		w.Logger.V(1).Info("trying again", "what", what, "cluster", w.Connection.Name, "reason", err.Error())
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !backoff.Sleep(ctx, clock.RealClock{}, wait.Step()) {
 			return false
-		case <-timer.C:
 		}
 	}
 }
