@@ -23,6 +23,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/handover"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
@@ -35,6 +36,10 @@ const (
 	// podsGonePoll is how often it looks.
 	podsGonePoll = time.Second
 )
+
+// reasonTakenOver is the reason of the event that AppliedManifestWorks stay for
+// another agent.
+const reasonTakenOver = "AppliedManifestWorksTakenOver"
 
 // removal has the phases that remove agents.
 type removal struct{ *clusters }
@@ -75,7 +80,8 @@ func (r *removal) removeAgents(ctx context.Context, p *pass) error {
 
 // removeAppliedWorks deletes the AppliedManifestWorks of this Klusterlet's agent
 // and takes off the finalizer that the agent would, so that garbage collection
-// removes the objects that they own. Those of other agents stay.
+// removes the objects that they own. Those of other agents stay, and all of them if
+// another agent takes them over.
 func (r *removal) removeAppliedWorks(ctx context.Context, p *pass) error {
 	works := &workv1.AppliedManifestWorkList{}
 	err := p.member.Live.List(ctx, works)
@@ -84,6 +90,9 @@ func (r *removal) removeAppliedWorks(ctx context.Context, p *pass) error {
 	}
 	if err != nil {
 		return fmt.Errorf("listing AppliedManifestWorks: %w", err)
+	}
+	if r.succeeded(p, works.Items) {
+		return nil
 	}
 	var errs []error
 	for i := range works.Items {
@@ -94,11 +103,31 @@ func (r *removal) removeAppliedWorks(ctx context.Context, p *pass) error {
 	return errors.Join(errs...)
 }
 
+// succeeded tells whether another agent takes over what this Klusterlet's agent
+// delivered, so that all of it stays: what that one has not taken yet, too.
+func (r *removal) succeeded(p *pass, works []workv1.AppliedManifestWork) bool {
+	successor := handover.Successor(works, string(p.Object.UID))
+	if successor == "" {
+		return false
+	}
+	left := 0
+	for i := range works {
+		if works[i].Spec.AgentID == string(p.Object.UID) {
+			left++
+		}
+	}
+	install.Warn(r.Events, p.Object, reasonTakenOver, fmt.Sprintf(
+		"agent %q works for the cluster now: %d AppliedManifestWorks that it has not taken over yet stay, with what they own", successor, left))
+	return true
+}
+
 func removeAppliedWork(ctx context.Context, on *install.Target, work *workv1.AppliedManifestWork) error {
 	// Deleted before the finalizer is off: an operator that stops in between
 	// must not leave a work without a finalizer that is not being deleted.
 	if work.DeletionTimestamp.IsZero() {
-		err := on.Client.Delete(ctx, work, client.Preconditions{UID: &work.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		// One that changed since it was read may be another agent's by now.
+		same := client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion}
+		err := on.Client.Delete(ctx, work, same, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting AppliedManifestWork %q: %w", work.Name, err)
 		}

@@ -28,6 +28,11 @@ const (
 	AnnotationAgentID = "fleet.capstan.io/agent-id"
 )
 
+// AnnotationFormerAgents, together with AnnotationAgentID on the AppliedManifestWork
+// that marks a handover on a member, contains the IDs of the agents that this agent
+// replaces, separated by commas, the latest last.
+const AnnotationFormerAgents = "fleet.capstan.io/former-agents"
+
 // AnnotationClusterID on a ClusterConnection is the cluster's identity for the
 // hub: the UID of its kube-system namespace, as the agent reported it when the
 // hub accepted the cluster. Agents cannot change it, so a cluster that later

@@ -26,7 +26,8 @@ import (
 )
 
 // Take makes a connection that is not engaged yet one that goes on where the
-// agent before left off, and writes down that it does.
+// agent before left off, and writes down that it does, on the member first: as
+// long as the hub names the agent before, it is known who that was.
 func Take(ctx context.Context, c *fleet.Connection) error {
 	ownURL := c.HubHost
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -35,6 +36,9 @@ func Take(ctx context.Context, c *fleet.Connection) error {
 			return fmt.Errorf("reading which agent served ManagedCluster %q before: %w", c.Name, err)
 		}
 		c.HubHost, c.Predecessor = inherit(mc, ownURL, c.AgentID)
+		if err := markMember(ctx, c); err != nil {
+			return err
+		}
 		if !sign(mc, c.HubHost, c.AgentID) {
 			return nil
 		}

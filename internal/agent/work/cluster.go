@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/capstan-io/capstan/internal/agent/compressed"
+	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/agent/work/deliver"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
@@ -42,6 +43,7 @@ type cluster struct {
 	leaving  runtime.Leaving
 	denials  runtime.Denials
 	arrivals *arrivals
+	handover *succession.Handover
 
 	works     *runtime.Works
 	ledger    *ledger.Ledger
@@ -111,7 +113,7 @@ func newCluster(
 	if err != nil {
 		return nil, fmt.Errorf("reading the records of cluster %q: %w", c.Name, err)
 	}
-	s := &cluster{ctx: ctx, connection: c, options: options, memories: map[string]*memory{}}
+	s := &cluster{ctx: ctx, connection: c, options: options, memories: map[string]*memory{}, handover: succession.NewHandover(c)}
 	s.slots = workers.Slots(func(request Request) { s.queue.Add(request) })
 	s.arrivals = newArrivals(ctx, clients.spoke, c.Go, func(work string) { s.queue.Add(s.request(work)) })
 	s.works = &runtime.Works{

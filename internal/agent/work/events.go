@@ -21,8 +21,9 @@ import (
 func (s *cluster) run(ctx context.Context) {
 	watcher := runtime.Watcher{
 		Connection: s.connection, Logger: s.options.Logger, Works: s.works.Cached, Records: s.ledger.Cached,
-		Work: s.workChanged, Record: s.recordChanged,
+		Work: s.workChanged, Record: s.recordChanged, RecordsListed: s.handover.Listed,
 	}
+	s.connection.Go(func() { s.handover.Run(ctx, s.options.Logger) })
 	watcher.Run(ctx)
 }
 
@@ -47,6 +48,7 @@ func (s *cluster) recordChanged(before, record *workv1.AppliedManifestWork) {
 	if !s.ledger.Concerns(record) {
 		return
 	}
+	s.handover.See(record)
 	request := Request{Cluster: s.connection.Name, Applied: record.Name}
 	if work, ok := s.ledger.SubjectOf(record); ok {
 		request = s.request(work)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/handover"
 )
 
 // recordsPerRequest is how many AppliedManifestWorks a request returns: each may
@@ -67,7 +68,9 @@ func (a Agent) Look(ctx context.Context, member client.Reader) (Count, error) {
 			return Count{}, fmt.Errorf("count the AppliedManifestWorks that the new agent has taken over: %w", err)
 		}
 		for i := range page.Items {
-			a.add(&count, &page.Items[i].Spec)
+			if record := &page.Items[i]; !handover.IsMark(record) {
+				a.add(&count, &record.Spec)
+			}
 		}
 		if next = page.Continue; next == "" {
 			return count, nil

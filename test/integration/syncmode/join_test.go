@@ -68,15 +68,21 @@ func TestAKlusterletMayBeDeletedAsSoonAsJoinReturns(t *testing.T) {
 		t.Errorf("it does not show how far it is:\n%s", out)
 	}
 	l.deleteKlusterlet()
+	l.nothingLost(before)
+}
+
+// nothingLost expects that all objects are those that there were.
+func (l *lab) nothingLost(before map[string]string) {
+	l.t.Helper()
 	after, lost := l.delivery(), 0
 	for object, uid := range before {
 		if after[object] != uid {
 			lost++
-			t.Logf("%s: it was %s, and is %q", object, uid, after[object])
+			l.t.Logf("%s: it was %s, and is %q", object, uid, after[object])
 		}
 	}
 	if lost > 0 || len(after) != len(before) {
-		t.Errorf("deleting the Klusterlet deleted %d of the %d objects that it had delivered; there are %d now", lost, len(before), len(after))
+		l.t.Errorf("deleting the Klusterlet deleted %d of the %d objects that it had delivered; there are %d now", lost, len(before), len(after))
 	}
 }
 
@@ -201,8 +207,21 @@ func (l *lab) kubeconfig(s side) string {
 // garbage has been collected.
 func (l *lab) deleteKlusterlet() {
 	l.t.Helper()
+	records := &workv1.AppliedManifestWorkList{}
+	must(l.t, l.member.client.List(l.t.Context(), records))
+	for i := range records.Items {
+		if record := &records.Items[i]; record.Spec.AgentID == klusterlet {
+			l.release(record)
+		}
+	}
+	l.collectGarbage()
+}
+
+// collectGarbage waits until what has no owner any more is gone: it makes something
+// of that kind, which is collected last.
+func (l *lab) collectGarbage() {
+	l.t.Helper()
 	ctx := l.t.Context()
-	// What is collected last, as it was deleted last.
 	last := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "of-another-hub", Finalizers: []string{workv1.FinalizerAppliedManifestWorkCleanup}},
 		Spec:       workv1.AppliedManifestWorkSpec{HubHash: "of-another-hub", AgentID: klusterlet, ManifestWorkName: "w"},
@@ -212,13 +231,6 @@ func (l *lab) deleteKlusterlet() {
 		APIVersion: workv1.GroupVersion.String(), Kind: workv1.KindAppliedManifestWork, Name: last.Name, UID: last.UID,
 	}}}}
 	must(l.t, l.member.client.Create(ctx, garbage))
-	records := &workv1.AppliedManifestWorkList{}
-	must(l.t, l.member.client.List(ctx, records))
-	for i := range records.Items {
-		if record := &records.Items[i]; record.Spec.AgentID == klusterlet && record.Name != last.Name {
-			l.release(record)
-		}
-	}
 	l.release(last)
 	l.eventually("garbage to be collected", func(ctx context.Context) string {
 		if err := l.member.client.Get(ctx, client.ObjectKeyFromObject(garbage), garbage); !apierrors.IsNotFound(err) {

@@ -65,6 +65,8 @@ type side struct {
 type lab struct {
 	t           *testing.T
 	hub, member side
+	// agent is the ID of the agent in the cluster, endpoint how the hub reaches this.
+	agent, endpoint string
 }
 
 func must(t *testing.T, err error) {
@@ -90,7 +92,8 @@ func newSide(t *testing.T) side {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	l := &lab{t: t, hub: newSide(t), member: newSide(t)}
+	l := &lab{t: t, hub: newSide(t), member: newSide(t), agent: klusterlet}
+	l.endpoint = l.member.config.Host
 	l.startHub()
 	return l
 }
@@ -176,7 +179,7 @@ func (l *lab) startPull() {
 	must(l.t, os.WriteFile(file, kubeconfig, 0o600))
 	_, registry := l.works()
 	l.background("the work agent", hubfile.New(hubfile.Options{
-		File: file, ClusterName: cluster, AgentID: klusterlet, Member: l.member.config, Registry: registry, Log: logr.Discard(),
+		File: file, ClusterName: cluster, AgentID: l.agent, Member: l.member.config, Registry: registry, Log: logr.Discard(),
 	}).Run)
 }
 

@@ -43,13 +43,7 @@ func TestAClusterChangesBetweenPullAndPushWithAllThatRunsOnIt(t *testing.T) {
 	l.ownedBy(klusterlet, 3)
 
 	// To Push: the agent on the hub takes over, and touches nothing.
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: fleetv1alpha1.DefaultSecretName},
-		Data: map[string][]byte{
-			fleetv1alpha1.SecretKeyToken: l.token(), fleetv1alpha1.SecretKeyCABundle: l.member.config.CAData,
-		},
-	}
-	l.create(secret)
+	secret := l.secret()
 	connection := l.connect(fleetv1alpha1.SyncModePush)
 	l.mayUseWorks(false)
 	l.ownedBy(string(connection.UID), 3)
@@ -74,6 +68,19 @@ func TestAClusterChangesBetweenPullAndPushWithAllThatRunsOnIt(t *testing.T) {
 	l.remove("stays")
 	l.remove("changes")
 	l.ownedBy(klusterlet, 0)
+}
+
+// secret makes the Secret with which the hub reaches the member.
+func (l *lab) secret() *corev1.Secret {
+	l.t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: fleetv1alpha1.DefaultSecretName},
+		Data: map[string][]byte{
+			fleetv1alpha1.SecretKeyToken: l.token(), fleetv1alpha1.SecretKeyCABundle: l.member.config.CAData,
+		},
+	}
+	l.create(secret)
+	return secret
 }
 
 // renewed waits until the push agent has put another token into the Secret.
@@ -151,7 +158,7 @@ func (l *lab) connect(mode fleetv1alpha1.SyncMode) *fleetv1alpha1.ClusterConnect
 	l.t.Helper()
 	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
 	patch := fmt.Appendf(nil, `{"apiVersion":%q,"kind":"ClusterConnection","metadata":{"name":%q},"spec":{"syncMode":%q,"apiEndpoint":%q}}`,
-		fleetv1alpha1.GroupVersion.String(), cluster, mode, l.member.config.Host)
+		fleetv1alpha1.GroupVersion.String(), cluster, mode, l.endpoint)
 	must(l.t, l.hub.client.Patch(l.t.Context(), connection, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner("test"), client.ForceOwnership))
 	return connection
 }

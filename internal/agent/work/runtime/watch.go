@@ -38,6 +38,8 @@ type Watcher struct {
 	// and for a record that is gone. They have to return soon.
 	Work   func(before, after *workv1.ManifestWork)
 	Record func(before, after *workv1.AppliedManifestWork)
+	// RecordsListed is called once Record was for all records that there are.
+	RecordsListed func()
 }
 
 // Run watches until ctx ends.
@@ -54,8 +56,13 @@ func (w *Watcher) Run(ctx context.Context) {
 	if !ok || !fleet.Synced(ctx, records.HasSyncedChecker(), works.HasSyncedChecker()) {
 		return
 	}
-	defer w.handle(records, typed(w.Record))()
-	defer w.handle(works, typed(w.Work))()
+	listed, remove := w.handle(records, typed(w.Record))
+	defer remove()
+	_, remove = w.handle(works, typed(w.Work))
+	defer remove()
+	if fleet.Synced(ctx, listed) {
+		w.RecordsListed()
+	}
 	<-ctx.Done()
 }
 
@@ -86,17 +93,18 @@ func (w *Watcher) informer(
 
 // handle makes the function be told of each change of the objects of an
 // informer, which others may share: of what was before, nil if it is new or
-// gone, and of what is now. It returns how to end that.
-func (w *Watcher) handle(informer cache.Informer, changed func(before, after any)) (remove func()) {
+// gone, and of what is now. It returns what is done when it was told of all that
+// there was, and how to end that.
+func (w *Watcher) handle(informer cache.Informer, changed func(before, after any)) (listed toolscache.DoneChecker, remove func()) {
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { changed(nil, obj) },
 		UpdateFunc: changed,
 		DeleteFunc: func(obj any) { changed(nil, obj) },
 	})
 	if err != nil { // the informer has stopped, and so will we
-		return func() {}
+		return informer.HasSyncedChecker(), func() {}
 	}
-	return func() {
+	return registration.HasSyncedChecker(), func() {
 		if err := informer.RemoveEventHandler(registration); err != nil {
 			w.Logger.Error(err, "cannot stop watching", "cluster", w.Connection.Name)
 		}
