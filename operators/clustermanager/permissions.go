@@ -69,7 +69,7 @@ func (w permitted) home(ctx context.Context, p *pass) error {
 		p.Object.Status.ObservedGeneration = p.Object.Generation
 		return install.UnreachableError{
 			Reason: operatorv1.ClusterManagerReasonPermissionsMissing, After: rightsRetry,
-			Message: fmt.Sprintf("the operator cannot work without these rights; allow %s in a ClusterRole: %s", w.account(), rights.Describe(missing)),
+			Message: fmt.Sprintf("the operator lacks permissions it cannot work without; bind a ClusterRole with these rules to %s: %s", w.account(), rights.Describe(missing)),
 		}
 	}
 	return err
@@ -85,7 +85,7 @@ func (w permitted) features(ctx context.Context, p *pass) error {
 			return err
 		}
 		p.rights, operator.Hub = held, held
-		operator.Name = fmt.Sprintf("the user of Secret %q on %s, and %s here,", hubSecret(p), p.credential.Host(), w.account())
+		operator.Name = fmt.Sprintf("the user of Secret %q on %s, and to %s here", hubSecret(p), p.credential.Host(), w.account())
 	}
 	decision, err := allowed.Decide(operator, w.Rules)
 	if err != nil {

@@ -78,14 +78,14 @@ func Decide(o Operator, rules manifests.Rules) (Decision, error) {
 		manifests.PushCredentialsRules(), choose(registration, binds(fleetv1alpha1.PushCredentialsRole)))
 
 	d := Decision{operator: o.Name}
-	d.need(o.Hub, Connections, "no cluster gets a ClusterConnection, so the hub cannot tell when one cluster has two names", ofConnections)
-	d.need(o.Hub, Push, "ClusterConnections of mode Push have no effect", ofPush, lookAtConnections())
+	d.need(o.Hub, Connections, "clusters get no ClusterConnection, and the hub may miss that two names are one cluster", ofConnections)
+	d.need(o.Hub, Push, "the push agent is not installed", ofPush, lookAtConnections())
 	if o.Hosted && !d.Off(Push) {
-		d.need(o.Home, Push, "the push agent cannot get a kubeconfig of the hub", nil, pushKubeconfig())
+		d.need(o.Home, Push, "the push agent gets no kubeconfig of the hub", nil, pushKubeconfig())
 	}
-	d.need(o.Home, NetworkPolicies, "no NetworkPolicy is installed", nil, networkPolicies())
-	d.need(o.Hub, Events, "the hub records no Events", choose(registration, inGroup("events.k8s.io")))
-	d.need(o.Hub, Binding, "it takes the longer to accept a cluster the more there are", choose(registration, binds("")))
+	d.need(o.Home, NetworkPolicies, "NetworkPolicies are not installed", nil, networkPolicies())
+	d.need(o.Hub, Events, "the hub records no events", choose(registration, inGroup("events.k8s.io")))
+	d.need(o.Hub, Binding, "accepting a cluster gets slower as the fleet grows", choose(registration, binds("")))
 	return d, d.needRest(o.Hub, rules)
 }
 
@@ -119,7 +119,7 @@ func (d *Decision) needRest(held rights.Rights, rules manifests.Rules) error {
 		known = append(known, lacking...)
 	}
 	if len(missing) > 0 {
-		d.limits = append(d.limits, limit{feature: rest, effect: "parts of the hub fail where they need it", missing: missing})
+		d.limits = append(d.limits, limit{feature: rest, effect: "components fail where they need these", missing: missing})
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (d Decision) Limited() bool { return len(d.limits) > 0 }
 func (d Decision) Condition() metav1.Condition {
 	condition := metav1.Condition{
 		Type: operatorv1.ClusterManagerConditionFeaturesLimited, Status: metav1.ConditionFalse,
-		Reason: operatorv1.ClusterManagerReasonAllFeaturesPermitted, Message: "the operator may install all features",
+		Reason: operatorv1.ClusterManagerReasonAllFeaturesPermitted, Message: "the operator has the permissions for all features",
 	}
 	if !d.Limited() {
 		return condition
@@ -146,7 +146,7 @@ func (d Decision) Condition() metav1.Condition {
 		parts = append(parts, fmt.Sprintf("%s (%s): %s", l.feature, l.effect, rights.Describe(l.missing)))
 	}
 	condition.Status, condition.Reason = metav1.ConditionTrue, operatorv1.ClusterManagerReasonPermissionsMissing
-	condition.Message = fmt.Sprintf("some features are off; to turn one on, allow %s in a ClusterRole what the feature lacks. %s",
+	condition.Message = fmt.Sprintf("some features are off because the operator lacks permissions; to turn one on, bind a ClusterRole with its rules to %s. %s",
 		d.operator, strings.Join(parts, ". "))
 	return condition
 }
