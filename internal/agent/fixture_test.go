@@ -362,7 +362,8 @@ func (h *hub) accept(cluster string) {
 	ignore(h.client.Create(ctx, &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "registration"},
 		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "update"},
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{clusterv1.LeaseName},
+			Verbs: []string{"get", "list", "watch", "update"},
 		}},
 	}))
 	ignore(h.client.Create(ctx, &rbacv1.RoleBinding{

@@ -224,7 +224,9 @@ func drift(t *testing.T, h *hub) {
 func foreignNamespace(t *testing.T, h *hub) {
 	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "payments"}}, cluster("payments", true))
 	h.accepted(t, "payments", metav1.ConditionFalse, clusterv1.ManagedClusterReasonNamespaceUnusable)
-	lease := authorizationv1.ResourceAttributes{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: "payments"}
+	lease := authorizationv1.ResourceAttributes{
+		Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "payments", Name: clusterv1.LeaseName,
+	}
 	if h.may(t.Context(), t, "payments", lease) {
 		t.Error("the agent has rights in a namespace that is not its own")
 	}

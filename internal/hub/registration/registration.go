@@ -101,13 +101,16 @@ func CacheOptions() (cache.Options, error) {
 	csrs := labelled
 	csrs.Field = fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientSignerName)
 	csrs.Transform = approval.Trim
+	// By name, as the rights to them are.
+	heartbeats := labelled
+	heartbeats.Field = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterv1.LeaseName)
 	works := &metav1.PartialObjectMetadata{}
 	works.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"})
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Namespace{}:                         labelled,
-			&coordinationv1.Lease{}:                     labelled,
+			&coordinationv1.Lease{}:                     heartbeats,
 			&rbacv1.ClusterRole{}:                       labelled,
 			&rbacv1.ClusterRoleBinding{}:                labelled,
 			&rbacv1.RoleBinding{}:                       labelled,

@@ -278,7 +278,7 @@ func (l *lab) mayUseWorks(yes bool) {
 	}
 	for _, rule := range []rbacv1.PolicyRule{
 		{APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"}, Verbs: []string{"get", "list", "watch", "update"}},
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"update"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{clusterv1.LeaseName}, Verbs: []string{"update"}},
 	} {
 		env.WaitAllowed(l.t.Context(), l.t, l.hub.config, agent, cluster, rule, yes)
 	}

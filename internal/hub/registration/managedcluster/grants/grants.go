@@ -120,7 +120,7 @@ func SharedRoles() []*rbacv1.ClusterRole {
 	registration := []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
-			Verbs: []string{"get", "list", "watch", "update"},
+			ResourceNames: []string{clusterv1.LeaseName}, Verbs: []string{"get", "list", "watch", "update"},
 		},
 		{
 			APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons"},

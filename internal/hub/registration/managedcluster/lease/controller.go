@@ -33,7 +33,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 )
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=managed-cluster-lease,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters/status,verbs=patch
 
@@ -136,12 +136,11 @@ func (c *Controller) restore(ctx context.Context, mc *clusterv1.ManagedCluster) 
 	if !accepted(mc) || !mc.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	lease := grants.Lease(mc.Name, seconds(mc), c.clock.Now())
-	err := c.client.Create(ctx, lease, client.FieldOwner(fieldOwner))
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating the lease of cluster %q: %w", mc.Name, err)
+	err := Create(ctx, c.client, grants.Lease(mc.Name, seconds(mc), c.clock.Now()))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // deadline returns when the cluster is Unknown if the lease is not renewed.

@@ -15,7 +15,7 @@ package lifecycle
 // each new cluster down, these two roles may be bound, by name; the hub holds
 // all that is in them anyway.
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames="open-cluster-management:managedcluster:registration";"open-cluster-management:managedcluster:work",verbs=bind
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create;delete;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=managed-cluster-lease,verbs=get;list;watch;delete;update
 // +kubebuilder:rbac:groups=fleet.capstan.io,resources=clusterconnections,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

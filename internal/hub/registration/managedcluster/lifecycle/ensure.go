@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lease"
 )
 
 // desired is an object as it should be, and room for the one that is there.
@@ -30,7 +32,7 @@ func (w *writer) ensure(ctx context.Context, d desired) error {
 	key := client.ObjectKeyFromObject(d.want)
 	err := w.client.Get(ctx, key, d.have)
 	if apierrors.IsNotFound(err) {
-		err = w.client.Create(ctx, d.want, client.FieldOwner(fieldOwner))
+		err = w.create(ctx, d.want)
 		if !apierrors.IsAlreadyExists(err) {
 			return wrap(err, "creating", kindOf(d), key.String())
 		}
@@ -45,12 +47,20 @@ func (w *writer) ensure(ctx context.Context, d desired) error {
 			return err
 		}
 		d.want.SetResourceVersion("")
-		return wrap(w.client.Create(ctx, d.want, client.FieldOwner(fieldOwner)), "creating", kindOf(d), key.String())
+		return wrap(w.create(ctx, d.want), "creating", kindOf(d), key.String())
 	}
 	if !d.repair() {
 		return nil
 	}
 	return wrap(w.client.Update(ctx, d.have, client.FieldOwner(fieldOwner)), "repairing", kindOf(d), key.String())
+}
+
+// create creates an object. Leases may be created by one name only.
+func (w *writer) create(ctx context.Context, object client.Object) error {
+	if heartbeats, ok := object.(*coordinationv1.Lease); ok {
+		return lease.Create(ctx, w.client, heartbeats)
+	}
+	return w.client.Create(ctx, object, client.FieldOwner(fieldOwner))
 }
 
 func clusterRole(want *rbacv1.ClusterRole) desired {
@@ -99,8 +109,8 @@ func roleBinding(want *rbacv1.RoleBinding) desired {
 	}
 }
 
-// lease leaves a lease that is there to its agent.
-func lease(want *coordinationv1.Lease) desired {
+// heartbeats leaves a lease that is there to its agent.
+func heartbeats(want *coordinationv1.Lease) desired {
 	have := &coordinationv1.Lease{}
 	return desired{want: want, have: have, repair: func() bool { return relabel(have, want) }}
 }

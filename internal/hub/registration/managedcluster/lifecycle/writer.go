@@ -71,7 +71,7 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id str
 				func(ctx context.Context) error { return w.credentials(ctx, name, push) },
 				func(ctx context.Context) error { return w.connect(ctx, name, id) },
 				func(ctx context.Context) error {
-					return w.ensure(ctx, lease(grants.Lease(name, mc.Spec.LeaseDurationSeconds, now)))
+					return w.ensure(ctx, heartbeats(grants.Lease(name, mc.Spec.LeaseDurationSeconds, now)))
 				},
 			)
 		},
