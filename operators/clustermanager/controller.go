@@ -173,6 +173,8 @@ func removing(may permitted, r *removal) []install.Phase[*pass] {
 	return []install.Phase[*pass]{
 		{Name: "permissions", Reason: removing, Run: may.home},
 		{Name: "connection", Reason: operatorv1.ClusterManagerReasonWaitingForHub, Run: r.reachHub},
+		{Name: "notice", Reason: operatorv1.ClusterManagerReasonClustersLoseWorks, Run: onHub(r.notify)},
+		{Name: "works to keep", Reason: remaining, Run: onHub(r.keepWorks)},
 		{Name: "clusters and works", Reason: remaining, Run: onHub(r.removeUserObjects)},
 		{Name: "roles of clusters", Reason: remaining, Run: onHub(r.removeGrants)},
 		{Name: "hub", Reason: removing, Run: r.removeInstalled},

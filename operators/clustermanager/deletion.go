@@ -8,9 +8,16 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/clustermanager/teardown"
 )
 
 const (
@@ -21,6 +28,12 @@ const (
 	// removalRetry is how often we look whether something has gone.
 	removalRetry = time.Second
 
+	// noticeRetry is how often we look whether clusters are left that lose something.
+	noticeRetry = 5 * time.Second
+
+	// reasonWorksKept is the reason of the event about works that leave on the
+	// members what they delivered.
+	reasonWorksKept = "WorksKept"
 	// reasonGivenUp is the reason of the event about works and clusters that were
 	// not waited for any longer.
 	reasonGivenUp = "GivenUp"
@@ -65,6 +78,50 @@ func deadline(cm *operatorv1.ClusterManager) (time.Time, time.Duration) {
 func (r *removal) pastDeadline(cm *operatorv1.ClusterManager) bool {
 	at, _ := deadline(cm)
 	return !r.Clock.Now().Before(at)
+}
+
+// notify tells what joined clusters are about to lose, and waits: who deletes a
+// hub by mistake cannot take that back, but can still keep what runs.
+func (r *removal) notify(ctx context.Context, p *pass) error {
+	period := teardown.GracePeriodOf(p.Object)
+	left := period.End.Sub(r.Clock.Now())
+	if left <= 0 || r.Options.KeepCRDs || teardown.KeepsWorks(p.Object) {
+		return nil
+	}
+	loss, err := teardown.LossOf(ctx, p.target.Live)
+	if err != nil || loss.Clusters == 0 {
+		return err
+	}
+	told := meta.FindStatusCondition(p.Before.Status.Conditions, operatorv1.ClusterManagerConditionDeleting)
+	if told == nil || told.Reason != operatorv1.ClusterManagerReasonClustersLoseWorks {
+		install.Warn(r.Events, p.Object, operatorv1.ClusterManagerReasonClustersLoseWorks, loss.Notice(period))
+	}
+	return install.WaitError{Message: loss.Notice(period), After: min(left, noticeRetry)}
+}
+
+// keepWorks makes the members keep what works delivered, if the user wants that,
+// as long as the works are not being deleted.
+func (r *removal) keepWorks(ctx context.Context, p *pass) error {
+	if r.Options.KeepCRDs || !teardown.KeepsWorks(p.Object) {
+		return nil
+	}
+	live := definitions.Metadata()
+	err := p.target.Live.Get(ctx, client.ObjectKey{Name: worksDefinition}, live)
+	if apierrors.IsNotFound(err) || err == nil && (!ours(live, p.Object.Name) || !live.DeletionTimestamp.IsZero()) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading CustomResourceDefinition %q: %w", worksDefinition, err)
+	}
+	if err := r.openGates(ctx, p); err != nil {
+		return err
+	}
+	count, err := teardown.Orphan(ctx, p.target)
+	if err == nil && count > 0 {
+		r.Events.Eventf(p.Object, nil, corev1.EventTypeNormal, reasonWorksKept, install.ActionRemove,
+			"%d ManifestWorks leave on their members what they delivered", count)
+	}
+	return err
 }
 
 // removeInstalled removes everything but namespaces: first what would refuse

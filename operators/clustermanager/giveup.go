@@ -34,6 +34,8 @@ const (
 
 	// finalizerDomain ends the domain of all finalizers that belong to a hub.
 	finalizerDomain = "open-cluster-management.io"
+	// worksDefinition is the definition of works.
+	worksDefinition = "manifestworks.work.open-cluster-management.io"
 )
 
 // removalOrder are the kinds whose objects go first, in this order: works while
@@ -42,7 +44,7 @@ const (
 func removalOrder() []string {
 	return []string{
 		"managedclusteraddons.addon.open-cluster-management.io",
-		"manifestworks.work.open-cluster-management.io",
+		worksDefinition,
 		"managedclusters.cluster.open-cluster-management.io",
 		"manifestworkreplicasets.work.open-cluster-management.io",
 	}

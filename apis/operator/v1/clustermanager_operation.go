@@ -12,6 +12,13 @@ const (
 	// deletion the operator waits for clusters that are not Available to remove
 	// their works: a duration such as "10m". Default: 60s.
 	AnnotationDeletionDeadline = "operator.open-cluster-management.io/deletion-deadline"
+	// AnnotationDeletionGracePeriod on a ClusterManager is how long after its
+	// deletion a hub with joined clusters waits before it deletes their works: a
+	// duration such as "10m". Default: 30s.
+	AnnotationDeletionGracePeriod = "fleet.capstan.io/deletion-grace-period"
+	// AnnotationKeepWorks set to "true" on a ClusterManager makes its deletion leave
+	// on the members what works delivered.
+	AnnotationKeepWorks = "fleet.capstan.io/keep-works"
 )
 
 // Further condition types of ClusterManager, present only while they apply.
@@ -31,6 +38,9 @@ const (
 
 // Reasons of Deleting, all True.
 const (
+	// ClusterManagerReasonClustersLoseWorks: the works of joined clusters are about
+	// to be deleted; the message has their count and the time.
+	ClusterManagerReasonClustersLoseWorks = "ClustersLoseWorks"
 	// ClusterManagerReasonResourcesRemaining: objects created by users remain; the
 	// message has their kinds, count and names.
 	ClusterManagerReasonResourcesRemaining = "ResourcesRemaining"

@@ -83,6 +83,11 @@ func TestExecutorNeedsPermission(t *testing.T) {
 	})
 	labelled := work(func(w *workv1.ManifestWork) { executor(w); w.Labels = map[string]string{"a": "b"} })
 	changed := work(func(w *workv1.ManifestWork) { executor(w); w.Spec.Workload.Manifests = manifests(configMap("a", "y")) })
+	orphaned := func(change func(*workv1.ManifestWork)) *workv1.ManifestWork {
+		w := work(change)
+		w.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
+		return w
+	}
 	wrongType := work(func(w *workv1.ManifestWork) { w.Spec.Executor = &workv1.ManifestWorkExecutor{} })
 	nobody := work(func(w *workv1.ManifestWork) {
 		w.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{Type: workv1.ExecutorSubjectTypeServiceAccount}}
@@ -125,6 +130,18 @@ func TestExecutorNeedsPermission(t *testing.T) {
 			work: colon, wantKind: apierrors.IsBadRequest, want: `namespace "ns:sa", name "x" is not a valid ServiceAccount`,
 		},
 		"changing labels does not": {old: executed, work: labelled, denied: true},
+		"nor does leaving the objects on the member": {
+			reason: "nothing is executed for it, and the operator does it for a hub that is removed",
+			old:    executed, work: orphaned(executor), denied: true,
+		},
+		"nor does it with the gate": {old: plain, work: orphaned(func(*workv1.ManifestWork) {}), nilExecutor: true, denied: true},
+		"unless the work changes with it": {
+			old: executed, work: orphaned(func(w *workv1.ManifestWork) { executor(w); w.Spec.Workload.Manifests = changed.Spec.Workload.Manifests }),
+			denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden, want: "needs a permission",
+		},
+		"or it is one that deletes again": {
+			old: orphaned(executor), work: executed, denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden, want: "needs a permission",
+		},
 		"who may not is told so": {
 			work: executed, denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden,
 			want: `applying the manifests as "system:serviceaccount:ns:sa" requires a permission: user "anna" may not execute-as`,

@@ -40,10 +40,26 @@ func (v *validator) ValidateCreate(ctx context.Context, work *workv1.ManifestWor
 // changes only, so that a work from before a rule can lose its finalizers, and
 // whoever writes labels or finalizers needs no right to the executor.
 func (v *validator) ValidateUpdate(ctx context.Context, old, work *workv1.ManifestWork) (admission.Warnings, error) {
-	if equality.Semantic.DeepEqual(old.Spec, work.Spec) {
+	if equality.Semantic.DeepEqual(old.Spec, work.Spec) || orphansOnly(old, work) {
 		return nil, nil
 	}
 	return v.validate(ctx, work, nil)
+}
+
+// orphansOnly tells whether all that changes is that the objects are to stay on
+// the member. Nothing is executed for that, so it needs no right to the
+// executor: the operator does it for a hub that is removed.
+func orphansOnly(old, work *workv1.ManifestWork) bool {
+	option := work.Spec.DeleteOption
+	if option == nil || option.PropagationPolicy != workv1.DeletePropagationPolicyOrphan || option.SelectivelyOrphans != nil {
+		return false
+	}
+	before := old.Spec.DeepCopy()
+	if before.DeleteOption == nil {
+		before.DeleteOption = &workv1.DeleteOption{}
+	}
+	before.DeleteOption.PropagationPolicy, before.DeleteOption.SelectivelyOrphans = option.PropagationPolicy, nil
+	return equality.Semantic.DeepEqual(*before, work.Spec)
 }
 
 // ValidateDelete implements admission.Validator.

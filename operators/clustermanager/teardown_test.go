@@ -1,0 +1,178 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/operators/clustermanager/teardown"
+)
+
+func TestRemovalOfAHubWithJoinedClusters(t *testing.T) {
+	l := newLab(t)
+	for name, test := range map[string]func(*testing.T, *lab){
+		"SaysWhatTheyLoseAndWaits":    saysWhatIsLost,
+		"IsToldInTimeToKeepTheWorks":  keepsWorksInTime,
+		"KeepsWorksOfAnyDeleteOption": keepsWorks,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, l) })
+	}
+}
+
+// joined makes a cluster with a work, whose agent has joined.
+func (l *lab) joined(t *testing.T, name string) {
+	t.Helper()
+	l.cluster(t, name, true)
+	mc := &clusterv1.ManagedCluster{}
+	l.exists(t, mc, name, "")
+	mc.Status.Conditions = append(mc.Status.Conditions, metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue, Reason: clusterv1.ManagedClusterReasonJoined,
+		LastTransitionTime: metav1.Now(),
+	})
+	if err := l.client.Status().Update(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startRemoval deletes the ClusterManager and makes a pass.
+func (l *lab) startRemoval(t *testing.T) {
+	t.Helper()
+	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
+		t.Fatal(err)
+	}
+	l.onePass(t)
+}
+
+func (l *lab) onePass(t *testing.T) {
+	t.Helper()
+	if _, err := l.pass(t); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *lab) work(t *testing.T, cluster string) *workv1.ManifestWork {
+	t.Helper()
+	work := &workv1.ManifestWork{}
+	if !l.exists(t, work, "work", cluster) {
+		t.Fatalf("the work of cluster %s is gone", cluster)
+	}
+	return work
+}
+
+// end lets the removal end: the agents are done.
+func (l *lab) end(t *testing.T, clusters ...string) {
+	t.Helper()
+	for _, cluster := range clusters {
+		l.freeWork(t.Context(), cluster)
+	}
+	if !l.continueRemoval(t) {
+		t.Errorf("the removal does not end: %+v", l.condition(t, "Deleting"))
+	}
+}
+
+func (l *lab) annotate(t *testing.T, key, value string) {
+	t.Helper()
+	l.change(t, func(cm *operatorv1.ClusterManager) { metav1.SetMetaDataAnnotation(&cm.ObjectMeta, key, value) })
+}
+
+func saysWhatIsLost(t *testing.T, l *lab) {
+	l.ready(t, nil)
+	l.joined(t, "east")
+	l.joined(t, "west")
+	l.warnings()
+	l.startRemoval(t)
+	deleting := l.condition(t, operatorv1.ClusterManagerConditionDeleting)
+	if deleting.Reason != "ClustersLoseWorks" || !strings.Contains(deleting.Message, "2 joined clusters (east, west) lose their works") ||
+		!strings.Contains(deleting.Message, "2 ManifestWorks") || !strings.Contains(deleting.Message, "fleet.capstan.io/keep-works=true") {
+		t.Errorf("Deleting is %+v", deleting)
+	}
+	period := teardown.GracePeriodOf(l.get(t))
+	l.clock.SetTime(period.End.Add(-1))
+	l.onePass(t)
+	for _, cluster := range []string{"east", "west"} {
+		if work := l.work(t, cluster); !work.DeletionTimestamp.IsZero() {
+			t.Fatalf("the work of cluster %s was deleted within the grace period", cluster)
+		}
+	}
+	l.clock.SetTime(period.End)
+	for range passesMax {
+		l.onePass(t)
+		if !l.work(t, "east").DeletionTimestamp.IsZero() && !l.work(t, "west").DeletionTimestamp.IsZero() {
+			break
+		}
+	}
+	if work := l.work(t, "east"); work.DeletionTimestamp.IsZero() || work.Spec.DeleteOption != nil {
+		t.Errorf("after the grace period the work is %+v %+v", work.ObjectMeta, work.Spec.DeleteOption)
+	}
+	l.end(t, "east", "west")
+	if warned := l.warnings(); warned != 1 {
+		t.Errorf("%d events tell that clusters lose their works, want 1", warned)
+	}
+}
+
+// warnings takes the events out that there are, and counts those about works
+// that clusters lose.
+func (l *lab) warnings() int {
+	count := 0
+	for len(l.events.Events) > 0 {
+		if strings.Contains(<-l.events.Events, "ClustersLoseWorks") {
+			count++
+		}
+	}
+	return count
+}
+
+func keepsWorksInTime(t *testing.T, l *lab) {
+	l.ready(t, nil)
+	l.joined(t, "east")
+	l.startRemoval(t)
+	l.annotate(t, operatorv1.AnnotationKeepWorks, "true")
+	l.onePass(t)
+	if work := l.work(t, "east"); work.Spec.DeleteOption == nil || work.Spec.DeleteOption.PropagationPolicy != workv1.DeletePropagationPolicyOrphan {
+		t.Errorf("the work is deleted with %+v, want Orphan", work.Spec.DeleteOption)
+	}
+	l.end(t, "east")
+}
+
+func keepsWorks(t *testing.T, l *lab) {
+	options := map[string]*workv1.DeleteOption{
+		"east": nil,
+		"west": {PropagationPolicy: workv1.DeletePropagationPolicyForeground},
+		"south": {PropagationPolicy: workv1.DeletePropagationPolicySelectivelyOrphan, SelectivelyOrphans: &workv1.SelectivelyOrphan{
+			OrphaningRules: []workv1.OrphaningRule{{Resource: "configmaps", Namespace: "default", Name: "a"}},
+		}},
+	}
+	l.ready(t, func(cm *operatorv1.ClusterManager) {
+		cm.Annotations = map[string]string{operatorv1.AnnotationKeepWorks: "true"}
+	})
+	for cluster, option := range options {
+		l.joined(t, cluster)
+		work := l.work(t, cluster)
+		work.Spec.DeleteOption = option
+		if err := l.client.Update(t.Context(), work); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.joined(t, "north")
+	if err := l.client.Delete(t.Context(), l.work(t, "north")); err != nil {
+		t.Fatal(err)
+	}
+	l.startRemoval(t)
+	for cluster := range options {
+		option := l.work(t, cluster).Spec.DeleteOption
+		if option == nil || option.PropagationPolicy != workv1.DeletePropagationPolicyOrphan || option.SelectivelyOrphans != nil {
+			t.Errorf("the work of cluster %s is deleted with %+v, want Orphan", cluster, option)
+		}
+	}
+	if option := l.work(t, "north").Spec.DeleteOption; option != nil {
+		t.Errorf("a work that its user has deleted before is deleted with %+v", option)
+	}
+	l.end(t, "east", "west", "south", "north")
+}
