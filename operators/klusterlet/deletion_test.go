@@ -21,6 +21,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/handover"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -177,6 +178,47 @@ func (h *harness) appliedWork(name, agent string) string {
 		}
 		if time.Now().After(deadline) {
 			h.t.Fatal(err)
+		}
+	}
+}
+
+// testDeletionWhileAnotherAgentTakesOver is about a Klusterlet that goes before its
+// successor has taken over everything, and one whose cluster came back to it.
+func testDeletionWhileAnotherAgentTakesOver(t *testing.T, h *harness) {
+	for name, c := range map[string]struct {
+		turns [][2]string // an agent takes the place of another
+		stays bool
+	}{
+		"nobody":       {},
+		"push":         {turns: [][2]string{{"push", "own"}}, stays: true},
+		"and-back":     {turns: [][2]string{{"push", "own"}, {"own", "push"}}},
+		"push-and-new": {turns: [][2]string{{"push", "own"}, {"new", "push"}}, stays: true},
+		"others":       {turns: [][2]string{{"push", "other"}}},
+	} {
+		h.klusterlet("klusterlet")
+		h.reconcile("klusterlet")
+		uid := string(h.get("klusterlet").UID)
+		ids := func(id string) string {
+			if id == "own" {
+				return uid
+			}
+			return id
+		}
+		record := h.appliedWork("of-"+name, uid)
+		mark := handover.New("hash", "cluster1")
+		for _, turn := range c.turns {
+			handover.Take(mark, ids(turn[0]), ids(turn[1]))
+		}
+		h.create(mark)
+		h.delete("klusterlet")
+		h.reconcileDeleted("klusterlet")
+		work := &workv1.AppliedManifestWork{}
+		stays := h.exists(work, "", record) && work.DeletionTimestamp.IsZero() && len(work.Finalizers) == 1
+		if stays != c.stays {
+			t.Errorf("%s takes over: the AppliedManifestWork stays with its finalizer: %t, want %t", name, stays, c.stays)
+		}
+		if err := h.admin.Delete(t.Context(), mark); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

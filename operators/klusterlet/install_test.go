@@ -53,6 +53,7 @@ func TestOperator(t *testing.T) {
 		"MovesTheAgentsWithTheirCredential":           testNamespaceChange,
 		"RemovesEverythingWithoutTheHub":              testDeletion,
 		"KeepsWhatIsSharedUntilTheLastKlusterletGoes": testLastKlusterlet,
+		"KeepsWhatAnotherAgentTakesOver":              testDeletionWhileAnotherAgentTakesOver,
 		"DoesNotReadSecretsThatAreNotItsOwn":          testForeignSecrets,
 	} {
 		t.Run(name, func(t *testing.T) {
