@@ -32,6 +32,7 @@ test-needs: lab-root lab-packages
 .PHONY: test-unit
 test-unit: ## Tests that need neither an API server nor root.
 	go test -short ./...
+	cd test/differential && go test ./...
 	$(MAKE) -C test/lab test
 	$(MAKE) test-bundle
 

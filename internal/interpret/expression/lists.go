@@ -11,9 +11,9 @@ import (
 )
 
 // listFunctions declares the functions on lists that expressions in Kubernetes
-// have besides those of CEL. Those of k8s.io/apiserver choose by the type of the
-// items that a schema gives before the evaluation. The objects here have no
-// schema, and there the sum of a list of decimals would be an error.
+// have besides those of CEL. Those of k8s.io/apiserver are for items of one type,
+// which a schema gives, and go by that of the first item without one. The objects
+// here have no schema: of items that have no order, nothing is the least.
 func listFunctions() []cel.EnvOption {
 	list := cel.ListType(cel.DynType)
 	member := func(name, id string, result *cel.Type, call func(traits.Lister) ref.Val) cel.EnvOption {

@@ -189,13 +189,11 @@ func lastIndexOf(value, substring, offset ref.Val) ref.Val {
 		if from < 0 {
 			return types.NewErr("index out of range: %d", from)
 		}
-		start, ok := byteAt(s, from)
-		switch {
-		case !ok && sub != "":
-			return types.Int(-1)
-		case ok:
-			end = min(len(s), start+len(sub))
+		start, _ := byteAt(s, from)
+		if start == len(s) && sub != "" {
+			return types.Int(-1) // as CEL: no text begins at the end, so none is looked for
 		}
+		end = min(len(s), start+len(sub))
 	}
 	at := strings.LastIndex(s[:end], sub)
 	if at < 0 {

@@ -154,7 +154,7 @@ func TestFunctionsThatExpressionsMayUse(t *testing.T) {
 		`object.metadata.labels.app.indexOf("r") == 2`, `"äbäb".indexOf("b", 2) == 3`, `"äbäb".indexOf("x") == -1`,
 		`"abc".indexOf("") == 0`, `"abc".indexOf("", 9) == 3`, `"abc".indexOf("c", 9) == -1`,
 		`"äbäb".lastIndexOf("b") == 3`, `"äbäb".lastIndexOf("b", 2) == 1`, `"äbäb".lastIndexOf("ä", 2) == 2`,
-		`"abc".lastIndexOf("") == 3`, `"abc".lastIndexOf("x", 1) == -1`,
+		`"abc".lastIndexOf("") == 3`, `"abc".lastIndexOf("x", 1) == -1`, `"abc".lastIndexOf("c", 3) == -1`,
 		`"y:1".matches("^[a-z]:[0-9]$")`, `matches("y", "y")`, `!"y".matches("z")`,
 		`"a1b22".find("[0-9]+") == "1"`, `"a1b22".findAll("[0-9]+") == ["1", "22"]`, `"a1b22".findAll("[0-9]+", 1) == ["1"]`,
 		`[1, 2, 2].isSorted() && ![2, 1].isSorted() && [].isSorted()`, `["a", "b"].max() == "b" && [2, 1, 3].min() == 1`,
