@@ -22,7 +22,7 @@ import (
 const kindMissTTL = 25 * time.Millisecond
 
 // ErrNoKind says that the cluster does not serve a kind.
-var ErrNoKind = errors.New("the cluster does not serve the kind")
+var ErrNoKind = errors.New("the cluster does not know the kind")
 
 // Resource is where the objects of a kind are.
 type Resource struct {
