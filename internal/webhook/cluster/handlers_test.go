@@ -245,10 +245,10 @@ func TestValidatorHoldsTokensToTheirNames(t *testing.T) {
 	}{
 		"a token for any cluster":       {groups: []string{group}, cluster: "edge"},
 		"a token for its cluster":       {groups: []string{group, group + ":name:edge"}, cluster: "edge"},
-		"a token for another cluster":   {groups: []string{group, group + ":name:edge"}, cluster: "edge-1", want: `bound to other cluster names of clusters: edge;`},
+		"a token for another cluster":   {groups: []string{group, group + ":name:edge"}, cluster: "edge-1", want: `bound to other cluster names: edge;`},
 		"a token for clusters like it":  {groups: []string{group, group + ":prefix:edge-:x"}, cluster: "edge-1"},
-		"a token for clusters unlike":   {groups: []string{group, group + ":prefix:edge-:x"}, cluster: "edge", want: `bound to other cluster names of clusters: edge-*;`},
-		"a token with an empty prefix":  {groups: []string{group, group + ":prefix::x"}, cluster: "edge", want: `bound to other cluster names of clusters: no cluster;`},
+		"a token for clusters unlike":   {groups: []string{group, group + ":prefix:edge-:x"}, cluster: "edge", want: `bound to other cluster names: edge-*;`},
+		"a token with an empty prefix":  {groups: []string{group, group + ":prefix::x"}, cluster: "edge", want: `bound to other cluster names: no cluster;`},
 		"a token that is auto-accepted": {groups: []string{group, group + ":name:edge", group + ":auto-accept"}, cluster: "prod", want: "bound to other cluster names"},
 	}
 	for name, tc := range cases {

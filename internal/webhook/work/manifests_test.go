@@ -54,7 +54,7 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 		"a list is no object":    {manifests: manifests(`[1]`), want: []string{"spec.workload.manifests[0]: it is not an object"}},
 		"a text is no object":    {manifests: manifests(`"x"`), want: []string{"[0]: it is not an object"}},
 		"null is no object":      {manifests: manifests(``), want: []string{"[0]: it is not an object"}},
-		"half an object is none": {manifests: manifests(`{"apiVersion":`), want: []string{"[0]: it is not an object that can be read"}},
+		"half an object is none": {manifests: manifests(`{"apiVersion":`), want: []string{"[0]: it cannot be parsed"}},
 		"each missing field is named": {
 			manifests: manifests(`{}`), want: []string{"[0]: it has no apiVersion, no kind, no metadata.name"},
 		},
