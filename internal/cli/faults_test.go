@@ -149,13 +149,13 @@ func faultsOfJoining() []fault {
 			},
 		},
 		{
-			title: "The agent lacks its rights in the member", step: "member/rights", reason: "AgentRightsMissing",
+			title: "The agent lacks its permissions in the member", step: "member/rights", reason: "AgentRightsMissing",
 			plant: func(t *testing.T, c *clinic) {
 				c.remove(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:klusterlet-work:agent"}})
 			},
 		},
 		{
-			title: "The certificate request waits for approval", step: "cluster/requests", reason: "RequestPending",
+			title: "The certificate request is waiting for approval", step: "cluster/requests", reason: "RequestPending",
 			plant: func(t *testing.T, c *clinic) {
 				c.unjoin(t)
 				c.ask(t)
@@ -192,7 +192,7 @@ func faultsOfLife() []fault {
 			},
 		},
 		{
-			title: "The token for a Push cluster is not valid any more", cluster: pushPatient, step: "cluster/credential", reason: fleetv1alpha1.ClusterConnectionReasonUnauthorized,
+			title: "The token for a Push cluster is no longer valid", cluster: pushPatient, step: "cluster/credential", reason: fleetv1alpha1.ClusterConnectionReasonUnauthorized,
 			plant: func(t *testing.T, c *clinic) {
 				c.connection(t, metav1.Condition{
 					Type: fleetv1alpha1.ClusterConnectionConditionCredentialsValid, Reason: fleetv1alpha1.ClusterConnectionReasonUnauthorized,
@@ -201,7 +201,7 @@ func faultsOfLife() []fault {
 			},
 		},
 		{
-			title: "The address of a Push cluster leads into the hub", cluster: pushPatient, step: "cluster/connection", reason: fleetv1alpha1.ClusterConnectionReasonForbiddenAddress,
+			title: "The address of a Push cluster points into the hub", cluster: pushPatient, step: "cluster/connection", reason: fleetv1alpha1.ClusterConnectionReasonForbiddenAddress,
 			plant: func(t *testing.T, c *clinic) {
 				c.connection(t, metav1.Condition{
 					Type: fleetv1alpha1.ClusterConnectionConditionConnected, Reason: fleetv1alpha1.ClusterConnectionReasonForbiddenAddress,
@@ -219,7 +219,7 @@ func faultsOfLife() []fault {
 			},
 		},
 		{
-			title: "The agent is not heard of", step: "cluster/heartbeat", reason: "HeartbeatStopped",
+			title: "The agent's heartbeat has stopped", step: "cluster/heartbeat", reason: "HeartbeatStopped",
 			plant: func(t *testing.T, c *clinic) {
 				change(t, c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: patient, Name: clusterv1.LeaseName}}, func(l *coordinationv1.Lease) {
 					l.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
@@ -244,7 +244,7 @@ func faultsOfLife() []fault {
 			},
 		},
 		{
-			title: "The executor of a work lacks a right", step: "cluster/works", reason: workv1.ManifestReasonAppliedManifestFailed,
+			title: "The executor of a work lacks a permission", step: "cluster/works", reason: workv1.ManifestReasonAppliedManifestFailed,
 			plant: func(t *testing.T, c *clinic) {
 				c.work(t, &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
 					Type: workv1.ExecutorSubjectTypeServiceAccount, ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "shop", Name: "deployer"},
@@ -252,7 +252,7 @@ func faultsOfLife() []fault {
 			},
 		},
 		{
-			title: "A cluster waits to be deleted", step: "cluster/deletion", reason: "Deleting",
+			title: "A cluster is waiting to be deleted", step: "cluster/deletion", reason: "Deleting",
 			plant: func(t *testing.T, c *clinic) {
 				c.cluster(t, patient, func(mc *clusterv1.ManagedCluster) {
 					mc.Finalizers = []string{clusterv1.FinalizerAPIResourceCleanup}

@@ -53,7 +53,7 @@ func words() access.Words {
 		Slow:     "Try again, with more time by --request-timeout.",
 		Webhooks: "The hub's webhooks do not answer: look at the pods in namespace open-cluster-management-hub, and at \"kubectl describe clustermanager\".",
 		Kinds:    "is no hub of Capstan: it does not know the kinds of one",
-		Other:    "Choose the hub by --context, or make this cluster one with \"capstan init\". If a hub is being installed, wait until its ClusterManager is Applied.",
+		Other:    "Choose the hub with --context, or turn this cluster into one with \"capstan init\". If a hub is being installed, wait until its ClusterManager is Applied.",
 		Code:     exit.NoHub,
 	}
 }

@@ -27,7 +27,7 @@ func lookAtAgent(e *evidence.Evidence) string {
 	case e.Member == nil:
 		return "See whether its agent runs: give --cluster-kubeconfig to look at the member."
 	default:
-		return "See whether its agent runs and reaches the hub: the steps of the member tell, and kubectl -n open-cluster-management-agent logs -l app=klusterlet-registration-agent --tail=20."
+		return "Check that its agent is running and can reach the hub: see the steps of the member, and kubectl -n open-cluster-management-agent logs -l app=klusterlet-registration-agent --tail=20."
 	}
 }
 
@@ -100,7 +100,7 @@ func clusterDeletion(e *evidence.Evidence) []Finding {
 	next := "See what the steps before this one say, and what the hub's registration controller logs."
 	available := meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if !available {
-		next = fmt.Sprintf("Its agent, which has to clean up the member, is not heard of: start it. To give up what was delivered to the member: kubectl annotate managedcluster %s %s=0s",
+		next = fmt.Sprintf("Its agent, which has to clean up the member, has stopped its heartbeat: start it. To give up what was delivered to the member: kubectl annotate managedcluster %s %s=0s",
 			mc.Name, clusterv1.AnnotationDetachDeadline)
 	}
 	f := broken("Deleting", managed(e.Cluster), "it was deleted and waits: "+waits, next)

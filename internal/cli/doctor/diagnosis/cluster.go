@@ -170,7 +170,7 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 	}
 	if name := turnedDown(c.Name, all); name != "" {
 		return []Finding{broken("RequestDenied", "CertificateSigningRequest "+name, "an administrator of the hub denied it, or it could not be signed",
-			fmt.Sprintf("To let the cluster ask again: kubectl delete csr %s", name))}
+			fmt.Sprintf("To let the cluster retry: kubectl delete csr %s", name))}
 	}
 	if !c.Managed.Found || joined(e) || !c.Managed.Value.DeletionTimestamp.IsZero() {
 		return nil // it has asked for nothing, has a certificate to look at, or is to go

@@ -60,7 +60,7 @@ func hubKinds(e *evidence.Evidence) []Finding {
 		return []Finding{unseen("the kinds that the hub knows", h.KindsErr)}
 	case h.KnownKinds == 0:
 		return []Finding{broken("NoHub", h.Server, "it is no hub of Capstan: it does not know the kinds of one",
-			"Choose the hub by --context, or make this cluster one with \"capstan init\".")}
+			"Choose the hub with --context, or turn this cluster into one with \"capstan init\".")}
 	case len(h.MissingKinds) > 0:
 		return []Finding{broken("KindsMissing", h.Server, "it does not know these kinds of a hub: "+strings.Join(h.MissingKinds, ", "),
 			"The operator installs them: see the next steps, and \"kubectl describe clustermanager\".")}
@@ -192,7 +192,7 @@ func hubSigner(e *evidence.Evidence) []Finding {
 			return []Finding{broken("SignerSilent", "CertificateSigningRequest "+request.Name,
 				fmt.Sprintf("it was approved, and nobody has signed it for more than %s: the controller manager of the hub's Kubernetes signs for %s",
 					signedWithin, request.Spec.SignerName),
-				"See whether kube-controller-manager runs on the hub with --cluster-signing-cert-file and --cluster-signing-key-file, and what it logs.")}
+				"Check that kube-controller-manager on the hub runs with --cluster-signing-cert-file and --cluster-signing-key-file, and what it logs.")}
 		}
 	}
 	return nil

@@ -185,7 +185,7 @@ func memberAgents(e *evidence.Evidence) []Finding {
 
 func memberRights(e *evidence.Evidence) []Finding {
 	return missing(e.Member.Grants, "AgentRightsMissing", "it is not there, so the agents may not do their work",
-		"The operator makes it again: see whether it runs, and \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")
+		"The operator recreates it: check that it is running, and \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")
 }
 
 func memberCredential(e *evidence.Evidence) []Finding {
@@ -194,7 +194,7 @@ func memberCredential(e *evidence.Evidence) []Finding {
 	if m.Hub.Err != nil {
 		return []Finding{unseen(object, m.Hub.Err)}
 	}
-	anew := fmt.Sprintf("Let it join anew, for which the bootstrap kubeconfig has to be valid: kubectl -n %s delete secret %s; then on the hub, once the agent has asked: capstan accept %s.",
+	anew := fmt.Sprintf("Let it join again; the bootstrap kubeconfig must be valid: kubectl -n %s delete secret %s; then on the hub, once the agent has requested a certificate: capstan accept %s.",
 		m.Namespace(), operatorv1.HubKubeConfigSecret, e.Cluster.Name)
 	if m.Hub.Found {
 		if f, wrong := certificate(e, object, anew); wrong {

@@ -135,7 +135,7 @@ func tried(t evidence.Trial) []Finding {
 		}}
 	case strings.Contains(text, "failed calling webhook") && strings.Contains(text, "x509"):
 		return []Finding{broken("WebhookUntrusted", object, "the API server does not trust a webhook, so it refuses every request: "+text,
-			"The operator writes the right caBundle into the webhook configurations within moments: see whether it runs.")}
+			"The operator writes the right caBundle to the webhook configurations within moments: check that it is running.")}
 	case strings.Contains(text, "failed calling webhook"):
 		return []Finding{broken("WebhookSilent", object, "the API server does not get an answer: "+text,
 			"Look at the pods and the Services: kubectl -n open-cluster-management-hub get pods,endpointslices. The API server has to reach pods of this cluster.")}

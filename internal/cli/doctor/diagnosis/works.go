@@ -99,9 +99,9 @@ func firstObject(work *workv1.ManifestWork, f *Finding) {
 	f.Reason, f.Cause = state.Reason, fmt.Sprintf("%s %s: %s", object.Kind, name, state.Message)
 	switch {
 	case strings.Contains(state.Message, "does not know the kind"):
-		f.Next = "Install the definition of the kind in the member: another ManifestWork may deliver it."
+		f.Next = "Install the CRD of the kind in the member: another ManifestWork can deliver it."
 	case strings.Contains(state.Message, "forbidden") && work.Spec.Executor != nil:
-		f.Next = "Give the ServiceAccount that the work names as its executor this right in the member."
+		f.Next = "Grant the executor's ServiceAccount this permission in the member."
 	case strings.Contains(state.Message, "forbidden"):
 		f.Next = "Give the agent this right in the member: by a ClusterRole with label open-cluster-management.io/aggregate-to-work=true."
 	}
