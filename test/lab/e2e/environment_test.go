@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/capstan-io/capstan/test/lab/internal/lab"
+	"github.com/capstan-io/capstan/test/lab/internal/progress"
 )
 
 // bin is where make puts the executables.
@@ -164,7 +165,7 @@ func (e *environment) processes() string {
 // processes' own memory.
 func (e *environment) leftovers() string {
 	e.Helper()
-	l, err := lab.Open(e.dir, lab.NewProgress(io.Discard))
+	l, err := lab.Open(e.dir, progress.New(io.Discard))
 	if err != nil {
 		e.Fatal(err)
 	}

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-io/capstan/test/lab/internal/inventory"
 	"github.com/capstan-io/capstan/test/lab/internal/lab"
+	"github.com/capstan-io/capstan/test/lab/internal/machine"
 )
 
 func newUpCommand(open opener) *cobra.Command {
@@ -32,27 +34,27 @@ Without --name and --config it starts the clusters there are; if there are
 none, it makes hub and member1. What runs already is left alone.`,
 		Args: cobra.NoArgs,
 		RunE: open.do(func(ctx context.Context, l *lab.Lab, _ []string) error {
-			var config lab.Config
+			var config inventory.Config
 			var err error
 			switch {
 			case file != "":
-				if config, err = lab.ReadConfig(file); err != nil {
+				if config, err = inventory.ReadConfig(file); err != nil {
 					return err
 				}
 			case len(names) == 0 && (nodeless || signing != 0):
 				return errors.New("--nodeless and --signing-duration need --name")
 			case len(names) == 0 && l.IsEmpty():
-				config = lab.DefaultConfig()
+				config = inventory.DefaultConfig()
 			}
 			for _, name := range names {
-				config.Clusters = append(config.Clusters, lab.Cluster{
+				config.Clusters = append(config.Clusters, inventory.Cluster{
 					Name:            name,
 					Nodeless:        nodeless,
 					SigningDuration: metav1.Duration{Duration: signing},
 				})
 			}
 			if install {
-				if err := lab.InstallPrerequisites(ctx, l.HasNodes(config), os.Stderr); err != nil {
+				if err := machine.InstallPrerequisites(ctx, l.HasNodes(config), os.Stderr); err != nil {
 					return err
 				}
 			}

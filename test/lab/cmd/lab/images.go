@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-io/capstan/test/lab/internal/image"
 	"github.com/capstan-io/capstan/test/lab/internal/lab"
+	"github.com/capstan-io/capstan/test/lab/internal/program"
 )
 
 func newLoadImageCommand(open opener) *cobra.Command {
@@ -70,7 +71,7 @@ func newAssetsCommand() *cobra.Command {
 		Short: "Lay out etcd, kube-apiserver and kubectl for KUBEBUILDER_ASSETS",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return lab.WriteAssets(args[0])
+			return program.WriteAssets(args[0])
 		},
 	}
 }

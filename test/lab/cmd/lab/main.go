@@ -17,6 +17,7 @@ import (
 
 	"github.com/capstan-io/capstan/test/lab/internal/daemon"
 	"github.com/capstan-io/capstan/test/lab/internal/lab"
+	"github.com/capstan-io/capstan/test/lab/internal/progress"
 )
 
 func main() {
@@ -41,9 +42,9 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().StringVar(&dir, "dir", lab.DefaultDir(), "directory that the lab keeps everything in; its default is $"+lab.DirVariable)
-	progress := lab.NewProgress(os.Stderr)
-	var open opener = func() (*lab.Lab, error) { return lab.Open(dir, progress) }
-	var openBroken opener = func() (*lab.Lab, error) { return lab.New(dir, progress) }
+	steps := progress.New(os.Stderr)
+	var open opener = func() (*lab.Lab, error) { return lab.Open(dir, steps) }
+	var openBroken opener = func() (*lab.Lab, error) { return lab.New(dir, steps) }
 	root.AddCommand(
 		newPrerequisitesCommand(),
 		newUpCommand(open),

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/capstan-io/capstan/test/lab/internal/lab"
+	"github.com/capstan-io/capstan/test/lab/internal/machine"
 )
 
 func newPrerequisitesCommand() *cobra.Command {
@@ -21,11 +21,11 @@ func newPrerequisitesCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if install {
-				if err := lab.InstallPrerequisites(cmd.Context(), !nodeless, os.Stderr); err != nil {
+				if err := machine.InstallPrerequisites(cmd.Context(), !nodeless, os.Stderr); err != nil {
 					return err
 				}
 			}
-			if err := lab.CheckPrerequisites(!nodeless); err != nil {
+			if err := machine.CheckPrerequisites(!nodeless); err != nil {
 				return err
 			}
 			_, err := fmt.Println("the machine has all that the lab needs")

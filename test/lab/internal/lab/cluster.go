@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"path/filepath"
 
+	"github.com/capstan-io/capstan/test/lab/internal/etcd"
+	"github.com/capstan-io/capstan/test/lab/internal/inventory"
 	"github.com/capstan-io/capstan/test/lab/internal/network"
 )
 
@@ -18,20 +20,17 @@ const (
 	apiPort = 6443
 	// firstHost comes before the host part of the first cluster's address.
 	firstHost = 10
-	// maxNameLength keeps what is named after a cluster within the limits of
-	// the kernel.
-	maxNameLength = 40
 )
 
 // cluster is a cluster of a lab.
 type cluster struct {
-	entry
+	inventory.Entry
 	lab *Lab
 }
 
 // address is the address of the cluster's API server and node.
 func (c *cluster) address() netip.Prefix {
-	return c.lab.address(byte(firstHost + c.Index))
+	return c.lab.state.Address(byte(firstHost + c.Index))
 }
 
 // url is where the API server is found, from anywhere in the lab.
@@ -69,21 +68,21 @@ func (c *cluster) node() string {
 
 // path returns the path of a file of the cluster.
 func (c *cluster) path(elem ...string) string {
-	return filepath.Join(append([]string{c.lab.dir, "clusters", c.Name}, elem...)...)
+	return filepath.Join(append([]string{c.lab.place.dir, "clusters", c.Name}, elem...)...)
 }
 
 // namespace is the network of the cluster.
 func (c *cluster) namespace() network.Namespace {
 	return network.Namespace{
-		Name:    c.lab.ID() + "-" + c.Name,
-		Link:    fmt.Sprintf("%s-%d", c.lab.ID(), c.Index),
+		Name:    c.lab.place.id() + "-" + c.Name,
+		Link:    fmt.Sprintf("%s-%d", c.lab.place.id(), c.Index),
 		Address: c.address(),
 	}
 }
 
 // group is the control group of the cluster, which holds those of its pods.
 func (c *cluster) group() string {
-	return filepath.Join(c.lab.group(), c.Name)
+	return filepath.Join(c.lab.place.group(), c.Name)
 }
 
 // daemonGroup is the control group of the cluster's daemons. They have one of
@@ -94,15 +93,15 @@ func (c *cluster) daemonGroup() string {
 
 // etcd is the etcd that keeps the cluster's objects: clusters without a node
 // share one, because they are many and small.
-func (c *cluster) etcd() etcd {
+func (c *cluster) etcd() etcd.Etcd {
 	if c.Nodeless {
-		return c.lab.sharedEtcd()
+		return c.lab.place.sharedEtcd()
 	}
-	return etcd{
-		dir:       c.path("etcd"),
-		namespace: c.namespace().Name,
-		group:     c.daemonGroup(),
-		log:       c.logFile("etcd"),
+	return etcd.Etcd{
+		Dir:       c.path("etcd"),
+		Namespace: c.namespace().Name,
+		Group:     c.daemonGroup(),
+		Log:       c.logFile("etcd"),
 	}
 }
 

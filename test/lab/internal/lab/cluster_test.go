@@ -14,14 +14,16 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/test/lab/internal/inventory"
 )
 
 // newTestLab returns a lab with two clusters of which nothing runs.
 func newTestLab(t *testing.T) *Lab {
 	t.Helper()
-	l := &Lab{dir: t.TempDir()}
+	l := &Lab{place: place{dir: t.TempDir()}}
 	l.state.Subnet = netip.MustParsePrefix("172.30.7.0/24")
-	if err := l.state.add([]Cluster{{Name: "hub"}, {Name: "member", Nodeless: true}}); err != nil {
+	if err := l.state.Add([]inventory.Cluster{{Name: "hub"}, {Name: "member", Nodeless: true}}); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -54,7 +56,7 @@ const maxLinkName = 15
 
 func TestLinkNamesAreShort(t *testing.T) {
 	l := newTestLab(t)
-	c := &cluster{entry: entry{Index: maxClusters}, lab: l}
+	c := &cluster{Entry: inventory.Entry{Index: inventory.MaxClusters}, lab: l}
 	for _, name := range []string{l.bridge().Name, c.namespace().Link} {
 		if len(name) > maxLinkName {
 			t.Errorf("%s has %d characters", name, len(name))
@@ -75,7 +77,7 @@ func TestFilesOfANodeAreWellFormed(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := clusters[0]
-	if err := c.writeNodeFiles(); err != nil {
+	if err := (node{c}).writeFiles(); err != nil {
 		t.Fatal(err)
 	}
 	for path := range nodeFiles {
@@ -107,7 +109,7 @@ func TestTheKubeconfigHasAContextForEachCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range clusters {
-		if err := c.ensureCredentials(); err != nil {
+		if err := (credentials{c}).ensure(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,7 +148,7 @@ func TestCredentialsAreKept(t *testing.T) {
 	c := clusters[0]
 	var contents [2]string
 	for i := range contents {
-		if err := c.ensureCredentials(); err != nil {
+		if err := (credentials{c}).ensure(); err != nil {
 			t.Fatal(err)
 		}
 		content, err := os.ReadFile(c.keyFile(authorityPair))
@@ -167,7 +169,7 @@ func TestAPIServersAuthorizeByRoleAndRestrictNodes(t *testing.T) {
 	}
 	for _, c := range clusters {
 		for _, arg := range []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"} {
-			if !slices.Contains(c.apiServer().Args, arg) {
+			if !slices.Contains(components{c}.apiServer().Args, arg) {
 				t.Errorf("the API server of %s runs without %s", c.Name, arg)
 			}
 		}
@@ -182,11 +184,11 @@ func TestTheSigningDurationIsGivenToTheControllers(t *testing.T) {
 	c := clusters[0]
 	const flag = "--cluster-signing-duration="
 	isSet := func(arg string) bool { return strings.HasPrefix(arg, flag) }
-	if slices.ContainsFunc(c.controllerManager().Args, isSet) {
+	if slices.ContainsFunc(components{c}.controllerManager().Args, isSet) {
 		t.Error("without one, the default of Kubernetes is not used")
 	}
 	c.SigningDuration.Duration = 3 * time.Minute
-	if !slices.Contains(c.controllerManager().Args, flag+"3m0s") {
-		t.Errorf("got %q, want %s3m0s", c.controllerManager().Args, flag)
+	if !slices.Contains(components{c}.controllerManager().Args, flag+"3m0s") {
+		t.Errorf("got %q, want %s3m0s", components{c}.controllerManager().Args, flag)
 	}
 }

@@ -9,11 +9,15 @@ import (
 	"github.com/capstan-io/capstan/test/lab/internal/daemon"
 )
 
-// daemons are what the cluster consists of when it runs.
-func (c *cluster) daemons() []daemon.Spec {
-	daemons := []daemon.Spec{c.etcd().daemon(c.lab.program()), c.apiServer(), c.controllerManager()}
+// components describes the daemons of a cluster.
+type components struct{ cluster *cluster }
+
+// all are what the cluster consists of when it runs.
+func (p components) all() []daemon.Spec {
+	c := p.cluster
+	daemons := []daemon.Spec{c.etcd().Daemon(c.lab.place.program()), p.apiServer(), p.controllerManager()}
 	if !c.Nodeless {
-		daemons = append(daemons, c.scheduler(), c.containerd(), c.kubelet(), c.proxy(), c.dns())
+		daemons = append(daemons, p.scheduler(), p.containerd(), p.kubelet(), p.proxy(), p.dns())
 	}
 	return daemons
 }
@@ -24,14 +28,15 @@ func (c *cluster) daemons() []daemon.Spec {
 const frugal = "GOGC=50"
 
 // component returns a program of Kubernetes as a daemon of the cluster.
-func (c *cluster) component(name string, args ...string) daemon.Spec {
+func (p components) component(name string, args ...string) daemon.Spec {
+	c := p.cluster
 	var env []string
 	if c.Nodeless {
 		env = append(env, frugal)
 	}
 	return daemon.Spec{
 		Name:      name,
-		Program:   c.lab.program(),
+		Program:   c.lab.place.program(),
 		Args:      args,
 		Env:       env,
 		Dir:       c.path(),
@@ -41,9 +46,10 @@ func (c *cluster) component(name string, args ...string) daemon.Spec {
 	}
 }
 
-func (c *cluster) apiServer() daemon.Spec {
+func (p components) apiServer() daemon.Spec {
+	c := p.cluster
 	args := []string{
-		"--etcd-servers=" + c.etcd().url(),
+		"--etcd-servers=" + c.etcd().URL(),
 		"--etcd-prefix=" + c.etcdPrefix(),
 		"--advertise-address=" + c.address().Addr().String(),
 		"--service-cluster-ip-range=" + c.serviceCIDR().String(),
@@ -79,10 +85,11 @@ func (c *cluster) apiServer() daemon.Spec {
 		"--kubelet-client-key=" + c.keyFile(kubeletClientPair),
 		"--kubelet-preferred-address-types=InternalIP",
 	}
-	return c.component("kube-apiserver", args...)
+	return p.component("kube-apiserver", args...)
 }
 
-func (c *cluster) controllerManager() daemon.Spec {
+func (p components) controllerManager() daemon.Spec {
+	c := p.cluster
 	args := []string{
 		"--kubeconfig=" + c.componentKubeconfig(controllerManagerPair),
 		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller",
@@ -104,25 +111,28 @@ func (c *cluster) controllerManager() daemon.Spec {
 	if duration := c.SigningDuration.Duration; duration != 0 {
 		args = append(args, "--cluster-signing-duration="+duration.String())
 	}
-	return c.component("kube-controller-manager", args...)
+	return p.component("kube-controller-manager", args...)
 }
 
-func (c *cluster) scheduler() daemon.Spec {
-	return c.component("kube-scheduler",
+func (p components) scheduler() daemon.Spec {
+	c := p.cluster
+	return p.component("kube-scheduler",
 		"--kubeconfig="+c.componentKubeconfig(schedulerPair),
 		"--leader-elect=false",
 		"--profiling=false",
 	)
 }
 
-func (c *cluster) containerd() daemon.Spec {
-	spec := c.component("containerd", "--config="+c.path("containerd.toml"))
+func (p components) containerd() daemon.Spec {
+	c := p.cluster
+	spec := p.component("containerd", "--config="+c.path("containerd.toml"))
 	spec.Program = "containerd"
 	return spec
 }
 
-func (c *cluster) kubelet() daemon.Spec {
-	return c.component("kubelet",
+func (p components) kubelet() daemon.Spec {
+	c := p.cluster
+	return p.component("kubelet",
 		"--config="+c.path("kubelet.yaml"),
 		"--kubeconfig="+c.componentKubeconfig(nodePair),
 		"--hostname-override="+c.node(),
@@ -132,10 +142,12 @@ func (c *cluster) kubelet() daemon.Spec {
 	)
 }
 
-func (c *cluster) proxy() daemon.Spec {
-	return c.component("kube-proxy", "--config="+c.path("kube-proxy.yaml"))
+func (p components) proxy() daemon.Spec {
+	c := p.cluster
+	return p.component("kube-proxy", "--config="+c.path("kube-proxy.yaml"))
 }
 
-func (c *cluster) dns() daemon.Spec {
-	return c.component("coredns", "-conf="+c.path("Corefile"))
+func (p components) dns() daemon.Spec {
+	c := p.cluster
+	return p.component("coredns", "-conf="+c.path("Corefile"))
 }

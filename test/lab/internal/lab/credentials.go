@@ -47,14 +47,17 @@ func (c *cluster) componentKubeconfig(pair string) string {
 	return c.path("pki", pair+".kubeconfig")
 }
 
-// ensureCredentials makes the keys, certificates and kubeconfigs of the
-// cluster if it has none. They appear all at once, so that what was interrupted
-// is made anew.
-func (c *cluster) ensureCredentials() error {
+// credentials makes what those who work on a cluster show to each other.
+type credentials struct{ cluster *cluster }
+
+// ensure makes the keys, certificates and kubeconfigs of the cluster if it has
+// none. They appear all at once, so that what was interrupted is made anew.
+func (m credentials) ensure() error {
+	c := m.cluster
 	if _, err := os.Stat(c.path("pki")); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	pairs, err := c.makePairs()
+	pairs, err := m.makePairs()
 	if err != nil {
 		return fmt.Errorf("make credentials: %w", err)
 	}
@@ -63,7 +66,7 @@ func (c *cluster) ensureCredentials() error {
 		files[name+".crt"] = pair.Public
 		files[name+".key"] = pair.Private
 	}
-	for _, name := range c.clients() {
+	for _, name := range m.clients() {
 		config := kubeconfig{name: c.Name, server: c.url(), authority: pairs[authorityPair].Public, client: pairs[name]}
 		content, err := clientcmd.Write(*config.build())
 		if err != nil {
@@ -75,20 +78,20 @@ func (c *cluster) ensureCredentials() error {
 }
 
 // clients are the pairs that authenticate a client to the API server.
-func (c *cluster) clients() []string {
+func (m credentials) clients() []string {
 	clients := []string{adminPair, controllerManagerPair}
-	if !c.Nodeless {
+	if !m.cluster.Nodeless {
 		clients = append(clients, schedulerPair, proxyPair, dnsPair, nodePair)
 	}
 	return clients
 }
 
-func (c *cluster) makePairs() (map[string]pki.Pair, error) {
-	authority, err := pki.NewAuthority("kubernetes " + c.Name)
+func (m credentials) makePairs() (map[string]pki.Pair, error) {
+	authority, err := pki.NewAuthority("kubernetes " + m.cluster.Name)
 	if err != nil {
 		return nil, err
 	}
-	frontProxyAuthority, err := pki.NewAuthority("front proxy " + c.Name)
+	frontProxyAuthority, err := pki.NewAuthority("front proxy " + m.cluster.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func (c *cluster) makePairs() (map[string]pki.Pair, error) {
 		serviceAccountPair:      signingKey,
 		frontProxyPair:          frontProxy,
 	}
-	for name, request := range c.certificates() {
+	for name, request := range m.certificates() {
 		if pairs[name], err = authority.Issue(request); err != nil {
 			return nil, err
 		}
@@ -115,7 +118,8 @@ func (c *cluster) makePairs() (map[string]pki.Pair, error) {
 }
 
 // certificates are what the authority of the cluster has to sign.
-func (c *cluster) certificates() map[string]pki.Request {
+func (m credentials) certificates() map[string]pki.Request {
+	c := m.cluster
 	address := net.IP(c.address().Addr().AsSlice())
 	node := client("system:node:"+c.node(), "system:nodes")
 	node.Usages = append(node.Usages, x509.ExtKeyUsageServerAuth)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/capstan-io/capstan/test/lab/internal/machine"
 	"github.com/capstan-io/capstan/test/lab/internal/pki"
 )
 
@@ -77,9 +78,9 @@ func merge(to, from *clientcmdapi.Config) {
 
 // KubeconfigFile returns the path of the kubeconfig for all clusters.
 func (l *Lab) KubeconfigFile() (string, error) {
-	path := filepath.Join(l.dir, "kubeconfig")
-	if !exists(path) {
-		return "", fmt.Errorf("the lab %s has no clusters: make some with lab up", l.dir)
+	path := filepath.Join(l.place.dir, "kubeconfig")
+	if !machine.Exists(path) {
+		return "", fmt.Errorf("the lab %s has no clusters: make some with lab up", l.place.dir)
 	}
 	return path, nil
 }
@@ -90,10 +91,10 @@ func (l *Lab) writeKubeconfig() error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(l.dir, "kubeconfig")
+	path := filepath.Join(l.place.dir, "kubeconfig")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	l.progress.Step("lab %s: kubeconfig %s", l.dir, path)
+	l.progress.Step("lab %s: kubeconfig %s", l.place.dir, path)
 	return nil
 }

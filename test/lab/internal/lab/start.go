@@ -9,20 +9,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/capstan-io/capstan/test/lab/internal/cgroup"
+	"github.com/capstan-io/capstan/test/lab/internal/checks"
 	"github.com/capstan-io/capstan/test/lab/internal/daemon"
 )
 
 const (
 	// startTimeout limits each step of the start of a cluster.
 	startTimeout = 3 * time.Minute
+	// requestTimeout limits a request to an API server.
+	requestTimeout = 10 * time.Second
 	// pollInterval is the time between two looks at whether a step is done.
 	pollInterval = 200 * time.Millisecond
 	// parallelStarts is how many clusters start at a time: more would only
@@ -31,7 +34,7 @@ const (
 )
 
 // startClusters starts clusters that may or may not run, side by side.
-func (l *Lab) startClusters(ctx context.Context, clusters []*cluster) error {
+func startClusters(ctx context.Context, clusters []*cluster) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	for _, c := range clusters {
@@ -39,7 +42,7 @@ func (l *Lab) startClusters(ctx context.Context, clusters []*cluster) error {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 		// Of an etcd that several clusters share, the first starts it.
-		if err := startDaemons(cancel, c.etcd().daemon(l.program())); err != nil {
+		if err := startDaemons(cancel, c.etcd().Daemon(c.lab.place.program())); err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 	}
@@ -58,12 +61,12 @@ func (l *Lab) startClusters(ctx context.Context, clusters []*cluster) error {
 
 // prepare makes all that the daemons need.
 func (c *cluster) prepare() error {
-	for _, dir := range []string{c.path("logs"), c.etcd().dir} {
+	for _, dir := range []string{c.path("logs"), c.etcd().Dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	if err := c.ensureCredentials(); err != nil {
+	if err := (credentials{c}).ensure(); err != nil {
 		return err
 	}
 	group, err := cgroup.New(c.group())
@@ -85,82 +88,41 @@ func (c *cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := startDaemons(cancel, c.apiServer()); err != nil {
+	if err := startDaemons(cancel, components{c}.apiServer()); err != nil {
 		return err
 	}
-	if err := await(ctx, "the API server", apiServerReady(client)); err != nil {
+	if err := await(ctx, "the API server", checks.APIServerReady(client)); err != nil {
 		return err
 	}
 	c.lab.progress.Step("%s: API server ready", c.Name)
-	if err := startDaemons(cancel, c.controllerManager()); err != nil {
+	if err := startDaemons(cancel, components{c}.controllerManager()); err != nil {
 		return err
 	}
 	if !c.Nodeless {
-		if err := c.startNode(ctx, cancel, client); err != nil {
+		if err := (node{c}).start(ctx, cancel, client); err != nil {
 			return err
 		}
 	}
-	if err := await(ctx, "the controllers", defaultAccountExists(client)); err != nil {
+	if err := await(ctx, "the controllers", checks.DefaultAccountExists(client)); err != nil {
 		return err
 	}
 	c.lab.progress.Step("%s: up at %s", c.Name, c.url())
 	return nil
 }
 
-// startNode starts what a node consists of, and waits until it takes pods.
-func (c *cluster) startNode(ctx context.Context, ended context.CancelCauseFunc, client kubernetes.Interface) error {
-	if err := c.writeNodeFiles(); err != nil {
-		return err
-	}
-	if err := startDaemons(ended, c.containerd(), c.scheduler()); err != nil {
-		return err
-	}
-	if err := await(ctx, "containerd", listens("unix", c.path("containerd.sock"))); err != nil {
-		return err
-	}
-	if err := c.loadBundledImages(ctx); err != nil {
-		return err
-	}
-	if err := c.applyAddons(ctx); err != nil {
-		return err
-	}
-	c.lab.progress.Step("%s: containerd ready", c.Name)
-
-	address := c.address().Addr().String()
-	running, err := daemon.IsRunning(c.kubelet())
+// client returns a client of the cluster's API server.
+func (c *cluster) client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.componentKubeconfig(adminPair))
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	var since time.Time
-	if !running {
-		since = time.Now() // What the node said before does not count.
+	config.Timeout = requestTimeout
+	config.Proxy = checks.NoProxy
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
 	}
-	if err := startDaemons(ended, c.kubelet(), c.proxy(), c.dns()); err != nil {
-		return err
-	}
-	if err := await(ctx, "kube-proxy", healthy(fmt.Sprintf("http://%s:10256/healthz", address))); err != nil {
-		return err
-	}
-	if err := await(ctx, "CoreDNS", listens("tcp", address+":53")); err != nil {
-		return err
-	}
-	return await(ctx, "the node", nodeReady(client, c.node(), since))
-}
-
-// applyAddons creates the objects that belong to every cluster with a node.
-func (c *cluster) applyAddons(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, c.lab.program())
-	cmd.Args = []string{
-		"kubectl", "apply", "--server-side", "--force-conflicts",
-		"--kubeconfig", c.componentKubeconfig(adminPair),
-		"--cache-dir", c.path("kubectl"),
-		"--filename", c.path("addons.yaml"),
-	}
-	cmd.Env = []string{} // So that no proxy of the caller gets in the way.
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("apply addons: %w: %s", err, output)
-	}
-	return nil
+	return client, nil
 }
 
 // startDaemons starts those of the daemons that do not run. If one ends before

@@ -6,6 +6,7 @@ package lab
 import (
 	"github.com/capstan-io/capstan/test/lab/internal/cgroup"
 	"github.com/capstan-io/capstan/test/lab/internal/daemon"
+	"github.com/capstan-io/capstan/test/lab/internal/inventory"
 )
 
 // The states of a cluster.
@@ -17,7 +18,7 @@ const (
 
 // Status tells how a cluster is.
 type Status struct {
-	Cluster
+	inventory.Cluster
 	State string
 	URL   string
 	// Memory is what the processes of the cluster hold, pods included.
@@ -52,7 +53,7 @@ func (c *cluster) status() (Status, error) {
 	if status.Memory, err = group.Memory(); err != nil {
 		return Status{}, err
 	}
-	for _, spec := range c.daemons() {
+	for _, spec := range (components{c}).all() {
 		running, err := daemon.IsRunning(spec)
 		if err != nil {
 			return Status{}, err

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/capstan-io/capstan/test/lab/internal/cgroup"
 	"github.com/capstan-io/capstan/test/lab/internal/daemon"
+	"github.com/capstan-io/capstan/test/lab/internal/remains"
 )
 
 // killTimeout limits how long the end of the killed processes may take.
@@ -46,7 +46,7 @@ func (c *cluster) stop(ctx context.Context) error {
 	if err := kill(ctx, c.group()); err != nil {
 		return err
 	}
-	sockets, err := shimSockets(c.path())
+	sockets, err := remains.ShimSockets(c.path())
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (l *Lab) StopComponents(ctx context.Context, name string, components ...str
 
 func (c *cluster) stopComponent(ctx context.Context, component string) error {
 	var own []string
-	for _, spec := range c.daemons() {
+	for _, spec := range (components{c}).all() {
 		if spec.Group != c.daemonGroup() {
 			continue // Other clusters need it too.
 		}
@@ -101,29 +101,4 @@ func kill(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	return group.Kill(ctx)
-}
-
-// shimSockets lists the sockets of the shims between containerd and the
-// containers of a cluster, which are not in the cluster's directory. The
-// directory may be a pattern.
-func shimSockets(dir string) ([]string, error) {
-	addresses, err := filepath.Glob(filepath.Join(dir, "containerd/state/io.containerd.runtime.v2.task/*/*/address"))
-	if err != nil {
-		return nil, fmt.Errorf("list shims: %w", err)
-	}
-	var sockets []string
-	for _, file := range addresses {
-		address, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // The container has ended since it was listed.
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read address of shim: %w", err)
-		}
-		socket := strings.TrimPrefix(strings.TrimSpace(string(address)), "unix://")
-		if exists(socket) {
-			sockets = append(sockets, socket)
-		}
-	}
-	return sockets, nil
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"text/template"
+
+	"github.com/capstan-io/capstan/test/lab/internal/machine"
 )
 
 // pauseImage is the image that holds the namespaces of a pod open.
@@ -47,7 +49,8 @@ type parameters struct {
 	PluginDir  string
 }
 
-func (c *cluster) parameters() parameters {
+func (n node) parameters() parameters {
+	c := n.cluster
 	return parameters{
 		Dir:        c.path(),
 		Network:    c.namespace().Name,
@@ -58,19 +61,19 @@ func (c *cluster) parameters() parameters {
 		DNSIP:      c.dnsIP(),
 		Domain:     clusterDomain,
 		PauseImage: pauseImage,
-		PluginDir:  pluginDir(),
+		PluginDir:  machine.PluginDir(),
 	}
 }
 
-// writeNodeFiles writes what the daemons of the node read.
-func (c *cluster) writeNodeFiles() error {
-	parameters := c.parameters()
+// writeFiles writes what the daemons of the node read.
+func (n node) writeFiles() error {
+	parameters := n.parameters()
 	for path, name := range nodeFiles {
 		var content bytes.Buffer
 		if err := templates.ExecuteTemplate(&content, name, parameters); err != nil {
 			return fmt.Errorf("make %s: %w", path, err)
 		}
-		if err := writeIfChanged(c.path(path), content.Bytes()); err != nil {
+		if err := writeIfChanged(n.cluster.path(path), content.Bytes()); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
 	}

@@ -1,7 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+// Package etcd describes the process that keeps the objects of clusters.
+package etcd
 
 import (
 	"path/filepath"
@@ -9,24 +10,14 @@ import (
 	"github.com/capstan-io/capstan/test/lab/internal/daemon"
 )
 
-// etcd is a process that keeps objects. It listens on sockets in its directory
+// Etcd is a process that keeps objects. It listens on sockets in its directory
 // only: so it needs no certificates, and API servers reach it from any network
 // namespace.
-type etcd struct {
-	dir       string
-	namespace string
-	group     string
-	log       string
-}
-
-// sharedEtcd is the etcd of all clusters without a node.
-func (l *Lab) sharedEtcd() etcd {
-	return etcd{
-		dir: filepath.Join(l.dir, "etcd"),
-		// No cluster has this name, for it is no DNS label.
-		group: filepath.Join(l.group(), "_etcd"),
-		log:   filepath.Join(l.dir, "etcd", "etcd.log"),
-	}
+type Etcd struct {
+	Dir       string
+	Namespace string
+	Group     string
+	Log       string
 }
 
 // The sockets, in the directory that etcd runs in. What follows the colon is
@@ -36,19 +27,19 @@ const (
 	peerSocket   = "peer:0"
 )
 
-// url is where API servers find the etcd.
-func (e etcd) url() string {
-	return "unix://" + filepath.Join(e.dir, clientSocket)
+// URL is where API servers find the etcd.
+func (e Etcd) URL() string {
+	return "unix://" + filepath.Join(e.Dir, clientSocket)
 }
 
-// daemon describes the process.
-func (e etcd) daemon(program string) daemon.Spec {
+// Daemon describes the process.
+func (e Etcd) Daemon(program string) daemon.Spec {
 	const client, peer = "unix://" + clientSocket, "unix://" + peerSocket
 	return daemon.Spec{
 		Name:    "etcd",
 		Program: program,
 		Args: []string{
-			"--data-dir=" + filepath.Join(e.dir, "data"),
+			"--data-dir=" + filepath.Join(e.Dir, "data"),
 			"--listen-client-urls=" + client,
 			"--advertise-client-urls=" + client,
 			"--listen-peer-urls=" + peer,
@@ -60,9 +51,9 @@ func (e etcd) daemon(program string) daemon.Spec {
 			"--unsafe-no-fsync",
 			"--log-level=warn",
 		},
-		Dir:       e.dir,
-		Namespace: e.namespace,
-		Group:     e.group,
-		Log:       e.log,
+		Dir:       e.Dir,
+		Namespace: e.Namespace,
+		Group:     e.Group,
+		Log:       e.Log,
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+package machine
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ var kernelLimits = map[string]int{
 	"/proc/sys/fs/inotify/max_user_watches":   524288,
 }
 
-// raiseKernelLimits raises the limits of the kernel that are too low.
-func raiseKernelLimits() error {
+// RaiseKernelLimits raises the limits of the kernel that are too low.
+func RaiseKernelLimits() error {
 	for path, minimum := range kernelLimits {
 		content, err := os.ReadFile(path)
 		if err != nil {

@@ -1,11 +1,12 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+package inventory
 
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -14,18 +15,18 @@ import (
 )
 
 func TestClustersKeepTheirIndex(t *testing.T) {
-	var s state
+	var s State
 	for _, names := range [][]string{{"a", "b"}, {"b", "c"}} {
 		var clusters []Cluster
 		for _, name := range names {
 			clusters = append(clusters, Cluster{Name: name})
 		}
-		if err := s.add(clusters); err != nil {
+		if err := s.Add(clusters); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, name := range []string{"a", "b", "c"} {
-		if got, found := s.find(name); !found || got.Index != i+1 {
+		if got, found := s.Find(name); !found || got.Index != i+1 {
 			t.Errorf("%s has index %d", name, got.Index)
 		}
 	}
@@ -45,14 +46,14 @@ func TestClustersStayWhatTheyWereMade(t *testing.T) {
 		"of another cluster": {"clusters differ", Cluster{Name: "b", Nodeless: true, SigningDuration: long}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s state
-			if err := s.add([]Cluster{{Name: "a", SigningDuration: short}}); err != nil {
+			var s State
+			if err := s.Add([]Cluster{{Name: "a", SigningDuration: short}}); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.add([]Cluster{test.again}); (err == nil) != test.valid {
+			if err := s.Add([]Cluster{test.again}); (err == nil) != test.valid {
 				t.Errorf("%s: valid is %t, want %t (%v)", test.reason, err == nil, test.valid, err)
 			}
-			if kept, _ := s.find("a"); kept.SigningDuration != short {
+			if kept, _ := s.Find("a"); kept.SigningDuration != short {
 				t.Errorf("the signing duration became %s", kept.SigningDuration.Duration)
 			}
 		})
@@ -60,34 +61,35 @@ func TestClustersStayWhatTheyWereMade(t *testing.T) {
 }
 
 func TestThereIsRoomForALimitedNumber(t *testing.T) {
-	var s state
-	for i := range maxClusters {
-		if err := s.add([]Cluster{{Name: fmt.Sprint(i)}}); err != nil {
+	var s State
+	for i := range MaxClusters {
+		if err := s.Add([]Cluster{{Name: fmt.Sprint(i)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.add([]Cluster{{Name: "last"}}); err == nil {
+	if err := s.Add([]Cluster{{Name: "last"}}); err == nil {
 		t.Error("there is room for one more")
 	}
 }
 
 func TestWhatIsSavedIsLoaded(t *testing.T) {
-	l := &Lab{dir: t.TempDir()}
-	if err := l.load(); err != nil || !l.IsEmpty() {
-		t.Fatalf("a lab without state has %v (%v)", l.state, err)
+	file := filepath.Join(t.TempDir(), "lab.json")
+	s, err := Load(file)
+	if err != nil || len(s.Clusters) > 0 {
+		t.Fatalf("a lab without state has %v (%v)", s, err)
 	}
-	l.state.Subnet = netip.MustParsePrefix("172.30.1.0/24")
-	if err := l.state.add([]Cluster{{Name: "a", SigningDuration: metav1.Duration{Duration: time.Minute}}, {Name: "b", Nodeless: true}}); err != nil {
+	s.Subnet = netip.MustParsePrefix("172.30.1.0/24")
+	if err := s.Add([]Cluster{{Name: "a", SigningDuration: metav1.Duration{Duration: time.Minute}}, {Name: "b", Nodeless: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.save(); err != nil {
+	if err := s.Save(file); err != nil {
 		t.Fatal(err)
 	}
-	loaded := &Lab{dir: l.dir}
-	if err := loaded.load(); err != nil {
+	loaded, err := Load(file)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(loaded.state, l.state) {
-		t.Errorf("saved %v, loaded %v", l.state, loaded.state)
+	if !reflect.DeepEqual(loaded, s) {
+		t.Errorf("saved %v, loaded %v", s, loaded)
 	}
 }

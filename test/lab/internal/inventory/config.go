@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+// Package inventory says which clusters a lab is to have, and remembers which it
+// has.
+package inventory
 
 import (
 	"fmt"
@@ -12,6 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
+
+// MaxNameLength keeps what is named after a cluster within the limits of the
+// kernel.
+const MaxNameLength = 40
 
 // Config says which clusters a lab has.
 type Config struct {
@@ -55,8 +61,8 @@ func (c Config) Validate() error {
 		if problems := validation.IsDNS1123Label(cluster.Name); len(problems) > 0 {
 			return fmt.Errorf("cluster name %q: %s", cluster.Name, strings.Join(problems, "; "))
 		}
-		if len(cluster.Name) > maxNameLength {
-			return fmt.Errorf("cluster name %q is longer than %d characters", cluster.Name, maxNameLength)
+		if len(cluster.Name) > MaxNameLength {
+			return fmt.Errorf("cluster name %q is longer than %d characters", cluster.Name, MaxNameLength)
 		}
 		if seen[cluster.Name] {
 			return fmt.Errorf("cluster name %q is given twice", cluster.Name)

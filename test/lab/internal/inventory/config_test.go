@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+package inventory
 
 import (
 	"os"
@@ -51,7 +51,7 @@ func TestNamesOfClustersAreChecked(t *testing.T) {
 		"empty":    {[]string{""}, false},
 		"no label": {[]string{"_etcd"}, false},
 		"a path":   {[]string{"../hub"}, false},
-		"too long": {[]string{strings.Repeat("a", maxNameLength+1)}, false},
+		"too long": {[]string{strings.Repeat("a", MaxNameLength+1)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var config Config

@@ -1,9 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+package remains
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 )
 
 func TestDaemonsAreToldFromUsersOfTheLab(t *testing.T) {
-	l := &Lab{dir: "/var/lib/here"}
+	l := Lab{Dir: "/var/lib/here"}
 	for name, test := range map[string]struct {
 		args []string
 		want bool
@@ -31,7 +32,7 @@ func TestDaemonsAreToldFromUsersOfTheLab(t *testing.T) {
 }
 
 func TestALabThatNeverWasLeavesNothing(t *testing.T) {
-	l := &Lab{dir: filepath.Join(t.TempDir(), "none")}
+	l := Lab{Dir: filepath.Join(t.TempDir(), "none")}
 	found, err := l.files()
 	if err != nil || len(found) > 0 {
 		t.Errorf("files: %q (%v)", found, err)
@@ -42,12 +43,13 @@ func TestALabThatNeverWasLeavesNothing(t *testing.T) {
 }
 
 func TestFilesOfTheLabAreFound(t *testing.T) {
-	l := newTestLab(t)
-	if err := l.save(); err != nil {
+	l := Lab{Dir: t.TempDir()}
+	file := filepath.Join(l.Dir, "lab.json")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	found, err := l.files()
-	if err != nil || len(found) != 1 || found[0] != l.stateFile() {
-		t.Errorf("got %q (%v), want %s", found, err, l.stateFile())
+	if err != nil || len(found) != 1 || found[0] != file {
+		t.Errorf("got %q (%v), want %s", found, err, file)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+package remains
 
 import (
 	"errors"
@@ -14,12 +14,13 @@ import (
 
 	"github.com/capstan-io/capstan/test/lab/internal/cgroup"
 	"github.com/capstan-io/capstan/test/lab/internal/daemon"
+	"github.com/capstan-io/capstan/test/lab/internal/machine"
 	"github.com/capstan-io/capstan/test/lab/internal/network"
 )
 
-// Leftovers lists what the machine has of the lab: all of it while clusters
-// run, and nothing after Down. Like Down, it does not rely on the lab's state.
-func (l *Lab) Leftovers() ([]string, error) {
+// Find lists what the machine has of the lab: all of it while clusters
+// run, and nothing after Remove. Like Remove, it does not rely on the lab's state.
+func (l Lab) Find() ([]string, error) {
 	var left []string
 	var errs []error
 	for _, search := range []struct {
@@ -27,11 +28,11 @@ func (l *Lab) Leftovers() ([]string, error) {
 		find func() ([]string, error)
 	}{
 		{"process", l.processes},
-		{"control group", func() ([]string, error) { return cgroup.Find(l.group()) }},
+		{"control group", func() ([]string, error) { return cgroup.Find(l.Group) }},
 		{"mount", l.mounts},
-		{"network namespace", func() ([]string, error) { return network.FindNamespaces(l.ID() + "-") }},
-		{"network interface", func() ([]string, error) { return network.FindLinks(l.ID()) }},
-		{"iptables rule", func() ([]string, error) { return network.FindRules(l.ID()) }},
+		{"network namespace", func() ([]string, error) { return network.FindNamespaces(l.ID + "-") }},
+		{"network interface", func() ([]string, error) { return network.FindLinks(l.ID) }},
+		{"iptables rule", func() ([]string, error) { return network.FindRules(l.ID) }},
 		{"file", l.files},
 	} {
 		found, err := search.find()
@@ -47,8 +48,8 @@ func (l *Lab) Leftovers() ([]string, error) {
 
 // processes lists the processes that are in the lab's control group, and the
 // daemons that work in its directory wherever they are.
-func (l *Lab) processes() ([]string, error) {
-	group, err := cgroup.New(l.group())
+func (l Lab) processes() ([]string, error) {
+	group, err := cgroup.New(l.Group)
 	if err != nil {
 		return nil, err
 	}
@@ -81,14 +82,14 @@ var daemonNames = map[string]bool{
 	"containerd": true, "containerd-shim-runc-v2": true,
 }
 
-func (l *Lab) isDaemon(p daemon.Process) bool {
-	return daemonNames[filepath.Base(p.Args[0])] && strings.Contains(strings.Join(p.Args, " "), l.dir+"/")
+func (l Lab) isDaemon(p daemon.Process) bool {
+	return daemonNames[filepath.Base(p.Args[0])] && strings.Contains(strings.Join(p.Args, " "), l.Dir+"/")
 }
 
 // mounts lists where something is mounted below the lab's directory, in the
 // order of mounting.
-func (l *Lab) mounts() ([]string, error) {
-	dir, err := filepath.EvalSymlinks(l.dir) // As the kernel knows it.
+func (l Lab) mounts() ([]string, error) {
+	dir, err := filepath.EvalSymlinks(l.Dir) // As the kernel knows it.
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -107,10 +108,10 @@ func (l *Lab) mounts() ([]string, error) {
 }
 
 // files lists what the lab has put into its directory, and elsewhere.
-func (l *Lab) files() ([]string, error) {
+func (l Lab) files() ([]string, error) {
 	found, err := l.strayFiles()
 	for _, name := range stateFiles {
-		if path := filepath.Join(l.dir, name); exists(path) {
+		if path := filepath.Join(l.Dir, name); machine.Exists(path) {
 			found = append(found, path)
 		}
 	}

@@ -1,7 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+// Package progress tells a user what is being done.
+package progress
 
 import (
 	"io"
@@ -16,8 +17,8 @@ type Progress struct {
 	began  time.Time
 }
 
-// NewProgress returns a progress that is written to w and begins now.
-func NewProgress(w io.Writer) *Progress {
+// New returns a progress that is written to w and begins now.
+func New(w io.Writer) *Progress {
 	return &Progress{logger: log.New(w, "", 0), began: time.Now()}
 }
 

@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+// Package machine knows what a lab needs of the machine that it runs on: programs
+// of its distribution, and limits of its kernel.
+package machine
 
 import (
 	"context"
@@ -15,7 +17,8 @@ import (
 	"strings"
 )
 
-var errNotRoot = errors.New("only root can change network namespaces and control groups: run lab as root")
+// ErrNotRoot says that the lab needs root.
+var ErrNotRoot = errors.New("only root can change network namespaces and control groups: run lab as root")
 
 // pluginDirs are the directories that distributions keep CNI plugins in.
 var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
@@ -60,13 +63,13 @@ func needs(nodes bool) []need {
 			name:   "CNI plugins",
 			debian: "containernetworking-plugins",
 			fedora: "containernetworking-plugins",
-			find:   func() bool { return pluginDir() != "" },
+			find:   func() bool { return PluginDir() != "" },
 		},
 		need{
 			name:   "certificates of public authorities",
 			debian: "ca-certificates",
 			fedora: "ca-certificates",
-			find:   func() bool { return slices.ContainsFunc(authorityFiles, exists) },
+			find:   func() bool { return slices.ContainsFunc(authorityFiles, Exists) },
 		},
 	)
 }
@@ -151,18 +154,19 @@ func packages(needs []need, in func(need) string) []string {
 	return slices.Compact(packages)
 }
 
-// pluginDir returns the directory with the CNI plugins, or nothing if there is
+// PluginDir returns the directory with the CNI plugins, or nothing if there is
 // none.
-func pluginDir() string {
+func PluginDir() string {
 	for _, dir := range pluginDirs {
-		if exists(filepath.Join(dir, "ptp")) {
+		if Exists(filepath.Join(dir, "ptp")) {
 			return dir
 		}
 	}
 	return ""
 }
 
-func exists(path string) bool {
+// Exists tells whether there is a file of this path.
+func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

@@ -1,7 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+// Package checks tells whether the parts of a cluster do what they are for.
+package checks
 
 import (
 	"context"
@@ -15,39 +16,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
-// requestTimeout limits a request to an API server.
-const requestTimeout = 10 * time.Second
-
-// client returns a client of the cluster's API server.
-func (c *cluster) client() (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.componentKubeconfig(adminPair))
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	config.Timeout = requestTimeout
-	config.Proxy = noProxy
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
-	}
-	return client, nil
-}
-
-// noProxy makes requests go to the lab directly, whatever the environment says
+// NoProxy makes requests go to the lab directly, whatever the environment says
 // about proxies.
-func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
+func NoProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
-func apiServerReady(client kubernetes.Interface) func(context.Context) error {
+// APIServerReady checks that an API server answers.
+func APIServerReady(client kubernetes.Interface) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	}
 }
 
-// nodeReady checks that a node takes pods, and has said so since some time.
-func nodeReady(client kubernetes.Interface, name string, since time.Time) func(context.Context) error {
+// NodeReady checks that a node takes pods, and has said so since some time.
+func NodeReady(client kubernetes.Interface, name string, since time.Time) func(context.Context) error {
 	since = since.Truncate(time.Second) // As exact as the node tells the time.
 	return func(ctx context.Context) error {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -73,17 +56,17 @@ func nodeReady(client kubernetes.Interface, name string, since time.Time) func(c
 	}
 }
 
-// defaultAccountExists checks that pods can be created, which shows that
+// DefaultAccountExists checks that pods can be created, which shows that
 // controllers work.
-func defaultAccountExists(client kubernetes.Interface) func(context.Context) error {
+func DefaultAccountExists(client kubernetes.Interface) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	}
 }
 
-// listens checks that somebody listens at an address.
-func listens(network, address string) func(context.Context) error {
+// Listens checks that somebody Listens at an address.
+func Listens(network, address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var dialer net.Dialer
 		connection, err := dialer.DialContext(ctx, network, address)
@@ -94,14 +77,14 @@ func listens(network, address string) func(context.Context) error {
 	}
 }
 
-// healthy checks that a daemon says it is well.
-func healthy(url string) func(context.Context) error {
+// Healthy checks that a daemon says it is well.
+func Healthy(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
-		client := &http.Client{Transport: &http.Transport{Proxy: noProxy, DisableKeepAlives: true}}
+		client := &http.Client{Transport: &http.Transport{Proxy: NoProxy, DisableKeepAlives: true}}
 		response, err := client.Do(request)
 		if err != nil {
 			return err

@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+// Package program finds and lays out the executable that has the programs of
+// Kubernetes in it.
+package program
 
 import (
 	"errors"
@@ -11,6 +13,9 @@ import (
 	"os"
 	"path/filepath"
 )
+
+// Name is the name of the executable, beside that of the lab.
+const Name = "kube"
 
 // assets are the programs that a test environment of controller-runtime needs,
 // and the one that makes a cluster of it.
@@ -26,8 +31,8 @@ func WriteAssets(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make directory for assets: %w", err)
 	}
-	program := filepath.Join(dir, programName)
-	if err := copyExecutable(program, filepath.Join(filepath.Dir(self), programName)); err != nil {
+	program := filepath.Join(dir, Name)
+	if err := copyExecutable(program, filepath.Join(filepath.Dir(self), Name)); err != nil {
 		return err
 	}
 	for _, name := range assets {
@@ -35,7 +40,7 @@ func WriteAssets(dir string) error {
 		if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("replace asset: %w", err)
 		}
-		if err := os.Symlink(programName, link); err != nil {
+		if err := os.Symlink(Name, link); err != nil {
 			return fmt.Errorf("make asset: %w", err)
 		}
 	}
