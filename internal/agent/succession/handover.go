@@ -21,6 +21,9 @@ import (
 	"github.com/capstan-io/capstan/internal/handover"
 )
 
+// memberPatience is how long the member may take to have the mark read and written.
+const memberPatience = 10 * time.Second
+
 // unmarkMin and unmarkMax bound the time between attempts to remove the mark.
 const (
 	unmarkMin = time.Second
@@ -29,13 +32,17 @@ const (
 
 // markMember says on the member whose place the agent takes, before it takes over
 // the first record. An agent that was stopped before it had all of them finds
-// there whose they are. Agents that may not read records take none.
+// there whose they are. Agents that may not read records take none. If the hub
+// names nobody who was before, a member that does not answer keeps nobody from the
+// hub: should records be another agent's after all, they are claimed.
 func markMember(ctx context.Context, c *fleet.Connection) error {
+	ctx, cancel := context.WithTimeout(ctx, memberPatience)
+	defer cancel()
 	mark, err := readMark(ctx, c)
-	if err != nil {
-		if apierrors.IsForbidden(err) {
-			return nil
-		}
+	switch {
+	case apierrors.IsForbidden(err), err != nil && c.Predecessor == "":
+		return nil
+	case err != nil:
 		return err
 	}
 	if c.Predecessor == "" {
