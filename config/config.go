@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config has the manifests that the operators install, which are
+// Package config contains the manifests that the operators install, which are
 // generated (the CustomResourceDefinitions of our kinds and the rules of each
 // component), and those that install the operators. They are part of the
 // executables, so that a release cannot be installed with the manifests of

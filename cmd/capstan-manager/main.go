@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command capstan-manager is everything of Capstan that runs in a cluster: the
+// Command capstan-manager is everything that Capstan runs in a cluster: the
 // two operators, the hub's controllers and webhooks, and the agents. Which one
 // it is depends on the name that it is called by and its first argument.
 package main

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply brings manifests to a cluster.
+// Package apply applies manifests to a cluster.
 //
 // Its parts are decisions, which are pure (what a manifest is, in which order
 // manifests go, whether an object is still as it was written, who owns it, what

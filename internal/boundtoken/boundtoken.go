@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boundtoken says which clusters the holder of a bootstrap token may
-// ask to be. An administrator binds a token to names of clusters when making
-// it, and may let the hub accept these clusters by itself.
+// Package boundtoken decides which cluster names the holder of a bootstrap
+// token may join under. An administrator binds a token to names of clusters
+// when making it, and may let the hub accept these clusters by itself.
 //
 // Both are groups of the token: the API server puts them into every request
 // that is made with it, so they cannot be forged, and nobody has to read the

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certs keeps the serving certificates of a hub valid: a signer of our
-// own, the certificates it signs, and the bundle by which clients trust them.
+// Package certs keeps the serving certificates of a hub valid: its own signer,
+// the certificates it signs, and the CA bundle for clients.
 //
 // Nothing that verifies may ever meet a certificate of a signer that it does
 // not know yet. Therefore a new signer is first only added to the bundle, and

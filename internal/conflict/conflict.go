@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conflict has controllers look again when somebody else wrote an
-// object between their read and their write.
+// Package conflict requeues when another writer changed an object between a
+// controller's read and write.
 //
 // That is how optimistic locking is meant to work and no failure, so nobody is
 // told of it: no error is logged, and no backoff grows. The package does not

@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dial reaches the API server of a member from the hub: where to, by
-// which proxy, with which certificates and token, and with which limits on what
-// comes back.
+// Package dial connects to the API server of a member from the hub: which
+// address, through which proxy, with which certificates and token, and with
+// which limits on responses.
 //
 // Where to dial and what is answered are said by others. So the Guard looks at
 // each address right before it is dialled, after names were resolved, and a

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package election lets the replicas of a component agree on which one works.
+// Package election elects the leader among the replicas of a component.
 //
 // It is client-go's election by a Lease, with one thing besides: who waits
 // looks whether the pod of the leader is still there. A leader that was killed

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events records events whose text the API takes.
+// Package events records events, within the API's limit on their text.
 //
 // A note of more than 1,024 bytes is refused by the API server, and whoever
 // recorded it never hears of it: the event is lost when it matters most, as

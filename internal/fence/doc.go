@@ -1,10 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fence bars the operators' accounts from what RBAC cannot: it limits
-// the creation of Secrets and Deployments neither to namespaces nor to kinds of
-// Secrets and ServiceAccounts, so that who has the token of an operator could
-// get the token of any ServiceAccount.
+// Package fence restricts the operators' accounts where RBAC cannot: RBAC does
+// not limit the creation of Secrets to certain types, or of Deployments to
+// certain ServiceAccounts, so a stolen token of an operator could be used to
+// obtain the token of any ServiceAccount.
 //
 // A fence is a ValidatingAdmissionPolicy with its binding. It comes with the
 // manifests of the operator; where these cannot have it, the operator makes it

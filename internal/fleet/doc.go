@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet connects an agent to clusters and keeps its parts at work on
-// each of them.
+// Package fleet connects an agent to clusters and runs its parts for each of
+// them.
 //
 // A Connection is one cluster as the agent sees it: its hub, itself, and the
 // place where the agent keeps its own secrets. A Part is one thing that the

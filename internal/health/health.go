@@ -1,9 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health tells whether a component is alive and ready, with a manager or
-// without, and at more than one port if need be: what is asked over HTTP and over
-// HTTPS is the same.
+// Package health serves liveness and readiness of a component, with a manager
+// or without, with the same checks over HTTP and HTTPS.
 //
 // It decides nothing: what makes a component ready is the component's to say.
 package health

@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install is what operators are made of: an Engine walks an object
-// through Phases which install what it asks for on one or more Targets, and
-// through others which remove it again.
+// Package install is the engine of the operators: it runs Phases that install
+// what an object asks for on one or more Targets, and others that remove it
+// again.
 //
 // A phase ends a walk by its error: a WaitError if it has to go on later, a
 // MistakeError if the user has to change something, an UnreachableError if a

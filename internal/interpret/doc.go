@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interpret tells what an object means by what is known of its kind:
-// whether it is healthy, whether it has ended, which of its fields matter.
+// Package interpret interprets objects by their kind: whether one is healthy,
+// whether it has completed, which of its fields matter.
 //
 // What is known of a kind are Operations. They come from the layers of a Chain,
 // of which the first that knows an operation answers: what a user customized,

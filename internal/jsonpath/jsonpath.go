@@ -1,10 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonpath has what all that walk along a JSONPath have to agree on:
-// how values are compared, and which items of a list an index means. Feedback
-// looks for values, and fields to ignore for places, each within limits of its
-// own; so how they walk is theirs.
+// Package jsonpath contains the shared semantics of JSONPath: how values are
+// compared, and which items of a list an index selects. Feedback looks for
+// values, and fields to ignore for places, each within limits of its own; so
+// how they walk is theirs.
 //
 // Values are as they are decoded from JSON: map[string]any, []any, string,
 // bool, int64, float64 and nil.

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeconfig reads a kubeconfig that others wrote, such as that in a
-// Secret by which a cluster joins its hub.
+// Package kubeconfig reads untrusted kubeconfigs, such as the one in the Secret
+// with which a cluster joins its hub.
 //
 // Whoever may write the Secret must not make the reader run a program, or send a
 // file of its own pod, such as its token, to a server of their choice. So users

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods says why a Deployment has no pod that runs.
+// Package pods explains why a Deployment has no running pod.
 //
 // It decides only: it has no client and no clock.
 package pods

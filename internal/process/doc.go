@@ -1,10 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process puts together what every process of Capstan has besides its
-// concern: the election of a leader, health probes, metrics and TLS settings.
-// Controllers and webhooks run in a manager of controller-runtime, NewManager;
-// agents, which have no manager, run in While.
+// Package process combines what every process of Capstan has in common: leader
+// election, health probes, metrics and TLS settings. Controllers and webhooks
+// run in a manager of controller-runtime, NewManager; agents, which have no
+// manager, run in While.
 //
 // What it says at /healthz and /readyz has local causes only. An API server that
 // is away makes no pod unready: that would stall rollouts and take endpoints

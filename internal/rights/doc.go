@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights finds out what an account may do, so that a program does what
-// its role allows instead of failing over what it does not.
+// Package rights checks what an account may do, so that a program does what its
+// role allows instead of failing on what it does not.
 //
 // Kubernetes lets nobody grant what he does not hold. An operator that runs
 // under a role of somebody else's therefore grants the part of a role that it

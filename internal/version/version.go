@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version tells which release of Capstan this executable is, and which
-// image belongs to it.
+// Package version contains the release of Capstan that this executable is, and
+// the matching image.
 package version
 
 // KubernetesMinimum is the oldest release of Kubernetes that a hub or a member

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch keeps an owner informed of objects of one type: of all that a
-// selector chooses, by their metadata, or of a single one as a whole.
+// Package watch notifies an owner of changes to objects of one type: the
+// metadata of all that a selector matches, or a single one as a whole.
 //
 // A Watch lists and watches with the reflector of client-go, and tells its
 // Handler what it finds. What the package adds to the reflector is how it

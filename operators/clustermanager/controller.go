@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package clustermanager is the operator of a hub: it installs what a
-// ClusterManager asks for, keeps it so, and removes it.
+// ClusterManager asks for, reconciles it, and removes it.
 //
 // An install.Engine walks a ClusterManager through the phases in the order in
 // which they depend on each other. What is installed is in manifests, which is

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package klusterlet is the operator that installs the agents on a member,
-// reports how far the member is with joining its hub, and removes everything
-// again.
+// reports the progress of the join, and removes everything again.
 //
 // An install.Engine walks a Klusterlet through the phases. Hosted agents are
 // installed by the same ones, which then work on two clusters: the management

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterinfo tells the hub what the cluster is and has: who it is, its
+// Package clusterinfo reports to the hub what the cluster is: its identity, its
 // version, the APIs that it serves, and its nodes with their resources. All of
 // it goes into the status of the ClusterConnection.
 //

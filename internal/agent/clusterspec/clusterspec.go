@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterspec keeps on the hub what the Klusterlet says of its
-// cluster: labels and the addresses of its API server.
+// Package clusterspec syncs the labels and API server addresses in the
+// Klusterlet to the ManagedCluster.
 //
 // Labels that the Klusterlet does not name are left alone, so an
 // administrator of the hub may add others; those that it named before and does

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterstatus tells the hub how the cluster is: whether its API
-// server is well, its version, its resources and its claims.
+// Package clusterstatus reports the state of the cluster to the hub: whether
+// its API server is healthy, its version, its resources and its claims.
 //
 // It is driven by events of the member and by a probe of the API server. All
 // is in one server-side apply, and only if something changed. A failed probe

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package compressed is the cache of an agent in which ManifestWorks and
-// AppliedManifestWorks are compressed as long as nobody looks at them: only what
-// tells whether to look stays readable.
+// AppliedManifestWorks are compressed while they are not in use: only what is
+// needed to detect changes stays readable.
 //
 // An object is compressed when it comes into the cache. A Store, which knows its
 // type, is the only reader: it decompresses what it gives out, and that is

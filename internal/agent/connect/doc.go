@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connect makes the clients that an agent talks with: to its hub, to
-// its member, and to its home, where its own secrets are.
+// Package connect creates the clients of an agent: for its hub, for its member,
+// and for its home, where its own Secrets are.
 //
 // They are made to be cheap, as there is an agent for each member of a fleet:
 // the schemes hold only the groups that agents use, their resources are known

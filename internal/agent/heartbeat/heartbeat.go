@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package heartbeat tells the hub that the agent is alive: it renews the Lease
-// managed-cluster-lease in the cluster's namespace, with one request each
+// Package heartbeat reports to the hub that the agent is alive: it renews the
+// Lease managed-cluster-lease in the cluster's namespace, with one request each
 // time. It stops when the ManagedCluster is gone, as the connection ends then.
 package heartbeat
 

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package join brings the agent of a cluster into a hub and keeps it there: it
-// announces the cluster, gets a client certificate by a certificate signing
+// Package join registers the agent of a cluster with a hub: it creates the
+// ManagedCluster, gets a client certificate through a certificate signing
 // request, waits until the hub accepts the cluster, and renews the certificate.
 //
 // The Machine keeps a few facts, each of which comes from a watch or from the

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package managednamespace keeps the namespaces on the member that the
-// cluster's ManagedClusterSets want there.
+// Package managednamespace reconciles the namespaces on the member that the
+// cluster's ManagedClusterSets request.
 //
 // It creates and labels them and tells the hub how that went. It never deletes
 // a namespace: one that no set wants any more keeps everything but the label's

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package parts lists what an agent does for registration on each cluster that
-// has joined: the same for a cluster that dials its hub (Pull) and for one that
-// the hub dials (Push). It also makes the Registry that keeps parts at work.
+// has joined: the same for a cluster that connects to its hub (Pull) and for
+// one that the hub connects to (Push). It also makes the Registry that keeps
+// parts at work.
 //
 // What else an agent does, such as works, its command gives to it.
 package parts

@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package succession lets an agent go on where another agent of the same
-// cluster left off, so that a cluster can go from Pull to Push and back without
-// a change of what runs on it.
+// Package succession lets an agent continue where another agent of the same
+// cluster left off, so that a cluster can move from Pull to Push and back
+// without disturbing its workloads.
 //
 // What an agent applies is marked with the hub's URL as that agent knows it, and
 // with the agent's ID. Agents inside and outside of a cluster may know the hub

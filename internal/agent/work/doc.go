@@ -1,9 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package work makes ManifestWorks real on a member: the part of the agent
-// that applies their objects, keeps them as they are given, removes them, and
-// reports.
+// Package work reconciles ManifestWorks on a member: the part of the agent that
+// applies their objects, corrects drift, removes them, and reports.
 //
 // What exists on a member for a work is owned by its AppliedManifestWork, from
 // the first write of each object, and the types of these objects are noted

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ignore finds the fields of a manifest that are left to others, takes
-// them out, and gives up the ownership of them.
+// Package ignore finds the fields of a manifest to ignore, removes them, and
+// releases their ownership.
 //
 // Fields are named by JSONPath as kubectl takes it, by JSON pointer, or by jq
 // path expression. All is pure, and bounded in time and memory whatever the

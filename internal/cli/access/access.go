@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access finds out from a kubeconfig how to reach a cluster, which may
-// be the hub or a member, and explains what keeps a command from it.
+// Package access connects to the cluster in a kubeconfig, which may be the hub
+// or a member, and explains why a command cannot reach it.
 //
 // It never guesses which cluster is meant.
 package access

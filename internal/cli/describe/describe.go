@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package describe tells all that the hub knows about a cluster.
+// Package describe shows everything that the hub knows about a cluster.
 package describe
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery finds out how to trust a hub of which only the address, a
-// bootstrap token and the hashes of its CAs are known.
+// Package discovery establishes trust in a hub from its address, a bootstrap
+// token and the hashes of its CAs.
 //
 // It is the way of kubeadm: the hub publishes a kubeconfig for everybody to
 // read, the ConfigMap cluster-info in namespace kube-public, and signs it with

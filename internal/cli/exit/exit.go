@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exit has the exit codes of capstan, and errors that tell the next
-// step besides what went wrong.
+// Package exit contains the exit codes of capstan, and errors with the next
+// step.
 package exit
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health says in one word whether a cluster, a work or an object of a
-// work is as it should be, and in one sentence why not.
+// Package health summarizes in one word whether a cluster, a work or an object
+// of a work is healthy, and in one sentence why not.
 //
 // It decides only: it has no client and no clock.
 package health

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hub connects the commands of capstan with the hub, and tells what to
-// do if that does not work.
+// Package hub connects the commands of capstan to the hub, and says what to do
+// if that fails.
 package hub
 
 import (

@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package join has the commands join and unjoin, for clusters that the hub dials:
-// Push clusters.
-// It needs access to both sides, and does the work of both.
+// Package join contains the commands join and unjoin, for clusters that the hub
+// connects to: Push clusters. It needs access to both sides, and does the work
+// of both.
 package join
 
 import (

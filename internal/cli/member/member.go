@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package member connects commands of capstan with a member, which a kubeconfig
-// besides that of the hub leads to, and tells what to do if that does not work.
+// Package member connects commands of capstan to a member through a second
+// kubeconfig, and says what to do if that fails.
 package member
 
 import (

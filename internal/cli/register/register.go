@@ -1,9 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package register lets a cluster join a hub as one whose own agent calls the hub,
-// from where the kubeconfig of the cluster is and with nothing but a token of
-// the hub; and lets it leave again.
+// Package register joins a cluster to a hub as a Pull cluster, with the
+// kubeconfig of the cluster and only a token of the hub; and removes it again.
 package register
 
 import (

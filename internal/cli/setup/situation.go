@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setup makes a cluster a hub, brings a hub or a member to another
-// release, and removes the hub from a cluster.
+// Package setup turns a cluster into a hub, upgrades a hub or a member to
+// another release, and removes the hub from a cluster.
 package setup
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package token makes, lists and deletes the bootstrap tokens by which clusters
-// ask to join.
+// Package token creates, lists and deletes the bootstrap tokens with which
+// clusters join.
 package token
 
 import (

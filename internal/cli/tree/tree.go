@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree shows the hub, its clusters, what is delivered to them, and how
-// all of that is.
+// Package tree shows the hub, its clusters, the objects delivered to them, and
+// the health of all of these.
 package tree
 
 import (

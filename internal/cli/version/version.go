@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version tells the versions of capstan and of the hub.
+// Package version shows the versions of capstan and of the hub.
 package version
 
 import (

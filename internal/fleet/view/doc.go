@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view is the model of the fleet: what is known of each cluster, and
-// which clusters are the same one.
+// Package view is the model of the fleet: what is known about each cluster, and
+// which names are the same cluster.
 //
 // A cluster is described by two objects, its ManagedCluster and its
 // ClusterConnection. Only this package knows which of them says what, and who

@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package work is what the hub does with ManifestWorks besides admission: their
-// end, by their time to live. Each concern has a folder of its own; this
-// package puts them into one manager.
+// Package work is what the hub does with ManifestWorks besides admission:
+// deleting finished ones after their TTL. Each concern has a folder of its own;
+// this package puts them into one manager.
 package work
 
 import (

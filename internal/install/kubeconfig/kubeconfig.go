@@ -1,8 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeconfig gives programs that run on one cluster and work on another
-// a kubeconfig of the latter, each with a token of its own account there.
+// Package kubeconfig provides programs that run on one cluster and work on
+// another with a kubeconfig for the latter, each with a token of its own
+// account there.
 //
 // Tokens are renewed by issuing again, as often as their cluster is looked at;
 // nothing here runs by itself.

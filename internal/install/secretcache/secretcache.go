@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secretcache reads and watches secrets of a few names, in all
+// Package secretcache reads and watches Secrets with given names, in all
 // namespaces.
 //
 // It is not a cache of secrets: one of another name is an error, and there is no

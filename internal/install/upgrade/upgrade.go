@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upgrade tells the Operator Lifecycle Manager (OLM) whether it may
-// replace an operator now, by the condition Upgradeable of the OperatorCondition
-// that OLM made for it.
+// Package upgrade reports to the Operator Lifecycle Manager (OLM) whether an
+// operator may be upgraded now, in the condition Upgradeable of its
+// OperatorCondition.
 //
 // It does not know what keeps an operator busy; its operator says that for each
 // object that it reconciles.

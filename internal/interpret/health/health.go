@@ -1,9 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health has the words for the health of an object: whether it does
-// what it is for. It judges nothing; that is for package interpret and what is
-// known of single kinds.
+// Package health defines the health of an object. It judges nothing; that is
+// for package interpret and what is known of single kinds.
 package health
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package native knows the kinds of Kubernetes itself, one file for each. The
-// comment of a kind's rule names what it follows, and
+// Package native interprets the built-in kinds of Kubernetes, one file for
+// each. The comment of a kind's rule names what it follows, and
 // docs/spec/work/interpretation.md has all of them for users.
 //
 // It knows no kinds of others: those are shipped as data, or customized.

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package feedback reads from an object what the feedback rules of a
-// ManifestWork ask for.
+// Package feedback reads the fields selected by the feedback rules of a
+// ManifestWork from an object.
 //
 // It is pure, and bounded in time and memory whatever the rules and the object
 // are; the limits are constants here and in package jsonpath.

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules makes conditions from the state of objects, as the condition
-// rules of a ManifestWork ask for, and sums them up for the work.
+// Package rules derives conditions from the state of objects with the condition
+// rules of a ManifestWork, and aggregates them for the work.
 //
 // It is pure. Rules come from users, so whatever they say is bounded in time
 // and memory: how many there are, and what they may cost together. What a single

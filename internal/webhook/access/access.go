@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access asks the API server whether the user of an admission request
-// may do something.
+// Package access reviews whether the user of an admission request may do
+// something.
 package access
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster has the admission webhooks of the group
+// Package cluster contains the admission webhooks of the group
 // cluster.open-cluster-management.io.
 package cluster
 

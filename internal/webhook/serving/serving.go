@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package serving is the process that serves webhooks: TLS with a certificate
-// that is read again when it changes, health, metrics, and an end that loses
-// no request.
+// that is reloaded when it changes, health, metrics, and graceful shutdown.
 package serving
 
 import (

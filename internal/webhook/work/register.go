@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package work has the admission webhooks of the group
+// Package work contains the admission webhooks of the group
 // work.open-cluster-management.io.
 package work
 

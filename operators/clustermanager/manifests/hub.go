@@ -1,10 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests has what the ClusterManager operator installs on a hub, as
-// typed builders. It is pure: a Hub goes in, objects come out. Names, labels
-// and arguments are a contract with OCM's tools; the golden files in testdata
-// show all of them.
+// Package manifests contains typed builders for what the ClusterManager
+// operator installs on a hub. It is pure: a Hub goes in, objects come out.
+// Names, labels and arguments are a contract with OCM's tools; the golden files
+// in testdata show all of them.
 //
 // A further component is one more function that returns a Component, in the
 // list of Components.

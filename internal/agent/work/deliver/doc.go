@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deliver brings the objects of a work's manifests to the member: one
+// Package deliver applies the objects of a work's manifests to the member: one
 // type for each updateStrategy, and the steps that they share.
 //
 // What came of each object is in the outcome of its item. The package neither

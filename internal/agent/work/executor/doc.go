@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package executor finds out whether the ServiceAccount that a work names as
-// its executor may do what the agent is about to do for the work.
+// Package executor checks whether the ServiceAccount that is a work's executor
+// may do what the agent is about to do for the work.
 //
 // The API server of the member decides, by SubjectAccessReviews. Where it
 // asks for more than the permission to write an object, as it does of who

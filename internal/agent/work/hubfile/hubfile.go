@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hubfile connects an agent to the hub that a kubeconfig file names,
-// and follows the file and those that it refers to as someone else renews them.
+// Package hubfile connects an agent to the hub in a kubeconfig file, and
+// reloads the file and those that it refers to when they are renewed.
 //
 // It is for an agent whose registration is another process. A file that is not
 // there yet, or cannot be used, is waited for. A new certificate is taken over

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inventory knows which objects of a member are managed, and tells
+// Package inventory tracks which objects of a member are managed, and notifies
 // when they change.
 //
 // It watches the metadata of objects with the managed label, of the types

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe reads the objects about which a work asks something, when
-// they have changed and no more often than its pace allows, and notes what
-// they say. It keeps nothing else of them, and writes nothing.
+// Package observe reads the objects with feedback or condition rules when they
+// have changed, no more often than their pace allows, and records the result.
+// It keeps nothing else of them, and writes nothing.
 package observe

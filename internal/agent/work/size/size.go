@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package size counts the bytes that objects have as JSON, without making the
-// JSON, and knows how many an API server takes. It does not say what is left
-// out of an object that is too large.
+// Package size computes the size of objects as JSON without encoding them, and
+// knows the API server's limit. It does not say what is left out of an object
+// that is too large.
 package size
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diagnosis says what is wrong with a hub, a cluster and what is
+// Package diagnosis finds what is wrong with a hub, a cluster and the objects
 // delivered to it, and what to do.
 //
 // It follows the story of a cluster: the hub is there, a cluster asks to join,

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evidence reads what there is to know about a hub, a cluster and a
-// member, for a diagnosis.
+// Package evidence gathers the state of a hub, a cluster and a member for a
+// diagnosis.
 //
 // It judges nothing. It reads in parallel, and each thing that cannot be read
 // stands there with the reason. It changes nothing: what it creates is either a

@@ -1,6 +1,6 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package managedclusterset tells which clusters are in a ManagedClusterSet.
-// The controllers about sets are in its subfolders.
+// Package managedclusterset selects the clusters of a ManagedClusterSet. The
+// controllers about sets are in its subfolders.
 package managedclusterset

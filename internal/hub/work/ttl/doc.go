@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ttl deletes ManifestWorks that have done what they were for, some
-// time after they have: deleteOption.ttlSecondsAfterFinished. What happens to
-// the objects on the member is up to the agent, as with any deletion.
+// Package ttl deletes completed ManifestWorks after
+// deleteOption.ttlSecondsAfterFinished. What happens to the objects on the
+// member is up to the agent, as with any deletion.
 package ttl

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package approval approves the certificate requests of agents that package
-// policy finds in order: renewals, and the first requests of the users that an
+// policy allows: renewals, and the first requests of the users that an
 // administrator named, whose clusters it also accepts. It never denies a
 // request; what it refuses stays pending, and events say why.
 package approval

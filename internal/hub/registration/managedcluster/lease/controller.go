@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease tells when the agent of a cluster is not heard of any more. It
-// wakes up when a lease would run out, not periodically.
+// Package lease detects when the heartbeat of a cluster's agent stops. It wakes
+// up when a lease would run out, not periodically.
 package lease
 
 import (

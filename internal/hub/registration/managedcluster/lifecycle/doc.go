@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle lets clusters into the fleet and out of it: it gives the
-// agent of an accepted cluster its namespace, permissions and lease, takes them
-// back from a denied one, and takes everything away with a deleted one.
+// Package lifecycle accepts clusters and removes them: it grants the agent of
+// an accepted cluster its namespace, permissions and Lease, revokes them from a
+// denied one, and removes everything with a deleted one.
 package lifecycle
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=get;list;watch;patch;update

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespaces gathers, in the status of a ManagedCluster, the
-// namespaces that the sets it is in want on it. The agent makes them.
+// Package namespaces collects, in the status of a ManagedCluster, the
+// namespaces that its sets request. The agent makes them.
 package namespaces
 
 import (

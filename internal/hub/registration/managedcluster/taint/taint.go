@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package taint keeps workloads away from clusters that do not answer
-// (unreachable) or say that they are not well (unavailable).
+// Package taint taints clusters that do not respond (unreachable) or report
+// that they are unhealthy (unavailable).
 package taint
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binding tells in the status of a ManagedClusterSetBinding whether
-// the set that it makes usable in its namespace exists.
+// Package binding reports in the status of a ManagedClusterSetBinding whether
+// its set exists.
 package binding
 
 import (

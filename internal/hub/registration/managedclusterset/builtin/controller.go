@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package builtin keeps the sets that every hub has: global, with all clusters,
-// and default, with those that are in no other.
+// Package builtin maintains the sets that every hub has: global, with all
+// clusters, and default, with those that are in no other.
 package builtin
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package members tells in the status of a ManagedClusterSet how many clusters
-// are in it.
+// Package members reports in the status of a ManagedClusterSet how many
+// clusters are in it.
 package members
 
 import (
