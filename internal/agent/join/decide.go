@@ -206,7 +206,7 @@ func (f facts) unusable() string {
 	case f.WantedName != "" && f.WantedName != f.Hub.Cluster:
 		return fmt.Sprintf("the hub credential is for cluster %q, but the cluster's name is now %q", f.Hub.Cluster, f.WantedName)
 	case f.Bootstrap.State == bootstrapPresent && !f.Bootstrap.Endpoint.Equal(f.Hub.Endpoint):
-		return fmt.Sprintf("the bootstrap kubeconfig has another hub, CA or proxy than the hub credential for %s", f.Hub.Endpoint.Server)
+		return fmt.Sprintf("the bootstrap kubeconfig has another hub or other connection settings than the hub credential for %s", f.Hub.Endpoint.Server)
 	case !f.Now.Before(f.Hub.NotAfter):
 		return "the hub credential has expired"
 	case f.Auth == authRefused:

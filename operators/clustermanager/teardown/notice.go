@@ -46,7 +46,7 @@ func GracePeriodOf(cm *operatorv1.ClusterManager) GracePeriod {
 		if err == nil && length >= 0 {
 			period.Length = length
 		} else {
-			period.Problem = fmt.Sprintf("annotation %s is %q, which is not a duration such as 30s or 10m; the default of %s counts",
+			period.Problem = fmt.Sprintf("annotation %s is %q, which is not a duration such as 30s or 10m; the default of %s applies",
 				operatorv1.AnnotationDeletionGracePeriod, value, GracePeriodDefault)
 		}
 	}
