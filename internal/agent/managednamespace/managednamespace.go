@@ -55,11 +55,11 @@ func (p *Part) Name() string { return "managednamespace" }
 
 // Engage implements fleet.Part.
 func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
-	k := &keeper{
+	r := &reconciler{
 		cluster: string(c.Name), label: Label(c.HubHost),
 		hub: c.Hub.GetClient(), member: c.Spoke.GetClient(), reader: c.Spoke.GetAPIReader(),
 	}
-	loop := fleet.NewLoop(k.keep)
+	loop := fleet.NewLoop(r.reconcile)
 	loop.Failed = p.Failed
 	informer, err := c.Hub.GetCache().GetInformer(ctx, &clusterv1.ManagedCluster{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -88,8 +88,8 @@ func Label(hubHost string) string {
 	return clusterv1.LabelManagedNamespacePrefix + workv1.HubHash(hubHost)[:labelNameMax]
 }
 
-// keeper keeps the namespaces of one cluster.
-type keeper struct {
+// reconciler creates and labels the namespaces of one cluster.
+type reconciler struct {
 	cluster string
 	label   string
 	hub     client.Client
@@ -99,14 +99,14 @@ type keeper struct {
 	released bool
 }
 
-// keep makes the member have what the hub wants.
-func (k *keeper) keep(ctx context.Context) (time.Duration, error) {
+// reconcile creates on the member the namespaces that the hub requests.
+func (r *reconciler) reconcile(ctx context.Context) (time.Duration, error) {
 	mc := &clusterv1.ManagedCluster{}
-	if err := k.hub.Get(ctx, client.ObjectKey{Name: k.cluster}, mc); err != nil {
+	if err := r.hub.Get(ctx, client.ObjectKey{Name: r.cluster}, mc); err != nil {
 		if apierrors.IsNotFound(err) {
 			return 0, nil
 		}
-		return 0, fmt.Errorf("reading ManagedCluster %q: %w", k.cluster, err)
+		return 0, fmt.Errorf("reading ManagedCluster %q: %w", r.cluster, err)
 	}
 	before := mc.DeepCopy()
 	want := map[string]error{}
@@ -115,23 +115,23 @@ func (k *keeper) keep(ctx context.Context) (time.Duration, error) {
 		entry := &mc.Status.ManagedNamespaces[i]
 		err, done := want[entry.Name]
 		if !done {
-			err = k.ensure(ctx, entry.Name)
+			err = r.ensure(ctx, entry.Name)
 			want[entry.Name] = err
-			k.released = false
+			r.released = false
 		}
 		if err != nil {
 			failed = err
 		}
 		tell(entry, err)
 	}
-	if !k.released {
-		if err := k.release(ctx, want); err != nil {
+	if !r.released {
+		if err := r.release(ctx, want); err != nil {
 			failed = err
 		} else {
-			k.released = len(want) == 0
+			r.released = len(want) == 0
 		}
 	}
-	if err := conditions.PatchStatus(ctx, k.hub, before, mc); apierrors.IsConflict(err) {
+	if err := conditions.PatchStatus(ctx, r.hub, before, mc); apierrors.IsConflict(err) {
 		return conflictPause, failed // the cache is behind
 	} else if err != nil {
 		return 0, err
@@ -143,45 +143,45 @@ func (k *keeper) keep(ctx context.Context) (time.Duration, error) {
 }
 
 // ensure makes a namespace that has the label.
-func (k *keeper) ensure(ctx context.Context, name string) error {
+func (r *reconciler) ensure(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{}
-	err := k.reader.Get(ctx, client.ObjectKey{Name: name}, ns)
+	err := r.reader.Get(ctx, client.ObjectKey{Name: name}, ns)
 	switch {
 	case apierrors.IsNotFound(err):
-		ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{k.label: wanted}}}
-		if err := k.member.Create(ctx, ns); err != nil {
+		ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{r.label: wanted}}}
+		if err := r.member.Create(ctx, ns); err != nil {
 			return fmt.Errorf("creating namespace %q: %w", name, err)
 		}
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading namespace %q: %w", name, err)
-	case ns.Labels[k.label] == wanted:
+	case ns.Labels[r.label] == wanted:
 		return nil
 	}
-	return k.setLabel(ctx, ns, wanted)
+	return r.setLabel(ctx, ns, wanted)
 }
 
 // release takes the mark off those namespaces that no set wants any more.
-func (k *keeper) release(ctx context.Context, want map[string]error) error {
+func (r *reconciler) release(ctx context.Context, want map[string]error) error {
 	list := &corev1.NamespaceList{}
-	if err := k.reader.List(ctx, list, client.MatchingLabels{k.label: wanted}); err != nil {
+	if err := r.reader.List(ctx, list, client.MatchingLabels{r.label: wanted}); err != nil {
 		return fmt.Errorf("listing namespaces: %w", err)
 	}
 	for i := range list.Items {
 		if _, still := want[list.Items[i].Name]; still {
 			continue
 		}
-		if err := k.setLabel(ctx, &list.Items[i], unwanted); err != nil {
+		if err := r.setLabel(ctx, &list.Items[i], unwanted); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *keeper) setLabel(ctx context.Context, ns *corev1.Namespace, value string) error {
+func (r *reconciler) setLabel(ctx context.Context, ns *corev1.Namespace, value string) error {
 	before := ns.DeepCopy()
-	metav1.SetMetaDataLabel(&ns.ObjectMeta, k.label, value)
-	if err := k.member.Patch(ctx, ns, client.MergeFrom(before)); err != nil {
+	metav1.SetMetaDataLabel(&ns.ObjectMeta, r.label, value)
+	if err := r.member.Patch(ctx, ns, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("labelling namespace %q: %w", ns.Name, err)
 	}
 	return nil

@@ -54,7 +54,7 @@ type membership struct {
 	changed chan struct{}
 
 	mu   sync.Mutex
-	seen sighting
+	seen observation
 	// replaced says that another agent took this one's place since act looked.
 	replaced bool
 
@@ -66,8 +66,8 @@ type membership struct {
 	denied  problem // what the last check found
 }
 
-// sighting is what was last seen of the ManagedCluster.
-type sighting struct {
+// observation is what was last seen of the ManagedCluster.
+type observation struct {
 	acceptance acceptance
 	// succeeded says that another agent works for the cluster now.
 	succeeded bool
@@ -140,12 +140,12 @@ func (m *membership) see(mc *clusterv1.ManagedCluster, err error) {
 	case err != nil:
 		m.seen.err, m.seen.refused = err, time.Time{} // away: nothing is known to have changed
 	case mc == nil:
-		m.seen = sighting{acceptance: deleted}
+		m.seen = observation{acceptance: deleted}
 	case mc.Spec.HubAcceptsClient:
-		m.seen = sighting{acceptance: accepted, succeeded: succession.Succeeded(mc, m.options.AgentID)}
+		m.seen = observation{acceptance: accepted, succeeded: succession.Succeeded(mc, m.options.AgentID)}
 		m.replaced = m.replaced || m.seen.succeeded && !before.succeeded
 	default:
-		m.seen = sighting{acceptance: notAccepted}
+		m.seen = observation{acceptance: notAccepted}
 	}
 	same := before.acceptance == m.seen.acceptance && before.err == nil && m.seen.err == nil && !m.replaced
 	m.mu.Unlock()
