@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/operator-framework/operator-lib/proxy"
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -23,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/process"
 	"github.com/capstan-io/capstan/internal/version"
 	"github.com/capstan-io/capstan/operators/klusterlet"
+	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
 
 const (
@@ -75,7 +78,11 @@ func (f *klusterletFlags) run(ctx context.Context) error {
 		return err
 	}
 	f.complete()
-	mgr, err := f.operatorManager()
+	allowed, err := f.permissions(ctx)
+	if err != nil {
+		return err
+	}
+	mgr, err := f.operatorManager(allowed)
 	if err != nil {
 		return err
 	}
@@ -86,7 +93,7 @@ func (f *klusterletFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := klusterlet.Setup(mgr, f.settings, signal); err != nil {
+	if err := klusterlet.Setup(mgr, f.settings, allowed, signal); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -99,7 +106,21 @@ func (f *klusterletFlags) complete() {
 	f.settings.Env = proxy.ReadProxyVarsFromEnv()
 }
 
-func (f *klusterletFlags) operatorManager() (ctrl.Manager, error) {
+// permissions finds out what the role of the operator allows, before there is a
+// cache: one whose watch is forbidden never fills.
+func (f *klusterletFlags) permissions(ctx context.Context) (*permissions.Set, error) {
+	config, err := f.client.Config()
+	if err != nil {
+		return nil, err
+	}
+	direct, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the API server: %w", err)
+	}
+	return permissions.Find(ctx, direct)
+}
+
+func (f *klusterletFlags) operatorManager(allowed *permissions.Set) (ctrl.Manager, error) {
 	scheme, err := klusterletScheme()
 	if err != nil {
 		return nil, err
@@ -109,7 +130,8 @@ func (f *klusterletFlags) operatorManager() (ctrl.Manager, error) {
 		return nil, err
 	}
 	return f.manager(process.Options{
-		Component: klusterletComponent, Scheme: scheme, Cache: cached, Watched: klusterlet.Watched(),
+		Component: klusterletComponent, Scheme: scheme, Cache: cached, Client: allowed.Client(),
+		Watched:   slices.DeleteFunc(klusterlet.Watched(), func(kind client.Object) bool { return !allowed.Watches(kind) }),
 		Namespace: f.settings.Namespace, Lease: klusterletLock,
 	})
 }

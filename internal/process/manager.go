@@ -32,6 +32,9 @@ type Options struct {
 	Config, Home *rest.Config
 	Scheme       *runtime.Scheme
 	Cache        cache.Options
+	// Client are the options of the manager's client, such as which kinds it reads
+	// past the cache.
+	Client client.Options
 	// Watched are kinds that the controllers cannot begin without: a leader is
 	// ready when the cache has them. They have to be as the controllers watch
 	// them, with the type of the kind or as metadata.
@@ -58,6 +61,7 @@ func NewManager(o Options) (ctrl.Manager, error) {
 	settings := ctrl.Options{
 		Scheme:                 o.Scheme,
 		Cache:                  o.Cache,
+		Client:                 o.Client,
 		WebhookServer:          o.Webhooks,
 		Metrics:                metrics.AskedOf(metrics.Options(o.Server.MetricsPort, setTLS), home),
 		HealthProbeBindAddress: o.Server.HealthProbeAddress(),

@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
 
 const (
@@ -68,6 +69,9 @@ func (r *removal) removeAgents(ctx context.Context, p *pass) error {
 	if r.Clock.Since(p.Object.DeletionTimestamp.Time) > podsGoneMax {
 		return nil
 	}
+	if !r.Permissions.Allows(permissions.Pods()) {
+		return install.WaitError{After: podsGoneMax} // whether they have ended is not seen
+	}
 	pods := &corev1.PodList{}
 	if err := r.Client.List(ctx, pods, client.MatchingLabels(marks)); err != nil {
 		return fmt.Errorf("listing the pods of the agents: %w", err)
@@ -94,13 +98,30 @@ func (r *removal) removeAppliedWorks(ctx context.Context, p *pass) error {
 	if r.succeeded(p, works.Items) {
 		return nil
 	}
+	mayDelete := p.member != r.management || r.Permissions.Allows(permissions.DeletingAppliedWorks())
 	var errs []error
+	left := 0
 	for i := range works.Items {
-		if work := &works.Items[i]; work.Spec.AgentID == string(p.Object.UID) {
-			errs = append(errs, removeAppliedWork(ctx, p.member, work))
+		work := &works.Items[i]
+		if work.Spec.AgentID != string(p.Object.UID) {
+			continue
 		}
+		if mayDelete {
+			errs = append(errs, removeAppliedWork(ctx, p.member, work))
+			continue
+		}
+		if work.DeletionTimestamp.IsZero() {
+			left++
+		}
+		// One that changed since it was read may be another agent's by now.
+		errs = append(errs, releaseAppliedWork(ctx, p.member, work, client.MergeFromWithOptimisticLock{}))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || left == 0 {
+		return err
+	}
+	install.Warn(r.Events, p.Object, reasonLeftBehind, fmt.Sprintf(
+		"%d AppliedManifestWorks and what they own are left behind: the role of the operator does not let it delete them", left))
+	return nil
 }
 
 // succeeded tells whether another agent takes over what this Klusterlet's agent
@@ -132,11 +153,16 @@ func removeAppliedWork(ctx context.Context, on *install.Target, work *workv1.App
 			return fmt.Errorf("deleting AppliedManifestWork %q: %w", work.Name, err)
 		}
 	}
+	return releaseAppliedWork(ctx, on, work)
+}
+
+// releaseAppliedWork takes the finalizer of the agent off, which cannot do so any more.
+func releaseAppliedWork(ctx context.Context, on *install.Target, work *workv1.AppliedManifestWork, how ...client.MergeFromOption) error {
 	before := work.DeepCopy()
 	if !controllerutil.RemoveFinalizer(work, workv1.FinalizerAppliedManifestWorkCleanup) {
 		return nil
 	}
-	err := on.Client.Patch(ctx, work, client.MergeFrom(before))
+	err := on.Client.Patch(ctx, work, client.MergeFromWithOptions(before, how...))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of AppliedManifestWork %q: %w", work.Name, err)
 	}
@@ -160,17 +186,17 @@ func (r *removal) removeAccess(ctx context.Context, p *pass) error {
 // removeManagementAccess deletes whatever has the marks of the Klusterlet where its
 // agents run.
 func (r *removal) removeManagementAccess(ctx context.Context, p *pass) error {
-	_, err := r.management.Applier.Prune(ctx, render.Scope{
-		Kinds: []schema.GroupVersionKind{
-			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
-			rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
-			rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
-			rbacv1.SchemeGroupVersion.WithKind("Role"),
-			networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
-			corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
-		},
-		Labels: manifests.Marks(p.Object),
-	}, nil)
+	kinds := []schema.GroupVersionKind{
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+		rbacv1.SchemeGroupVersion.WithKind("Role"),
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
+	}
+	if r.Permissions.Allows(permissions.NetworkPolicies()) {
+		kinds = append(kinds, networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"))
+	}
+	_, err := r.management.Applier.Prune(ctx, render.Scope{Kinds: kinds, Labels: manifests.Marks(p.Object)}, nil)
 	return err
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-io/capstan/internal/remote"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
 
 // FieldOwner is the name that the operator owns fields under.
@@ -67,7 +68,9 @@ type Deps struct {
 	Secrets client.Reader
 	Results *hubprobe.Results
 	Rules   manifests.Rules
-	Events  events.EventRecorder
+	// Permissions are those of the operator; nil is all that it asks for.
+	Permissions *permissions.Set
+	Events      events.EventRecorder
 	// Upgrade tells OLM whether the operator may be replaced; nil without OLM.
 	Upgrade  upgrade.Signal
 	Clock    clock.PassiveClock
@@ -106,6 +109,8 @@ func New(deps Deps) *Controller {
 		Install: append([]install.Phase[*pass]{{
 			Name: "fence", Reason: operatorv1.KlusterletReasonApplyFailed,
 			Run: fencing{fence.NewKeeper(deps.Client, deps.Live, deps.Clock), fence.Klusterlet(deps.Settings.Namespace)}.run,
+		}, {
+			Name: "permissions", Reason: operatorv1.KlusterletReasonApplyFailed, Run: all.permissions,
 		}}, installing(&installation{clusters: all, observer: &observer{all}})...),
 		Remove: removing(&removal{all}),
 		Kind: install.Kind[*operatorv1.Klusterlet, *pass]{

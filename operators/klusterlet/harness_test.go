@@ -66,6 +66,16 @@ type harness struct {
 
 func start(t *testing.T) *harness {
 	t.Helper()
+	rules, _, err := config.Rules(config.Klusterlet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startGranted(t, rules)
+}
+
+// startGranted is start of an operator that has been given another role.
+func startGranted(t *testing.T, granted []rbacv1.PolicyRule) *harness {
+	t.Helper()
 	environment, config := env.Start(t, func(e *envtest.Environment) {
 		e.CRDInstallOptions.Paths = []string{"../../config/crd/operator.open-cluster-management.io_klusterlets.yaml"}
 	})
@@ -75,7 +85,7 @@ func start(t *testing.T) *harness {
 		clock:   clocktesting.NewFakeClock(time.Now()),
 	}
 	h.admin = h.client(config)
-	h.grantOperator()
+	h.grant(operatorUser, granted)
 	user, err := environment.AddUser(envtest.User{Name: operatorUser}, config)
 	if err != nil {
 		t.Fatal(err)
@@ -117,16 +127,6 @@ func (h *harness) client(config *rest.Config) client.Client {
 		h.t.Fatal(err)
 	}
 	return c
-}
-
-// grantOperator gives the operator the role that it is installed with.
-func (h *harness) grantOperator() {
-	h.t.Helper()
-	rules, _, err := config.Rules(config.Klusterlet)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.grant(operatorUser, rules)
 }
 
 // grant allows the user what the rules say, on the hub as on the member, until

@@ -37,7 +37,12 @@ type hostedHarness struct {
 
 func startHosted(t *testing.T) *hostedHarness {
 	t.Helper()
-	h := start(t)
+	return host(t, start(t))
+}
+
+// host gives the operator a managed cluster.
+func host(t *testing.T, h *harness) *hostedHarness {
+	t.Helper()
 	environment, memberConfig := env.Start(t)
 	member := &harness{t: t, env: environment, config: memberConfig}
 	member.admin = member.client(memberConfig)

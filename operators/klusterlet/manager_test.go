@@ -19,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
 
 // reactionMax is how long the operator may take to react to an event: far less
@@ -96,15 +97,19 @@ func (h *harness) startManager() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	allowed, err := permissions.Find(h.t.Context(), h.client(user.Config()))
+	if err != nil {
+		h.t.Fatal(err)
+	}
 	skip := true
 	mgr, err := ctrl.NewManager(user.Config(), ctrl.Options{
-		Scheme: h.admin.Scheme(), Cache: caching, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: h.admin.Scheme(), Cache: caching, Client: allowed.Client(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if err := Setup(mgr, h.c.Settings, nil); err != nil {
+	if err := Setup(mgr, h.c.Settings, allowed, nil); err != nil {
 		h.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(h.t.Context())
@@ -129,14 +134,19 @@ func (h *harness) reason(conditionType string) string {
 
 func (h *harness) eventually(what string, is func() bool) {
 	h.t.Helper()
+	h.within(reactionMax, what, is)
+}
+
+func (h *harness) within(limit time.Duration, what string, is func() bool) {
+	h.t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	timeout := time.After(reactionMax)
+	timeout := time.After(limit)
 	for !is() {
 		select {
 		case <-ticker.C:
 		case <-timeout:
-			h.t.Fatalf("%s: not within %s; status is %+v", what, reactionMax, h.get("klusterlet").Status.Conditions)
+			h.t.Fatalf("%s: not within %s; status is %+v", what, limit, h.get("klusterlet").Status.Conditions)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 	"github.com/capstan-io/capstan/operators/klusterlet/status"
 )
 
@@ -108,6 +109,9 @@ const reasonPattern = `^[A-Za-z]([A-Za-z0-9_]{0,200}[A-Za-z0-9_])?$`
 
 // podProblem says why no pod of the agent that joins runs.
 func (o *observer) podProblem(ctx context.Context, klusterlet *operatorv1.Klusterlet, deployment *appsv1.Deployment) (string, error) {
+	if !o.Permissions.Allows(permissions.Pods()) {
+		return "", nil // nobody knows
+	}
 	list := &corev1.PodList{}
 	app := manifests.RegistrationApp
 	if manifests.Singleton(klusterlet) {

@@ -58,6 +58,12 @@ func (p *pass) Apply(ctx context.Context, to *install.Target, objects ...render.
 	return p.Pass.Apply(ctx, to, labelled...)
 }
 
+// permissions tells what is off because the role of the operator lacks rules.
+func (c *clusters) permissions(_ context.Context, p *pass) error {
+	p.set(c.Permissions.Condition())
+	return nil
+}
+
 // set sets a condition of the Klusterlet.
 func (p *pass) set(condition metav1.Condition) {
 	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, condition)

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
 
 // installation has the phases that install agents.
@@ -36,6 +37,9 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 
 // network makes the network policies, or removes them where the gate is off.
 func (i *installation) network(ctx context.Context, p *pass) error {
+	if !i.Permissions.Allows(permissions.NetworkPolicies()) {
+		return nil // as condition FeaturesLimited says
+	}
 	if p.registrationGates.Enabled(features.NetworkPolicies) {
 		return p.Apply(ctx, i.management, manifests.NetworkPolicies(p.Object, p.options.HubPorts)...)
 	}

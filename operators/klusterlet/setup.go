@@ -6,6 +6,7 @@ package klusterlet
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,7 @@ import (
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
+	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
 )
 
 // changedBuffer is how many changed answers of hubs may wait for the controller.
@@ -59,8 +61,9 @@ func Rules() (manifests.Rules, error) {
 }
 
 // Setup adds the operator to the manager: the controller of Klusterlets and the
-// one that asks their hubs. The signal is for OLM, and nil without it.
-func Setup(mgr ctrl.Manager, settings Settings, signal upgrade.Signal) error {
+// one that asks their hubs. The manager's client has to have the options of the
+// permissions. The signal is for OLM, and nil without it.
+func Setup(mgr ctrl.Manager, settings Settings, allowed *permissions.Set, signal upgrade.Signal) error {
 	rules, err := Rules()
 	if err != nil {
 		return err
@@ -70,18 +73,22 @@ func Setup(mgr ctrl.Manager, settings Settings, signal upgrade.Signal) error {
 	if settings.PullSecret != "" {
 		names = append(names, settings.PullSecret)
 	}
-	secrets, err := secretcache.New(mgr, names...)
+	caches, err := secretcache.New(mgr, slices.DeleteFunc(names, func(name string) bool { return !allowed.WatchesSecret(name) })...)
 	if err != nil {
 		return err
 	}
+	secrets := secretReader{Caches: caches, live: mgr.GetAPIReader()}
 	results := hubprobe.NewResults()
 	changed := make(chan event.TypedGenericEvent[*operatorv1.Klusterlet], changedBuffer)
 	c := New(Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets,
 		Results: results, Rules: rules, Settings: settings, Clock: clock.RealClock{},
-		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)), Upgrade: signal,
+		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)), Upgrade: signal, Permissions: allowed,
 	})
-	sources, err := c.sources(secrets)
+	if err := mgr.Add(allowed.Guard(mgr.GetClient())); err != nil {
+		return fmt.Errorf("watching over the role of the operator: %w", err)
+	}
+	sources, err := c.sources(caches)
 	if err != nil {
 		return err
 	}
@@ -93,7 +100,7 @@ func Setup(mgr ctrl.Manager, settings Settings, signal upgrade.Signal) error {
 		Client: mgr.GetClient(), Secrets: secrets, Prober: probe.Prober{},
 		Results: results, Clock: clock.RealClock{}, Changed: changed,
 	})
-	triggers, err := c.triggers(mgr, secrets)
+	triggers, err := c.triggers(mgr, caches)
 	if err != nil {
 		return err
 	}
@@ -101,6 +108,21 @@ func Setup(mgr ctrl.Manager, settings Settings, signal upgrade.Signal) error {
 		return fmt.Errorf("setting up the controller that asks hubs: %w", err)
 	}
 	return nil
+}
+
+// secretReader reads secrets from their caches, and those that the operator may
+// not watch from the API server.
+type secretReader struct {
+	*secretcache.Caches
+	live client.Reader
+}
+
+// Get reads a secret.
+func (r secretReader) Get(ctx context.Context, key types.NamespacedName, into client.Object, options ...client.GetOption) error {
+	if slices.Contains(r.Names(), key.Name) {
+		return r.Caches.Get(ctx, key, into, options...)
+	}
+	return r.live.Get(ctx, key, into, options...)
 }
 
 // sources are the secrets that the controller of Klusterlets acts on.
@@ -123,8 +145,14 @@ func (c *Controller) sources(secrets *secretcache.Caches) ([]source.Source, erro
 // triggers are what makes a hub be asked at once: a change of a credential, or
 // of the step of the handshake that the agent reports.
 func (c *Controller) triggers(mgr ctrl.Manager, secrets *secretcache.Caches) ([]source.Source, error) {
-	list := []source.Source{source.Kind[client.Object](mgr.GetCache(), &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespaced))}
+	var list []source.Source
+	if c.Permissions.Watches(&corev1.ConfigMap{}) {
+		list = append(list, source.Kind[client.Object](mgr.GetCache(), &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespaced)))
+	}
 	for _, name := range []string{operatorv1.BootstrapHubKubeConfigSecret, operatorv1.HubKubeConfigSecret} {
+		if !c.Permissions.WatchesSecret(name) {
+			continue
+		}
 		s, err := secrets.Source(name, func(ctx context.Context, secret *corev1.Secret) []reconcile.Request {
 			return c.ownersOfNamespaced(ctx, secret)
 		})
@@ -141,23 +169,28 @@ func (c *Controller) triggers(mgr ctrl.Manager, secrets *secretcache.Caches) ([]
 const workers = 4
 
 // SetupWithManager adds the controller to the manager. It sees by watch
-// whatever it acts on; the further sources are those of secrets and of what
-// the hub answers.
+// whatever it acts on and may watch: one watch that is forbidden would keep it
+// from starting. The further sources are those of secrets and of what the hub
+// answers.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, sources ...source.Source) error {
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	ours := handler.EnqueueRequestsFromMapFunc(c.owners)
 	b := ctrl.NewControllerManagedBy(mgr).Named("klusterlet").
 		For(&operatorv1.Klusterlet{}, builder.WithPredicates(changed)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespace)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespaced)).
-		WatchesMetadata(definitions.Metadata(), handler.EnqueueRequestsFromMapFunc(c.all),
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	if definition := definitions.Metadata(); c.Permissions.Watches(definition) {
+		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(c.all),
 			builder.WithPredicates(predicate.NewPredicateFuncs(installedByUs)))
-	for _, kind := range []client.Object{
-		&appsv1.Deployment{}, &corev1.Pod{}, &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{},
-		&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+	}
+	for kind, to := range map[client.Object]handler.EventHandler{
+		&corev1.Namespace{}:  handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespace),
+		&corev1.ConfigMap{}:  handler.EnqueueRequestsFromMapFunc(c.ownersOfNamespaced),
+		&appsv1.Deployment{}: ours, &corev1.Pod{}: ours, &corev1.ServiceAccount{}: ours, &networkingv1.NetworkPolicy{}: ours,
+		&rbacv1.ClusterRole{}: ours, &rbacv1.ClusterRoleBinding{}: ours, &rbacv1.Role{}: ours, &rbacv1.RoleBinding{}: ours,
 	} {
-		b = b.Watches(kind, ours)
+		if c.Permissions.Watches(kind) {
+			b = b.Watches(kind, to)
+		}
 	}
 	for _, further := range sources {
 		b = b.WatchesRawSource(further)
