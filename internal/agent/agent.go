@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -76,7 +74,6 @@ type Options struct {
 type Agent struct {
 	options  Options
 	home     client.WithWatch
-	member   client.Client
 	machine  *join.Machine
 	registry *fleet.Registry
 	status   *clusterstatus.Part
@@ -97,12 +94,6 @@ func New(o Options) (*Agent, error) {
 	var err error
 	if a.home, err = connect.HomeClient(o.Home); err != nil {
 		return nil, err
-	}
-	a.member = a.home
-	if o.Member != o.Home {
-		if a.member, err = connect.HomeClient(o.Member); err != nil {
-			return nil, err
-		}
 	}
 	a.machine = join.New(join.Options{
 		Home: a.home, Namespace: o.Namespace, ClusterName: o.ClusterName, BootstrapFile: o.BootstrapFile,
@@ -162,8 +153,9 @@ func (a *Agent) announce(ctx context.Context) (join.Announcement, error) {
 }
 
 // clusterUID returns the UID of the member's namespace kube-system; it is empty
-// if the agent may not know it. A cluster that is a copy of another one has the
-// same; an annotation then gives another one.
+// if the agent may not know it, which only an API server can say: without an id
+// the agent would join as any cluster, also as one that another is. A cluster
+// that is a copy of another one has the same; an annotation then gives another one.
 func (a *Agent) clusterUID(ctx context.Context) (string, error) {
 	if given := a.options.Annotations[clusterv1.AnnotationClusterUID]; given != "" {
 		return given, nil
@@ -173,13 +165,12 @@ func (a *Agent) clusterUID(ctx context.Context) (string, error) {
 	if a.uid.known {
 		return a.uid.value, nil
 	}
-	namespace := &corev1.Namespace{}
-	err := a.member.Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace)
-	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("reading namespace kube-system: %w", err)
+	id, err := dial.Identity(ctx, a.options.Member)
+	if err != nil {
+		return "", err
 	}
-	a.uid.known, a.uid.value = true, string(namespace.UID)
-	return a.uid.value, nil
+	a.uid.known, a.uid.value = true, id
+	return id, nil
 }
 
 // engage makes the connection to the hub that let us in and starts the parts.

@@ -43,6 +43,23 @@ func ConfirmNotFound(config *rest.Config, id string) error {
 	return nil
 }
 
+// Identity returns the UID of the namespace kube-system of a cluster, or "" if its
+// API server does not let us ask. An answer of something that stands in front of
+// the API server is an error.
+func Identity(ctx context.Context, config *rest.Config) (string, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return "", fmt.Errorf("understanding the address %q of the cluster: %w", config.Host, err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return "", fmt.Errorf("connecting to the cluster %s: %w", config.Host, err)
+	}
+	cluster := &confirming{next: transport, url: base.JoinPath(identityPath)}
+	err = cluster.identify(ctx, "")
+	return cluster.id, err
+}
+
 // confirming is a transport that confirms a 404. All who wait for that share one
 // request, if it was sent after their own was answered.
 type confirming struct {

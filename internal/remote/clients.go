@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/probe"
 )
 
@@ -49,6 +50,10 @@ func (c *Clients) Get(owner string, credential probe.Credential) (client.Client,
 	config := rest.CopyConfig(credential.Config)
 	config.Timeout = clientTimeout
 	config.QPS = -1 // the cluster's own fairness decides
+	// What is not found there is forgotten, so it has to be the cluster that says so.
+	if err := dial.ConfirmNotFound(config, ""); err != nil {
+		return nil, err
+	}
 	made, err := client.New(config, client.Options{Scheme: c.scheme})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the cluster %s: %w", credential.Host(), err)

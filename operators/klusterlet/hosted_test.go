@@ -70,6 +70,7 @@ func TestHosted(t *testing.T) {
 		"RemovesEverythingOnBothClusters":                   testHostedDeletion,
 		"LeavesAnUnreachableManagedClusterBehindInTheEnd":   testHostedEviction,
 		"WaitsForACredentialThatCanBeMended":                testHostedRefusal,
+		"TakesNoAnswerOfAProxyForThatOfTheCluster":          testHostedProxy,
 		"HostsSeveralAgentsBesideEachOther":                 testSeveralHosted,
 		"HostsAgentsOfTheManagementClusterItself":           testSelfHosted,
 		"RefusesWhatWouldRemoveTooMuch":                     testHostedValidation,

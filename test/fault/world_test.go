@@ -47,6 +47,10 @@ type world struct {
 	// ns is where the objects are on the member.
 	ns          string
 	hub, member *fleet.Cluster
+	// agentID is what the agent calls itself in its records, and hubURL the hub.
+	agentID, hubURL string
+	// launch starts the agent.
+	launch func(context.Context) (*fleet.Process, error)
 	// toHub and toMember are what the agent has in between.
 	toHub, toMember *proxy
 	// kinds are those of the objects.
@@ -70,16 +74,11 @@ var worlds int
 // all works leaves nothing behind.
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
-	w := &world{
-		t: t, hub: theFleet.Hub, member: theFleet.Members[0], ns: fmt.Sprintf("objects-%d", worlds),
-		toHub: startProxy(t, theFleet.Hub), toMember: startProxy(t, theFleet.Members[0]),
-		kinds: []schema.GroupVersionKind{configMaps, secrets},
-	}
-	w.agent = fleet.Agent{
-		Number: worlds, Member: w.member, Hub: w.toHub.cluster(), Args: args,
-		Kubeconfig: theFleet.Path(fmt.Sprintf("proxied-%d.kubeconfig", worlds)),
-	}
-	worlds++
+	w := bareWorld(t)
+	w.agent.Args, w.agent.Hub = args, w.toHub.cluster()
+	w.agent.Kubeconfig = theFleet.Path(fmt.Sprintf("proxied-%d.kubeconfig", w.agent.Number))
+	w.agentID, w.hubURL = w.agent.Name(), w.toHub.address
+	w.launch = func(ctx context.Context) (*fleet.Process, error) { return theFleet.StartAgent(ctx, w.agent) }
 	kubeconfig, err := clientcmd.LoadFromFile(w.member.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -90,14 +89,33 @@ func newWorld(t *testing.T, args ...string) *world {
 		t.Fatal(err)
 	}
 	writeFile(t, w.agent.Kubeconfig, text)
-	w.must(w.member.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}))
 	w.must(theFleet.PrepareAgent(t.Context(), w.agent))
 	w.start()
 	t.Cleanup(func() { w.kill() })
+	w.hasNamespace()
+	return w
+}
+
+// bareWorld is a world without an agent.
+func bareWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		t: t, hub: theFleet.Hub, member: theFleet.Members[0], ns: fmt.Sprintf("objects-%d", worlds),
+		toHub: startProxy(t, theFleet.Hub), toMember: startProxy(t, theFleet.Members[0]),
+		kinds: []schema.GroupVersionKind{configMaps, secrets},
+	}
+	w.agent = fleet.Agent{Number: worlds, Member: w.member}
+	worlds++
+	w.must(w.member.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}))
+	return w
+}
+
+// hasNamespace waits until the hub has accepted the cluster.
+func (w *world) hasNamespace() {
+	w.t.Helper()
 	w.eventually("the cluster has a namespace on the hub", func(ctx context.Context) error {
 		return w.hub.Client.Get(ctx, client.ObjectKey{Name: w.agent.Cluster()}, &corev1.Namespace{})
 	})
-	return w
 }
 
 // in is the world for a part of the test.
@@ -118,7 +136,7 @@ func (w *world) must(err error) {
 // start starts the agent; kill ends it as a crash does.
 func (w *world) start() {
 	w.t.Helper()
-	p, err := theFleet.StartAgent(context.WithoutCancel(w.t.Context()), w.agent)
+	p, err := w.launch(context.WithoutCancel(w.t.Context()))
 	w.must(err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,7 +185,7 @@ type declared struct {
 }
 
 func (w *world) recordName(work string) string {
-	sum := sha256.Sum256([]byte(w.toHub.address))
+	sum := sha256.Sum256([]byte(w.hubURL))
 	return hex.EncodeToString(sum[:]) + "-" + work
 }
 
@@ -184,7 +202,7 @@ func (w *world) records(ctx context.Context) (map[string]workv1.AppliedManifestW
 	}
 	records := map[string]workv1.AppliedManifestWork{}
 	for i := range list.Items {
-		if list.Items[i].Spec.AgentID == w.agent.Name() {
+		if list.Items[i].Spec.AgentID == w.agentID {
 			records[list.Items[i].Name] = list.Items[i]
 		}
 	}
