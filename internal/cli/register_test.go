@@ -154,7 +154,7 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 		"a token that is not there":      {with(address, "zzzzzz.0123456789abcdef", hash), exit.Failed, "has expired, was deleted, or never was"},
 		"a token for something else":     {with(address, other[3], hash), exit.Failed, "it is a token for something else"},
 		"a token for other names":        {with(address, bound[3], hash, "--cluster-name", "edge"), exit.Failed, "bound to: edge-*"},
-		"a name that is taken":           {with(address, token, hash, "--cluster-name", "taken"), exit.Failed, "another cluster has it"},
+		"a name that is taken":           {with(address, token, hash, "--cluster-name", "taken"), exit.Failed, "another cluster uses it"},
 		"a cluster that has a name":      {with(address, token, hash, "--cluster-name", "new"), exit.Failed, `known to the hub already, as "known"`},
 		"nobody listens":                 {with(closedPort(t), token, hash), exit.NoHub, "cannot reach the hub"},
 		"somebody who may not install":   {with(address, token, hash, "--as", "nobody"), exit.Failed, "cannot get resource \"namespaces\""},

@@ -176,7 +176,7 @@ func explain(address string, err error) error {
 		return err
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return fail(fmt.Errorf("the hub at %s does not publish how to trust it: %w", address, err),
-			"On the hub, \"capstan token create --print-register-command\" publishes it. If its API server shall not answer anonymous requests, use \"capstan token create --print-kubeconfig\" and \"make deploy-spoke\" instead.")
+			"On the hub, \"capstan token create --print-register-command\" publishes it. If its API server must not answer anonymous requests, use \"capstan token create --print-kubeconfig\" and \"make deploy-spoke\" instead.")
 	case errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError:
 		return fail(fmt.Errorf("the hub at %s is not well: %w", address, err), "Run the command again in a moment.")
 	case errors.As(err, &unknownCA):

@@ -42,7 +42,7 @@ func newClusters(session *hub.Session) *cobra.Command {
   # Those with a label, as names that other commands take
   capstan get clusters -l env=prod -o name
 
-  # One of them, as the hub has it
+  # One of them, as on the hub
   capstan get clusters member1 -o yaml`,
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), "", args) },

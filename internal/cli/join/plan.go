@@ -54,7 +54,7 @@ func decide(f fleet, name, id string) (plan, error) {
 		return plan{}, exit.Next(fmt.Errorf("cluster %q is about to leave the hub", name),
 			"Wait for that with \"capstan %s %s\", and then join again.", leave, name)
 	case pull && is == "" && known.Joined:
-		return plan{}, registered(name, id, fmt.Sprintf("%q has an agent of its own, which does not tell which cluster it is in", name),
+		return plan{}, registered(name, id, fmt.Sprintf("%q has an agent of its own, which does not report which cluster it is in", name),
 			"Choose another name. If it is this cluster, \"capstan unregister %s\" first.", name)
 	}
 	return plan{cluster: cluster, wasPull: pull && known.Joined}, nil

@@ -83,7 +83,7 @@ func TestWhoMayHaveAName(t *testing.T) {
 			clusters: clusters{"member1": cluster(func(mc *clusterv1.ManagedCluster) { isOf(ours)(mc); hasJoined(mc) })},
 		},
 		"a Pull cluster that does not tell who it is": {
-			reason: "it may be any", clusters: clusters{"member1": cluster(hasJoined)}, refused: []string{"does not tell which cluster it is", "capstan unregister member1"},
+			reason: "it may be any", clusters: clusters{"member1": cluster(hasJoined)}, refused: []string{"does not report which cluster it is", "capstan unregister member1"},
 		},
 		"a name that only asks to join": {
 			reason: "nobody has it", clusters: clusters{"member1": cluster(func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient = false })}, there: true,

@@ -72,7 +72,7 @@ func (j *join) untilFree(ctx, patience context.Context) error {
 		j.steps.Waits("its namespace %q is being deleted", j.push.Namespace)
 		if pause(patience) != nil {
 			return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("the namespace %q of the member is still being deleted", j.push.Namespace),
-				"\"kubectl describe namespace %s\" in the member tells what keeps it; --%s gives another one.", j.push.Namespace, flagNamespace))
+				"\"kubectl describe namespace %s\" in the member shows what blocks it; --%s selects another one.", j.push.Namespace, flagNamespace))
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (j *join) takeOver(ctx, patience context.Context) error {
 			if pause(patience) != nil {
 				return exit.WaitedTooShort(ctx, exit.Next(fmt.Errorf("cluster %q is ready, but only %s", j.name, j.count),
 					"Keep the Klusterlet in the member: deleting it deletes what is not taken over. Run the command again to wait longer; "+
-						"\"capstan get works -n %s\" tells which works are stuck.", j.name))
+						"\"capstan get works -n %s\" shows which works are stuck.", j.name))
 			}
 			if err := look(); err != nil {
 				return err

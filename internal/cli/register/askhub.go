@@ -131,7 +131,7 @@ func checkName(cluster *clusterv1.ManagedCluster, uid string) error {
 	case !cluster.DeletionTimestamp.IsZero():
 		return exit.Next(fmt.Errorf("the hub is about to forget a cluster of the name %q", cluster.Name), "Wait until it is gone, or choose another name by --cluster-name.")
 	case known != "" && known != uid:
-		return exit.Next(fmt.Errorf("the name %q is taken on the hub: another cluster has it", cluster.Name), "Choose another one by --cluster-name.")
+		return exit.Next(fmt.Errorf("the name %q is taken on the hub: another cluster uses it", cluster.Name), "Choose another one by --cluster-name.")
 	}
 	return nil
 }

@@ -241,7 +241,7 @@ func (r *registering) untilTakenOver(ctx context.Context, j *joining) error {
 		return err
 	}
 	r.step("Waiting to take over what was delivered to the cluster")
-	next := fmt.Sprintf("Keep what the hub has in the member until then: run the same command again to wait longer. On the hub, %q tells which works are stuck.",
+	next := fmt.Sprintf("Keep what the hub has in the member until then: run the same command again to wait longer. On the hub, %q shows which works are stuck.",
 		"capstan get works -n "+j.name)
 	return r.waiter().Until(ctx, "the agent to take over all works", next, func(ctx context.Context) (bool, string, error) {
 		count, err := agent.Look(ctx, r.member.Client)

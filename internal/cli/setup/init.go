@@ -200,7 +200,7 @@ func (s situation) mayInit(force bool, release string) error {
 		switch {
 		case !cm.DeletionTimestamp.IsZero():
 			return exit.Next(fmt.Errorf("the hub is just being removed: ClusterManager %q is being deleted", cm.Name),
-				"\"capstan clean\" waits for the end of that, and tells what it hangs on.")
+				"\"capstan clean\" waits for that to finish, and shows what it is waiting for.")
 		case cm.Name != install.ClusterManagerName && cm.Spec.DeployOption.Mode != operatorv1.InstallModeHosted:
 			return exit.Next(fmt.Errorf("the cluster is a hub already: there is ClusterManager %q", cm.Name),
 				"A cluster can be one hub only. \"capstan get clusters\" shows its clusters.")

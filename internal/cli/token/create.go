@@ -199,7 +199,7 @@ func (c *creating) make(ctx context.Context, hub client.Client, config *rest.Con
 	case c.command:
 		return exit.Next(err, "Without that, no cluster can register. The token is there: delete it with \"capstan token delete %s\", and create another one when this is fixed.", id)
 	default: // for those who do without "register"
-		fmt.Fprintf(c.session.ErrOut, "Warning: no cluster can register with this token, as the hub does not tell how to trust it: %v\n", err)
+		fmt.Fprintf(c.session.ErrOut, "Warning: no cluster can register with this token, as the hub does not publish how to trust it: %v\n", err)
 		return nil
 	}
 }

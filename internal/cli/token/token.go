@@ -48,7 +48,7 @@ func newList(session *hub.Session) *cobra.Command {
 		Use:   "list",
 		Short: "List bootstrap tokens",
 		Long: "Lists the bootstrap tokens of the hub with their secret parts: who may read them may use them. They are Secrets in " +
-			"namespace kube-system, and some may be for other purposes than joining. CLUSTERS tells which clusters may ask to join with " +
+			"namespace kube-system, and some may be for other purposes than joining. CLUSTERS shows which clusters may join with " +
 			"a token, ACCEPTANCE whether the hub accepts them automatically.",
 		Example:           `  capstan token list`,
 		Args:              cobra.NoArgs,

@@ -137,10 +137,10 @@ func TestExecutorNeedsPermission(t *testing.T) {
 		"nor does it with the gate": {old: plain, work: orphaned(func(*workv1.ManifestWork) {}), nilExecutor: true, denied: true},
 		"unless the work changes with it": {
 			old: executed, work: orphaned(func(w *workv1.ManifestWork) { executor(w); w.Spec.Workload.Manifests = changed.Spec.Workload.Manifests }),
-			denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden, want: "needs a permission",
+			denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden, want: "requires a permission",
 		},
 		"or it is one that deletes again": {
-			old: orphaned(executor), work: executed, denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden, want: "needs a permission",
+			old: orphaned(executor), work: executed, denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden, want: "requires a permission",
 		},
 		"who may not is told so": {
 			work: executed, denied: true, wantAsked: []string{asServiceAccount}, wantKind: apierrors.IsForbidden,

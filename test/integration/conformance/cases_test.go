@@ -24,13 +24,13 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"Joining", joining()},
-		{"What the hub is told", telling()},
+		{"What is reported to the hub", telling()},
 		{"Rights", rightsCases()},
 		{"Agents that fail, clusters that are denied", troubles()},
 		{"Delivering works", delivering()},
 		{"Update strategies", strategies()},
 		{"Feedback, conditions and health", reporting()},
-		{"A cluster that is away", outage()},
+		{"An unreachable cluster", outage()},
 		{"Leaving", leaving()},
 	}
 }

@@ -30,16 +30,16 @@ func joining() []testCase {
 
 func telling() []testCase {
 	return []testCase{
-		{name: "the hub is told the version of the cluster", run: version},
-		{name: "the hub is told capacity and allocatable resources as nodes come, are cordoned, and go", run: resources},
-		{name: "the hub is told claims, reserved ones first, and when they change or go", run: claims},
+		{name: "the version of the cluster is reported", run: version},
+		{name: "capacity and allocatable resources are reported as nodes are added, cordoned and removed", run: resources},
+		{name: "claims are reported, reserved ones first, also when they change or are deleted", run: claims},
 		{name: "the heartbeat follows leaseDurationSeconds", run: heartbeat},
 		{name: "the member gets the managed namespaces of its set", run: managedNamespaces},
 		{
-			name: "the Klusterlet says that all is well", run: klusterletIsWell,
-			without: map[mode]string{modePush: "it has no Klusterlet; its ClusterConnection says so, as the next line tells"},
+			name: "the Klusterlet reports that it is healthy", run: klusterletIsWell,
+			without: map[mode]string{modePush: "it has no Klusterlet; its ClusterConnection reports it, see the next line"},
 		},
-		{name: "the ClusterConnection tells mode, identity, version and APIs, and the hub dials Push clusters only", run: connectionTells},
+		{name: "the ClusterConnection reports mode, identity, version and APIs, and the hub connects to Push clusters only", run: connectionTells},
 	}
 }
 

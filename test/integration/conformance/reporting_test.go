@@ -20,9 +20,9 @@ func reporting() []testCase {
 	return []testCase{
 		{name: "well-known fields and fields by path are reported, and follow the object", run: feedback},
 		{name: "a field of a list or an object is not reported without the gate, and says so", run: rawFeedback},
-		{name: "CEL rules make conditions that follow the object", run: rules},
-		{name: "a finished Job is Complete and is not made again", run: complete},
-		{name: "health is reported for works that ask for it", run: health},
+		{name: "CEL rules set conditions that follow the object", run: rules},
+		{name: "a finished Job is Complete and is not recreated", run: complete},
+		{name: "health is reported for works that enable it", run: health},
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 
 func rightsCases() []testCase {
 	return []testCase{
-		{name: "an agent may use what is its cluster's on the hub, and nothing of another cluster", run: rights},
+		{name: "an agent may access its own cluster's objects on the hub, and nothing of another cluster", run: rights},
 	}
 }
 

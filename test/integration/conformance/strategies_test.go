@@ -14,13 +14,13 @@ import (
 
 func strategies() []testCase {
 	return []testCase{
-		{name: "Update takes an object over and leaves fields of others alone", run: update},
-		{name: "CreateOnly makes an object and never changes it", run: createOnly},
-		{name: "ReadOnly writes nothing and reports", run: readOnly},
-		{name: "ServerSideApply says what it conflicts with, and wins by force", run: serverSideApply},
+		{name: "Update adopts an object and does not touch fields of others", run: update},
+		{name: "CreateOnly creates an object and never changes it", run: createOnly},
+		{name: "ReadOnly writes nothing and only reports", run: readOnly},
+		{name: "ServerSideApply reports conflicts, and wins with force", run: serverSideApply},
 		{name: "ignoreFields OnSpokePresent are applied once", run: ignoreOnPresent},
 		{name: "ignoreFields OnSpokeChange are applied when the work changes", run: ignoreOnChange},
-		{name: "the first of several manifestConfigs counts", run: firstConfig},
+		{name: "the first of several manifestConfigs applies", run: firstConfig},
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 
 func troubles() []testCase {
 	return []testCase{
-		{name: "an agent that is killed goes on where it was", run: killed, alone: true},
-		{name: "an agent that is not heard of makes the cluster Unknown, until it is", run: notHeardOf, alone: true},
-		{name: "a denied cluster loses its rights, and gets them back with the acceptance", run: denied, alone: true},
+		{name: "an agent that is killed resumes where it was", run: killed, alone: true},
+		{name: "an agent without a heartbeat makes the cluster Unknown, until it returns", run: notHeardOf, alone: true},
+		{name: "a denied cluster loses its permissions, and gets them back when it is accepted", run: denied, alone: true},
 	}
 }
 
@@ -32,7 +32,7 @@ func troubles() []testCase {
 // minute how a cluster is that was well when it started.
 func outage() []testCase {
 	return []testCase{
-		{name: "a cluster that does not answer is not Available, until it does", run: notAnswering, alone: true},
+		{name: "a cluster that does not respond is not Available, until it does", run: notAnswering, alone: true},
 	}
 }
 
@@ -40,7 +40,7 @@ func leaving() []testCase {
 	return []testCase{
 		{name: "a deleted cluster is cleaned up, on the member and on the hub", run: leaves, alone: true},
 		{
-			name: "a deleted Klusterlet takes its agents and their rights with it", run: uninstalled, alone: true,
+			name: "a deleted Klusterlet removes its agents and their permissions", run: uninstalled, alone: true,
 			without: map[mode]string{modePush: "it has no Klusterlet"},
 		},
 	}

@@ -48,7 +48,7 @@ func clusterChecks() []check {
 		{OnCluster, "credential", "the push agent has a credential for it", pushed, pushCredential},
 		{OnCluster, "connection", "the push agent reaches it", pushed, pushConnection},
 		{OnCluster, "joined", "its agent has joined", accepted, clusterJoined},
-		{OnCluster, "heartbeat", "its agent is heard of", joined, clusterHeartbeat},
+		{OnCluster, "heartbeat", "its agent has a heartbeat", joined, clusterHeartbeat},
 		{OnCluster, "clock", "its clock is right", joined, clusterClock},
 		{OnCluster, "available", "its API server is well", joined, clusterAvailable},
 		{OnCluster, "works", "what is declared for it is there", known, clusterWorks},
@@ -137,7 +137,7 @@ func clusterIdentity(e *evidence.Evidence) []Finding {
 			"If that is not intended, remove one of them, or turn on the feature gate UniqueClusterIdentity of the hub.")}
 	}
 	return []Finding{broken("AlreadyJoined", managed(c), cause,
-		fmt.Sprintf("Use that name, or remove it first: \"capstan doctor %s\" tells how it is.", others[0]))}
+		fmt.Sprintf("Use that name, or remove it first: \"capstan doctor %s\" shows its state.", others[0]))}
 }
 
 // clusterRequests looks at the certificate requests as an administrator would.

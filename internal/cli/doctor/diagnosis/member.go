@@ -68,7 +68,7 @@ func klusterletState(k *operatorv1.Klusterlet) []Finding {
 	object := "Klusterlet " + k.Name
 	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(k.Status.Conditions, kind) }
 	if !k.DeletionTimestamp.IsZero() {
-		return []Finding{broken("KlusterletDeleting", object, "it is being deleted", "kubectl describe klusterlet "+k.Name+" tells what it waits for.")}
+		return []Finding{broken("KlusterletDeleting", object, "it is being deleted", "kubectl describe klusterlet "+k.Name+" shows what it is waiting for.")}
 	}
 	var found []Finding
 	if c := find(operatorv1.KlusterletConditionPaused); c != nil && c.Status == metav1.ConditionTrue {
