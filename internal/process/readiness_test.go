@@ -107,15 +107,15 @@ func TestReadinessHasLocalCausesOnly(t *testing.T) {
 	server, release := slowServer(t, config)
 	process := startWatching(t, &rest.Config{Host: server.URL, QPS: -1})
 
-	if status, body := probe(t, process+"/readyz"); status != http.StatusInternalServerError {
+	if status, body := probe(t.Context(), t, process+"/readyz"); status != http.StatusInternalServerError {
 		t.Errorf("before the cache has synced: got status %d (%s), want 500", status, body)
 	}
-	if status, body := probe(t, process+"/healthz"); status != http.StatusOK {
+	if status, body := probe(t.Context(), t, process+"/healthz"); status != http.StatusOK {
 		t.Errorf("a cache that has not synced is no reason to restart: got status %d (%s), want 200", status, body)
 	}
 	release()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		status, _ := probe(t, process+"/readyz")
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		status, _ := probe(ctx, t, process+"/readyz")
 		return status == http.StatusOK, nil
 	})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestReadinessHasLocalCausesOnly(t *testing.T) {
 	}
 	server.CloseClientConnections()
 	server.Listener.Close() //nolint:errcheck // nobody is connected
-	if status, body := probe(t, process+"/readyz"); status != http.StatusOK {
+	if status, body := probe(t.Context(), t, process+"/readyz"); status != http.StatusOK {
 		t.Errorf("without the API server: got status %d (%s), want 200", status, body)
 	}
 }
@@ -157,7 +157,7 @@ func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
 		}
 	}
 	for port, want := range map[int]int{ports[0]: http.StatusInternalServerError, ports[1]: http.StatusOK} {
-		if status, body := probe(t, fmt.Sprintf("http://127.0.0.1:%d/readyz", port)); status != want {
+		if status, body := probe(t.Context(), t, fmt.Sprintf("http://127.0.0.1:%d/readyz", port)); status != want {
 			t.Errorf("replica %d: got status %d (%s), want %d", port, status, body, want)
 		}
 	}
@@ -175,10 +175,10 @@ func freePort(t *testing.T) int {
 }
 
 // probe returns the answer, as soon as somebody listens.
-func probe(t *testing.T, url string) (status int, body string) {
+func probe(ctx context.Context, t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return false, err
