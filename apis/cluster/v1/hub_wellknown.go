@@ -6,12 +6,15 @@ package v1
 // Further annotations on a ManagedCluster.
 const (
 	// AnnotationJoinRequestedBy is the hub user whose certificate request the hub
-	// approved automatically for this member. Once the member has joined, further
-	// initial requests are approved automatically only for this user.
+	// approved automatically for this member. Further initial requests are approved
+	// automatically only for this user.
 	AnnotationJoinRequestedBy = "cluster.open-cluster-management.io/join-requested-by"
 	// AnnotationJoinKey is the SHA-256 hash of the public key in that request, by
 	// which the hub recognizes the same agent. Both are written together.
 	AnnotationJoinKey = "cluster.open-cluster-management.io/join-key"
+	// AnnotationAgents is a comma-separated list of the names of the agents that
+	// were given a certificate of this member. The hub writes it.
+	AnnotationAgents = "cluster.open-cluster-management.io/agents"
 	// AnnotationDetachDeadline is how long after the deletion of a ManagedCluster
 	// ("5m", "0s") the hub waits for an agent that does not respond, before it
 	// removes the finalizers of what remains in the member's namespace. What was

@@ -84,14 +84,19 @@ type Cluster struct {
 	// Denied says that the hub once accepted, or decided about, the cluster and
 	// does not accept it now.
 	Denied bool
+	// Deleting says that the cluster is on its way out.
+	Deleting bool
 	// Joined says that an agent has joined as this cluster before.
 	Joined bool
-	// Alive says that the hub hears of an agent that has joined as this cluster.
-	Alive bool
+	// Alive says that the hub hears of an agent that has joined as this cluster,
+	// Silent that it does not hear of one any more. A new cluster is neither.
+	Alive, Silent bool
 	// Requester is the user whose request led to the join, if that is known.
 	Requester string
 	// Key is the hash of the public key in that request, if that is known.
 	Key string
+	// Agents are those that have got a certificate, as far as that is known.
+	Agents Agents
 	// Set is the ManagedClusterSet that it is in, or is to be in.
 	Set string
 }
@@ -109,11 +114,9 @@ type Decision struct {
 	// Reason is one of the constants, Message a sentence for an administrator.
 	Reason, Message string
 	// Agent is the name in the agent's user name, Key the hash of its public key.
+	// Others may have the credential that a first request is made with, too, so the
+	// hub has to remember both before it approves the request.
 	Agent, Key string
-	// ByToken says that the request is approved because of the token that it was
-	// made with. Others may have the token, too, so the hub has to remember the key
-	// before it approves the request.
-	ByToken bool
 }
 
 // Decide decides about a request. The decision depends on nothing but the
@@ -175,15 +178,18 @@ func (d Decision) renewal(request Request, cluster Cluster) Decision {
 	return d.because(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q renews its own certificate", d.Agent, name))
 }
 
+// bootstrap decides about a first request. Many members share the credential
+// that it is made with, so its right ends where anybody has got or decided
+// anything before: it gives one certificate to one key, of a cluster that no
+// administrator has dealt with and that is in no set of its own.
 func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automatic) Decision {
 	name := request.ClusterLabel
 	named := slices.Contains(automatic.Users, request.Username)
-	d.ByToken = !named && boundtoken.Of(request.Username, request.Groups).Accept(name)
 	switch {
-	case !named && !d.ByToken:
+	case !named && !boundtoken.Of(request.Username, request.Groups).Accept(name):
 		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"the first certificate of an agent of cluster %q, requested by %q, needs approval by an administrator", name, request.Username))
-	case !cluster.Exists:
+	case !cluster.Exists || cluster.Deleting:
 		return d.because(Wait, ReasonClusterMissing, fmt.Sprintf("there is no ManagedCluster %q for this request yet", name))
 	case cluster.Denied:
 		return d.because(Refuse, ReasonClusterDenied, fmt.Sprintf(
@@ -192,39 +198,50 @@ func (d Decision) bootstrap(request Request, cluster Cluster, automatic Automati
 		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
 			"cluster %q has already joined, or is joining, through another user than %q; another agent under its name needs approval by an administrator",
 			name, request.Username))
-	case d.ByToken:
-		return d.byToken(request, cluster)
-	case cluster.Alive:
-		// Many agents share a bootstrap identity: that the cluster joined by it once
-		// does not make everybody who holds it that cluster.
-		return d.because(Refuse, ReasonClusterAlive, fmt.Sprintf(
-			"cluster %q has a live agent; another one under its name needs approval by an administrator, or has to wait until the first one stops its heartbeat",
-			name))
+	case cluster.Requester != "":
+		return d.again(request, cluster, named)
 	}
-	return d.because(Approve, ReasonApproved, fmt.Sprintf(
-		"user %q is one of those whose requests are approved automatically", request.Username))
+	return d.first(request, cluster)
 }
 
-// byToken decides about a request that a token was given the right to have
-// approved. A token may be in many hands, so its right ends where anybody has
-// got or decided anything before: it gives one certificate to one key, of a
-// cluster that no administrator has dealt with and that is in no set of its own.
-func (d Decision) byToken(request Request, cluster Cluster) Decision {
+// first decides about the first request for a cluster that may be approved.
+func (d Decision) first(request Request, cluster Cluster) Decision {
 	name := request.ClusterLabel
 	switch {
-	case cluster.Joined || cluster.Key != "" && cluster.Key != d.Key:
-		return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
-			"an agent of cluster %q has already received a certificate through the token of user %q; another one needs approval by an administrator",
-			name, request.Username))
-	case cluster.Accepted && cluster.Key == "":
+	case cluster.Accepted:
 		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"cluster %q was accepted by an administrator, so an administrator has to approve its agent, too", name))
 	case cluster.Set != "" && cluster.Set != clusterv1.DefaultClusterSet:
 		return d.because(Leave, ReasonNotAutomatic, fmt.Sprintf(
 			"cluster %q requests the set %q, but only clusters of the set %q are accepted automatically", name, cluster.Set, clusterv1.DefaultClusterSet))
+	case cluster.Alive:
+		return d.alive(name)
 	}
-	return d.because(Approve, ReasonApproved, fmt.Sprintf(
-		"the token of user %q allows cluster %q to be accepted automatically", request.Username, name))
+	return d.because(Approve, ReasonApproved, fmt.Sprintf("user %q is allowed to have cluster %q accepted automatically", request.Username, name))
+}
+
+// again decides about a first request by the user whose request was approved
+// before. What tells the agent from others with the same credential is its key.
+// A named user's agent may come back with another one, as its certificate may
+// have expired: under the name that it had, and when nobody works as it.
+func (d Decision) again(request Request, cluster Cluster, named bool) Decision {
+	name := request.ClusterLabel
+	switch {
+	case d.Key == cluster.Key && (named || !cluster.Joined):
+		return d.because(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q requests its certificate again, with the same key", d.Agent, name))
+	case named && cluster.Alive:
+		return d.alive(name)
+	case named && cluster.Silent && cluster.Agents.Has(d.Agent):
+		return d.because(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q joins again after its heartbeat stopped", d.Agent, name))
+	}
+	return d.because(Refuse, ReasonClusterJoined, fmt.Sprintf(
+		"an agent of cluster %q has already received a certificate through user %q; another one needs approval by an administrator",
+		name, request.Username))
+}
+
+func (d Decision) alive(cluster string) Decision {
+	return d.because(Refuse, ReasonClusterAlive, fmt.Sprintf(
+		"cluster %q has a live agent; another one under its name needs approval by an administrator", cluster))
 }
 
 func (d Decision) because(verdict Verdict, reason, message string) Decision {

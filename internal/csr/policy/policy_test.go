@@ -82,6 +82,18 @@ func first(t testing.TB) policy.Request {
 	return request
 }
 
+// rejoining is cluster east, whose agent one was approved with another key, has
+// joined, and is not heard of any more; changed by the function.
+func rejoining(change func(*policy.Cluster)) policy.Cluster {
+	c := policy.Cluster{
+		Exists: true, Accepted: true, Joined: true, Silent: true, Requester: bootstrapper, Key: "sha256:another", Agents: "one",
+	}
+	if change != nil {
+		change(&c)
+	}
+	return c
+}
+
 func TestDecide(t *testing.T) {
 	accepted := policy.Cluster{Exists: true, Accepted: true, Joined: true}
 	unknown := policy.Cluster{Exists: true}
@@ -315,14 +327,41 @@ func TestDecide(t *testing.T) {
 			reason: "the administrator has the last word", base: first, cluster: policy.Cluster{Exists: true, Denied: true},
 			want: want{policy.Refuse, policy.ReasonClusterDenied},
 		},
-		"an approved user asks again for the cluster it joined": {
-			reason: "a new start of the agent", base: first,
-			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Requester: bootstrapper},
-			want:    want{policy.Approve, policy.ReasonApproved},
+		"an approved user asks for a cluster that is being deleted": {
+			reason: "the certificate would outlive it", base: first, cluster: policy.Cluster{Exists: true, Deleting: true},
+			want: want{policy.Wait, policy.ReasonClusterMissing},
+		},
+		"an approved user asks for a cluster that labels itself into a set": {
+			reason: "what is delivered to the set would come with it", base: first, cluster: policy.Cluster{Exists: true, Set: "production"},
+			want: want{policy.Leave, policy.ReasonNotAutomatic},
+		},
+		"an approved user asks for a cluster that an administrator accepted": {
+			reason: "its certificate may just be under way", base: first, cluster: policy.Cluster{Exists: true, Accepted: true},
+			want: want{policy.Leave, policy.ReasonNotAutomatic},
+		},
+		"the agent of an approved user joins again": {
+			reason: "its certificate expired while it was away", base: first, cluster: rejoining(nil),
+			want: want{policy.Approve, policy.ReasonApproved},
+		},
+		"the agent of an approved user joins again in a set that an administrator chose": {
+			reason: "it is accepted", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Set = "production" }),
+			want: want{policy.Approve, policy.ReasonApproved},
+		},
+		"another agent of an approved user asks for a silent cluster": {
+			reason: "silence makes nobody else that cluster", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Agents = "two" }),
+			want: want{policy.Refuse, policy.ReasonClusterJoined},
+		},
+		"an agent of an approved user asks for a silent cluster whose agents are not known": {
+			reason: "it may be another one", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Agents = policy.AnyAgent }),
+			want: want{policy.Refuse, policy.ReasonClusterJoined},
+		},
+		"an approved user asks again for a cluster that is about to join": {
+			reason: "one certificate for one key", base: first, cluster: rejoining(func(c *policy.Cluster) { c.Joined, c.Silent = false, false }),
+			want: want{policy.Refuse, policy.ReasonClusterJoined},
 		},
 		"an approved user asks again for a cluster whose agent is heard of": {
 			reason: "many agents share the bootstrap identity", base: first,
-			cluster: policy.Cluster{Exists: true, Accepted: true, Joined: true, Alive: true, Requester: bootstrapper},
+			cluster: rejoining(func(c *policy.Cluster) { c.Alive, c.Silent = true, false }),
 			want:    want{policy.Refuse, policy.ReasonClusterAlive},
 		},
 		"an agent that is heard of renews": {
@@ -480,8 +519,8 @@ func TestTokens(t *testing.T) {
 			if (want{got.Verdict, got.Reason}) != c.want {
 				t.Errorf("%s: got %s %s (%s), want %v", c.reason, got.Verdict, got.Reason, got.Message, c.want)
 			}
-			if got.Verdict == policy.Approve && (!got.ByToken || got.Key == "") {
-				t.Errorf("the approval does not say by which key it is: %+v", got)
+			if got.Verdict == policy.Approve && (got.Agent == "" || got.Key == "") {
+				t.Errorf("the approval does not say whose it is: %+v", got)
 			}
 		})
 	}
@@ -499,6 +538,41 @@ func TestBoundIdentityRenewsOnlyItsOwnNames(t *testing.T) {
 func keyOf(t *testing.T, request policy.Request) string {
 	t.Helper()
 	return policy.Decide(request, policy.Cluster{Exists: true}, policy.Automatic{}).Key
+}
+
+// TestAnAgentAsksAgainWithItsKey is about an agent whose request was approved,
+// and which does not know yet.
+func TestAnAgentAsksAgainWithItsKey(t *testing.T) {
+	request := first(t)
+	cluster := rejoining(func(c *policy.Cluster) { c.Joined, c.Silent, c.Key = false, false, keyOf(t, request) })
+	if got := policy.Decide(request, cluster, policy.Automatic{Users: []string{bootstrapper}}); got.Verdict != policy.Approve {
+		t.Errorf("got %s %s (%s), want %s", got.Verdict, got.Reason, got.Message, policy.Approve)
+	}
+}
+
+func TestAgents(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		agents policy.Agents
+		names  []string
+		with   policy.Agents // one more, "b"
+	}{
+		"none":       {reason: "nobody was let in yet", agents: "", with: "b"},
+		"all":        {reason: "they are known by a name from now on", agents: policy.AnyAgent, with: "b"},
+		"the same":   {reason: "an agent renews", agents: "a,b", names: []string{"a", "b"}, with: "a,b"},
+		"another":    {reason: "an agent was made anew", agents: "a", names: []string{"a"}, with: "a,b"},
+		"not a name": {reason: "somebody wrote it by hand", agents: "a,, *,c", names: []string{"a", "c"}, with: "a,c,b"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.agents.Names(); !slices.Equal(got, tc.names) {
+				t.Errorf("%s: the names are %q, want %q", tc.reason, got, tc.names)
+			}
+			if got := tc.agents.With("b"); got != tc.with {
+				t.Errorf("%s: with b they are %q, want %q", tc.reason, got, tc.with)
+			}
+		})
+	}
 }
 
 func TestNobodyIsApprovedAutomaticallyUnlessNamed(t *testing.T) {

@@ -26,35 +26,13 @@ func TestBoundTokens(t *testing.T) {
 		return h.clientOf(t, "system:bootstrap:"+id, append(groups, group, "system:masters")...)
 	}
 	edge := token("edge00", group+":prefix:edge-:x", clusterv1.GroupBootstrapAutoAccept)
-	get := func(t *testing.T, name string) *clusterv1.ManagedCluster {
-		t.Helper()
-		mc := &clusterv1.ManagedCluster{}
-		if err := h.client.Get(t.Context(), client.ObjectKey{Name: name}, mc); err != nil {
-			t.Fatal(err)
-		}
-		return mc
-	}
-	// undecided checks that the hub leaves a request alone that it says nothing
-	// about, by a later one that it decides about.
-	undecided := func(t *testing.T, csr *certificatesv1.CertificateSigningRequest, marker string) {
-		t.Helper()
-		h.create(t, cluster(marker, false))
-		h.approved(t, h.ask(t, edge, subjectOf(marker, "one"), marker, nil))
-		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(csr), csr); err != nil {
-			t.Fatal(err)
-		}
-		mc := get(t, csr.Labels[clusterv1.LabelClusterName])
-		if len(csr.Status.Conditions) > 0 || mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn] != "" {
-			t.Errorf("the request has the conditions %v, and the cluster the annotations %v", csr.Status.Conditions, mc.Annotations)
-		}
-	}
 
 	t.Run("it joins under a name that it is bound to", func(t *testing.T) {
 		csr := h.ask(t, edge, subjectOf("edge-1", "one"), "edge-1", nil)
 		h.create(t, cluster("edge-1", false))
 		h.approved(t, csr)
 		h.accepted(t, "edge-1", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
-		if key := get(t, "edge-1").Annotations[clusterv1.AnnotationJoinKey]; len(key) != len("sha256:")+64 {
+		if key := h.get(t, "edge-1").Annotations[clusterv1.AnnotationJoinKey]; len(key) != len("sha256:")+64 {
 			t.Errorf("the hub does not remember the key of the agent: %q", key)
 		}
 	})
@@ -114,21 +92,21 @@ func TestBoundTokens(t *testing.T) {
 		mc := cluster("edge-set", false)
 		mc.Labels = map[string]string{clusterv1.LabelClusterSet: "production"}
 		h.create(t, mc)
-		undecided(t, h.ask(t, edge, subjectOf("edge-set", "one"), "edge-set", nil), "edge-after-set")
+		h.undecided(t, edge, h.ask(t, edge, subjectOf("edge-set", "one"), "edge-set", nil))
 	})
 	t.Run("a token that is not bound but auto-accepted", func(t *testing.T) {
 		h.create(t, cluster("edge-free", false))
 		free := token("free00", clusterv1.GroupBootstrapAutoAccept)
-		undecided(t, h.ask(t, free, subjectOf("edge-free", "one"), "edge-free", nil), "edge-after-free")
+		h.undecided(t, edge, h.ask(t, free, subjectOf("edge-free", "one"), "edge-free", nil))
 	})
 	t.Run("a token that is bound but not auto-accepted", func(t *testing.T) {
 		h.create(t, cluster("edge-bound", false))
 		bound := token("bound0", group+":name:edge-bound")
-		undecided(t, h.ask(t, bound, subjectOf("edge-bound", "one"), "edge-bound", nil), "edge-after-bound")
+		h.undecided(t, edge, h.ask(t, bound, subjectOf("edge-bound", "one"), "edge-bound", nil))
 	})
 	t.Run("a cluster that an administrator accepted", func(t *testing.T) {
 		h.create(t, cluster("edge-mine", true))
-		undecided(t, h.ask(t, edge, subjectOf("edge-mine", "one"), "edge-mine", nil), "edge-after-mine")
+		h.undecided(t, edge, h.ask(t, edge, subjectOf("edge-mine", "one"), "edge-mine", nil))
 	})
 	t.Run("a cluster that an administrator denied", func(t *testing.T) {
 		h.create(t, cluster("edge-denied", false))

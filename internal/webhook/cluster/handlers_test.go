@@ -149,7 +149,7 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 	accepted := cluster(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true })
 	inSet := cluster(func(c *clusterv1.ManagedCluster) { c.Labels = map[string]string{clusterv1.LabelClusterSet: "a"} })
 	joined := cluster(func(c *clusterv1.ManagedCluster) {
-		c.Annotations = map[string]string{clusterv1.AnnotationJoinKey: "sha256:00"}
+		c.Annotations = map[string]string{clusterv1.AnnotationAgents: "abcde"}
 	})
 	badName := cluster(func(c *clusterv1.ManagedCluster) { c.Name = "kube-system" })
 	badNameAccepted := cluster(func(c *clusterv1.ManagedCluster) { c.Name = "kube-system"; c.Spec.HubAcceptsClient = true })

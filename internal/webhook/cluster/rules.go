@@ -120,7 +120,8 @@ func becomesAccepted(old, cluster *clusterv1.ManagedCluster) bool {
 // would choose whom the hub takes for that agent.
 func remembersJoin(cluster *clusterv1.ManagedCluster) bool {
 	for _, key := range []string{
-		clusterv1.AnnotationJoinRequestedBy, clusterv1.AnnotationJoinKey, clusterv1.AnnotationAutomaticallyAcceptedOn,
+		clusterv1.AnnotationJoinRequestedBy, clusterv1.AnnotationJoinKey, clusterv1.AnnotationAgents,
+		clusterv1.AnnotationAutomaticallyAcceptedOn,
 	} {
 		if _, ok := cluster.Annotations[key]; ok {
 			return true

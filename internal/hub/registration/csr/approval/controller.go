@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,7 +82,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	exists := err == nil
 	if decided(csr) {
-		return ctrl.Result{}, c.acceptLate(ctx, csr, mc, exists)
+		return ctrl.Result{}, nil
 	}
 	if flood, err := c.flooded(ctx, csr); err != nil {
 		return ctrl.Result{}, err
@@ -115,25 +115,18 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// approve approves a request and, for a first one, accepts the cluster at the
-// same time: neither waits for the other. Only where many may hold the token
-// that the request was made with, the cluster has to be taken by this request
-// before anybody gets a certificate for it.
+// approve approves a request. For a first one, it accepts the cluster before:
+// many may hold the credential that the request was made with, so the cluster
+// has to be taken by this request before anybody gets a certificate for it.
 func (c *Controller) approve(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.Decision,
 ) error {
-	if decision.ByToken {
-		if err := c.accept(ctx, csr, mc, decision); err != nil {
+	if decision.Kind == policy.Bootstrap {
+		if err := c.accept(ctx, mc, csr.Spec.Username, decision); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		return c.sign(ctx, csr, decision)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.sign(ctx, csr, decision) })
-	if decision.Kind == policy.Bootstrap {
-		group.Go(func() error { return client.IgnoreNotFound(c.accept(ctx, csr, mc, decision)) })
-	}
-	return group.Wait()
+	return c.sign(ctx, csr, decision)
 }
 
 // sign approves a request, which makes the API server's signer sign it. It does
@@ -151,42 +144,19 @@ func (c *Controller) sign(ctx context.Context, csr *certificatesv1.CertificateSi
 	return nil
 }
 
-// acceptLate accepts the cluster of a request that we approved earlier, if
-// that did not succeed then. It must be the ManagedCluster that was there when
-// we approved and not one that got its name later. When the request was made
-// does not matter: agents make it and the ManagedCluster at the same time.
-func (c *Controller) acceptLate(
-	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, exists bool,
-) error {
-	approval := ourApproval(csr)
-	if !exists || approval == nil || approval.LastUpdateTime.Before(&mc.CreationTimestamp) {
-		return nil
-	}
-	decision := policy.Decide(request(csr), facts(mc, exists), c.Automatic)
-	if decision.Verdict != policy.Approve || decision.Kind != policy.Bootstrap {
-		return nil
-	}
-	return client.IgnoreNotFound(c.accept(ctx, csr, mc, decision))
-}
-
-// accept accepts the cluster whose join was asked for, once in its life: an
-// administrator who denies it has the last word.
-func (c *Controller) accept(
-	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.Decision,
-) error {
+// accept accepts the cluster whose join a user asked for, once in its life: an
+// administrator who denies it has the last word. It notes who is let in.
+func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster, user string, decision policy.Decision) error {
 	before := mc.DeepCopy()
-	if mc.Annotations == nil {
-		mc.Annotations = map[string]string{}
-	}
-	if mc.Annotations[clusterv1.AnnotationJoinRequestedBy] == "" {
-		mc.Annotations[clusterv1.AnnotationJoinRequestedBy] = csr.Spec.Username
-		mc.Annotations[clusterv1.AnnotationJoinKey] = decision.Key
-	}
-	_, done := mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn]
-	if !mc.Spec.HubAcceptsClient && !done && mc.DeletionTimestamp.IsZero() {
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationJoinRequestedBy, user)
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationJoinKey, decision.Key)
+	known := policy.Agents(mc.Annotations[clusterv1.AnnotationAgents])
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, string(known.With(decision.Agent)))
+	if _, done := mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn]; !mc.Spec.HubAcceptsClient && !done {
 		mc.Spec.HubAcceptsClient = true
-		mc.Annotations[clusterv1.AnnotationAutomaticallyAcceptedOn] = c.Clock.Now().UTC().Format(timeFormat)
-	} else if before.Annotations[clusterv1.AnnotationJoinRequestedBy] != "" {
+		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAutomaticallyAcceptedOn, c.Clock.Now().UTC().Format(timeFormat))
+	}
+	if equality.Semantic.DeepEqual(before, mc) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -223,10 +193,13 @@ func facts(mc *clusterv1.ManagedCluster, exists bool) policy.Cluster {
 		Exists:    true,
 		Accepted:  mc.Spec.HubAcceptsClient,
 		Denied:    !mc.Spec.HubAcceptsClient && decided,
+		Deleting:  !mc.DeletionTimestamp.IsZero(),
 		Joined:    meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
 		Alive:     available != nil && available.Status != metav1.ConditionUnknown,
+		Silent:    available != nil && available.Status == metav1.ConditionUnknown,
 		Requester: mc.Annotations[clusterv1.AnnotationJoinRequestedBy],
 		Key:       mc.Annotations[clusterv1.AnnotationJoinKey],
+		Agents:    policy.Agents(mc.Annotations[clusterv1.AnnotationAgents]),
 		Set:       mc.Labels[clusterv1.LabelClusterSet],
 	}
 }
@@ -252,17 +225,6 @@ func decided(csr *certificatesv1.CertificateSigningRequest) bool {
 		}
 	}
 	return false
-}
-
-// ourApproval returns the condition by which we approved a request, or nil if
-// we did not.
-func ourApproval(csr *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequestCondition {
-	for i := range csr.Status.Conditions {
-		if c := &csr.Status.Conditions[i]; c.Type == certificatesv1.CertificateApproved && c.Reason == clusterv1.CSRReasonAutoApproved {
-			return c
-		}
-	}
-	return nil
 }
 
 // mayRenew asks the API server whether the requester may renew certificates of

@@ -4,24 +4,28 @@
 package approval_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"testing"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/csr/policy"
@@ -33,8 +37,8 @@ const (
 	clusterName   = "east"
 )
 
-// approved is a request of the bootstrap user that the hub approved.
-func approved(t *testing.T, made, approvedAt time.Time) *certificatesv1.CertificateSigningRequest {
+// asked is a request of the bootstrap user for the certificate of an agent.
+func asked(t *testing.T) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -48,40 +52,27 @@ func approved(t *testing.T, made, approvedAt time.Time) *certificatesv1.Certific
 		t.Fatal(err)
 	}
 	return &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "east-1", CreationTimestamp: metav1.NewTime(made), Labels: map[string]string{clusterv1.LabelClusterName: clusterName},
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: "east-1", Labels: map[string]string{clusterv1.LabelClusterName: clusterName}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			SignerName: certificatesv1.KubeAPIServerClientSignerName,
 			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 			Username:   bootstrapUser,
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 		},
-		Status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{
-			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-			Reason: clusterv1.CSRReasonAutoApproved, LastUpdateTime: metav1.NewTime(approvedAt),
-		}}},
 	}
 }
 
-// The approval and the acceptance are two writes; the second may fail, or the
-// process may end in between.
-func TestAnApprovedRequestAcceptsItsClusterLater(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+// The acceptance and the approval are two writes. Nobody gets a certificate of a
+// cluster that is not known to be theirs, and whoever has taken the cluster gets
+// it in the end.
+func TestAClusterIsTakenBeforeItsCertificateIsApproved(t *testing.T) {
 	cases := map[string]struct {
-		reason                    string
-		requested, made, approved time.Time
-		want                      bool
+		reason             string
+		failing            string // the write
+		accepted, approved bool   // after the failure
 	}{
-		"the cluster came first": {
-			reason: "the usual order", made: now, requested: now.Add(time.Second), approved: now.Add(2 * time.Second), want: true,
-		},
-		"the request came first": {
-			reason: "agents make both at the same time", requested: now, made: now.Add(time.Second), approved: now.Add(time.Second), want: true,
-		},
-		"the cluster has the name of an earlier one": {
-			reason: "what was approved for another cluster says nothing about this one", requested: now, approved: now, made: now.Add(time.Minute),
-		},
+		"the acceptance fails": {reason: "another request may have taken the cluster", failing: "accept"},
+		"the approval fails":   {reason: "the cluster is taken by now", failing: "approve", accepted: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,20 +82,50 @@ func TestAnApprovedRequestAcceptsItsClusterLater(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName, CreationTimestamp: metav1.NewTime(tc.made)}}
-			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mc, approved(t, tc.requested, tc.approved)).Build()
+			failing := tc.failing
+			fails := func(write string) error {
+				if write == failing {
+					return apierrors.NewConflict(schema.GroupResource{Resource: write}, clusterName, errors.New("somebody else was faster"))
+				}
+				return nil
+			}
+			mc, csr := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}, asked(t)
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mc, csr).WithInterceptorFuncs(interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, o ...client.PatchOption) error {
+					if err := fails("accept"); err != nil {
+						return err
+					}
+					return c.Patch(ctx, obj, patch, o...)
+				},
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, o ...client.SubResourcePatchOption) error {
+					if err := fails("approve"); err != nil {
+						return err
+					}
+					return c.SubResource("status").Patch(ctx, obj, patch, o...) // the fake client knows no approval
+				},
+			}).WithIndex(csr, "clusterAndRequester", func(client.Object) []string { return nil }).WithStatusSubresource(csr).Build()
 			controller := approval.New(approval.Deps{
-				Client: c, Clock: clocktesting.NewFakePassiveClock(now), Events: events.NewFakeRecorder(1),
+				Client: c, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Events: events.NewFakeRecorder(1),
 				Automatic: policy.Automatic{Users: []string{bootstrapUser}},
 			})
-			if _, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "east-1"}}); err != nil {
-				t.Fatal(err)
+			check := func(wantErr, accepted, approved bool) {
+				t.Helper()
+				_, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
+				if (err != nil) != wantErr {
+					t.Fatalf("the error is %v", err)
+				}
+				if err := errors.Join(c.Get(t.Context(), client.ObjectKeyFromObject(mc), mc), c.Get(t.Context(), client.ObjectKeyFromObject(csr), csr)); err != nil {
+					t.Fatal(err)
+				}
+				if got := len(csr.Status.Conditions) > 0; mc.Spec.HubAcceptsClient != accepted || got != approved {
+					t.Errorf("accepted=%t, approved=%t, want %t and %t: %s", mc.Spec.HubAcceptsClient, got, accepted, approved, tc.reason)
+				}
 			}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); err != nil {
-				t.Fatal(err)
-			}
-			if mc.Spec.HubAcceptsClient != tc.want {
-				t.Errorf("accepted=%t, want %t: %s", mc.Spec.HubAcceptsClient, tc.want, tc.reason)
+			check(true, tc.accepted, tc.approved)
+			failing = ""
+			check(false, true, true)
+			if agents := mc.Annotations[clusterv1.AnnotationAgents]; agents != "one" {
+				t.Errorf("the hub remembers the agents %q", agents)
 			}
 		})
 	}

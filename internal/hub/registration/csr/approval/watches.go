@@ -45,8 +45,8 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(csrs, builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(e event.CreateEvent) bool { return c.unfinished(e.Object) },
-			UpdateFunc: func(e event.UpdateEvent) bool { return c.unfinished(e.ObjectNew) },
+			CreateFunc: func(e event.CreateEvent) bool { return undecided(e.Object) },
+			UpdateFunc: func(e event.UpdateEvent) bool { return undecided(e.ObjectNew) },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
 		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(c.overdue),
@@ -62,11 +62,10 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(conflict.Quiet(c))
 }
 
-// unfinished leaves out the requests that nothing can come of any more: those
-// that others decided about, and those that are signed.
-func (c *Controller) unfinished(obj client.Object) bool {
+// undecided leaves out the requests that somebody has decided about.
+func undecided(obj client.Object) bool {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
-	return ok && (!decided(csr) || ourApproval(csr) != nil && len(c.Automatic.Users) > 0)
+	return ok && !decided(csr)
 }
 
 // matters tells whether a change of a cluster can change a decision.
