@@ -109,6 +109,7 @@ func agentChecks(name string) []authorizationv1.ResourceAttributes {
 func TestClusters(t *testing.T) {
 	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
 	t.Run("an accepted agent may do what it checks for, and nothing with other clusters", func(t *testing.T) { acceptedAgent(t, h) })
+	t.Run("a cluster that asks to join costs no role", func(t *testing.T) { asking(t, h) })
 	t.Run("deny takes the rights back and accepting again restores them", func(t *testing.T) { denied(t, h) })
 	t.Run("what somebody changes or deletes is restored", func(t *testing.T) { drift(t, h) })
 	t.Run("a namespace of somebody else is not taken", func(t *testing.T) { foreignNamespace(t, h) })
@@ -157,6 +158,33 @@ func acceptedAgent(t *testing.T, h *hub) {
 	}
 	if len(mc.Spec.Taints) != 1 || mc.Spec.Taints[0].Key != clusterv1.TaintUnreachable {
 		t.Errorf("a cluster without an agent has the taints %v", mc.Spec.Taints)
+	}
+}
+
+// asking has a cluster ask to join to which an earlier release gave a role, and
+// waits until the hub has looked at it: whoever may make ManagedClusters must not
+// make roles by them.
+func asking(t *testing.T, h *hub) {
+	const name = "asking"
+	h.create(t, cluster(name, false), grants.ClusterRole(name, false), grants.ClusterRoleBinding(name))
+	h.gone(t, grants.ClusterRole(name, false))
+	h.gone(t, grants.ClusterRoleBinding(name))
+	h.create(t, cluster("asking-too", false), cluster("asking-later", true))
+	h.accepted(t, "asking-later", metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
+	roles := &rbacv1.ClusterRoleList{}
+	if err := h.client.List(t.Context(), roles, client.HasLabels{clusterv1.LabelClusterName}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range roles.Items {
+		if of := roles.Items[i].Labels[clusterv1.LabelClusterName]; of == name || of == "asking-too" {
+			t.Errorf("cluster %s has the role %s", of, roles.Items[i].Name)
+		}
+	}
+	for _, name := range []string{name, "asking-too", "asking-later"} {
+		if err := h.client.Delete(t.Context(), cluster(name, false)); err != nil {
+			t.Fatal(err)
+		}
+		h.gone(t, cluster(name, false))
 	}
 }
 

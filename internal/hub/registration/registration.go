@@ -153,7 +153,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	recorder := recorderOf(mgr, held)
 	life := lifecycle.Deps{
 		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace, Rights: held,
-		Automatic: len(automatic(o).Users) > 0, Unique: o.Gates.Enabled(features.UniqueClusterIdentity),
+		Unique: o.Gates.Enabled(features.UniqueClusterIdentity),
 	}
 	if o.Gates.Enabled(features.ResourceCleanup) {
 		resources := o.CleanupResources

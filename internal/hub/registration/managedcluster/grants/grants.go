@@ -45,8 +45,8 @@ func Namespace(cluster string) *corev1.Namespace {
 }
 
 // ClusterRole returns the permissions of a cluster outside of its namespace.
-// One that is not accepted may read its own ManagedCluster, to see when that
-// changes, and no more.
+// One that is not accepted any more may read its own ManagedCluster, to see when
+// that changes, and no more.
 func ClusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(cluster), Labels: labels(cluster)}}
 	own := []string{cluster}

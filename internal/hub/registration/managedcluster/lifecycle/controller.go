@@ -35,11 +35,6 @@ const (
 	// namespaceRetry is when a namespace that is not ours is looked at again,
 	// which is not watched.
 	namespaceRetry = time.Minute
-	// acceptedSoon is how long after its creation a cluster may still be accepted
-	// automatically. The role of one that waits would be written twice: each time,
-	// the API server checks it against the rights of the hub, which it finds by
-	// reading the bindings of all clusters.
-	acceptedSoon = 2 * time.Second
 )
 
 // Collector deletes what a cluster leaves in its namespace and tells what
@@ -67,9 +62,6 @@ type Deps struct {
 	// (feature gate UniqueClusterIdentity). Otherwise two that have agents of their
 	// own may be in the fleet side by side.
 	Unique bool
-	// Automatic says that clusters may be accepted without an administrator. A new
-	// one then gets no role before it had the time for that, see acceptedSoon.
-	Automatic bool
 }
 
 // Controller accepts, denies and removes clusters.
@@ -161,24 +153,20 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 }
 
 // deny takes the permissions back, at once and all of them but the one to see
-// that the cluster is denied. A cluster that was never accepted has no condition.
+// that the cluster is denied. A cluster that was never accepted has no condition
+// and gets no role: whoever may request to join could fill the hub with them.
 func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	c.holders.drop(mc.Name)
 	if c.unusable(mc.Name) != "" {
 		return ctrl.Result{}, nil // it has nothing, and may not get even the little of others
 	}
 	known := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
-	if left := acceptedSoon - c.Clock.Since(mc.CreationTimestamp.Time); c.Automatic && !known && left > 0 {
-		return ctrl.Result{RequeueAfter: min(left, acceptedSoon)}, nil
-	}
-	if err := c.writer.reduce(ctx, mc.Name); err != nil {
+	if err := c.writer.reduce(ctx, mc.Name, known); err != nil || !known {
 		return ctrl.Result{}, err
 	}
 	setDuplicate(mc, standing{})
-	if known {
-		setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied,
-			"the hub does not accept the cluster: spec.hubAcceptsClient is false")
-	}
+	setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied,
+		"the hub does not accept the cluster (any more): spec.hubAcceptsClient is false")
 	return ctrl.Result{}, nil
 }
 

@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -79,11 +80,17 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id str
 	return why, err
 }
 
-// reduce leaves a cluster that is not accepted the right to read its own
-// ManagedCluster.
-func (w *writer) reduce(ctx context.Context, name string) error {
+// reduce takes what accepted clusters have. One that was accepted before keeps the
+// right to read its own ManagedCluster, any other one nothing, not even what an
+// earlier release gave it.
+func (w *writer) reduce(ctx context.Context, name string, acceptedBefore bool) error {
 	return together(ctx,
-		func(ctx context.Context) error { return w.own(ctx, name, false, false) },
+		func(ctx context.Context) error {
+			if acceptedBefore {
+				return w.own(ctx, name, false, false)
+			}
+			return errors.Join(w.remove(ctx, grants.ClusterRoleBinding(name)), w.remove(ctx, grants.ClusterRole(name, false)))
+		},
 		func(ctx context.Context) error { return w.credentials(ctx, name, false) },
 		func(ctx context.Context) error { return w.remove(ctx, grants.RegistrationBinding(name)) },
 		func(ctx context.Context) error { return w.remove(ctx, grants.WorkBinding(name)) },
