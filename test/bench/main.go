@@ -49,7 +49,9 @@ type options struct {
 	scenarios string
 	flood     int
 	dir       string
-	json      string
+	// fsync lets etcd wait for the disk.
+	fsync bool
+	json  string
 	// profiles is where CPU profiles of the API server and lists of requests go.
 	profiles string
 }
@@ -87,6 +89,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.scenarios, "scenarios", scenarioNames(), "scenarios of works, separated by commas")
 	flags.IntVar(&o.flood, "flood", 10000, "how many works the scenario flood creates")
 	flags.StringVar(&o.dir, "dir", "/var/lib/capstan-bench", "directory of the lab and of the logs; removed before and after")
+	flags.BoolVar(&o.fsync, "fsync", true, "let etcd wait for the disk, as it does in production")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to as JSON")
 	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU profiles of the hub's API server and for lists of its requests; it must exist")
 	if err := flags.Parse(args[1:]); err != nil {
@@ -127,7 +130,7 @@ func run(ctx context.Context, args []string) error {
 func measureJoin(ctx context.Context, o options) (fmt.Stringer, error) {
 	result := table{Columns: []string{"members", "s to Available", "hub writes/cluster", "CPU s/agent", "RSS MiB/agent", "anon MiB/agent", "hub RSS MiB", "hub CPU s", "API server CPU s"}}
 	for _, n := range o.members {
-		err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
+		err := withFleet(ctx, o, false, func(ctx context.Context, f *bench) error {
 			before, err := fleet.CountRequests(ctx, f.fleet.Hub.Kubernetes)
 			if err != nil {
 				return err
@@ -171,7 +174,7 @@ func measureJoin(ctx context.Context, o options) (fmt.Stringer, error) {
 func measureIdle(ctx context.Context, o options) (fmt.Stringer, error) {
 	result := table{Columns: []string{"members", "hub requests/cluster/min", "hub writes/cluster/min", "agent millicores", "RSS MiB/agent", "anon MiB/agent", "hub millicores", "hub RSS MiB", "empty hub requests/min", "empty hub writes/min"}}
 	for _, n := range o.members {
-		err := withFleet(ctx, o.dir, true, func(ctx context.Context, f *bench) error {
+		err := withFleet(ctx, o, true, func(ctx context.Context, f *bench) error {
 			if _, err := f.join(ctx, n); err != nil {
 				return err
 			}
@@ -200,7 +203,7 @@ func measureIdle(ctx context.Context, o options) (fmt.Stringer, error) {
 // plain writes by parallel clients on the same API server.
 func measureAccept(ctx context.Context, o options) (fmt.Stringer, error) {
 	result := table{Columns: []string{"clusters", "s to accepted", "clusters/s", "writes/cluster", "API server CPU s", "probe s for as many writes", "probe CPU s", "ratio"}}
-	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
+	err := withFleet(ctx, o, false, func(ctx context.Context, f *bench) error {
 		before, err := fleet.CountRequests(ctx, f.fleet.Hub.Kubernetes)
 		if err != nil {
 			return err
@@ -244,7 +247,7 @@ const emptyMinutes = 1
 
 // withFleet starts a fresh hub and member, calls do, and removes everything.
 // With countEmpty it looks first at what the hub is asked for without Capstan.
-func withFleet(ctx context.Context, dir string, countEmpty bool, do func(context.Context, *bench) error) (err error) {
+func withFleet(ctx context.Context, o options, countEmpty bool, do func(context.Context, *bench) error) (err error) {
 	root, err := filepath.Abs(".")
 	if err != nil {
 		return err
@@ -252,7 +255,7 @@ func withFleet(ctx context.Context, dir string, countEmpty bool, do func(context
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b := &bench{}
-	options := fleet.Options{Root: root, Dir: dir, Members: 1}
+	options := fleet.Options{Root: root, Dir: o.dir, Members: 1, Fsync: o.fsync}
 	if countEmpty {
 		options.Before = b.watchEmpty
 	}

@@ -41,7 +41,7 @@ func measurePush(ctx context.Context, o options) (fmt.Stringer, error) {
 		"member requests/cluster/min", "s after a restart", "probe s", "ratio",
 	}}
 	for _, n := range o.members {
-		err := withFleet(ctx, o.dir, true, func(ctx context.Context, f *bench) error {
+		err := withFleet(ctx, o, true, func(ctx context.Context, f *bench) error {
 			b := &pushBench{bench: f, n: n}
 			row, err := b.measure(ctx, o.idle)
 			result.add(row...)

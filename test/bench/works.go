@@ -130,7 +130,7 @@ func measureWork(ctx context.Context, o options) (fmt.Stringer, error) {
 		}
 	}
 	result := &report{Runs: o.runs, Figures: workFigures()}
-	err := withFleet(ctx, o.dir, false, func(ctx context.Context, f *bench) error {
+	err := withFleet(ctx, o, false, func(ctx context.Context, f *bench) error {
 		b := &workBench{bench: f, report: result, works: &delivery{fleet: f.fleet}, floodWorks: o.flood}
 		if _, err := f.join(ctx, 1); err != nil {
 			return err

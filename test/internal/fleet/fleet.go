@@ -53,6 +53,8 @@ type Options struct {
 	Members int
 	// HubApart gives the hub a lab, and so an etcd, of its own.
 	HubApart bool
+	// Fsync lets the etcd of the clusters wait for the disk, as in production.
+	Fsync bool
 	// Before is called with the bare clusters, before there is anything of ours.
 	Before func(context.Context, *Fleet) error
 }
@@ -128,7 +130,7 @@ func (f *Fleet) AddMembers(ctx context.Context, n int) error {
 
 // clusters starts clusters in the lab.
 func (f *Fleet) clusters(ctx context.Context, names []string) ([]*Cluster, error) {
-	args := []string{"up", "--nodeless"}
+	args := []string{"up", "--nodeless", fmt.Sprintf("--fsync=%t", f.options.Fsync)}
 	for _, name := range names {
 		args = append(args, "--name", name)
 	}

@@ -22,7 +22,7 @@ import (
 
 func newUpCommand(open opener) *cobra.Command {
 	var names []string
-	var nodeless, install bool
+	var nodeless, fsync, install bool
 	var signing time.Duration
 	var file string
 	cmd := &cobra.Command{
@@ -41,8 +41,8 @@ none, it makes hub and member1. What runs already is left alone.`,
 				if config, err = inventory.ReadConfig(file); err != nil {
 					return err
 				}
-			case len(names) == 0 && (nodeless || signing != 0):
-				return errors.New("--nodeless and --signing-duration need --name")
+			case len(names) == 0 && (nodeless || fsync || signing != 0):
+				return errors.New("--nodeless, --fsync and --signing-duration need --name")
 			case len(names) == 0 && l.IsEmpty():
 				config = inventory.DefaultConfig()
 			}
@@ -50,6 +50,7 @@ none, it makes hub and member1. What runs already is left alone.`,
 				config.Clusters = append(config.Clusters, inventory.Cluster{
 					Name:            name,
 					Nodeless:        nodeless,
+					Fsync:           fsync,
 					SigningDuration: metav1.Duration{Duration: signing},
 				})
 			}
@@ -64,11 +65,13 @@ none, it makes hub and member1. What runs already is left alone.`,
 	flags := cmd.Flags()
 	flags.StringSliceVar(&names, "name", nil, "name of a cluster; can be given more than once")
 	flags.BoolVar(&nodeless, "nodeless", false, "make the clusters without nodes: they keep objects but run no pods")
+	flags.BoolVar(&fsync, "fsync", false, "let etcd wait for the disk, as it does in production: for benchmarks")
 	flags.DurationVar(&signing, "signing-duration", 0, "how long certificates last at most that the clusters sign on request (default one year)")
 	flags.StringVar(&file, "config", "", "YAML file with the clusters to make")
 	addInstallFlag(flags, &install)
 	cmd.MarkFlagsMutuallyExclusive("name", "config")
 	cmd.MarkFlagsMutuallyExclusive("nodeless", "config")
+	cmd.MarkFlagsMutuallyExclusive("fsync", "config")
 	cmd.MarkFlagsMutuallyExclusive("signing-duration", "config")
 	return cmd
 }

@@ -18,6 +18,10 @@ type Etcd struct {
 	Namespace string
 	Group     string
 	Log       string
+	// Fsync lets it wait until the disk has what it is given, as etcd does in
+	// production. Without, what a process has written outlives the process; only a
+	// crash of the machine could lose data.
+	Fsync bool
 }
 
 // The sockets, in the directory that etcd runs in. What follows the colon is
@@ -35,22 +39,23 @@ func (e Etcd) URL() string {
 // Daemon describes the process.
 func (e Etcd) Daemon(program string) daemon.Spec {
 	const client, peer = "unix://" + clientSocket, "unix://" + peerSocket
+	args := []string{
+		"--data-dir=" + filepath.Join(e.Dir, "data"),
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=default=" + peer,
+		"--quota-backend-bytes=8589934592",
+		"--log-level=warn",
+	}
+	if !e.Fsync {
+		args = append(args, "--unsafe-no-fsync")
+	}
 	return daemon.Spec{
-		Name:    "etcd",
-		Program: program,
-		Args: []string{
-			"--data-dir=" + filepath.Join(e.Dir, "data"),
-			"--listen-client-urls=" + client,
-			"--advertise-client-urls=" + client,
-			"--listen-peer-urls=" + peer,
-			"--initial-advertise-peer-urls=" + peer,
-			"--initial-cluster=default=" + peer,
-			"--quota-backend-bytes=8589934592",
-			// What a process has written outlives the process without it; only
-			// a crash of the machine could lose data.
-			"--unsafe-no-fsync",
-			"--log-level=warn",
-		},
+		Name:      "etcd",
+		Program:   program,
+		Args:      args,
 		Dir:       e.Dir,
 		Namespace: e.Namespace,
 		Group:     e.Group,

@@ -30,6 +30,9 @@ type Cluster struct {
 	// Nodeless makes a cluster of an API server and controllers only, which
 	// keeps objects but runs no pods.
 	Nodeless bool `json:"nodeless,omitempty"`
+	// Fsync lets the cluster's etcd wait for the disk, as it does in production.
+	// Clusters without a node share an etcd, so all of them have it or none.
+	Fsync bool `json:"fsync,omitempty"`
 	// SigningDuration is how long the certificates last at most that the
 	// cluster signs on request, such as "10m". It is Kubernetes' own default,
 	// one year, if zero.

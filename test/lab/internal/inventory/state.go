@@ -39,6 +39,10 @@ func (s *State) Add(clusters []Cluster) error {
 			}
 			continue
 		}
+		if other, found := s.otherDisk(c); found {
+			return fmt.Errorf("cluster %q shares an etcd with %q, which decided at its start whether that waits for the disk: %t",
+				c.Name, other.Name, other.Fsync)
+		}
 		index := s.freeIndex()
 		if index > MaxClusters {
 			return fmt.Errorf("a lab has no room for more than %d clusters", MaxClusters)
@@ -53,11 +57,23 @@ func (e Entry) isLike(c Cluster) error {
 	if e.Nodeless != c.Nodeless {
 		return fmt.Errorf("cluster %q exists already: that it has a node is %t, and was decided at its start", e.Name, !e.Nodeless)
 	}
+	if c.Fsync && !e.Fsync {
+		return fmt.Errorf("cluster %q exists already: that its etcd does not wait for the disk was decided at its start", e.Name)
+	}
 	if c.SigningDuration.Duration != 0 && e.SigningDuration != c.SigningDuration {
 		return fmt.Errorf("cluster %q exists already: its signing duration is %s, and was decided at its start",
 			e.Name, e.SigningDuration.Duration)
 	}
 	return nil
+}
+
+// otherDisk finds a cluster whose etcd a new one would share and want otherwise.
+func (s *State) otherDisk(c Cluster) (Entry, bool) {
+	i := slices.IndexFunc(s.Clusters, func(e Entry) bool { return c.Nodeless && e.Nodeless && e.Fsync != c.Fsync })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return s.Clusters[i], true
 }
 
 // Find returns what is remembered of the cluster of a name.

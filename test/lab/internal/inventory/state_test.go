@@ -32,6 +32,29 @@ func TestClustersKeepTheirIndex(t *testing.T) {
 	}
 }
 
+func TestClustersWithoutANodeHaveOneDisk(t *testing.T) {
+	synced := Cluster{Name: "synced", Nodeless: true, Fsync: true}
+	for name, test := range map[string]struct {
+		reason string
+		next   Cluster
+		valid  bool
+	}{
+		"alike":       {"they share an etcd", Cluster{Name: "b", Nodeless: true, Fsync: true}, true},
+		"otherwise":   {"one etcd cannot do both", Cluster{Name: "b", Nodeless: true}, false},
+		"with a node": {"it has an etcd of its own", Cluster{Name: "b"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s State
+			if err := s.Add([]Cluster{synced}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Add([]Cluster{test.next}); (err == nil) != test.valid {
+				t.Errorf("%s: valid is %t, want %t (%v)", test.reason, err == nil, test.valid, err)
+			}
+		})
+	}
+}
+
 func TestClustersStayWhatTheyWereMade(t *testing.T) {
 	short, long := metav1.Duration{Duration: time.Minute}, metav1.Duration{Duration: time.Hour}
 	for name, test := range map[string]struct {
@@ -42,6 +65,7 @@ func TestClustersStayWhatTheyWereMade(t *testing.T) {
 		"the same":           {"up is called twice", Cluster{Name: "a", SigningDuration: short}, true},
 		"nothing asked for":  {"up --name starts what there is", Cluster{Name: "a"}, true},
 		"without a node":     {"its objects are in another etcd", Cluster{Name: "a", Nodeless: true}, false},
+		"with fsync":         {"its etcd runs already", Cluster{Name: "a", Fsync: true}, false},
 		"another duration":   {"its controllers run already", Cluster{Name: "a", SigningDuration: long}, false},
 		"of another cluster": {"clusters differ", Cluster{Name: "b", Nodeless: true, SigningDuration: long}, true},
 	} {

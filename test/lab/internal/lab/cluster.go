@@ -95,9 +95,12 @@ func (c *cluster) daemonGroup() string {
 // share one, because they are many and small.
 func (c *cluster) etcd() etcd.Etcd {
 	if c.Nodeless {
-		return c.lab.place.sharedEtcd()
+		shared := c.lab.place.sharedEtcd()
+		shared.Fsync = c.Fsync
+		return shared
 	}
 	return etcd.Etcd{
+		Fsync:     c.Fsync,
 		Dir:       c.path("etcd"),
 		Namespace: c.namespace().Name,
 		Group:     c.daemonGroup(),
