@@ -42,6 +42,7 @@ func TestDeletions(t *testing.T) {
 		"a definition that goes before its objects takes them along":   {"del-crd", testDefinitionFirst},
 		"objects that outlive their definition are named":              {"del-crd-held", testDefinitionHeld},
 		"rights that a work brings go after what they are for":         {"del-rights", testRightsLast},
+		"nobody asks for what is gone once the rights go":              {"del-rights-gone", testRightsGone},
 		"a deletion says which right the agent lost":                   {"del-right", testDeletionForbidden},
 		"a deletion says that its record cannot be deleted":            {"del-record", testRecordForbidden},
 		"a record deleted while no agent ran is made again":            {"move-later", testMoveLater},
@@ -100,6 +101,45 @@ func testRightsLast(s *scene) {
 	if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.ns(), Name: "r"}, &rbacv1.Role{}); !apierrors.IsNotFound(err) {
 		s.t.Errorf("the role is still there: %v", err)
 	}
+	s.nothingLeft()
+}
+
+// testRightsGone deletes a work with a definition, an object of it, and the
+// rights to it, but for the right to watch it. Once the binding is gone, and the
+// role is held, the agent may not even look for the object; it has to know that
+// it is gone.
+func testRightsGone(s *scene) {
+	cluster := rbacv1.PolicyRule{
+		APIGroups: []string{rbacv1.GroupName, "apiextensions.k8s.io"}, Verbs: []string{"*"},
+		Resources: []string{"clusterroles", "clusterrolebindings", "customresourcedefinitions"},
+	}
+	config, _ := s.user(records, cluster)
+	s.start(agentOptions{spoke: config})
+	const right = `{"apiGroups":["example.com"],"resources":["gadgets"],"verbs":["get","create","patch","delete"]}`
+	name := s.ns() + "-gadgets"
+	s.create(s.work("w", fmt.Sprintf(widgets, "gadget", "Gadget"),
+		fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g","namespace":%q},"spec":{"size":3}}`, s.ns()),
+		fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":%q},"rules":[%s]}`, name, right),
+		fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":%q},`+
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},`+
+			`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":%q}]}`, name, name, s.cluster)))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`))
+	if err := s.client.Patch(s.t.Context(), role, hold); err != nil {
+		s.t.Fatal(err)
+	}
+	s.delete("w")
+	s.deleting("w", "held by its finalizers example.com/hold")
+	env.WaitAllowed(s.t.Context(), s.t, s.config, authorizationv1.SubjectAccessReviewSpec{User: s.cluster}, s.ns(),
+		rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"gadgets"}, Verbs: []string{"get"}}, false)
+	s.nudge("w")
+	s.deleting("w", "held by its finalizers example.com/hold")
+	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	if err := s.client.Patch(s.t.Context(), role, free); err != nil {
+		s.t.Fatal(err)
+	}
+	s.gone("w")
 	s.nothingLeft()
 }
 

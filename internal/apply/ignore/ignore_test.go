@@ -171,7 +171,7 @@ func TestExpressionsThatCannotBeUsedSayWhy(t *testing.T) {
 		"no path":                      {field: jqs(`.spec.replicas == 3 | .x`), manifest: deployment, want: "expected an object"},
 		"items of a number":            {field: jqs(`.spec.replicas[]`), manifest: deployment, want: "cannot iterate over"},
 		"more places than are allowed": {field: jsonPaths("..a"), manifest: big, want: "more than 10000 fields"},
-		"more fields than are allowed": {field: jqs(".a[] | .., .. | .., .. | .., .. | .., .. | .., .."), manifest: big, want: "more than 10000 fields"},
+		"more fields than are allowed": {field: jqs(".a[] | .."), manifest: big, want: "more than 10000 fields"},
 		"what takes too long":          {field: jqs(strings.Repeat("..|", 12) + "select(. == 7)"), manifest: big, want: "takes longer than 1s"},
 	}
 	for name, tc := range cases {

@@ -38,6 +38,18 @@ type List struct {
 // that the record owned before.
 func (r *Record) List(p *plan.Plan) *List { return &List{record: r, plan: p} }
 
+// Unlist takes off the list of the record what is gone.
+func Unlist(ctx context.Context, r *Record, gone func(apply.Object) bool) error {
+	after := r.object.DeepCopy()
+	after.Status.AppliedResources = slices.DeleteFunc(after.Status.AppliedResources,
+		func(listed workv1.AppliedManifestResourceMeta) bool { return gone(ObjectOf(&listed)) })
+	if err := conditions.PatchStatus(ctx, r.ledger.Client, r.object, after); err != nil {
+		return fmt.Errorf("unlisting objects of manifestwork %q that are gone: %w", r.work, err)
+	}
+	r.set(after)
+	return nil
+}
+
 // Write writes which objects there are into the record's status, and drops
 // types that have none any more, provided that nothing is left of what had to
 // go. Again is when to call it again if nothing happens; zero is never.

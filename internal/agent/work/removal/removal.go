@@ -81,22 +81,45 @@ func (r *Result) again(after time.Duration) {
 // Remove lets go of those objects of the record that are not kept. Rights go
 // last: the agent, or who removes a finalizer, may need them for the others.
 func (r *Remover) Remove(ctx context.Context, job Job) (Result, error) {
-	return r.remove(ctx, &job, r.sort(&job))
-}
-
-func (r *Remover) remove(ctx context.Context, job *Job, leaving departures) (Result, error) {
-	result := Result{Gone: map[apply.Object]bool{}, Undecided: leaving.undecided}
-	if err := r.letGoAll(ctx, leaving.first, &result); err != nil {
+	leaving := r.sort(&job)
+	result, err := r.removeFirst(ctx, leaving)
+	if err != nil {
 		return result, err
 	}
-	if len(result.Leftovers) == 0 {
-		if err := r.letGoAll(ctx, leaving.last, &result); err != nil {
-			return result, err
+	return result, r.removeLast(ctx, &job, leaving, &result)
+}
+
+// removeFirst lets go of all but rights.
+func (r *Remover) removeFirst(ctx context.Context, leaving departures) (Result, error) {
+	result := Result{Gone: map[apply.Object]bool{}, Undecided: leaving.undecided}
+	return result, r.letGoAll(ctx, leaving.first, &result)
+}
+
+// removeLast lets go of the rights once everything else is seen to be gone, and
+// completes the result. The record forgets before what is gone: without the
+// rights, nobody might be able to see that any more.
+func (r *Remover) removeLast(ctx context.Context, job *Job, leaving departures, result *Result) error {
+	switch {
+	case len(leaving.last) == 0 || len(result.Leftovers) > 0:
+	case job.Record.Pending():
+		result.again(lookAgain)
+	default:
+		if err := ledger.Unlist(ctx, job.Record, func(object apply.Object) bool { return leaves(job.Fates(object)) && !isRight(object) }); err != nil {
+			return err
+		}
+		if err := r.letGoAll(ctx, leaving.last, result); err != nil {
+			return err
 		}
 	}
-	r.finish(job, &result)
-	return result, ctx.Err()
+	r.finish(job, result)
+	return ctx.Err()
 }
+
+// leaves tells whether the fate is to be no object of the record any more.
+func leaves(end plan.Fate) bool { return end != plan.FateKeep && end != plan.FateUnknown }
+
+// isRight tells whether the object gives rights.
+func isRight(object apply.Object) bool { return object.Group == rbacv1.GroupName }
 
 // departures are the objects of a job that do not stay.
 type departures struct {
@@ -114,8 +137,8 @@ func (r *Remover) sort(job *Job) departures {
 		switch {
 		case end == plan.FateUnknown:
 			sorted.undecided = true
-		case end == plan.FateKeep:
-		case end == plan.FateDelete && object.Group == rbacv1.GroupName:
+		case !leaves(end):
+		case end == plan.FateDelete && isRight(object):
 			sorted.last = append(sorted.last, one)
 		default:
 			sorted.first = append(sorted.first, one)
@@ -185,8 +208,11 @@ func (r *Remover) TakeDown(ctx context.Context, job Job) (result Result, done bo
 	r.Leaving(record.UID(), len(leaving.last) == 0 || len(leaving.first) == 0)
 	var group errgroup.Group
 	group.Go(func() error { return record.Delete(ctx) })
-	group.Go(func() (err error) { result, err = r.remove(ctx, &job, leaving); return err })
+	group.Go(func() (err error) { result, err = r.removeFirst(ctx, leaving); return err })
 	if err := group.Wait(); err != nil {
+		return result, false, err
+	}
+	if err := r.removeLast(ctx, &job, leaving, &result); err != nil {
 		return result, false, err
 	}
 	switch {
