@@ -264,7 +264,7 @@ func refusedList(t *testing.T, lab *lab) {
 				s.change("work", func(work *workv1.ManifestWork) { setManifests(work, append(texts, s.configMap("late", "ours"))...) })
 				s.eventually("what could not be listed is not applied", func() error {
 					work, err := s.get("work")
-					if err == nil && !strings.Contains(message(work, objects, "Applied"), "is full and does not list it") {
+					if err == nil && !strings.Contains(message(work, objects, "Applied"), "has no room to list it") {
 						err = fmt.Errorf("it says %q", message(work, objects, "Applied"))
 					}
 					return err
