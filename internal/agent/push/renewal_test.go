@@ -101,7 +101,7 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonAuthenticated)
 	clock.Step(shortest * 3 / 4 * time.Second)
 	found, message := l.says("c1", credentials, fleetv1alpha1.ClusterConnectionReasonRenewalFailing)
-	for _, part := range []string{"403", "default/weak", "serviceaccounts/token", "put a new one into the Secret"} {
+	for _, part := range []string{"403", "default/weak", "serviceaccounts/token", "put a new token into the Secret"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message lacks %q: %s", part, message)
 		}
