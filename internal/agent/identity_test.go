@@ -29,20 +29,25 @@ func TestOnlyTheClusterSaysThatItHasNoIdentity(t *testing.T) {
 	}{
 		"NotFound": {
 			"every cluster has the namespace", notFound,
-			answer{http.StatusOK, `{"kind":"Namespace","metadata":{"uid":"one"}}`}, "one",
+			answer{http.StatusOK, `{"kind":"Namespace","metadata":{"uid":"one"}}`},
+			"one",
 		},
 		"NotFoundAsAnAPIServerSaysIt": {
 			"so does an API server that others stand in for",
 			answer{http.StatusNotFound, `{"kind":"Status","status":"Failure","reason":"NotFound","code":404}`},
-			answer{http.StatusOK, `{"kind":"Namespace","metadata":{"uid":"one"}}`}, "one",
+			answer{http.StatusOK, `{"kind":"Namespace","metadata":{"uid":"one"}}`},
+			"one",
 		},
 		"Denied": {
-			"it may be anyone who denies", answer{http.StatusForbidden, "denied"},
-			answer{http.StatusOK, `{"kind":"Namespace","metadata":{"uid":"one"}}`}, "one",
+			"it may be anyone who denies",
+			answer{http.StatusForbidden, "denied"},
+			answer{http.StatusOK, `{"kind":"Namespace","metadata":{"uid":"one"}}`},
+			"one",
 		},
 		"Unknown": {
 			"the agent has no right to know", notFound,
-			answer{http.StatusForbidden, `{"kind":"Status","status":"Failure","reason":"Forbidden"}`}, "",
+			answer{http.StatusForbidden, `{"kind":"Status","status":"Failure","reason":"Forbidden"}`},
+			"",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func (w *world) testJoinMistakes(t *testing.T) {
 		"nobody listens": {
 			reason: "the member is down", code: exit.NoMember,
 			change: func(c *clientcmdapi.Config) { c.Clusters["hub"].Server = "https://" + closedPort(t) },
-			want:   []string{"cannot reach https://127.0.0.1:", "whether the member runs", "--cluster-context"},
+			want:   []string{"cannot reach https://127.0.0.1:", "Check that the member is running", "--cluster-context"},
 		},
 		"a token that is not valid": {
 			reason: "it has expired", code: exit.NoMember,

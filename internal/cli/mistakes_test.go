@@ -61,7 +61,7 @@ func (w *world) testMistakes(t *testing.T) {
 		"nobody listens": {
 			reason: "the hub is down",
 			change: func(c *clientcmdapi.Config) { c.Clusters["hub"].Server = "https://" + closedPort(t) },
-			want:   []string{"cannot reach https://127.0.0.1:", "(context \"hub\")", "connection refused", "whether the hub runs"},
+			want:   []string{"cannot reach https://127.0.0.1:", "(context \"hub\")", "connection refused", "Check that the hub is running"},
 		},
 		"a name that no DNS knows": {
 			reason: "RFC 6761 keeps .invalid free",
@@ -89,7 +89,7 @@ func (w *world) testMistakes(t *testing.T) {
 		},
 		"a cluster that is no hub": {
 			reason: "the current context is some other cluster",
-			want:   []string{"is no hub of Capstan", "Choose the hub by --context"},
+			want:   []string{"is no hub of Capstan", "Choose the hub with --context"},
 		},
 	}
 	commands := map[string][]string{

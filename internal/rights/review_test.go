@@ -63,7 +63,7 @@ func TestAGuardEndsTheProgramWhenItsRightsChange(t *testing.T) {
 		go func() { ended <- guard.Start(t.Context()) }()
 		stays := func(why string) {
 			t.Helper()
-			time.Sleep(time.Hour) //nolint:forbidigo // the clock of the bubble
+			time.Sleep(time.Hour)
 			synctest.Wait()
 			select {
 			case err := <-ended:

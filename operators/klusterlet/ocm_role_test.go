@@ -220,8 +220,10 @@ func narrowRules(t *testing.T) []rbacv1.PolicyRule {
 		rules[i].Verbs = slices.DeleteFunc(rules[i].Verbs, func(verb string) bool { return verb == "escalate" || verb == "bind" })
 	}
 	secrets := func(verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs,
-			ResourceNames: []string{operatorv1.HubKubeConfigPendingSecret, operatorv1.ImagePullSecret}}
+		return rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs,
+			ResourceNames: []string{operatorv1.HubKubeConfigPendingSecret, operatorv1.ImagePullSecret},
+		}
 	}
 	const agent = "open-cluster-management:klusterlet-"
 	const home = manifests.ManagementRolePrefix + "klusterlet-"

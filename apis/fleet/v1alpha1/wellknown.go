@@ -28,9 +28,9 @@ const (
 	AnnotationAgentID = "fleet.capstan.io/agent-id"
 )
 
-// AnnotationFormerAgents, together with AnnotationAgentID on the AppliedManifestWork
-// that marks a handover on a member, contains the IDs of the agents that this agent
-// replaces, separated by commas, the latest last.
+// AnnotationFormerAgents contains the IDs of the agents that the agent of
+// AnnotationAgentID replaces, separated by commas, the latest last. Both are on
+// the AppliedManifestWork that marks a handover on a member.
 const AnnotationFormerAgents = "fleet.capstan.io/former-agents"
 
 // AnnotationClusterID on a ClusterConnection is the cluster's identity for the

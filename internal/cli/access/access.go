@@ -162,7 +162,7 @@ func (a *Access) choose(raw clientcmdapi.Config) error {
 // whole checks that what the context refers to is there.
 func (a *Access) whole(raw clientcmdapi.Config) error {
 	chosen := raw.Contexts[a.context]
-	next := fmt.Sprintf("Look at it with \"kubectl config view\", and fix it or choose another context by %s.", a.words.Context)
+	next := fmt.Sprintf("Look at it with \"kubectl config view\", and fix it or choose another context with %s.", a.words.Context)
 	if raw.Clusters[chosen.Cluster] == nil && ptr.Deref(a.flags.APIServer, "") == "" {
 		return a.fail(fmt.Errorf("context %q of the kubeconfig is about cluster %q, which is not in it", a.context, chosen.Cluster), "%s", next)
 	}

@@ -39,7 +39,7 @@ func (a *Access) explainAnswer(err error, status metav1.Status) error {
 		return a.fail(fmt.Errorf("%s %s", a.Where(), a.words.Kinds), "%s", a.words.Other)
 	case apierrors.IsUnauthorized(err):
 		return a.fail(fmt.Errorf("%s refuses the credentials of the kubeconfig", a.Where()),
-			"They may have expired or belong to another cluster: get a new kubeconfig of %s, or choose another context by %s.", a.words.Cluster, a.words.Context)
+			"They may have expired or belong to another cluster: get a new kubeconfig of %s, or choose another context with %s.", a.words.Cluster, a.words.Context)
 	case apierrors.IsForbidden(err):
 		return exit.Next(err, "Ask an administrator of %s for this permission, or use a kubeconfig that has it. \"kubectl auth whoami\" tells who you are there.", a.words.Cluster)
 	case apierrors.IsConflict(err):
@@ -94,11 +94,11 @@ func (a *Access) explainConnection(err error) error {
 	case errors.As(err, &dns):
 		return a.fail(fmt.Errorf("the name of %s does not resolve: %w", a.Where(), dns), "Look at the address in the kubeconfig and at the DNS of this machine.")
 	case errors.As(err, &operation):
-		return a.fail(fmt.Errorf("cannot reach %s: %w", a.Where(), operation), "See whether %s runs and whether this machine may reach it, or choose another context by %s.", a.words.Cluster, a.words.Context)
+		return a.fail(fmt.Errorf("cannot reach %s: %w", a.Where(), operation), "Check that %s is running and reachable from this machine, or choose another context with %s.", a.words.Cluster, a.words.Context)
 	case isRequest && request.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return a.fail(fmt.Errorf("%s does not answer in time: %w", a.Where(), cause(err)), "%s", a.words.Slow)
 	case isRequest:
-		return a.fail(fmt.Errorf("cannot ask %s: %w", a.Where(), request.Err), "See whether %s is well: \"kubectl get --raw /readyz\".", a.words.Cluster)
+		return a.fail(fmt.Errorf("cannot ask %s: %w", a.Where(), request.Err), "Check that %s is healthy: \"kubectl get --raw /readyz\".", a.words.Cluster)
 	default:
 		return err
 	}

@@ -97,7 +97,7 @@ func (s situation) foreign(force bool) error {
 			"Change it by its Subscription. A ClusterManager for it is at the end of what \"capstan init -o yaml\" prints.")
 	case by == install.ByOther && !force:
 		return exit.Next(fmt.Errorf("there is %s already, which Capstan has not installed", s.what()),
-			"Probably this is a hub or member of OCM. Choose another cluster by --context, or let Capstan take its place by --force: the clusters and works in it stay.")
+			"Probably this is a hub or member of OCM. Choose another cluster with --context, or let Capstan take its place with --force: the clusters and works in it stay.")
 	default:
 		return nil
 	}

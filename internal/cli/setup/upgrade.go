@@ -200,7 +200,7 @@ func missingNext(operator install.Operator) string {
 	if operator == install.KlusterletOperator() {
 		return "Agents run on clusters that were registered by \"capstan register\"; a cluster that the hub calls is upgraded by \"capstan join\", repeated."
 	}
-	return "\"capstan init\" makes a cluster a hub. Choose another one by --context."
+	return "\"capstan init\" makes a cluster a hub. Choose another one with --context."
 }
 
 // targetRelease is the release that an image has: that of capstan itself, or

@@ -97,11 +97,11 @@ func TestAClusterIsTakenBeforeItsCertificateIsApproved(t *testing.T) {
 					}
 					return c.Patch(ctx, obj, patch, o...)
 				},
-				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, o ...client.SubResourcePatchOption) error {
+				SubResourceUpdate: func(ctx context.Context, c client.Client, _ string, obj client.Object, o ...client.SubResourceUpdateOption) error {
 					if err := fails("approve"); err != nil {
 						return err
 					}
-					return c.SubResource("status").Patch(ctx, obj, patch, o...) // the fake client knows no approval
+					return c.SubResource("status").Update(ctx, obj, o...) // the fake client knows no approval
 				},
 			}).WithIndex(csr, "clusterAndRequester", func(client.Object) []string { return nil }).WithStatusSubresource(csr).Build()
 			controller := approval.New(approval.Deps{

@@ -100,7 +100,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case mc.Spec.HubAcceptsClient:
 		result, err = c.accept(ctx, mc)
 	default:
-		result, err = c.deny(ctx, mc)
+		err = c.deny(ctx, mc)
 	}
 	after := conditions.Of(mc.Status.Conditions, ownedConditions()...)
 	if len(after) == 0 || saySame(before, after) {
@@ -155,19 +155,19 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 // deny takes the permissions back, at once and all of them but the one to see
 // that the cluster is denied. A cluster that was never accepted has no condition
 // and gets no role: whoever may request to join could fill the hub with them.
-func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) (ctrl.Result, error) {
+func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) error {
 	c.holders.drop(mc.Name)
 	if c.unusable(mc.Name) != "" {
-		return ctrl.Result{}, nil // it has nothing, and may not get even the little of others
+		return nil // it has nothing, and may not get even the little of others
 	}
 	known := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
 	if err := c.writer.reduce(ctx, mc.Name, known); err != nil || !known {
-		return ctrl.Result{}, err
+		return err
 	}
 	setDuplicate(mc, standing{})
 	setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonHubClusterAdminDenied,
 		"the hub does not accept the cluster (any more): spec.hubAcceptsClient is false")
-	return ctrl.Result{}, nil
+	return nil
 }
 
 // hold puts the finalizer on before the first object is made for the cluster.
