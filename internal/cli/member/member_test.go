@@ -126,7 +126,7 @@ func TestMistakes(t *testing.T) {
 		"nobody listens": {
 			reason: "the member is down",
 			change: func(c *clientcmdapi.Config) { c.Clusters["c"].Server = "https://127.0.0.1:1" },
-			want:   []string{"cannot reach https://127.0.0.1:1", "whether the member runs"},
+			want:   []string{"cannot reach https://127.0.0.1:1", "Check that the member is running"},
 		},
 		"credentials that have expired": {
 			reason: "401", refuse: apierrors.NewUnauthorized("no"),
