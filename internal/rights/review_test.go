@@ -6,6 +6,7 @@ package rights
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +21,21 @@ import (
 // server answers reviews; nothing else is asked of it.
 type server struct {
 	client.Writer
+	mu    sync.Mutex
 	rules []authorizationv1.ResourceRule
 	err   error
 }
 
+// answer changes what the server answers.
+func (s *server) answer(rules []authorizationv1.ResourceRule, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules, s.err = rules, err
+}
+
 func (s *server) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if review, ok := object.(*authorizationv1.SelfSubjectRulesReview); ok {
 		review.Status.ResourceRules = s.rules
 	}
@@ -72,11 +83,11 @@ func TestAGuardEndsTheProgramWhenItsRightsChange(t *testing.T) {
 			}
 		}
 		stays("nothing changed")
-		s.err = errors.New("down")
+		s.answer(nil, errors.New("down"))
 		stays("there is no answer")
-		s.err, s.rules = nil, append(mayGetPods(), authorizationv1.ResourceRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}})
+		s.answer(append(mayGetPods(), authorizationv1.ResourceRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}), nil)
 		stays("what it never wanted does not matter")
-		s.rules = nil
+		s.answer(nil, nil)
 		if err := <-ended; !errors.Is(err, ErrChanged) {
 			t.Errorf("it lost a right, and ended with %v", err)
 		}

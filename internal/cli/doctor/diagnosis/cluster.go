@@ -37,7 +37,7 @@ func clusterChecks() []check {
 		{OnMember, "klusterlet", "a Klusterlet and its operator are there", memberSeen, memberKlusterlet},
 		{OnMember, "bootstrap", "the hub lets it ask to join", agentSeen, memberBootstrap},
 		{OnMember, "agents", "its agents run", agentSeen, memberAgents},
-		{OnMember, "rights", "its agents have their rights in the member", agentSeen, memberRights},
+		{OnMember, "rights", "its agents have their rights in the member", rightsSeen, memberRights},
 		{OnCluster, "known", "the hub knows it", nil, clusterKnown},
 		{OnCluster, "requests", "its certificate was approved", asks, clusterRequests},
 		{OnCluster, "accepted", "the hub accepts it", known, clusterAccepted},

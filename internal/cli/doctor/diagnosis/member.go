@@ -183,6 +183,10 @@ func memberAgents(e *evidence.Evidence) []Finding {
 	return found
 }
 
+// rightsSeen is for agents whose rights are where they run: those of hosted agents
+// are in a cluster that is not looked at.
+func rightsSeen(e *evidence.Evidence) bool { return agentSeen(e) && !e.Member.Hosted() }
+
 func memberRights(e *evidence.Evidence) []Finding {
 	return missing(e.Member.Grants, "AgentRightsMissing", "it is not there, so the agents may not do their work",
 		"The operator recreates it: check that it is running, and \"kubectl describe klusterlet "+e.Member.Klusterlet.Name+"\".")
