@@ -22,12 +22,13 @@ SOAK_RUNS ?= 10
 SOAK_BURNERS ?= 2
 
 .PHONY: test
-test: test-needs ## Runs all tests but test-race and prints how long each part took. Needs root on Debian for the e2e part.
-	hack/test.sh test-unit test-integration test-e2e
+test: test-needs ## Runs all tests and prints how long each part took. Needs gcc, and root on Debian for the e2e part.
+	hack/test.sh test-unit test-race test-integration test-e2e
 
 # Tells at once what would be missing after half an hour.
 .PHONY: test-needs
 test-needs: lab-root lab-packages
+	@command -v gcc >/dev/null || { echo "the race detector needs gcc: apt-get install gcc libc6-dev" >&2; exit 1; }
 
 .PHONY: test-unit
 test-unit: ## Tests that need neither an API server nor root.

@@ -75,9 +75,15 @@ func (d *diary) expect(t *testing.T, when string, want ...string) {
 	if diff := cmp.Diff(want, d.read()); diff != "" {
 		t.Errorf("%s, -want +got:\n%s", when, diff)
 	}
-	if d.dirty {
+	if d.isDirty() {
 		t.Error("managedFields were told")
 	}
+}
+
+func (d *diary) isDirty() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dirty
 }
 
 // start runs a watch in the bubble of the test, until that ends.
