@@ -22,7 +22,7 @@ type node struct{ cluster *cluster }
 
 // start starts what a node consists of, and waits until it takes pods.
 func (n node) start(ctx context.Context, ended context.CancelCauseFunc, client kubernetes.Interface) error {
-	c, daemons := n.cluster, components{n.cluster}
+	c, daemons := n.cluster, components(n)
 	if err := n.writeFiles(); err != nil {
 		return err
 	}
