@@ -9,6 +9,8 @@ cd "$(dirname "$0")/.."
 
 time=$1 corpus=$(mkdir -p "$2" && cd "$2" && pwd) keep=$3
 module=$(go list -m)
+[[ $time =~ ^[0-9]+(x|[0-9.hmsun]*[hms])$ ]] || { echo "FUZZTIME is $time; want a duration such as 30s, or a number of runs such as 1000x" >&2; exit 1; }
+[[ $keep =~ ^[0-9]+$ ]] || { echo "FUZZ_KEEP is $keep; want a number" >&2; exit 1; }
 
 failed=()
 while IFS=: read -r file _ line; do

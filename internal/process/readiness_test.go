@@ -66,6 +66,20 @@ func slowServer(t *testing.T, config *rest.Config) (server *httptest.Server, rel
 	return server, release
 }
 
+// start runs a manager until the test ends.
+func start(t *testing.T, mgr ctrl.Manager) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended with an error: %v", err)
+		}
+	})
+}
+
 // startWatching starts a manager with one controller, of ConfigMaps, behind the
 // server, and returns where it is probed.
 func startWatching(t *testing.T, config *rest.Config) string {
@@ -83,15 +97,7 @@ func startWatching(t *testing.T, config *rest.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended with an error: %v", err)
-		}
-	})
+	start(t, mgr)
 	select {
 	case <-mgr.Elected():
 	case <-time.After(patience):
@@ -143,15 +149,7 @@ func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- mgr.Start(ctx) }()
-		t.Cleanup(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Errorf("the manager ended with an error: %v", err)
-			}
-		})
+		start(t, mgr)
 		if i == 0 {
 			waitElected(t, mgr)
 		}

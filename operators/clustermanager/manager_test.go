@@ -10,10 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -27,28 +24,7 @@ const eventLimit = time.Minute
 // its own cache, its own rights and its watches.
 func TestManagerFollowsWhatItWatches(t *testing.T) {
 	l := newLab(t)
-	cacheOptions, err := CacheOptions(l.deps.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mgr, err := ctrl.NewManager(l.restConfig, ctrl.Options{
-		Scheme: l.client.Scheme(), Cache: cacheOptions, Metrics: metricsserver.Options{BindAddress: "0"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	deps := l.deps
-	deps.Client, deps.Reader, deps.Clock = mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	if err := New(deps).SetupWithManager(mgr); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(t.Context()) }()
-	t.Cleanup(func() {
-		if err := <-ended; err != nil {
-			t.Errorf("the manager ended with %v", err)
-		}
-	})
+	deps := l.startManager(t, l.restConfig)
 
 	cm := &operatorv1.ClusterManager{}
 	cm.Name = testName
@@ -81,7 +57,7 @@ func TestManagerFollowsWhatItWatches(t *testing.T) {
 	})
 	leads := &corev1.Secret{}
 	l.await(t, "the secret of a hosted hub is watched", func() bool {
-		return mgr.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "hub1", Name: operatorv1.ExternalHubKubeConfigSecret}, leads) == nil
+		return deps.Client.Get(t.Context(), client.ObjectKey{Namespace: "hub1", Name: operatorv1.ExternalHubKubeConfigSecret}, leads) == nil
 	})
 	if requests := New(deps).hubsOfSecret(t.Context(), leads); len(requests) != 1 || requests[0].Name != "hub1" {
 		t.Errorf("a change of the secret makes %v be looked at, want hub1", requests)

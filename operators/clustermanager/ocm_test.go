@@ -161,6 +161,13 @@ func (l *lab) startAs(t *testing.T, name string, rules []rbacv1.PolicyRule) {
 	env.WaitAllowed(t.Context(), t, l.adminConfig, authorizationv1.SubjectAccessReviewSpec{User: account(name)}, "", rules[0], true)
 	restConfig := rest.CopyConfig(l.adminConfig)
 	restConfig.Impersonate = rest.ImpersonationConfig{UserName: account(name)}
+	l.startManager(t, restConfig)
+}
+
+// startManager runs the operator with its own cache and its watches, and returns
+// what its controller has.
+func (l *lab) startManager(t *testing.T, restConfig *rest.Config) Deps {
+	t.Helper()
 	cacheOptions, err := CacheOptions(l.deps.Options)
 	if err != nil {
 		t.Fatal(err)
@@ -185,6 +192,7 @@ func (l *lab) startAs(t *testing.T, name string, rules []rbacv1.PolicyRule) {
 			t.Errorf("the operator ended with %v", err)
 		}
 	})
+	return deps
 }
 
 // account is the user of an operator with rules of its own.

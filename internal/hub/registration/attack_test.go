@@ -123,6 +123,21 @@ func (h *hub) approved(t testing.TB, csr *certificatesv1.CertificateSigningReque
 	})
 }
 
+// atMostOneApproved checks requests of several agents for one cluster.
+func (h *hub) atMostOneApproved(t testing.TB, csrs []*certificatesv1.CertificateSigningRequest) {
+	t.Helper()
+	approved := 0
+	for _, csr := range csrs {
+		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(csr), csr); err != nil {
+			t.Fatal(err)
+		}
+		approved += len(csr.Status.Conditions)
+	}
+	if approved > 1 {
+		t.Errorf("%d agents got a certificate of one cluster", approved)
+	}
+}
+
 // refused waits for the event about the request and checks that the request is
 // still pending: neither approved nor denied.
 func (h *hub) refused(t testing.TB, csr *certificatesv1.CertificateSigningRequest, reason string) {
