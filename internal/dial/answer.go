@@ -13,15 +13,32 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// exchange sends a request of a client within its limits.
-func (t *Transport) exchange(request *http.Request) (*http.Response, error) {
+// follow says that a client follows what it asks for, if that is a collection, until
+// the function is called that it returns.
+func (t *Transport) follow(request *http.Request) (end func()) {
+	if kind := kindOf(request); kind != kindList && kind != kindWatch {
+		return func() {}
+	}
+	return t.budget.follow(collectionOf(request))
+}
+
+// exchange sends a request of a client within its limits. It calls end when the
+// answer is closed.
+func (t *Transport) exchange(request *http.Request, end func()) (*http.Response, error) {
 	kind, collection := kindOf(request), collectionOf(request)
-	if beginsAnew(request, kind) {
+	anew := beginsAnew(request, kind)
+	switch {
+	case anew:
 		t.budget.renew(collection)
-	} else if kind == kindWatch && t.budget.worn(collection) {
+	case kind == kindWatch && t.budget.worn(collection):
+		end()
 		return expired(request), nil
+	case goesOn(request, kind):
+		t.budget.settle(collection)
 	}
 	limit := t.timeMax(kind)
 	ctx, cancel := context.WithTimeoutCause(request.Context(), limit, tooMany(request, "%s", limit))
@@ -39,7 +56,8 @@ func (t *Transport) exchange(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	a := &answer{
-		request: limited, kind: kind, collection: collection, budget: &t.budget, from: response.Body, cancel: cancel, refused: t.refuse,
+		request: limited, kind: kind, collection: collection, listing: anew, budget: &t.budget,
+		from: response.Body, cancel: cancel, end: end, refused: t.refuse,
 	}
 	if err := a.open(response); err != nil {
 		_ = a.Close()
@@ -90,6 +108,10 @@ type answer struct {
 	budget     *budget
 	from       io.ReadCloser
 	cancel     context.CancelFunc
+	end        func() // of following the collection
+	// listing says that what comes is of a list; of a watch that begins with one, until
+	// that is complete.
+	listing bool
 	// refused is told of an answer that no API server gives.
 	refused func(*LimitError)
 
@@ -99,6 +121,7 @@ type answer struct {
 	reader   io.Reader // nil before the first byte if it is compressed
 	events   *frames   // of a watch
 	items    *frames   // of a list
+	complete *finder   // of a watch: what ends the list that it begins with
 }
 
 // open makes the answer the body of the response.
@@ -120,8 +143,9 @@ func (a *answer) open(response *http.Response) error {
 	case a.kind == kindList:
 		a.items = &frames{around: aroundItems}
 	case a.kind == kindWatch && response.StatusCode == http.StatusOK:
-		a.events = &frames{protobuf: protobuf}
+		a.events, a.complete = &frames{protobuf: protobuf}, &finder{text: metav1.InitialEventsAnnotationKey}
 	}
+	shortenWait(response.Header)
 	response.Body = a
 	return nil
 }
@@ -189,38 +213,39 @@ func (a *answer) account(data []byte) error {
 // accountItems counts the items of a list. Few bytes of each are a lot of memory.
 func (a *answer) accountItems(data []byte) error {
 	items, _ := a.items.scan(data)
-	if !a.budget.take(a.collection, told{listed: items, bytes: int64(len(data))}) {
-		return a.refuse("what a list may have, %s", fmt.Sprintf("%d bytes and %d objects", int64(listBytesMax), eventsMax))
+	return a.accountList(amount{objects: items, bytes: int64(len(data))})
+}
+
+func (a *answer) accountList(more amount) error {
+	if exceeded := a.budget.list(a.collection, more); exceeded != "" {
+		return a.refuse("%s", exceeded)
 	}
 	return nil
 }
 
-// accountEvents counts the events of a watch. One that begins with all that is
-// there counts as a list, too.
+// accountEvents counts the events of a watch. All that is there, if it begins with
+// that, is a list.
 func (a *answer) accountEvents(data []byte) error {
 	events, biggest := a.events.scan(data)
 	if biggest > objectBytesMax {
 		return a.refuse("the %d bytes that an event may have", int64(objectBytesMax))
 	}
-	anew := beginsAnew(a.request, kindWatch)
-	more := told{since: events, sinceBytes: int64(len(data))}
-	if anew {
-		more = told{listed: events, bytes: int64(len(data))}
+	more := amount{objects: events, bytes: int64(len(data))}
+	if a.listing {
+		a.listing = !a.complete.in(data)
+		return a.accountList(more)
 	}
-	switch {
-	case a.budget.take(a.collection, more):
-		return nil
-	case anew:
-		return a.refuse("what a list may have, %d objects", eventsMax)
-	default: // a busy cluster does that, too
-		return tooMany(a.request, "%d events in a row, or the bytes of a list; listing again", eventsMax)
+	if !a.budget.add(a.collection, more) { // a busy cluster does that, too
+		return tooMany(a.request, "%s", "what may change before the objects are listed again")
 	}
+	return nil
 }
 
 // Close implements io.Closer.
 func (a *answer) Close() error {
 	err := a.from.Close()
 	a.cancel()
+	a.end()
 	a.budget.buffer(-a.decoded.Swap(0))
 	return err
 }

@@ -4,76 +4,163 @@
 package dial
 
 import (
-	"net/http"
+	"fmt"
 	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // budget counts what clients may hold of one member: the answers that they are
-// reading, and of each collection that they follow what they were told of it
-// since they listed it. It is safe for concurrent use.
+// reading, and what they were told of the collections that they follow, of each
+// and of all together. It is safe for concurrent use.
 type budget struct {
+	clock clock.PassiveClock
+
 	mu       sync.Mutex
 	buffered int64
-	told     map[string]told
+	shares   map[string]*share
+	// held is the sum over all shares.
+	held told
 }
 
-// told is what was told of a collection: how many bytes and events were the list,
-// and how many came since in watches that go on from one.
-type told struct {
-	bytes, sinceBytes int64
-	listed, since     int
+// share is what clients hold of a collection.
+type share struct {
+	// told is what they were told since they last began to list.
+	told told
+	// before is what they were told until then. They hold it until they have all of
+	// the new list, which a member may never let them have.
+	before told
+	// answers is how many of it are open, and closed when the last one was closed.
+	answers int
+	closed  time.Time
 }
 
-// collectionOf names what is listed or watched.
-func collectionOf(request *http.Request) string {
-	query := request.URL.Query()
-	return request.URL.Path + "?" + query.Get("labelSelector") + "&" + query.Get("fieldSelector")
+// held returns what counts of the share. While a list replaces another it is the
+// bigger one: those of a healthy cluster are alike, and must not count twice.
+func (s *share) held() told { return s.told.atLeast(s.before) }
+
+// follow says that a client asks for a collection, which counts from now on, and
+// for a while after the function that it returns is called at the end of the answer.
+func (b *budget) follow(collection string) (end func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forget()
+	s := b.share(collection)
+	s.answers++
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		s.answers--
+		s.closed = b.clock.Now()
+	})
 }
 
-// beginsAnew tells whether the answer replaces what is held of the collection.
-func beginsAnew(request *http.Request, kind requestKind) bool {
-	query := request.URL.Query()
-	switch kind {
-	case kindList:
-		return query.Get("continue") == ""
-	case kindWatch:
-		return query.Get("sendInitialEvents") == "true"
-	default:
-		return false
+// forget drops the shares of collections that nobody follows any more.
+func (b *budget) forget() {
+	for collection, s := range b.shares {
+		if s.answers == 0 && b.clock.Since(s.closed) >= followedFor {
+			b.held = b.held.minus(s.held())
+			delete(b.shares, collection)
+		}
 	}
 }
 
-// renew forgets what was told of a collection, as a client does that lists it.
+func (b *budget) share(collection string) *share {
+	s, ok := b.shares[collection]
+	if !ok {
+		s = &share{}
+		if b.shares == nil {
+			b.shares = map[string]*share{}
+		}
+		b.shares[collection] = s
+	}
+	return s
+}
+
+// change sets what was told of a share.
+func (b *budget) change(s *share, now, before told) {
+	b.held = b.held.minus(s.held())
+	s.told, s.before = now, before
+	b.held = b.held.plus(s.held())
+}
+
+// renew says that a client begins to list a collection.
 func (b *budget) renew(collection string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.told, collection)
+	s := b.share(collection)
+	b.change(s, told{}, s.held())
 }
 
-// worn tells whether a collection had so many events that it has to be listed
-// before more are taken.
+// settle says that a client has all of the list that it began last, and so holds
+// nothing of those before.
+func (b *budget) settle(collection string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.share(collection)
+	b.change(s, s.told, told{})
+}
+
+// list adds what was listed of a collection. It returns what may be listed if that
+// is more; the client then holds nothing of the list.
+func (b *budget) list(collection string, more amount) (exceeded string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.share(collection)
+	now := s.told
+	now.listed = now.listed.plus(more)
+	b.change(s, now, s.before)
+	switch {
+	case now.listed.objects > eventsMax || now.listed.bytes > listBytesMax:
+		exceeded = fmt.Sprintf("what a list may have, %d bytes and %d objects", int64(listBytesMax), eventsMax)
+	// One that replaces another as big as it is takes nothing from the others.
+	case b.held.listed.objects > allObjectsMax && now.listed.objects > s.before.listed.objects,
+		b.held.listed.bytes > allBytesMax && now.listed.bytes > s.before.listed.bytes:
+		exceeded = fmt.Sprintf("what all lists of one cluster may have in total, %d bytes and %d objects", int64(allBytesMax), allObjectsMax)
+	default:
+		return ""
+	}
+	now.listed = amount{}
+	b.change(s, now, s.before)
+	return exceeded
+}
+
+// add adds what a watch told of a collection that was listed before, and tells
+// whether there is room for more.
+func (b *budget) add(collection string, more amount) (room bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.share(collection)
+	now := s.told
+	now.since = now.since.plus(more)
+	b.change(s, now, s.before)
+	return !b.mustList(s)
+}
+
+// worn tells whether watches told so much of a collection that it has to be listed
+// before more is taken.
 func (b *budget) worn(collection string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	have := b.told[collection]
-	return have.since >= eventsMax || have.sinceBytes > listBytesMax
+	return b.mustList(b.share(collection))
 }
 
-// take adds what was told of a collection, and tells whether there is room for it.
-func (b *budget) take(collection string, more told) (room bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.told == nil {
-		b.told = map[string]told{}
+// mustList tells whether a collection had its share of events, or all of them
+// together had more than theirs and it is worth to list this one: it has at least
+// an equal part of what may come, and listing costs no more than its events did.
+// So all together cannot have more than twice that and the lists.
+func (b *budget) mustList(s *share) bool {
+	since, listed, n := s.told.since, s.told.listed, len(b.shares)
+	switch {
+	case since.objects >= eventsMax, since.bytes > listBytesMax:
+		return true
+	case b.held.since.objects > allObjectsMax:
+		return since.objects >= max(listed.objects, allObjectsMax/n)
+	case b.held.since.bytes > allBytesMax:
+		return since.bytes >= max(listed.bytes, allBytesMax/int64(n))
 	}
-	have := b.told[collection]
-	have.bytes += more.bytes
-	have.listed += more.listed
-	have.since += more.since
-	have.sinceBytes += more.sinceBytes
-	b.told[collection] = have
-	return (more.bytes == 0 || have.bytes <= listBytesMax) && (more.listed == 0 || have.listed <= eventsMax) &&
-		(more.sinceBytes == 0 || have.since < eventsMax && have.sinceBytes <= listBytesMax)
+	return false
 }
 
 // buffer adds what is being read of an answer, and tells whether there is room

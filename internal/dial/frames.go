@@ -3,7 +3,11 @@
 
 package dial
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+)
 
 // lengthBytes is how many bytes say how long an event in protobuf is.
 const lengthBytes = 4
@@ -73,4 +77,21 @@ func (f *frames) scanLengths(data []byte) (events int, biggest int64) {
 		}
 	}
 	return events, biggest
+}
+
+// finder finds a text in what comes piece by piece.
+type finder struct {
+	text string
+	// tail is the end of what came, as the text may begin in it.
+	tail string
+}
+
+// in takes in the next bytes and tells whether the text ends in them.
+func (f *finder) in(data []byte) bool {
+	n := len(f.text) - 1
+	seam := f.tail + string(data[:min(n, len(data))])
+	found := strings.Contains(seam, f.text) || bytes.Contains(data, []byte(f.text))
+	last := f.tail + string(data[max(0, len(data)-n):])
+	f.tail = last[max(0, len(last)-n):]
+	return found
 }

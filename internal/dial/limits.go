@@ -6,6 +6,7 @@ package dial
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -27,6 +28,12 @@ const (
 	// many events are taken after that until the collection is listed anew: each may
 	// bring an object that stays. They may have as many bytes as a list.
 	eventsMax = 100_000
+	// allBytesMax and allObjectsMax are the most that all collections of a member may
+	// have, and that may come of all of them before some are listed anew. A healthy
+	// cluster has few collections that are near the limit of a list, and many that are
+	// small.
+	allBytesMax   = 3 * listBytesMax
+	allObjectsMax = 3 * eventsMax
 	// headerBytesMax is the most that the header of an answer may have.
 	headerBytesMax = 1 << 20
 )
@@ -37,6 +44,15 @@ const (
 	listTimeMax    = 3 * time.Minute
 	// watchTimeMax is longer than clients ask watches to last, which is 10 minutes.
 	watchTimeMax = 15 * time.Minute
+)
+
+const (
+	// followedFor is for how long a collection counts after the last answer: longer
+	// than clients pause before they ask again while that fails.
+	followedFor = 2 * time.Minute
+	// retryAfterMax is for how long a member may ask clients to wait. They do so, while
+	// they hold what they have.
+	retryAfterMax = 30 * time.Second
 )
 
 // requestKind is what a request is for, which decides its limits.
@@ -91,6 +107,39 @@ func resourcePath(path string) (resource []string, ok bool) {
 		return resource, true
 	}
 	return nil, false
+}
+
+// collectionOf names what is listed or watched.
+func collectionOf(request *http.Request) string {
+	query := request.URL.Query()
+	return request.URL.Path + "?" + query.Get("labelSelector") + "&" + query.Get("fieldSelector")
+}
+
+// beginsAnew tells whether the answer replaces what is held of the collection.
+func beginsAnew(request *http.Request, kind requestKind) bool {
+	query := request.URL.Query()
+	switch kind {
+	case kindList:
+		return query.Get("continue") == ""
+	case kindWatch:
+		return query.Get("sendInitialEvents") == "true"
+	default:
+		return false
+	}
+}
+
+// goesOn tells whether the answer goes on from a list that the client has all of. A
+// member cannot say so: only the client knows what it has.
+func goesOn(request *http.Request, kind requestKind) bool {
+	return kind == kindWatch && !beginsAnew(request, kind) && request.URL.Query().Get("resourceVersion") != ""
+}
+
+// shortenWait keeps a member from having clients wait for longer than a while.
+func shortenWait(header http.Header) {
+	const key = "Retry-After"
+	if seconds, err := strconv.Atoi(header.Get(key)); err == nil && seconds > int(retryAfterMax.Seconds()) {
+		header.Set(key, strconv.Itoa(int(retryAfterMax.Seconds())))
+	}
 }
 
 // bytesMax returns the most that an answer may have; 0 is for a watch, of which

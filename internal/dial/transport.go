@@ -13,6 +13,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -74,7 +75,8 @@ func New(endpoint Endpoint, o Options) (*Transport, error) {
 		return nil, err
 	}
 	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
-	t := &Transport{base: base, transport: transport, timeMax: requestKind.timeMax, userAgent: o.UserAgent, doubt: o.Doubt}
+	t := &Transport{base: base, transport: transport, userAgent: o.UserAgent, doubt: o.Doubt}
+	t.timeMax, t.budget.clock = requestKind.timeMax, clock.RealClock{}
 	t.SetToken("")
 	return t, nil
 }
@@ -113,13 +115,18 @@ func (t *Transport) Config() *rest.Config {
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	end := t.follow(request) // whatever becomes of it: clients that ask again hold what they have
 	if why := t.blocked.Load(); why != nil {
+		end()
 		if request.Body != nil {
 			_ = request.Body.Close() // nothing was read of it
 		}
 		return nil, *why
 	}
-	response, err := t.exchange(request)
+	response, err := t.exchange(request, end)
+	if err != nil {
+		end()
+	}
 	switch {
 	case err != nil && request.Context().Err() == nil, err == nil && response.StatusCode == http.StatusUnauthorized:
 		t.doubt()
