@@ -25,21 +25,23 @@ import (
 func TestAWalkEndsWithThePhaseThatCannotGoOn(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "hubs"}, "hub", errors.New("changed"))
 	refused := errors.New("refused")
+	forbidden := fmt.Errorf("writing: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "agent", errors.New("no rule")))
 	for name, test := range map[string]struct {
 		reason string
 		err    error
 		want   Outcome
 	}{
-		"Done":     {"all phases were run", nil, Outcome{}},
-		"Waiting":  {"waiting is no failure", WaitError{Message: "for pods", After: time.Second}, Outcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods", After: time.Second}},
-		"OwnCause": {"an error has a reason of its own", WaitError{Reason: "Installing", Message: "for pods"}, Outcome{Result: Waiting, Phase: "second", Reason: "Installing", Message: "for pods"}},
-		"Mistake":  {"the user has to change something", MistakeError{Message: "no such mode"}, Outcome{Result: Mistake, Phase: "second", Reason: "SecondFailed", Message: "no such mode"}},
-		"Away":     {"the cluster is tried again at intervals", UnreachableError{Message: "no answer", After: time.Minute}, Outcome{Result: Unreachable, Phase: "second", Reason: "SecondFailed", Message: "no answer", After: time.Minute}},
-		"Wrapped":  {"what a phase adds does not hide it", fmt.Errorf("roles: %w", WaitError{Message: "for pods"}), Outcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods"}},
-		"Failed":   {"any other error is a failure", refused, Outcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: "refused"}},
-		"Conflict": {"someone else was faster", fmt.Errorf("writing: %w", conflict), Outcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
-		"Both":     {"a conflict does not hide what failed besides", errors.Join(conflict, refused), Outcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: conflict.Error() + "\nrefused"}},
-		"Several":  {"several conflicts are no failure", errors.Join(conflict, fmt.Errorf("writing: %w", conflict)), Outcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
+		"Done":      {"all phases were run", nil, Outcome{}},
+		"Waiting":   {"waiting is no failure", WaitError{Message: "for pods", After: time.Second}, Outcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods", After: time.Second}},
+		"OwnCause":  {"an error has a reason of its own", WaitError{Reason: "Installing", Message: "for pods"}, Outcome{Result: Waiting, Phase: "second", Reason: "Installing", Message: "for pods"}},
+		"Mistake":   {"the user has to change something", MistakeError{Message: "no such mode"}, Outcome{Result: Mistake, Phase: "second", Reason: "SecondFailed", Message: "no such mode"}},
+		"Away":      {"the cluster is tried again at intervals", UnreachableError{Message: "no answer", After: time.Minute}, Outcome{Result: Unreachable, Phase: "second", Reason: "SecondFailed", Message: "no answer", After: time.Minute}},
+		"Wrapped":   {"what a phase adds does not hide it", fmt.Errorf("roles: %w", WaitError{Message: "for pods"}), Outcome{Result: Waiting, Phase: "second", Reason: "SecondFailed", Message: "for pods"}},
+		"Failed":    {"any other error is a failure", refused, Outcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: "refused"}},
+		"Conflict":  {"someone else was faster", fmt.Errorf("writing: %w", conflict), Outcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
+		"Both":      {"a conflict does not hide what failed besides", errors.Join(conflict, refused), Outcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: conflict.Error() + "\nrefused"}},
+		"Several":   {"several conflicts are no failure", errors.Join(conflict, fmt.Errorf("writing: %w", conflict)), Outcome{Result: Outdated, Phase: "second", Reason: "SecondFailed"}},
+		"Forbidden": {"the role of the operator is for others to change", forbidden, Outcome{Result: Failed, Phase: "second", Reason: "SecondFailed", Message: forbidden.Error()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ran []string
@@ -55,6 +57,9 @@ func TestAWalkEndsWithThePhaseThatCannotGoOn(t *testing.T) {
 			}
 			if (got.Err == nil) != (test.err == nil || got.Result == Waiting) {
 				t.Errorf("%s: the error is %v", test.reason, got.Err)
+			}
+			if observed := name == "Done" || name == "Mistake" || name == "Forbidden"; got.Observed() != observed {
+				t.Errorf("%s: the generation counts as observed: %t, want %t", test.reason, got.Observed(), observed)
 			}
 			if went := len(ran) == 3; went != (test.err == nil) {
 				t.Errorf("%s: ran %v", test.reason, ran)

@@ -88,6 +88,12 @@ type Outcome struct {
 	Err error
 }
 
+// Observed tells whether the operator did with the generation all that it can: the
+// rest is up to others, who change the object or the operator's role.
+func (o Outcome) Observed() bool {
+	return o.Result == Done || o.Result == Mistake || o.Result == Failed && apierrors.IsForbidden(o.Err)
+}
+
 // Run goes through the phases until one ends the walk.
 func Run[P any](ctx context.Context, phases []Phase[P], walk P) Outcome {
 	for _, phase := range phases {

@@ -100,7 +100,7 @@ func report(p *pass, o install.Outcome) {
 	if o.Result == install.Unreachable {
 		return // of a generation that was not installed yet nothing may look finished
 	}
-	if p.rollouts != nil || o.Result == install.Mistake {
+	if p.rollouts != nil || o.Observed() {
 		cm.Status.ObservedGeneration = cm.Generation
 	}
 	if p.rollouts != nil {

@@ -263,3 +263,26 @@ func TestAWatchThatIsNotAllowedIsReported(t *testing.T) {
 		t.Errorf("the AppliedManifestWork should be left without a finalizer, not with %v", left.Finalizers)
 	}
 }
+
+// TestARoleThatIsTooSmallIsTold takes from the operator what it cannot do without
+// and may not give itself: it says so, of each generation.
+func TestARoleThatIsTooSmallIsTold(t *testing.T) {
+	small := narrowRules(t)
+	for i := range small {
+		if slices.Contains(small[i].Resources, "deployments") {
+			small[i].Verbs = []string{"get", "list", "watch"}
+		}
+	}
+	h := startGranted(t, small)
+	h.startManager()
+	h.klusterlet("klusterlet")
+	said := func() bool {
+		klusterlet := h.get("klusterlet")
+		applied := meta.FindStatusCondition(klusterlet.Status.Conditions, operatorv1.KlusterletConditionApplied)
+		return applied != nil && applied.Status == metav1.ConditionFalse && applied.ObservedGeneration == klusterlet.Generation &&
+			strings.Contains(applied.Message, `resource "deployments"`) && klusterlet.Status.ObservedGeneration == klusterlet.Generation
+	}
+	h.eventually("the operator says what it may not do", said)
+	h.update("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeSingleton })
+	h.eventually("it says so of the next generation", said)
+}

@@ -82,7 +82,7 @@ func report(p *pass, o install.Outcome) {
 	if o.Result != install.Done {
 		p.failed(o.Reason, o.Message)
 	}
-	if o.Result == install.Done || o.Result == install.Mistake {
+	if o.Observed() {
 		p.Object.Status.ObservedGeneration = p.Object.Generation
 	}
 }
