@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/features"
@@ -32,6 +33,12 @@ type webhookFlags struct {
 	verbosity int
 }
 
+// webhookClients ask the hub's API server.
+type webhookClients struct {
+	typed    kubernetes.Interface
+	metadata metadata.Interface
+}
+
 func newWebhookFlags(component string, gatesOf features.Component) *webhookFlags {
 	return &webhookFlags{
 		component: component, gatesOf: gatesOf,
@@ -51,7 +58,7 @@ func (f *webhookFlags) add(fs *pflag.FlagSet) {
 
 // run serves what the function makes until ctx ends.
 func (f *webhookFlags) run(
-	ctx context.Context, handlers func(kubernetes.Interface, features.Set) (map[string]http.Handler, error),
+	ctx context.Context, handlers func(webhookClients, features.Set) (map[string]http.Handler, error),
 ) error {
 	if _, err := logging.Setup(f.verbosity); err != nil {
 		return err
@@ -68,9 +75,12 @@ func (f *webhookFlags) run(
 	if err != nil {
 		return err
 	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	var clients webhookClients
+	if clients.typed, err = kubernetes.NewForConfig(config); err != nil {
 		return fmt.Errorf("making a client for the API server: %w", err)
+	}
+	if clients.metadata, err = metadata.NewForConfig(config); err != nil {
+		return fmt.Errorf("making a metadata client for the API server: %w", err)
 	}
 	served, err := handlers(clients, gates)
 	if err != nil {

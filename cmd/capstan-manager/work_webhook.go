@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/kubernetes"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/features"
@@ -25,9 +24,9 @@ func newWorkWebhookCommand() *cobra.Command {
 		Short: "Serves the hub's webhooks for ManifestWorks",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.run(cmd.Context(), func(clients kubernetes.Interface, gates features.Set) (map[string]http.Handler, error) {
+			return flags.run(cmd.Context(), func(clients webhookClients, gates features.Set) (map[string]http.Handler, error) {
 				handlers, err := work.Handlers(work.Options{
-					Clients: clients, ManifestsSizeMax: sizeMax, NilExecutor: gates.Enabled(features.NilExecutorValidating),
+					Clients: clients.typed, ManifestsSizeMax: sizeMax, NilExecutor: gates.Enabled(features.NilExecutorValidating),
 					CleanUp: gates.Enabled(features.CleanUpCompletedManifestWork),
 				})
 				if err != nil {

@@ -28,10 +28,14 @@ import (
 // testTokenKubeconfig uses the kubeconfig
 // that the command prints, against the API server that it is for.
 func (w *world) testTokenKubeconfig(t *testing.T) {
-	code, out := call(t, "token", "create", "--print-kubeconfig")
-	if code != exit.OK {
-		t.Fatalf("exit code %d: %s", code, out)
+	var printed, said bytes.Buffer
+	if code := callInto(t, &printed, &said, "token", "create", "--print-kubeconfig"); code != exit.OK {
+		t.Fatalf("exit code %d: %s", code, said.String())
 	}
+	if !strings.Contains(said.String(), "may wait for acceptance at a time") {
+		t.Errorf("the limits of the token are not told, but %q", said.String())
+	}
+	out := printed.String()
 	if strings.Contains(out, "client-key") || strings.Contains(out, "client-certificate") {
 		t.Fatalf("the administrator's own credentials are in what is given to members:\n%s", out)
 	}

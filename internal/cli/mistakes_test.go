@@ -5,6 +5,7 @@ package cli_test
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"path/filepath"
 	"slices"
@@ -129,12 +130,18 @@ func (w *world) testMistakes(t *testing.T) {
 func call(t *testing.T, args ...string) (code int, out string) {
 	t.Helper()
 	var buffer bytes.Buffer
-	code = cli.Run(t.Context(), cli.Call{
+	code = callInto(t, &buffer, &buffer, args...)
+	return code, buffer.String()
+}
+
+// callInto runs capstan with the two outputs.
+func callInto(t *testing.T, out, errOut io.Writer, args ...string) (code int) {
+	t.Helper()
+	return cli.Run(t.Context(), cli.Call{
 		As: "capstan", Args: args,
-		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &buffer, ErrOut: &buffer},
+		Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut},
 		Clock:   testingclock.NewFakePassiveClock(time.Now()),
 	})
-	return code, buffer.String()
 }
 
 // kubeconfigOf returns a kubeconfig with one context, hub, which is current.

@@ -98,6 +98,7 @@ func (m *registered) token(t *testing.T, args ...string) []string {
 	if code != exit.OK || !found {
 		t.Fatalf("exit code %d, want a command:\n%s", code, out)
 	}
+	command, _, _ = strings.Cut(command, "\n") // then come the limits of the token
 	words := append([]string{"register"}, strings.Fields(command)...)
 	// The API server finds tokens, and rights, by caches of its own: a dry run
 	// succeeds a moment later.

@@ -27,6 +27,7 @@ import (
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +69,8 @@ func TestInstalledWebhooks(t *testing.T) {
 		{APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, ResourceNames: []string{"accepted"}, Verbs: []string{"update"}},
 	})
 	t.Run("ManagedCluster", func(t *testing.T) { testClusters(t, admin, as(t, "registrar"), as(t, "acceptor")) })
+	allow(t, config, admin, bootstrapUser, bootstrapRules())
+	t.Run("Flood", func(t *testing.T) { testFlood(t, admin, as(t, bootstrapUser), as(t, "registrar")) })
 	t.Run("ManagedClusterSetBinding", func(t *testing.T) { testBindings(t, admin, as(t, "registrar")) })
 	t.Run("ManifestWork", func(t *testing.T) { testWorks(t, admin, as(t, "registrar")) })
 	t.Run("Calls", func(t *testing.T) { testCalls(t, admin, count) })
@@ -206,7 +209,13 @@ func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handlers, err := cluster.Handlers(cluster.Options{Clients: clients, Clock: clocktesting.NewFakePassiveClock(now()), DefaultSet: true})
+	clusters, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handlers, err := cluster.Handlers(cluster.Options{
+		Clients: clients, Metadata: clusters, Clock: clocktesting.NewFakePassiveClock(now()), DefaultSet: true, MaxUnaccepted: maxUnaccepted,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ func TestHub(t *testing.T) {
 		"UnknownGateIsToldAndOthersWork":           unknownGate,
 		"GateTurnedOffRemovesItsObjects":           gateTurnedOff,
 		"UnsupportedSpecIsToldAndMended":           unsupported,
+		"LimitOfUnacceptedClustersReachesWebhook":  limitOfClusters,
 		"NewerDefinitionIsLeftAlone":               newerDefinition,
 		"PausedHubIsLeftAlone":                     pausedHub,
 		"PullSecretIsCopiedAndFollowed":            pullSecret,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -170,4 +171,39 @@ func failure(t *testing.T, l *lab) {
 		t.Errorf("%d relatedResources after the failure, %d before", got, related)
 	}
 	l.settle(t)
+}
+
+// limitOfClusters sets the limit of clusters that wait for acceptance, and then
+// one that is no number: what runs keeps the one before.
+func limitOfClusters(t *testing.T, l *lab) {
+	l.hub(t, func(cm *operatorv1.ClusterManager) {
+		cm.Annotations = map[string]string{operatorv1.AnnotationMaxUnacceptedClusters: "50"}
+	})
+	l.settle(t)
+	limits := func() []string {
+		t.Helper()
+		args := l.deployments(t)["cluster-manager-registration-webhook"].Spec.Template.Spec.Containers[0].Args
+		return slices.DeleteFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "--max-unaccepted-clusters") })
+	}
+	if diff := cmp.Diff([]string{"--max-unaccepted-clusters=50"}, limits()); diff != "" {
+		t.Errorf("what the webhook is told (-want +got):\n%s", diff)
+	}
+	l.change(t, func(cm *operatorv1.ClusterManager) {
+		cm.Annotations[operatorv1.AnnotationMaxUnacceptedClusters] = "many"
+	})
+	if _, err := l.pass(t); !errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("the pass ended with %v, want a terminal error", err)
+	}
+	got := l.condition(t, operatorv1.ClusterManagerConditionApplied)
+	if got.Reason != "ConfigurationNotSupported" || !strings.Contains(got.Message, `annotation fleet.capstan.io/max-unaccepted-clusters is "many"`) {
+		t.Errorf("Applied is %+v", got)
+	}
+	if diff := cmp.Diff([]string{"--max-unaccepted-clusters=50"}, limits()); diff != "" {
+		t.Errorf("what the webhook is told after a mistake (-want +got):\n%s", diff)
+	}
+	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations = nil })
+	l.settle(t)
+	if got := limits(); len(got) > 0 {
+		t.Errorf("without the annotation the webhook is told %q, want nothing", got)
+	}
 }

@@ -25,7 +25,7 @@ import (
 // gates. Gates that do not exist are told in a condition and left out.
 func (w *preparation) validate(ctx context.Context, p *pass) error {
 	spec := p.Object.Spec
-	for _, err := range []error{supported(spec), sameMode(p.Object), hostable(p.Object, w.Options.Namespace), w.alone(ctx, p.Object)} {
+	for _, err := range []error{supported(spec), limited(p), sameMode(p.Object), hostable(p.Object, w.Options.Namespace), w.alone(ctx, p.Object)} {
 		if err != nil {
 			return err
 		}
@@ -55,6 +55,21 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 				work.WorkDriver, operatorv1.WorkDriverTypeKube),
 		}
 	}
+	return nil
+}
+
+// limited notes the limit of clusters that wait for acceptance, if the
+// ClusterManager sets one. It returns a MistakeError if that is no number: with
+// the default instead, a hub that is to be narrower would be wide open.
+func limited(p *pass) error {
+	if _, set := p.Object.Annotations[operatorv1.AnnotationMaxUnacceptedClusters]; !set {
+		return nil
+	}
+	limit, err := p.Object.MaxUnacceptedClusters()
+	if err != nil {
+		return install.MistakeError{Message: err.Error()}
+	}
+	p.hub.MaxUnaccepted = &limit
 	return nil
 }
 

@@ -26,6 +26,13 @@ const (
 	AnnotationClusterUID = "agent.open-cluster-management.io/cluster-uid"
 )
 
+// LabelAwaitingAcceptance is on every ManagedCluster that was created without
+// being accepted, until it is. The hub's webhook writes it and lets nobody else
+// change it. The value identifies who created it: the first 16 hexadecimal
+// digits of the SHA-256 of the user name, by which the hub limits how many of
+// these one user may have.
+const LabelAwaitingAcceptance = "fleet.capstan.io/awaiting-acceptance"
+
 // TaintUnschedulable is the key of the taint, with effect NoSelectIfNew, of a
 // member that an administrator has cordoned: it keeps its workloads and gets no
 // new ones.

@@ -3,6 +3,11 @@
 
 package v1
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // Annotations that users set to direct the operators.
 const (
 	// AnnotationPaused set to "true" on a ClusterManager or Klusterlet makes the
@@ -19,7 +24,31 @@ const (
 	// AnnotationKeepWorks set to "true" on a ClusterManager makes its deletion leave
 	// on the members what works delivered.
 	AnnotationKeepWorks = "fleet.capstan.io/keep-works"
+	// AnnotationMaxUnacceptedClusters on a ClusterManager is how many clusters that
+	// nobody has accepted yet one user or bootstrap token may have on the hub: a
+	// number such as "50", or "0" for no limit. Who may accept clusters has none.
+	// Default: MaxUnacceptedClustersDefault.
+	AnnotationMaxUnacceptedClusters = "fleet.capstan.io/max-unaccepted-clusters"
 )
+
+// MaxUnacceptedClustersDefault is the limit of a hub whose ClusterManager has no
+// AnnotationMaxUnacceptedClusters.
+const MaxUnacceptedClustersDefault = 1000
+
+// MaxUnacceptedClusters returns the limit that the annotations of the
+// ClusterManager set for clusters of one user that wait for acceptance; 0 is
+// none.
+func (c *ClusterManager) MaxUnacceptedClusters() (int, error) {
+	value, ok := c.Annotations[AnnotationMaxUnacceptedClusters]
+	if !ok {
+		return MaxUnacceptedClustersDefault, nil
+	}
+	limit, err := strconv.Atoi(value)
+	if err != nil || limit < 0 {
+		return 0, fmt.Errorf("annotation %s is %q, which is not a number such as 50, or 0 for no limit", AnnotationMaxUnacceptedClusters, value)
+	}
+	return limit, nil
+}
 
 // Further condition types of ClusterManager, present only while they apply.
 const (
@@ -59,7 +88,7 @@ const (
 	// message says for what.
 	ClusterManagerReasonInstalling = "Installing"
 	// ClusterManagerReasonConfigurationNotSupported: the spec asks for a driver
-	// that this version does not support.
+	// that this version does not support, or an annotation has an invalid value.
 	ClusterManagerReasonConfigurationNotSupported = "ConfigurationNotSupported"
 	// ClusterManagerReasonAnotherClusterManager: an older ClusterManager already
 	// runs a hub on this cluster.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -54,17 +55,23 @@ func byBootstrap(what, server string, err error) error {
 		reason = operatorv1.JoinReasonBootstrapUnauthorized
 		message = fmt.Sprintf("%s: the hub %s rejects the bootstrap credential; its token has probably expired: "+
 			"put a new one into the secret %s", what, server, BootstrapSecret)
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || refused(err):
+		reason = operatorv1.JoinReasonBootstrapForbidden
+		message = fmt.Sprintf("%s: the hub %s refused the object", what, server)
 	case apierrors.IsForbidden(err):
 		reason = operatorv1.JoinReasonBootstrapForbidden
 		message = fmt.Sprintf("%s: the hub %s does not allow this for the bootstrap credential; bind it to the hub's ClusterRole for bootstrapping",
 			what, server)
-	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		reason = operatorv1.JoinReasonBootstrapForbidden
-		message = fmt.Sprintf("%s: the hub %s refused the object", what, server)
 	case apierrors.IsNotFound(err):
 		message = fmt.Sprintf("%s: %s does not serve the API; is it a hub?", what, server)
 	}
 	return &stepError{reason: reason, message: message, err: err}
+}
+
+// refused tells whether a rule of the hub refuses the object, which no role of
+// the agent changes: the error says which.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request")
 }
 
 // byHub says the same of a request with the hub credential.

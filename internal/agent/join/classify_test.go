@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,6 +46,25 @@ func TestErrorsOfTheHubAreToldApart(t *testing.T) {
 			}
 			if err := byHub("reading x", "https://hub", c.err); !errors.Is(err, c.err) {
 				t.Errorf("%v does not wrap its cause", err)
+			}
+		})
+	}
+}
+
+func TestARefusalByAWebhookIsNoMissingRole(t *testing.T) {
+	resource := schema.GroupResource{Group: "g", Resource: "r"}
+	const role = "bind it to the hub's ClusterRole"
+	for name, c := range map[string]struct {
+		cause string
+		role  bool
+	}{
+		"a webhook": {cause: `admission webhook "x" denied the request: 1000 clusters wait for acceptance`},
+		"RBAC":      {cause: `User "u" cannot create resource "r" in API group "g" at the cluster scope`, role: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := byBootstrap("creating x", "https://hub", apierrors.NewForbidden(resource, "n", errors.New(c.cause)))
+			if reasonOf(err) != operatorv1.JoinReasonBootstrapForbidden || !strings.Contains(err.Error(), c.cause) || strings.Contains(err.Error(), role) != c.role {
+				t.Errorf("the user is told %v", err)
 			}
 		})
 	}

@@ -69,7 +69,8 @@ func newCreate(session *hub.Session) *cobra.Command {
 			"members have to reach the hub at that address; --server gives another one. The API server of the hub needs " +
 			"--enable-bootstrap-token-auth, as kubeadm sets it.\n\n" +
 			"--cluster-name binds the token to names of clusters: with it, no cluster can ask to join under another name. With " +
-			"--auto-accept, the hub accepts these clusters without an administrator: each name once, and only into the default set.\n\n" +
+			"--auto-accept, the hub accepts these clusters without an administrator: each name once, and only into the default set. How long the token is valid, for which clusters, and how many of them may wait for acceptance at a " +
+			"time is printed to stderr.\n\n" +
 			"So that members can verify the hub, its address and CA are published in ConfigMap kube-public/cluster-info, if they are " +
 			"not yet, and signed with the token, as kubeadm does.",
 		Example: `  # The command for a cluster that is to join
@@ -177,8 +178,13 @@ func (c *creating) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.session.Out.Write(text)
-	return err
+	if _, err = c.session.Out.Write(text); err != nil {
+		return err
+	}
+	if c.joins() && c.mode.Changes() {
+		fmt.Fprintln(c.session.ErrOut, c.limits(ctx, connection))
+	}
+	return nil
 }
 
 // make makes the token on the hub.
@@ -244,8 +250,7 @@ func (c *creating) secret(token string) *corev1.Secret {
 // takes the newest with the label of its hub, if a cluster can ask to join with
 // it under any name.
 func (c *creating) labels() map[string]string {
-	joins := slices.Contains(c.groups, clusterv1.GroupBootstrappers) && slices.Contains(c.usages, authentication)
-	if !joins || len(c.names) > 0 {
+	if !c.joins() || len(c.names) > 0 {
 		return nil
 	}
 	return map[string]string{render.AppLabel: clusterManagerApp}

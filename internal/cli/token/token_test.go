@@ -11,10 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 )
 
@@ -95,6 +99,80 @@ func TestWhatATokenIs(t *testing.T) {
 				t.Errorf("%s: Secret %s/%s (-want +got):\n%s", c.reason, secret.Namespace, secret.Name, diff)
 			}
 		})
+	}
+}
+
+func TestWhatATokenIsLimitedTo(t *testing.T) {
+	const until = " may ask to join with this token until 2026-01-02T12:00:00Z; "
+	manager := func(limit string, mode operatorv1.InstallMode) *operatorv1.ClusterManager {
+		cm := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: "cluster-manager"}}
+		cm.Spec.DeployOption.Mode = mode
+		if limit != "" {
+			cm.Annotations = map[string]string{operatorv1.AnnotationMaxUnacceptedClusters: limit}
+		}
+		return cm
+	}
+	cases := map[string]struct {
+		reason string
+		hub    *operatorv1.ClusterManager
+		change func(*creating)
+		want   string
+	}{
+		"any cluster": {
+			reason: "the hub has the default", hub: manager("", operatorv1.InstallModeDefault),
+			want: "Any cluster" + until + "an administrator accepts it. Up to 1000 clusters may wait for acceptance at a time.",
+		},
+		"a limit of the hub": {
+			reason: "the annotation says so", hub: manager("50", operatorv1.InstallModeDefault),
+			change: func(c *creating) { c.ttl, c.names, c.autoAccept = 0, []string{"edge-*", "member1"}, true },
+			want: "Clusters edge-*, member1 may ask to join with this token forever; the hub accepts them automatically. " +
+				"Up to 50 clusters may wait for acceptance at a time.",
+		},
+		"no limit": {
+			reason: "there is nothing to say", hub: manager("0", operatorv1.InstallModeDefault),
+			want: "Any cluster" + until + "an administrator accepts it.",
+		},
+		"one name": {
+			reason: "there is one cluster of a name", hub: manager("", operatorv1.InstallModeDefault),
+			change: func(c *creating) { c.names = []string{"member1"} },
+			want:   "Cluster member1" + until + "an administrator accepts it.",
+		},
+		"more names than may wait": {
+			reason: "not all of them can ask at once", hub: manager("1", operatorv1.InstallModeDefault),
+			change: func(c *creating) { c.names = []string{"a", "b"} },
+			want:   "Clusters a, b" + until + "an administrator accepts them. Up to 1 clusters may wait for acceptance at a time.",
+		},
+		"no number": {
+			reason: "the operator does not take it", hub: manager("many", operatorv1.InstallModeDefault),
+			want: "Any cluster" + until + "an administrator accepts it. Unless the hub has another limit, up to 1000 clusters may wait for acceptance at a time.",
+		},
+		"a hub elsewhere": {
+			reason: "the annotation is about another hub", hub: manager("50", operatorv1.InstallModeHosted),
+			want: "Any cluster" + until + "an administrator accepts it. Unless the hub has another limit, up to 1000 clusters may wait for acceptance at a time.",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := operatorv1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			if c.change == nil {
+				c.change = func(*creating) {}
+			}
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.hub).Build()
+			if diff := cmp.Diff(c.want, create(c.change).limits(t.Context(), hub)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// Who may make tokens need not be allowed to read how the hub is installed.
+func TestALimitThatCannotBeReadIsNoMistake(t *testing.T) {
+	unknown := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build() // it knows no kind
+	if limit, known := unacceptedLimit(t.Context(), unknown); limit != 1000 || known {
+		t.Errorf("the limit is %d, known: %t, want the default", limit, known)
 	}
 }
 

@@ -29,6 +29,12 @@ import (
 
 func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	const anna = "55579b557896d0ce" // stands for user anna
+	const mark = `"fleet.capstan.io/awaiting-acceptance":"` + anna + `"`
+	const marked = `{"op":"add","path":"/metadata/labels","value":{` + mark + `}}`
+	const added = `{"op":"add","path":"/metadata/labels/fleet.capstan.io~1awaiting-acceptance","value":"` + anna + `"}`
+	const removed = `{"op":"remove","path":"/metadata/labels/fleet.capstan.io~1awaiting-acceptance"}`
+	const tainted = `{"key":"cluster.open-cluster-management.io/unreachable","effect":"NoSelect","timeAdded":"2029-01-02T03:04:05Z"}`
 	const silent = `{"op":"add","path":"/spec/taints","value":[{"effect":"NoSelect","key":"cluster.open-cluster-management.io/unreachable","timeAdded":"2030-01-02T03:04:05Z"}]}`
 	cases := map[string]struct {
 		reason     string
@@ -39,17 +45,17 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 	}{
 		"a cluster gets the default set": {
 			object: `{"metadata":{"name":"c"},"spec":{}}`, defaultSet: true,
-			want: []string{`{"op":"add","path":"/metadata/labels","value":{"cluster.open-cluster-management.io/clusterset":"default"}}`, silent},
+			want: []string{`{"op":"add","path":"/metadata/labels","value":{"cluster.open-cluster-management.io/clusterset":"default",` + mark + `}}`, silent},
 		},
 		"other labels stay": {
 			object: `{"metadata":{"name":"c","labels":{"a":"b"}},"spec":{}}`, defaultSet: true,
-			want: []string{`{"op":"add","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, silent},
+			want: []string{`{"op":"add","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, added, silent},
 		},
 		"an empty label counts as none": {
 			object: `{"metadata":{"name":"c","labels":{"cluster.open-cluster-management.io/clusterset":""}},"spec":{}}`, defaultSet: true,
-			want: []string{`{"op":"replace","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, silent},
+			want: []string{`{"op":"replace","path":"/metadata/labels/cluster.open-cluster-management.io~1clusterset","value":"default"}`, added, silent},
 		},
-		"without the gate it gets no set": {object: `{"metadata":{"name":"c"},"spec":{}}`, want: []string{silent}},
+		"without the gate it gets no set": {object: `{"metadata":{"name":"c"},"spec":{}}`, want: []string{marked, silent}},
 		"an accepted cluster gets the finalizer": {
 			old: `{"metadata":{"name":"c"},"spec":{}}`, object: `{"metadata":{"name":"c"},"spec":{"hubAcceptsClient":true}}`,
 			want: []string{`{"op":"add","path":"/metadata/finalizers","value":["cluster.open-cluster-management.io/api-resource-cleanup"]}`, silent},
@@ -71,6 +77,7 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 			reason: "a newer hub may have fields that this release does not know",
 			object: `{"metadata":{"name":"c"},"spec":{"new":1,"taints":[{"key":"k","effect":"NoSelect"}]}}`,
 			want: []string{
+				marked,
 				`{"op":"add","path":"/spec/taints/0/timeAdded","value":"2030-01-02T03:04:05Z"}`,
 				`{"op":"add","path":"/spec/taints/1","value":{"effect":"NoSelect","key":"cluster.open-cluster-management.io/unreachable","timeAdded":"2030-01-02T03:04:05Z"}}`,
 			},
@@ -85,6 +92,38 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 			object: `{"metadata":{"name":"c","finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true},"status":{"conditions":[{"type":"ManagedClusterConditionAvailable","status":"True"}]}}`,
 			want:   []string{silent},
 		},
+		"a cluster that says it waits for another user waits for its own": {
+			reason: "or nobody could count them",
+			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			want:   []string{strings.Replace(added, "add", "replace", 1), silent},
+		},
+		"an accepted cluster does not wait any more": {
+			old:    `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{"taints":[` + tainted + `]}}`,
+			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"},"finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true,"taints":[` + tainted + `]}}`,
+			want:   []string{removed},
+		},
+		"one that is created accepted never waits": {
+			object: `{"metadata":{"name":"c","labels":{"a":"b","fleet.capstan.io/awaiting-acceptance":"x"},"finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true}}`,
+			want:   []string{removed, silent},
+		},
+		"nobody changes for whom a cluster waits": {
+			reason: "anna has not created it, and it stays one of those that were",
+			old:    `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			object: `{"metadata":{"name":"c","labels":{}},"spec":{}}`,
+			want:   []string{`{"op":"add","path":"/metadata/labels/fleet.capstan.io~1awaiting-acceptance","value":"x"}`},
+		},
+		"nobody makes an older cluster wait": {
+			reason: "it would count for a user who may not have created it",
+			old:    `{"metadata":{"name":"c"},"spec":{}}`,
+			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			want:   []string{removed},
+		},
+		"a cluster that is refused does not wait again": {
+			reason: "an administrator has decided, and it is not the requester's any more",
+			old:    `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{"hubAcceptsClient":true}}`,
+			object: `{"metadata":{"name":"c","labels":{"fleet.capstan.io/awaiting-acceptance":"x"}},"spec":{}}`,
+			want:   []string{removed},
+		},
 		"a cluster that has the taint already keeps its one": {
 			old:    `{"metadata":{"name":"c","finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"taints":[{"key":"cluster.open-cluster-management.io/unreachable","effect":"NoSelect","timeAdded":"2029-01-02T03:04:05Z"}]}}`,
 			object: `{"metadata":{"name":"c","finalizers":["cluster.open-cluster-management.io/api-resource-cleanup"]},"spec":{"hubAcceptsClient":true,"taints":[{"key":"cluster.open-cluster-management.io/unreachable","effect":"NoSelect","timeAdded":"2029-01-02T03:04:05Z"}]}}`,
@@ -94,7 +133,7 @@ func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &mutator{clock: clocktesting.NewFakePassiveClock(now), defaultSet: tc.defaultSet}
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(tc.object)},
+				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(tc.object)}, UserInfo: user(),
 			}}
 			if tc.old != "" {
 				request.Operation, request.OldObject.Raw = admissionv1.Update, []byte(tc.old)

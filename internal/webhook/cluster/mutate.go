@@ -18,9 +18,10 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 )
 
-// mutator completes a ManagedCluster: its taints and their times, its set, and
-// the finalizer that has to be there before the hub makes the cluster's roles.
-// The hub's controllers do without it; with it, they need not write.
+// mutator completes a ManagedCluster: its taints and their times, its set, the
+// finalizer that has to be there before the hub makes the cluster's roles, and
+// the label of those that wait for acceptance. The hub's controllers do without
+// it; with it, they need not write.
 type mutator struct {
 	clock      clock.PassiveClock
 	defaultSet bool
@@ -41,7 +42,7 @@ func (m *mutator) Handle(_ context.Context, request admission.Request) admission
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the stored ManagedCluster %q: %w", request.Name, err))
 		}
 	}
-	if err := m.complete(old, cluster); err != nil {
+	if err := m.complete(old, cluster, request.UserInfo.Username); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	changed, err := merge(request.Object.Raw, cluster)
@@ -52,7 +53,7 @@ func (m *mutator) Handle(_ context.Context, request admission.Request) admission
 }
 
 // complete changes the cluster. The old one is nil when it is created.
-func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster) error {
+func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster, requester string) error {
 	var oldTaints []clusterv1.Taint
 	if old != nil {
 		oldTaints = old.Spec.Taints
@@ -63,19 +64,29 @@ func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster) error {
 	if err := stampTaints(oldTaints, cluster.Spec.Taints, metav1.NewTime(m.clock.Now().UTC())); err != nil {
 		return err
 	}
+	setLabel(cluster, clusterv1.LabelAwaitingAcceptance, awaiting(old, cluster, requester))
 	if !cluster.DeletionTimestamp.IsZero() {
 		return nil // it can get no finalizer any more and needs no set
 	}
 	if m.defaultSet && cluster.Labels[clusterv1.LabelClusterSet] == "" {
-		if cluster.Labels == nil {
-			cluster.Labels = map[string]string{}
-		}
-		cluster.Labels[clusterv1.LabelClusterSet] = clusterv1.DefaultClusterSet
+		setLabel(cluster, clusterv1.LabelClusterSet, clusterv1.DefaultClusterSet)
 	}
 	if becomesAccepted(old, cluster) && !slices.Contains(cluster.Finalizers, clusterv1.FinalizerAPIResourceCleanup) {
 		cluster.Finalizers = append(cluster.Finalizers, clusterv1.FinalizerAPIResourceCleanup)
 	}
 	return nil
+}
+
+// setLabel sets a label, or removes it if the value is empty.
+func setLabel(cluster *clusterv1.ManagedCluster, key, value string) {
+	if value == "" {
+		delete(cluster.Labels, key)
+		return
+	}
+	if cluster.Labels == nil {
+		cluster.Labels = map[string]string{}
+	}
+	cluster.Labels[key] = value
 }
 
 // merge writes what complete may have changed into the object as it was sent,
@@ -92,6 +103,8 @@ func merge(raw []byte, cluster *clusterv1.ManagedCluster) ([]byte, error) {
 	}
 	if len(cluster.Labels) > 0 {
 		metadata["labels"] = cluster.Labels
+	} else if sent, ok := metadata["labels"].(map[string]any); ok {
+		clear(sent)
 	}
 	if len(cluster.Finalizers) > 0 {
 		metadata["finalizers"] = cluster.Finalizers

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -37,15 +38,23 @@ const (
 type Options struct {
 	// Clients ask the hub's API server.
 	Clients kubernetes.Interface
+	// Metadata counts clusters.
+	Metadata metadata.Interface
 	// Clock tells when a taint was added.
 	Clock clock.PassiveClock
 	// DefaultSet puts clusters without a set into the default set (feature gate
 	// DefaultClusterSet).
 	DefaultSet bool
+	// MaxUnaccepted is how many clusters that nobody has accepted yet one user may
+	// have who may not accept clusters; 0 is no limit.
+	MaxUnaccepted int
 }
 
 // Handlers returns the webhooks by their paths.
 func Handlers(options Options) (map[string]http.Handler, error) {
+	if options.MaxUnaccepted < 0 {
+		return nil, fmt.Errorf("the limit of clusters that wait for acceptance is %d, want 0 for no limit, or more", options.MaxUnaccepted)
+	}
 	scheme := runtime.NewScheme()
 	if err := clusterv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("adding the group %s to the scheme: %w", clusterv1.GroupVersion, err)
@@ -58,6 +67,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 		MutateClusterPath: &admission.Webhook{Handler: &mutator{clock: options.Clock, defaultSet: options.DefaultSet}},
 		ValidateClusterPath: admission.WithValidator(scheme, &validator{
 			access: reviewer, namespace: namespaceReader(options.Clients), defaultSet: options.DefaultSet,
+			count: clusterCounter(options.Metadata), maxUnaccepted: options.MaxUnaccepted,
 		}),
 		ValidateBindingPath: admission.WithValidator(scheme, &bindingValidator{access: reviewer}),
 	}, nil

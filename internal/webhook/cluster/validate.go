@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -31,8 +33,13 @@ const (
 type validator struct {
 	access access.Reviewer
 	// namespace returns the namespace, or nil if there is none.
-	namespace  func(ctx context.Context, name string) (*corev1.Namespace, error)
-	defaultSet bool
+	namespace func(ctx context.Context, name string) (*corev1.Namespace, error)
+	// count counts clusters, up to the limit of the options.
+	count func(ctx context.Context, options metav1.ListOptions) (int, error)
+	// maxUnaccepted is how many clusters that wait for acceptance one user may have
+	// who may not accept them; 0 is no limit.
+	maxUnaccepted int
+	defaultSet    bool
 }
 
 // ValidateCreate implements admission.Validator.
@@ -69,23 +76,39 @@ func (v *validator) validate(ctx context.Context, old, cluster *clusterv1.Manage
 	if err := errors.Join(problems...); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if err := checkToken(ctx, cluster.Name); err != nil {
+	if err := v.permit(ctx, old, cluster); err != nil {
 		return nil, err
-	}
-	if accepts || old == nil && remembersJoin(cluster) {
-		if err := v.mayAccept(ctx, cluster.Name); err != nil {
-			return nil, err
-		}
-	}
-	for _, set := range setsChanged(old, cluster, v.defaultSet) {
-		if err := v.mayJoin(ctx, cluster.Name, set); err != nil {
-			return nil, err
-		}
 	}
 	if old == nil || accepts {
 		return v.checkNamespace(ctx, cluster.Name, accepts)
 	}
 	return nil, nil
+}
+
+// permit refuses what the user of the request may not do.
+func (v *validator) permit(ctx context.Context, old, cluster *clusterv1.ManagedCluster) error {
+	user, err := userOf(ctx)
+	if err != nil {
+		return err
+	}
+	if err := checkToken(user, cluster.Name); err != nil {
+		return err
+	}
+	switch {
+	case becomesAccepted(old, cluster) || old == nil && remembersJoin(cluster):
+		err = v.mayAccept(ctx, cluster.Name)
+	case old == nil:
+		err = v.mayAwait(ctx, user.Username, cluster.Name)
+	}
+	if err != nil {
+		return err
+	}
+	for _, set := range setsChanged(old, cluster, v.defaultSet) {
+		if err := v.mayJoin(ctx, cluster.Name, set); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (v *validator) checkNamespace(ctx context.Context, cluster string, accepts bool) (admission.Warnings, error) {
@@ -107,25 +130,24 @@ func (v *validator) checkNamespace(ctx context.Context, cluster string, accepts 
 }
 
 // checkToken refuses what the token of the user is not for.
-func checkToken(ctx context.Context, cluster string) error {
-	request, err := admission.RequestFromContext(ctx)
-	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
-	}
-	bounds := boundtoken.Of(request.UserInfo.Username, request.UserInfo.Groups)
+func checkToken(user authenticationv1.UserInfo, cluster string) error {
+	bounds := boundtoken.Of(user.Username, user.Groups)
 	if bounds.Allow(cluster) {
 		return nil
 	}
 	return forbidden(clustersResource, cluster, fmt.Errorf(
 		"the token of user %q is bound to other cluster names: %s; register the cluster under one of these, or with another token",
-		request.UserInfo.Username, bounds))
+		user.Username, bounds))
+}
+
+func acceptance(cluster string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{
+		Group: clusterv1.RegisterGroup, Resource: clustersResource, Subresource: "accept", Verb: "update", Name: cluster,
+	}
 }
 
 func (v *validator) mayAccept(ctx context.Context, cluster string) error {
-	what := authorizationv1.ResourceAttributes{
-		Group: clusterv1.RegisterGroup, Resource: clustersResource, Subresource: "accept", Verb: "update", Name: cluster,
-	}
-	return require(ctx, v.access, what, func(missing error) error {
+	return require(ctx, v.access, acceptance(cluster), func(missing error) error {
 		return forbidden(clustersResource, cluster, fmt.Errorf(
 			"setting spec.hubAcceptsClient to true, or an annotation that records the acceptance, requires a permission: %w", missing))
 	})
@@ -178,11 +200,11 @@ func (v *bindingValidator) ValidateDelete(context.Context, *clusterv1beta2.Manag
 func require(
 	ctx context.Context, reviewer access.Reviewer, what authorizationv1.ResourceAttributes, refuse func(missing error) error,
 ) error {
-	request, err := admission.RequestFromContext(ctx)
+	user, err := userOf(ctx)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
+		return err
 	}
-	may, reason, err := reviewer.May(ctx, request.UserInfo, what)
+	may, reason, err := reviewer.May(ctx, user, what)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -192,7 +214,16 @@ func require(
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
-	return refuse(fmt.Errorf("user %q may not %s%s", request.UserInfo.Username, access.Describe(what), reason))
+	return refuse(fmt.Errorf("user %q may not %s%s", user.Username, access.Describe(what), reason))
+}
+
+// userOf returns the user of the request.
+func userOf(ctx context.Context) (authenticationv1.UserInfo, error) {
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return authenticationv1.UserInfo{}, apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
+	}
+	return request.UserInfo, nil
 }
 
 func forbidden(resource, name string, err error) error {

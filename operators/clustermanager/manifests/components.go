@@ -100,6 +100,9 @@ func registrationWebhook(h Hub) Component {
 	}
 	w := h.workload("registration-webhook", imageOr(h.Spec.RegistrationImagePullSpec, unsetRegistrationImage, h.OwnImage))
 	w.Args = append([]string{"/registration", "webhook-server"}, append(gates, bind.flags()...)...)
+	if h.MaxUnaccepted != nil {
+		w.Args = append(w.Args, "--max-unaccepted-clusters="+strconv.Itoa(*h.MaxUnaccepted))
+	}
 	server := &WebhookServer{
 		Service: registrationWebhookService, Secret: operatorv1.RegistrationWebhookServingCertSecret, Port: bind.port,
 		ServicePort: options.Port, Address: options.Address,

@@ -48,6 +48,9 @@ type Hub struct {
 	TLSFlags []string
 	// Gates of the spec.
 	Registration, Work features.Set
+	// MaxUnaccepted is how many clusters of one user may wait for acceptance; nil
+	// leaves the default.
+	MaxUnaccepted *int
 	// CABundle, as PEM, verifies the webhook servers.
 	CABundle []byte
 	// HubPort is, in mode Hosted, the TCP port of the hub's API server.

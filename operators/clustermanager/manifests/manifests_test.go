@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -78,6 +79,7 @@ func everything() Hub {
 	}, map[string]bool{"NilExecutorValidating": true, "CleanUpCompletedManifestWork": true})
 	h.Replicas = 3
 	h.PullSecret = "pull"
+	h.MaxUnaccepted = ptr.To(50)
 	h.Labels = map[string]string{"team": "fleet"}
 	h.ProxyEnv = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy:3128"}}
 	h.TLSFlags = []string{"--tls-min-version=VersionTLS13"}

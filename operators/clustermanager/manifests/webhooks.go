@@ -46,24 +46,29 @@ const (
 	specChanged = "!has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
 	// setOf is the label of the cluster set of an object, or "".
 	setOf = "%s.?metadata.?labels[?'" + clusterv1.LabelClusterSet + "'].orValue('')"
+	// awaiting is the label of an object that waits for acceptance, or "".
+	awaiting = "%s.?metadata.?labels[?'" + clusterv1.LabelAwaitingAcceptance + "'].orValue('')"
 )
 
 // clusterCompleted is about what the mutating webhook completes: taints, the
-// finalizer of accepted clusters, and the set of those without.
+// finalizer of accepted clusters, the set of those without, and the label of
+// those that wait for acceptance, which nobody else may change.
 func clusterCompleted() string {
-	return anyOf(created, specChanged, fmt.Sprintf(setOf, "object")+" == ''")
+	return anyOf(created, specChanged, fmt.Sprintf(setOf, "object")+" == ''", differ(awaiting))
 }
 
 // clusterChecked is about what the validating webhook has rules for:
 // acceptance, addresses and the set.
 func clusterChecked() string {
-	differ := func(format string) string {
-		return fmt.Sprintf(format, "object") + " != " + fmt.Sprintf(format, "oldObject")
-	}
 	return anyOf(created,
 		differ("%s.?spec.?hubAcceptsClient.orValue(false)"),
 		differ("%s.?spec.?managedClusterClientConfigs.orValue([])"),
 		differ(setOf))
+}
+
+// differ is about a change of what the format names of an object.
+func differ(format string) string {
+	return fmt.Sprintf(format, "object") + " != " + fmt.Sprintf(format, "oldObject")
 }
 
 func anyOf(conditions ...string) string { return strings.Join(conditions, " || ") }

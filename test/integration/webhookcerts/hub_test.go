@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -188,7 +189,11 @@ func (h *hub) serve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := cluster.Handlers(cluster.Options{Clients: clients, Clock: clock.RealClock{}, DefaultSet: true})
+	clusters, err := metadata.NewForConfig(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := cluster.Handlers(cluster.Options{Clients: clients, Metadata: clusters, Clock: clock.RealClock{}, DefaultSet: true})
 	if err != nil {
 		t.Fatal(err)
 	}

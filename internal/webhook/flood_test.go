@@ -1,0 +1,105 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+)
+
+const (
+	bootstrapUser = "system:bootstrap:abcdef"
+	// maxUnaccepted is the limit of the hub of this test.
+	maxUnaccepted = 3
+)
+
+// bootstrapRules are what a bootstrap token may do with clusters.
+func bootstrapRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"}, Verbs: []string{"create", "get", "list", "watch"}},
+		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/join"}, Verbs: []string{"create"}},
+	}
+}
+
+// testFlood has a bootstrap token create clusters that nobody accepts.
+func testFlood(t *testing.T, admin, token, registrar client.Client) {
+	named := func(i int) *clusterv1.ManagedCluster {
+		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("flood-%d", i)}}
+	}
+	waits := func(c *clusterv1.ManagedCluster) string { return c.Labels[clusterv1.LabelAwaitingAcceptance] }
+	const mark = "60eb7619d7e264a8" // of the token
+	for i, sent := range []map[string]string{nil, {clusterv1.LabelAwaitingAcceptance: "0000000000000000"}, {clusterv1.LabelAwaitingAcceptance: ""}} {
+		c := named(i)
+		c.Labels = sent
+		if err := token.Create(t.Context(), c); err != nil {
+			t.Fatalf("creating cluster %d: %v", i, err)
+		}
+		if got := waits(c); got != mark {
+			t.Errorf("with the labels %v sent, cluster %d has the label %q, want %q", sent, i, got, mark)
+		}
+	}
+	tooMany := func(i int) {
+		t.Helper()
+		refused(t, token.Create(t.Context(), named(i)), apierrors.IsForbidden, `3 clusters of user "system:bootstrap:abcdef" wait for acceptance, and there may not be more: `+
+			`accept or delete some of them, which "kubectl get managedclusters -l fleet.capstan.io/awaiting-acceptance=`+mark+`" lists`)
+	}
+	tooMany(3)
+	if err := token.Create(t.Context(), named(2)); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("an agent that registers again gets %v, want that its cluster is there", err)
+	}
+	others(t, registrar)
+
+	first := named(0)
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(first), first); err != nil {
+		t.Fatal(err)
+	}
+	first.Spec.HubAcceptsClient = true
+	if err := admin.Update(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if got, has := first.Labels[clusterv1.LabelAwaitingAcceptance]; has {
+		t.Errorf("an accepted cluster has the label %q", got)
+	}
+	if err := token.Create(t.Context(), named(4)); err != nil {
+		t.Errorf("after one of the clusters was accepted: %v", err)
+	}
+	tooMany(5)
+	for i := range maxUnaccepted + 1 {
+		if err := admin.Create(t.Context(), named(10+i)); err != nil {
+			t.Errorf("cluster %d of an administrator: %v", i, err)
+		}
+	}
+}
+
+// others shows that another user is not affected, and that one who may change
+// clusters cannot make them count for less.
+func others(t *testing.T, registrar client.Client) {
+	t.Helper()
+	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "of-another"}}
+	if err := registrar.Create(t.Context(), c); err != nil {
+		t.Fatalf("the limit of one user holds for another: %v", err)
+	}
+	mark := c.Labels[clusterv1.LabelAwaitingAcceptance]
+	for _, label := range []map[string]string{nil, {clusterv1.LabelAwaitingAcceptance: "0000000000000000"}} {
+		c.Labels = map[string]string{clusterv1.LabelClusterSet: clusterv1.DefaultClusterSet}
+		maps.Copy(c.Labels, label)
+		if err := registrar.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Labels[clusterv1.LabelAwaitingAcceptance]; got != mark {
+			t.Errorf("a user changes the label to %q, want %q", got, mark)
+		}
+	}
+	if err := registrar.Delete(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
