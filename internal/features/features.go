@@ -1,9 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package features is the one table of feature gates: which there are, for
-// which component, and what they are by default. Operators validate against
-// it, components parse their flag with it.
+// Package features is the one table of feature gates: which gates exist, for
+// which component, and their defaults. Operators validate against it,
+// components parse their flag with it.
 package features
 
 import (

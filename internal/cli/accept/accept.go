@@ -55,12 +55,13 @@ func NewAccept(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept NAME...",
 		Short: "Accept clusters that ask to join",
-		Long: "Approves the pending certificate requests of the clusters' agents and accepts the clusters. A request is approved " +
-			"only if it asks for the certificate of one agent of this cluster and nothing else, and if it is clear which one is right; " +
-			"if several agents ask for the same cluster, --request chooses one. A cluster that was denied is accepted again. " +
-			"A Push cluster whose agent asks to join becomes a Pull cluster if --request says so; what was delivered to it stays.\n\n" +
-			"A cluster chooses its labels when it asks to join, and with them the ManagedClusterSets that it is in. accept shows these sets " +
-			"and who can place workloads on the cluster then; --dry-run=client shows them beforehand.",
+		Long: "Approves the pending certificate requests of the clusters' agents and accepts the clusters. A request is " +
+			"approved only if it asks for the certificate of one agent of this cluster and nothing else, and if it is clear " +
+			"which request is the right one; if several agents ask for the same cluster, --request selects one. A cluster " +
+			"that was denied is accepted again. A Push cluster whose agent asks to join becomes a Pull cluster if --request " +
+			"selects its request; what was delivered to it stays.\n\n" +
+			"A cluster chooses its labels when it asks to join, and with them its ManagedClusterSets. accept shows these sets " +
+			"and who can then place workloads on the cluster; --dry-run=client shows them beforehand.",
 		Example: `  # Accept a cluster that has asked to join
   capstan accept member1
 
@@ -75,7 +76,7 @@ func NewAccept(session *hub.Session) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&a.wait, "wait", false, "Wait for the request if there is none yet, and until the cluster is ready")
 	cmd.Flags().DurationVar(&a.timeout, "timeout", defaultTimeout, "How long --wait waits for each cluster")
-	cmd.Flags().StringVar(&a.chosen, "request", "", "Name of the certificate request to approve, where it is not clear; needs one cluster")
+	cmd.Flags().StringVar(&a.chosen, "request", "", "Name of the certificate request to approve, if it is ambiguous; needs a single cluster")
 	a.mode.AddFlag(cmd)
 	return cmd
 }

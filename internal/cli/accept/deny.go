@@ -34,14 +34,14 @@ func NewDeny(session *hub.Session) *cobra.Command {
 	d := &denying{session: session}
 	cmd := &cobra.Command{
 		Use:   "deny NAME...",
-		Short: "Deny clusters, or take back their acceptance",
-		Long: "Denies the pending certificate requests of the clusters and takes back their acceptance. The hub " +
-			"then takes away the rights of their agents. What was delivered to a cluster stays there, and so do the objects in its namespace " +
+		Short: "Deny clusters, or revoke their acceptance",
+		Long: "Denies the pending certificate requests of the clusters and revokes their acceptance. The hub then revokes the " +
+			"permissions of their agents. What was delivered to a cluster stays there, and so do the objects in its namespace " +
 			"on the hub; \"capstan accept\" accepts it again.",
 		Example: `  # Deny a cluster that has asked to join, or one that has joined
   capstan deny member1
 
-  # Let the hub check whether that would work
+  # Let the hub check whether it would work
   capstan deny member1 --dry-run=server`,
 		Args:              needNames,
 		ValidArgsFunction: complete.Clusters(session),

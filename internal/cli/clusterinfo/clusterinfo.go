@@ -1,9 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterinfo publishes how to trust a hub: its address and CA, signed
-// with each bootstrap token, in ConfigMap kube-public/cluster-info, as kubeadm
-// does. It neither makes nor deletes tokens.
+// Package clusterinfo publishes what members need to trust a hub: its address
+// and CA, signed with each bootstrap token, in ConfigMap
+// kube-public/cluster-info, as kubeadm does. It neither creates nor deletes
+// tokens.
 package clusterinfo
 
 import (

@@ -31,14 +31,14 @@ const eventsMax = 50
 func New(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
-		Short: "Tell all that the hub knows about a cluster",
+		Short: "Show everything that the hub knows about a cluster",
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "cluster NAME...",
 		Aliases: []string{"clusters", "managedcluster", "managedclusters", "mcl"},
-		Short:   "Tell all that the hub knows about a cluster",
-		Long: "Tells all that the hub knows about a cluster: how it is and what to do about that, its heartbeat, conditions, taints, " +
-			"resources, claims, works, certificate requests that wait for approval, and events.",
+		Short:   "Show everything that the hub knows about a cluster",
+		Long: "Shows everything that the hub knows about a cluster: its state and what to do about it, its heartbeat, " +
+			"conditions, taints, resources, claims, works, certificate requests that wait for approval, and events.",
 		Example: `  capstan describe cluster member1`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

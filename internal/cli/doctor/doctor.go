@@ -40,12 +40,15 @@ func New(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [CLUSTER]",
 		Short: "Find out what is broken and what to do about it",
-		Long: "Walks every step by which a cluster joins and gets what is declared for it, and says which are broken, why, and what to do. " +
-			"The first broken step is repeated at the end, since it is the one to fix: later ones may be broken because of it.\n\n" +
-			"Without a name it looks at the hub, and at all clusters as far as the hub knows about them. With the name of a cluster it looks at each of " +
-			"its steps, and with --cluster-kubeconfig also at the member. What it may not read it says, and guesses nothing.\n\n" +
-			"It changes nothing: what it creates on the hub are reviews and dry runs. It uses the credentials of the agents, which it finds in the " +
-			"member, only to ask the hub what these may do. It ends within ten seconds, also if somebody does not answer.",
+		Long: "Checks every step by which a cluster joins and gets what is declared for it, and says which ones are broken, " +
+			"why, and what to do. The first broken step is repeated at the end, since it is the one to fix: later ones may be " +
+			"broken because of it.\n\n" +
+			"Without a name, it checks the hub, and all clusters as far as the hub knows about them. With the name of a " +
+			"cluster, it checks each of its steps, and with --cluster-kubeconfig also the member. It says what it may not " +
+			"read, and does not guess.\n\n" +
+			"It changes nothing: all it creates on the hub are reviews and dry runs. It uses the agents' credentials, which " +
+			"it finds in the member, only to ask the hub what they may do. It ends within ten seconds, even if something does " +
+			"not respond.",
 		Example: `  # The hub, and a line for each cluster
   capstan doctor
 

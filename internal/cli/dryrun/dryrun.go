@@ -23,7 +23,7 @@ type Mode struct{ value string }
 
 // AddFlag adds the flag --dry-run, with the meaning that it has in kubectl.
 func (m *Mode) AddFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&m.value, "dry-run", none, "Do not change anything: with \"client\" only say what would be done; with \"server\" let the hub check it, too. One of: (none, client, server)")
+	cmd.Flags().StringVar(&m.value, "dry-run", none, "Do not change anything: with \"client\", only show what would be done; with \"server\", let the hub check it, too. One of: (none, client, server)")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = "unchanged"
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{none, local, server}, cobra.ShellCompDirectiveNoFileComp))

@@ -27,22 +27,23 @@ func newClusters(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clusters [NAME...]",
 		Aliases: []string{"cluster", "managedclusters", "managedcluster", "mcl"},
-		Short:   "List clusters, or those named",
-		Long: "Lists the clusters of the hub: their Kubernetes version, how the hub and they are connected (MODE), and whether " +
-			"they are ready. -o wide adds how many of their nodes are ready, where they are, and why they are not ready.",
+		Short:   "List clusters",
+		Long: "Lists the clusters of the hub, or those named: their Kubernetes version, how they and the hub are connected " +
+			"(MODE), and whether they are ready. -o wide adds how many of their nodes are ready, where they are, and why they " +
+			"are not ready.",
 		Example: `  # All clusters
   capstan get clusters
 
   # With their nodes (ready/all), zones, region, provider and endpoint, and why one is not ready
   capstan get clusters -o wide
 
-  # All of them, and each again whenever it changes
+  # All clusters, and each again whenever it changes
   capstan get clusters -w
 
-  # Those with a label, as names that other commands take
+  # Those with a label, as names for other commands
   capstan get clusters -l env=prod -o name
 
-  # One of them, as on the hub
+  # One cluster, as it is on the hub
   capstan get clusters member1 -o yaml`,
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), "", args) },

@@ -63,9 +63,9 @@ func (l *listing) addFlags(cmd *cobra.Command) {
 	l.printing.TemplatePrinterFlags.AddFlags(cmd)
 	formats := append([]string{"wide"}, l.printing.AllowedFormats()...)
 	cmd.Flags().StringVarP(&l.output, "output", "o", "", "Output format. One of: ("+strings.Join(formats, ", ")+")")
-	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Labels that the objects have to have, such as env=prod,tier!=test")
-	cmd.Flags().BoolVar(&l.noHeaders, "no-headers", false, "Leave out the line of headings of a table")
-	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "Then show each object again whenever it changes, until Ctrl-C")
+	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Labels that objects must have, such as env=prod,tier!=test")
+	cmd.Flags().BoolVar(&l.noHeaders, "no-headers", false, "Omit the header line of tables")
+	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "After the list, show each object again whenever it changes, until Ctrl-C")
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return formats, cobra.ShellCompDirectiveNoFileComp

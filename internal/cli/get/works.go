@@ -27,10 +27,10 @@ func newWorks(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "works [NAME...] [-n CLUSTER | -A]",
 		Aliases: []string{"work", "manifestworks", "manifestwork"},
-		Short:   "List works, or those named",
-		Long: "Lists what is delivered to clusters: how many objects a work has and how many of them are applied and exist, and " +
-			"whether it is ready. The works of a cluster are in the namespace on the hub that is named after it. Without -n these are " +
-			"the works in the namespace of the kubeconfig's context if it has one, else those of all clusters.",
+		Short:   "List works",
+		Long: "Lists what is delivered to clusters: how many objects each work has, how many of them are applied and exist, and " +
+			"whether it is ready. The works of a cluster are in the hub namespace that is named after it. Without -n, it " +
+			"lists the works in the namespace of the kubeconfig's context if it has one, otherwise those of all clusters.",
 		Example: `  # The works of all clusters
   capstan get works -A
 

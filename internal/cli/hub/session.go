@@ -61,12 +61,12 @@ func words() access.Words {
 // AddFlags adds the flags that tell how to reach the hub.
 func (s *Session) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(s.flags.KubeConfig, "kubeconfig", "", "Path of the kubeconfig of the hub (default: $KUBECONFIG, or ~/.kube/config)")
-	flags.StringVar(s.flags.Context, "context", "", "Context of the kubeconfig that stands for the hub (default: its current context); --karmada-context is the same flag")
-	flags.StringVarP(s.flags.APIServer, "server", "s", "", "Address of the API server of the hub, instead of that in the kubeconfig")
+	flags.StringVar(s.flags.Context, "context", "", "Context of the hub in the kubeconfig (default: its current context); --karmada-context is the same flag")
+	flags.StringVarP(s.flags.APIServer, "server", "s", "", "Address of the hub's API server, instead of the one in the kubeconfig")
 	flags.StringVar(s.flags.Impersonate, "as", "", "User to impersonate on the hub")
 	flags.StringVar(s.flags.ImpersonateUID, "as-uid", "", "UID to impersonate on the hub")
 	flags.StringArrayVar(s.flags.ImpersonateGroup, "as-group", nil, "Group to impersonate on the hub; may be given several times")
-	flags.StringVar(s.flags.Timeout, "request-timeout", "0", "How long one request to the hub may take, such as 10s; 0 is as long as it takes")
+	flags.StringVar(s.flags.Timeout, "request-timeout", "0", "How long one request to the hub may take, such as 10s; 0 means no limit")
 }
 
 // Aliases maps the flags of other tools for the same thing to ours.

@@ -78,7 +78,7 @@ func NewJoin(session *hub.Session) *cobra.Command {
   capstan join member1 --cluster-kubeconfig members.kubeconfig --cluster-context member1 \
     --cluster-provider example --cluster-region eu --cluster-zones eu-1,eu-2
 
-  # The hub reaches the cluster at another address than this machine does
+  # The hub reaches the cluster at another address than this machine
   capstan join member1 --cluster-context kind-member1 --cluster-endpoint https://172.18.0.3:6443
 
   # Show what would be done
@@ -99,13 +99,13 @@ func NewJoin(session *hub.Session) *cobra.Command {
 	o.member.AddFlags(cmd.Flags())
 	flags := cmd.Flags()
 	flags.StringVar(&o.namespace, flagNamespace, fleetv1alpha1.DefaultMemberNamespace, "Namespace in the member for the account of the hub")
-	flags.StringVar(&o.place.provider, "cluster-provider", "", "Who runs the cluster, such as a cloud")
+	flags.StringVar(&o.place.provider, "cluster-provider", "", "Who runs the cluster, such as a cloud provider")
 	flags.StringVar(&o.place.region, "cluster-region", "", "Where the cluster is")
 	flags.StringSliceVar(&o.place.zones, "cluster-zones", nil, "Zones of the region in which the cluster has nodes")
 	flags.StringVar(&o.route.endpoint, flagEndpoint, "", "Address of the cluster as seen from the hub (default: that in its kubeconfig)")
-	flags.StringVar(&o.route.proxy, flagProxy, "", "Proxy by which the hub reaches the cluster: http, https or socks5 (default: that in its kubeconfig)")
+	flags.StringVar(&o.route.proxy, flagProxy, "", "Proxy through which the hub reaches the cluster: http, https or socks5 (default: that in its kubeconfig)")
 	flags.BoolVar(&o.route.insecure, flagInsecure, false, "Do not verify the certificate of the cluster: for tests only")
-	flags.BoolVar(&o.wait, "wait", true, "Wait until the hub works for the cluster and it is ready")
+	flags.BoolVar(&o.wait, "wait", true, "Wait until the hub is connected to the cluster and it is ready")
 	flags.DurationVar(&o.timeout, "timeout", joinTimeout, "How long to wait")
 	o.mode.AddBareFlag(cmd)
 	complete.MemberContexts(cmd, &o.member)

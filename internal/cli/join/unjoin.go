@@ -66,7 +66,7 @@ func NewUnjoin(session *hub.Session) *cobra.Command {
 		},
 	}
 	o.member.AddFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&o.force, "force", false, "Give up what was delivered, if the hub does not reach the cluster; it stays there")
+	cmd.Flags().BoolVar(&o.force, "force", false, "Give up what was delivered if the hub cannot reach the cluster; it stays there")
 	cmd.Flags().DurationVar(&o.wait, "wait", unjoinWait, "How long to wait until what was delivered is removed")
 	o.mode.AddBareFlag(cmd)
 	complete.MemberContexts(cmd, &o.member)

@@ -18,9 +18,9 @@ func NewCordon(session *hub.Session) *cobra.Command {
 	c := &change{session: session}
 	cmd := &cobra.Command{
 		Use:   "cordon NAME...",
-		Short: "Let nothing new come to clusters",
-		Long: "Lets nothing new come to clusters, as before maintenance: puts the taint " + clusterv1.TaintUnschedulable +
-			" with effect NoSelectIfNew onto them. What is there stays.",
+		Short: "Mark clusters as unschedulable",
+		Long: "Keeps new workloads away from clusters, for example before maintenance: adds the taint " + clusterv1.TaintUnschedulable +
+			" with effect NoSelectIfNew. What is already there stays.",
 		Example: `  capstan cordon member1
 
   # All clusters of a region
@@ -46,8 +46,8 @@ func NewUncordon(session *hub.Session) *cobra.Command {
 	c := &change{session: session}
 	cmd := &cobra.Command{
 		Use:               "uncordon NAME...",
-		Short:             "Let new things come to clusters again",
-		Long:              "Lets new things come to clusters again: takes the taint " + clusterv1.TaintUnschedulable + " off them.",
+		Short:             "Mark clusters as schedulable",
+		Long:              "Lets new workloads come to clusters again: removes the taint " + clusterv1.TaintUnschedulable + ".",
 		Example:           `  capstan uncordon member1`,
 		ValidArgsFunction: complete.Clusters(session),
 		RunE: func(cmd *cobra.Command, args []string) error {

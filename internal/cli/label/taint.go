@@ -25,17 +25,18 @@ func NewTaint(session *hub.Session) *cobra.Command {
 	var overwrite bool
 	cmd := &cobra.Command{
 		Use:   "taint clusters NAME... KEY[=VALUE]:EFFECT... KEY[:EFFECT]-...",
-		Short: "Put taints onto clusters, or take them off",
-		Long: "Puts taints onto clusters, or takes them off. The effects are NoSelect, which moves away what does not tolerate the taint, " +
-			"PreferNoSelect, which prefers other clusters, and NoSelectIfNew, which lets nothing new come. The effects of nodes that mean the " +
-			"same may be given as well: NoExecute, PreferNoSchedule and NoSchedule. A hyphen at the end takes the taint off.",
-		Example: `  # Nothing that does not tolerate the taint may be on the cluster
+		Short: "Add taints to clusters, or remove them",
+		Long: "Adds taints to clusters, or removes them. The effects are NoSelect, which moves away what does not tolerate the " +
+			"taint, PreferNoSelect, which prefers other clusters, and NoSelectIfNew, which keeps new workloads away. The " +
+			"equivalent effects of node taints are accepted as well: NoExecute, PreferNoSchedule and NoSchedule. A trailing " +
+			"hyphen removes the taint.",
+		Example: `  # Only workloads that tolerate the taint may be on the cluster
   capstan taint clusters member1 dedicated=gpu:NoSelect
 
-  # Another value
+  # Change the value
   capstan taint clusters member1 dedicated=batch:NoSelect --overwrite
 
-  # Take it off: that with an effect, or all with this key
+  # Remove the taint with this effect, or all taints with this key
   capstan taint clusters member1 dedicated:NoSelect-
   capstan taint clusters member1 dedicated-`,
 		ValidArgsFunction: complete.Clusters(session),
@@ -66,7 +67,7 @@ func NewTaint(session *hub.Session) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "Replace the values of taints that are there already")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "Replace the values of existing taints")
 	c.addFlags(cmd)
 	return cmd
 }
@@ -89,16 +90,16 @@ func NewLabel(session *hub.Session) *cobra.Command {
 	var overwrite, list bool
 	cmd := &cobra.Command{
 		Use:   "label clusters NAME... KEY=VALUE... KEY-...",
-		Short: "Put labels onto clusters, or take them off",
-		Long: "Puts labels onto clusters, or takes them off. Moving a cluster into or out of a set is setting the label " +
-			clusterv1.LabelClusterSet + "; that needs the right to join both sets.",
-		Example: `  # Set one label and take another one off
+		Short: "Set labels of clusters, or remove them",
+		Long: "Sets labels of clusters, or removes them. To move a cluster into or out of a set, set the label " +
+			clusterv1.LabelClusterSet + "; that needs the permission to join both sets.",
+		Example: `  # Set one label and remove another
   capstan label clusters member1 env=prod tier-
 
-  # Another value
+  # Change the value
   capstan label clusters member1 env=test --overwrite
 
-  # What labels it has
+  # Show its labels
   capstan label clusters member1 --list`,
 		ValidArgsFunction: complete.Clusters(session),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,7 +119,7 @@ func NewLabel(session *hub.Session) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "Replace the values of labels that are there already")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "Replace the values of existing labels")
 	cmd.Flags().BoolVar(&list, "list", false, "Print the labels, after the changes if there are any")
 	c.addFlags(cmd)
 	return cmd

@@ -48,7 +48,7 @@ type Flags struct{ kubeconfig, context string }
 // AddFlags adds the flags.
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, FlagKubeconfig, "", "Path of the kubeconfig of the member (default with --cluster-context: $KUBECONFIG, or ~/.kube/config)")
-	flags.StringVar(&f.context, FlagContext, "", "Context of that kubeconfig that stands for the member (default: its current context)")
+	flags.StringVar(&f.context, FlagContext, "", "Context of the member in that kubeconfig (default: its current context)")
 }
 
 // Given tells whether the user has named a member.

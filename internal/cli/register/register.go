@@ -62,11 +62,11 @@ func NewRegister(session *hub.Session) *cobra.Command {
 		Use:   "register HOST:PORT --token TOKEN --discovery-token-ca-cert-hash HASH",
 		Short: "Join this cluster to a hub that it dials (Pull)",
 		Long: "Joins the cluster of the current kubeconfig, the member, to the hub at HOST:PORT. \"capstan token create " +
-			"--print-register-command\" on the hub prints the command. It installs the operator klusterlet in the member, and an agent " +
+			"--print-register-command\" on the hub prints the command line. It installs the operator klusterlet in the member, and an agent " +
 			"that asks the hub for a certificate; an administrator of the hub accepts it with \"capstan accept NAME\", unless the token " +
-			"accepts it already. It needs no credential of the hub but the token, and no credential leaves the member.\n\n" +
+			"accepts it already. It needs no credential of the hub except the token, and no credential leaves the member.\n\n" +
 			"The hub is trusted because it knows the token and its CA has the given hash.\n\n" +
-			"Run the same command again to continue an interrupted one. \"capstan unregister\" undoes it.",
+			"After an interruption, run the same command again to continue. \"capstan unregister\" undoes it.",
 		Example: `  # What "capstan token create --print-register-command" prints
   capstan register hub.example.com:6443 --token abcdef.0123456789abcdef \
     --discovery-token-ca-cert-hash sha256:0000000000000000000000000000000000000000000000000000000000000000
@@ -85,15 +85,15 @@ func NewRegister(session *hub.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&r.token, "token", "", "Bootstrap token of the hub")
-	cmd.Flags().StringSliceVar(&r.hashes, "discovery-token-ca-cert-hash", nil, "Hash of the CA of the hub, sha256:…; several if it has several")
-	cmd.Flags().BoolVar(&r.skipCA, "discovery-token-unsafe-skip-ca-verification", false, "Trust whoever knows the token to be the hub, without a hash")
+	cmd.Flags().StringSliceVar(&r.hashes, "discovery-token-ca-cert-hash", nil, "Hash of the hub's CA, sha256:…; several if the hub has several CAs")
+	cmd.Flags().BoolVar(&r.skipCA, "discovery-token-unsafe-skip-ca-verification", false, "Without a hash, trust anyone who knows the token to be the hub")
 	cmd.Flags().StringVar(&r.name, "cluster-name", "", "Name of the cluster on the hub (default: that of the cluster in the kubeconfig)")
 	cmd.Flags().StringVarP(&r.namespace, "namespace", "n", operatorv1.DefaultAgentNamespace, "Namespace of the agent in the member")
 	cmd.Flags().StringVar(&r.image, "image", "", "Image of the operator and the agent (default: that of this release)")
-	cmd.Flags().StringVar(&r.agents, "mode", string(operatorv1.InstallModeSingleton), "Singleton for one agent, Default for one for registration and one for work")
+	cmd.Flags().StringVar(&r.agents, "mode", string(operatorv1.InstallModeSingleton), "Singleton: one agent; Default: one for registration and one for work")
 	cmd.Flags().BoolVar(&r.wait, "wait", true, "Wait until the cluster has joined")
 	cmd.Flags().DurationVar(&r.timeout, "timeout", defaultTimeout, "How long each step may take")
-	cmd.Flags().Int32Var(&r.certificateSeconds, "cert-expiration-seconds", 0, "How long the certificate of the agent is to be valid, in seconds; 600 at least (default: as long as the hub gives)")
+	cmd.Flags().Int32Var(&r.certificateSeconds, "cert-expiration-seconds", 0, "Requested lifetime of the agent's certificate, in seconds; at least 600 (default: that of the hub)")
 	r.mode.AddFlag(cmd)
 	addWithoutEffect(cmd.Flags())
 	return cmd

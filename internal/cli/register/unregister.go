@@ -51,13 +51,14 @@ func NewUnregister(session *hub.Session) *cobra.Command {
 	l := &leaving{session: session}
 	cmd := &cobra.Command{
 		Use:   "unregister NAME",
-		Short: "Let a cluster leave that has registered (Pull)",
-		Long: "Undoes \"capstan register\" on both sides: the hub forgets the cluster once its agent has removed what works have brought " +
-			"there; then the agent is removed from the member, and the operator, if \"register\" installed it and nothing else needs it. " +
-			"The kubeconfig in use is that of the hub, --cluster-kubeconfig or --cluster-context lead to the member. Without them the agent " +
-			"stays there, without a hub.\n\n" +
-			"With --force the hub gives the cluster up as soon as it misses its heartbeats, a good minute after the last one, so what works have " +
-			"brought to the member may stay there until its agent is removed. When it is interrupted, the same command goes on from there.",
+		Short: "Remove a Pull cluster from the hub",
+		Long: "Undoes \"capstan register\" on both sides: the hub removes the cluster once its agent has removed what works " +
+			"delivered there; then the agent is removed from the member, and the operator, if \"register\" installed it and " +
+			"nothing else needs it. The kubeconfig in use is that of the hub; --cluster-kubeconfig or --cluster-context " +
+			"select the member. Without them, the agent stays there, without a hub.\n\n" +
+			"With --force, the hub gives the cluster up as soon as its heartbeats stop, a little more than a minute after the " +
+			"last one, so what works delivered to the member may stay there until its agent is removed. After an " +
+			"interruption, run the same command again to continue.",
 		Example: `  # The cluster of another kubeconfig
   capstan unregister member1 --cluster-kubeconfig ~/.kube/member1
 

@@ -52,18 +52,20 @@ func NewClean(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove the hub from a cluster",
-		Long: "Removes the hub from the cluster of the current context: the ClusterManager with all that it has installed, the operator, " +
-			"the definitions, and the bootstrap tokens with which clusters could ask to join.\n\n" +
-			"As long as the hub has clusters it refuses, and names them. --all-clusters lets them leave first: their agents remove what " +
-			"was delivered to them, but keep running without a hub; \"capstan unjoin\" and \"capstan unregister\" remove these, too. " +
-			fmt.Sprintf("A cluster that the hub does not hear of keeps the removal waiting; with --force that ends soon after %s, and what was delivered there stays.", silentWait),
-		Example: `  # What would be removed?
+		Long: "Removes the hub from the cluster of the current context: the ClusterManager and everything that it has " +
+			"installed, the operator, the CustomResourceDefinitions, and the bootstrap tokens with which clusters could ask " +
+			"to join.\n\n" +
+			"As long as the hub has clusters, it refuses and lists them. With --all-clusters they leave first: their agents " +
+			"remove what was delivered to them, but keep running without a hub; \"capstan unjoin\" and \"capstan unregister\" " +
+			"remove the agents, too. " +
+			fmt.Sprintf("A cluster that the hub does not hear from holds up the removal; with --force, the hub gives it up soon after %s, and what was delivered there stays.", silentWait),
+		Example: `  # Show what would be removed
   capstan clean --dry-run=client
 
   # Remove a hub without clusters
   capstan clean
 
-  # Remove the hub, whatever becomes of its clusters
+  # Remove the hub, regardless of its clusters
   capstan clean --all-clusters --cluster-namespaces --force`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -71,8 +73,8 @@ func NewClean(session *hub.Session) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&c.allClusters, "all-clusters", false, "Let all clusters leave the hub first")
-	flags.BoolVar(&c.namespaces, "cluster-namespaces", false, "Also delete the namespaces of the clusters, with all that is in them")
-	flags.BoolVar(&c.force, "force", false, "Do not wait for clusters that the hub does not hear of; remove an operator that another tool has installed")
+	flags.BoolVar(&c.namespaces, "cluster-namespaces", false, "Also delete the namespaces of the clusters, and everything in them")
+	flags.BoolVar(&c.force, "force", false, "Do not wait for clusters that the hub does not hear from; remove an operator that another tool has installed")
 	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "How long to wait for each step")
 	c.mode.AddFlag(cmd)
 	return cmd

@@ -42,18 +42,19 @@ func NewInit(session *hub.Session) *cobra.Command {
 	m := &making{session: session}
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make a cluster a hub",
-		Long: "Makes the cluster of the current context a hub: checks it, installs the operator with its definitions and a ClusterManager, " +
-			"and waits until the hub works. What is there already stays, so the command can be repeated, and goes on where it was " +
-			"stopped. What a flag has set and is not given again goes back to its default, except for --image.\n\n" +
+		Short: "Turn a cluster into a hub",
+		Long: "Turns the cluster of the current context into a hub: checks it, installs the operator with its " +
+			"CustomResourceDefinitions and a ClusterManager, and waits until the hub works. What already exists stays, so the " +
+			"command can be repeated, and continues where it stopped. A setting whose flag is not given again returns to its " +
+			"default, except for --image.\n\n" +
 			"With -o yaml it only prints what it would apply, for a repository that a GitOps tool applies.",
-		Example: `  # Make the cluster of the current context a hub
+		Example: `  # Turn the cluster of the current context into a hub
   capstan init
 
-  # Make another one a hub, with three pods of each component
+  # Turn another one into a hub, with three pods for each component
   capstan init --context hub --replicas 3
 
-  # Accept clusters that this user registers automatically
+  # Automatically accept clusters that this user registers
   capstan init --auto-approve-users system:serviceaccount:open-cluster-management:agent-registration-bootstrap
 
   # Print everything, for GitOps
@@ -63,14 +64,14 @@ func NewInit(session *hub.Session) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return m.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&m.image, "image", "", "Image of Capstan (default: the one there is, otherwise that of this release of capstan)")
-	flags.Int32Var(&m.replicas, "replicas", 0, "Pods of the operator and of each component of the hub (default: 1 of the operator; 3 of each component if the control plane has several nodes, otherwise 1)")
+	flags.StringVar(&m.image, "image", "", "Image of Capstan (default: the installed one, otherwise that of this release of capstan)")
+	flags.Int32Var(&m.replicas, "replicas", 0, "Number of pods of the operator and of each component of the hub (default: 1 for the operator; 3 for each component if the control plane has several nodes, otherwise 1)")
 	flags.StringSliceVar(&m.gates, "feature-gates", nil, "Feature gates of the hub to turn on or off, such as StrictBootstrap=true; see docs/reference/gates.md")
-	flags.StringSliceVar(&m.users, "auto-approve-users", nil, "Users of the hub whose clusters are accepted automatically; turns ManagedClusterAutoApproval on")
+	flags.StringSliceVar(&m.users, "auto-approve-users", nil, "Users of the hub whose clusters are accepted automatically; turns on ManagedClusterAutoApproval")
 	flags.StringVarP(&m.output, "output", "o", "", "Only print what would be applied. One of: (yaml)")
 	flags.BoolVar(&m.wait, "wait", true, "Wait until the hub works")
 	flags.DurationVar(&m.timeout, "timeout", defaultTimeout, "How long to wait for each step")
-	flags.BoolVar(&m.force, "force", false, "Take the place of an operator that another tool, such as OCM, has installed")
+	flags.BoolVar(&m.force, "force", false, "Replace an operator that another tool, such as OCM, has installed")
 	m.mode.AddFlag(cmd)
 	return cmd
 }

@@ -36,12 +36,14 @@ func NewUpgrade(session *hub.Session) *cobra.Command {
 	u := &upgrading{session: session}
 	cmd := &cobra.Command{
 		Use:   "upgrade",
-		Short: "Bring a hub or a member to this release",
-		Long: "Brings the hub to the release of this capstan: its operator, with roles and definitions, and by that all that the operator " +
-			"has installed; waits until everything runs, and says what has changed. With --cluster-kubeconfig or --cluster-context it is " +
-			"a member whose agents run on it, instead of the hub. It does not matter whether it was installed by capstan or by make.\n\n" +
-			"Images in a ClusterManager or Klusterlet are changed if they are the one of the operator; others were chosen, and stay.",
-		Example: `  # What would be changed?
+		Short: "Upgrade a hub or a member to this release",
+		Long: "Upgrades the hub to the release of this capstan: its operator, with roles and CustomResourceDefinitions, and " +
+			"with it everything that the operator has installed; waits until everything runs, and shows what has changed. " +
+			"With --cluster-kubeconfig or --cluster-context, it upgrades a member whose agents run on it, instead of the hub. " +
+			"It does not matter whether capstan or make installed it.\n\n" +
+			"Images in a ClusterManager or Klusterlet are changed if they are the operator's; an image that somebody chose " +
+			"stays.",
+		Example: `  # Show what would be changed
   capstan upgrade --dry-run=client
 
   # Upgrade the hub, and then a member
@@ -55,7 +57,7 @@ func NewUpgrade(session *hub.Session) *cobra.Command {
 	u.member.AddFlags(flags)
 	flags.StringVar(&u.image, "image", "", "Image of Capstan (default: that of this release of capstan)")
 	flags.DurationVar(&u.timeout, "timeout", defaultTimeout, "How long to wait for each step")
-	flags.BoolVar(&u.force, "force", false, "Also go back to an older release, or take the place of an operator that another tool has installed")
+	flags.BoolVar(&u.force, "force", false, "Also downgrade to an older release, or replace an operator that another tool has installed")
 	u.mode.AddFlag(cmd)
 	return cmd
 }

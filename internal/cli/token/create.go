@@ -62,12 +62,12 @@ func newCreate(session *hub.Session) *cobra.Command {
 	c := &creating{session: session}
 	cmd := &cobra.Command{
 		Use:   "create [TOKEN]",
-		Short: "Make a bootstrap token",
-		Long: "Makes a bootstrap token, by which a cluster may ask to join and do nothing else, and prints it; or, with " +
-			"--print-register-command, what to type where the kubeconfig of the member is; or, with --print-kubeconfig, a kubeconfig " +
-			"with it, which is what a Klusterlet takes as bootstrap-hub-kubeconfig. The address is that of the kubeconfig in use, so " +
-			"members have to reach the hub at that address; --server gives another one. The API server of the hub needs " +
-			"--enable-bootstrap-token-auth, as kubeadm sets it.\n\n" +
+		Short: "Create a bootstrap token",
+		Long: "Creates a bootstrap token, with which a cluster may ask to join and do nothing else, and prints it. With " +
+			"--print-register-command, it prints the command to run where the kubeconfig of the member is; with --print-kubeconfig, a " +
+			"kubeconfig with the token, which is what a Klusterlet takes as bootstrap-hub-kubeconfig. Members have to reach the hub at the " +
+			"address in the kubeconfig in use; --server gives another one. The API server of the hub needs " +
+			"--enable-bootstrap-token-auth, which kubeadm sets.\n\n" +
 			"--cluster-name binds the token to names of clusters: with it, no cluster can ask to join under another name. With " +
 			"--auto-accept, the hub accepts these clusters without an administrator: each name once, and only into the default set. How long the token is valid, for which clusters, and how many of them may wait for acceptance at a " +
 			"time is printed to stderr.\n\n" +
@@ -76,14 +76,14 @@ func newCreate(session *hub.Session) *cobra.Command {
 		Example: `  # The command for a cluster that is to join
   capstan token create --print-register-command
 
-  # Clusters edge-1, edge-2 and so on come in by themselves, for an hour
+  # Accept clusters edge-1, edge-2 and so on automatically, for an hour
   capstan token create --ttl 1h --cluster-name 'edge-*' --auto-accept --print-register-command
 
   # A kubeconfig for members, valid for an hour
   capstan token create --ttl 1h --print-kubeconfig > hub.kubeconfig
   make deploy-spoke HUB_KUBECONFIG=hub.kubeconfig MANAGED_CLUSTER_NAME=member1
 
-  # The token alone
+  # Only the token
   capstan token create --description "for member1"`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -95,8 +95,8 @@ func newCreate(session *hub.Session) *cobra.Command {
 	cmd.Flags().DurationVar(&c.ttl, "ttl", defaultTTL, "How long the token is valid, such as 1h; 0 is forever")
 	cmd.Flags().StringSliceVar(&c.groups, "groups", []string{clusterv1.GroupBootstrappers}, "Groups that the token is in on the hub; they begin with system:bootstrappers:")
 	cmd.Flags().StringSliceVar(&c.usages, "usages", slices.Clone(api.KnownTokenUsages), "What the token may be used for: signing, authentication")
-	cmd.Flags().StringVar(&c.description, "description", "", "What the token is for, for people")
-	cmd.Flags().StringSliceVar(&c.names, "cluster-name", nil, "Names of clusters that may ask to join with the token and no others, such as edge-1, or edge-* for all that begin like this (default: any)")
+	cmd.Flags().StringVar(&c.description, "description", "", "What the token is for, for human readers")
+	cmd.Flags().StringSliceVar(&c.names, "cluster-name", nil, "Names of the only clusters that may ask to join with the token, such as edge-1, or edge-* for all that begin with edge- (default: any)")
 	cmd.Flags().BoolVar(&c.autoAccept, "auto-accept", false, "Let the hub accept these clusters without an administrator; needs --cluster-name")
 	cmd.Flags().BoolVar(&c.command, "print-register-command", false, "Print the command \"register\" for members instead of the token")
 	cmd.Flags().BoolVar(&c.kubeconfig, "print-kubeconfig", false, "Print a kubeconfig with the token instead of the token")

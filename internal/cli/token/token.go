@@ -37,7 +37,7 @@ import (
 func New(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and delete the tokens by which clusters ask to join",
+		Short: "Create, list and delete the tokens with which clusters ask to join",
 	}
 	cmd.AddCommand(newCreate(session), newList(session), newDelete(session))
 	return cmd
@@ -47,9 +47,9 @@ func newList(session *hub.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List bootstrap tokens",
-		Long: "Lists the bootstrap tokens of the hub with their secret parts: who may read them may use them. They are Secrets in " +
-			"namespace kube-system, and some may be for other purposes than joining. CLUSTERS shows which clusters may join with " +
-			"a token, ACCEPTANCE whether the hub accepts them automatically.",
+		Long: "Lists the bootstrap tokens of the hub, including their secret parts: anyone who may read them may use them. They " +
+			"are Secrets in namespace kube-system, and some may be for purposes other than joining. CLUSTERS shows which " +
+			"clusters may join with a token, ACCEPTANCE whether the hub accepts them automatically.",
 		Example:           `  capstan token list`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -156,7 +156,7 @@ func newDelete(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete TOKEN...",
 		Short: "Delete bootstrap tokens",
-		Long: "Deletes bootstrap tokens, given whole or by the part before the dot. Clusters that have joined with them stay; nobody " +
+		Long: "Deletes bootstrap tokens, given in full or by the part before the dot. Clusters that have joined with them stay; nobody " +
 			"can ask to join with them any more.",
 		Example: `  capstan token delete abcdef`,
 		Args: func(_ *cobra.Command, args []string) error {

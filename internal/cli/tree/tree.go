@@ -36,9 +36,9 @@ func New(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree [CLUSTER...]",
 		Short: "Show clusters, their works and objects as a tree",
-		Long: "Shows the hub with its clusters, the works that are delivered to them and the objects of these, whether each is ready, its " +
-			"conditions, and why it is not ready. A condition without a status is as it should be. All that comes from the hub: it is what " +
-			"the agents have reported.",
+		Long: "Shows the hub with its clusters, the works that are delivered to them, and the objects of these works: whether " +
+			"each is ready, its conditions, and why it is not ready. A condition without a status is as it should be. " +
+			"Everything comes from the hub: it is what the agents have reported.",
 		Example: `  # Everything
   capstan tree
 

@@ -44,8 +44,8 @@ func New(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of capstan and of the hub",
-		Long: "Prints the version of capstan and, if the hub can be reached, those of Capstan and Kubernetes on the hub. That the hub " +
-			"cannot be reached is said on standard error and is no failure.",
+		Long: "Prints the version of capstan and, if the hub can be reached, those of Capstan and Kubernetes on the hub. If it " +
+			"cannot, the command says so on standard error and does not fail.",
 		Example: `  # Both
   capstan version
 
@@ -67,7 +67,7 @@ func New(session *hub.Session) *cobra.Command {
 			return v.print(session, output)
 		},
 	}
-	cmd.Flags().BoolVar(&clientOnly, "client", false, "Do not ask the hub")
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "Do not contact the hub")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "Output format. One of: (json, yaml)")
 	return cmd
 }

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expression evaluates expressions in CEL that users write, with the
-// functions that expressions in Kubernetes have.
+// Package expression evaluates CEL expressions that users write, with the
+// functions that they have in Kubernetes.
 //
 // Whatever an expression says, and whatever it is given, it is bounded in time
 // and memory: by the limits of CEL, by a price for each call that grows with

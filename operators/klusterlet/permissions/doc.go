@@ -1,10 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package permissions finds out what the role of the klusterlet operator lacks of
-// what the operator uses, as the roles of OCM's charts do, completes it where it
-// allows that, and says what is off otherwise.
+// Package permissions finds the permissions that the klusterlet operator uses and
+// its role lacks, as the roles of OCM's charts do, adds them where the role allows
+// that, and reports what is disabled otherwise.
 //
-// What the operator uses at the least, it does not ask for: that fails where it
-// is needed, and says so there.
+// It does not check what the operator cannot do without: that fails where it is
+// needed, and says so there.
 package permissions
