@@ -69,8 +69,8 @@ func newCreate(session *hub.Session) *cobra.Command {
 			"address in the kubeconfig in use; --server gives another one. The API server of the hub needs " +
 			"--enable-bootstrap-token-auth, which kubeadm sets.\n\n" +
 			"--cluster-name binds the token to names of clusters: with it, no cluster can ask to join under another name. With " +
-			"--auto-accept, the hub accepts these clusters without an administrator: each name once, and only into the default set. How long the token is valid, for which clusters, and how many of them may wait for acceptance at a " +
-			"time is printed to stderr.\n\n" +
+			"--auto-accept, the hub accepts these clusters without an administrator: each name once, and only into the default set. " +
+			"How long the token is valid, for which clusters, and how many of them may wait for acceptance at a time is printed to stderr.\n\n" +
 			"So that members can verify the hub, its address and CA are published in ConfigMap kube-public/cluster-info, if they are " +
 			"not yet, and signed with the token, as kubeadm does.",
 		Example: `  # The command for a cluster that is to join
