@@ -18,8 +18,12 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// collections is how many the members of these tests have.
-const collections = 10
+const (
+	// collections is how many the members of these tests have, and fit how many of
+	// them may be as big as a list may be.
+	collections = 10
+	fit         = allObjectsMax / eventsMax
+)
 
 // follower is a client of a member, at a time that the test sets.
 type follower struct {
@@ -90,8 +94,8 @@ func TestManyCollectionsTogetherHaveALimit(t *testing.T) {
 					refused = err
 				}
 			}
-			if listed != allBytesMax/listBytesMax {
-				t.Fatalf("%d collections of %d bytes each were taken from one member, want %d", listed, len(list), allBytesMax/listBytesMax)
+			if listed != fit {
+				t.Fatalf("%d collections of %d bytes each were taken from one member, want %d", listed, len(list), fit)
 			}
 			if !strings.Contains(refused.Limit, "in total") || f.Refusal() == nil {
 				t.Errorf("the condition does not say which limit was exceeded: %v", refused)
@@ -106,7 +110,7 @@ func TestManyCollectionsTogetherHaveALimit(t *testing.T) {
 }
 
 func TestACollectionThatNobodyFollowsCountsForAShortWhile(t *testing.T) {
-	list := listOf(7, objectBytesMax-1<<10)
+	list := listOf(eventsMax-1, 0)
 	streaming := make(chan struct{})
 	f := followerOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
@@ -117,7 +121,6 @@ func TestACollectionThatNobodyFollowsCountsForAShortWhile(t *testing.T) {
 		<-streaming
 	})
 	t.Cleanup(func() { close(streaming) })
-	const fit = allBytesMax / listBytesMax
 	for i := range fit {
 		if err := f.lists(i); err != nil {
 			t.Fatal(err)
@@ -157,7 +160,7 @@ func TestACollectionThatNobodyFollowsCountsForAShortWhile(t *testing.T) {
 }
 
 func TestAListThatFailsDoesNotMakeRoomForAnother(t *testing.T) {
-	list := listOf(7, objectBytesMax-1<<10)
+	list := listOf(eventsMax-1, 0)
 	var failing sync.Map
 	f := followerOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if _, fails := failing.Load(r.URL.Path); fails {
@@ -176,8 +179,8 @@ func TestAListThatFailsDoesNotMakeRoomForAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if listed != allBytesMax/listBytesMax {
-		t.Errorf("clients hold %d collections of a member that fails when it is asked again, want %d", listed, allBytesMax/listBytesMax)
+	if listed != fit {
+		t.Errorf("clients hold %d collections of a member that fails when it is asked again, want %d", listed, fit)
 	}
 }
 

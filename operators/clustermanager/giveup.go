@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/rights"
 )
 
 const (
@@ -128,12 +130,18 @@ type leftover struct {
 	count  int64
 	// definition says that the definition is still there.
 	definition bool
+	// barred is what the operator would have to be allowed to give them up.
+	barred []rbacv1.PolicyRule
 }
 
 func (l leftover) sentence(cm *operatorv1.ClusterManager) string {
 	names := strings.Join(l.names, ", ")
 	if int64(len(l.names)) < l.count {
 		names += ", …"
+	}
+	if len(l.barred) > 0 {
+		return fmt.Sprintf("%d %s remain (%s): the operator may not remove the finalizers of the hub from them; "+
+			"remove those, or give the operator a role with this rule: %s", l.count, l.plural, names, rights.Describe(l.barred))
 	}
 	_, wait := deadline(cm)
 	return fmt.Sprintf("%d %s remain (%s): waiting for their clusters to clean up; clusters that are not Available are given up %s after the deletion (annotation %s)",
@@ -164,7 +172,10 @@ func (r *removal) removeDefinition(
 		return left, err
 	}
 	if r.pastDeadline(p.Object) {
-		if err := r.giveUp(ctx, p, list.Items); err != nil {
+		err := r.giveUp(ctx, p, list.Items)
+		if apierrors.IsForbidden(err) { // it takes someone else, whom this tells
+			left.barred = []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{left.plural}, Verbs: []string{"patch"}}}
+		} else if err != nil {
 			return left, err
 		}
 	}

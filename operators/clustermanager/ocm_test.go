@@ -12,9 +12,11 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
@@ -107,6 +109,48 @@ func TestARoleThatIsTooSmallIsTold(t *testing.T) {
 		return l.installed(t)() && strings.Contains(l.condition(t, operatorv1.ClusterManagerConditionFeaturesLimited).Message, "NetworkPolicies (")
 	})
 	l.removed(t)
+}
+
+// TestABindingThatTheOperatorMayNotRelease removes a hub under OCM's role, which
+// lets the operator see ManagedClusterSetBindings, but not change them.
+func TestABindingThatTheOperatorMayNotRelease(t *testing.T) {
+	l := newLab(t)
+	l.startAs(t, "ocm", role(t, ocmRole).Rules)
+	cm := &operatorv1.ClusterManager{}
+	cm.Name, cm.Annotations = testName, map[string]string{operatorv1.AnnotationDeletionDeadline: "0s"}
+	l.create(t, cm)
+	l.await(t, "the hub is installed", l.installed(t))
+	l.await(t, "a binding is made", func() bool {
+		binding := &unstructured.Unstructured{}
+		binding.SetAPIVersion("cluster.open-cluster-management.io/v1beta2")
+		binding.SetKind("ManagedClusterSetBinding")
+		binding.SetNamespace("default")
+		binding.SetName("guarded")
+		binding.SetFinalizers([]string{"cluster.open-cluster-management.io/guard"})
+		binding.Object["spec"] = map[string]any{"clusterSet": "guarded"}
+		for _, hooks := range []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}} {
+			if err := l.client.DeleteAllOf(t.Context(), hooks); err != nil { // nobody answers there
+				t.Fatal(err)
+			}
+		}
+		return l.client.Create(t.Context(), binding) == nil
+	})
+	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
+		t.Fatal(err)
+	}
+	const rule = "patch managedclustersetbindings.cluster.open-cluster-management.io"
+	l.await(t, "the operator says what it may not do", func() bool {
+		deleting := l.condition(t, operatorv1.ClusterManagerConditionDeleting)
+		return deleting.Reason == operatorv1.ClusterManagerReasonResourcesRemaining &&
+			strings.Contains(deleting.Message, "default/guarded") && strings.Contains(deleting.Message, rule)
+	})
+	l.allow(t, "ocm", "ocm:bindings", []rbacv1.PolicyRule{{
+		APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclustersetbindings"}, Verbs: []string{"patch"},
+	}})
+	l.await(t, "the hub is removed", func() bool {
+		l.endNamespace(t.Context(), t)
+		return !l.exists(t, &operatorv1.ClusterManager{}, testName, "")
+	})
 }
 
 // removed deletes the ClusterManager and waits until it is gone.
