@@ -53,10 +53,15 @@ type Guard struct {
 	Client client.Writer
 	// Wanted are the rules that matter, and Lacked what was missing at the start.
 	Wanted, Lacked []rbacv1.PolicyRule
-	// Every is the time between two looks. The first ones come sooner: at its start
-	// a program may be ahead of the role that it was given.
+	// Every is the time between two looks while a rule is missing; when none is,
+	// the time is ten times as long. The first looks come sooner: at its start a
+	// program may be ahead of the role that it was given.
 	Every time.Duration
 }
+
+// restFactor is how many times as rare the looks of a program are that lacks
+// nothing: that it loses a right is an accident.
+const restFactor = 10
 
 // firstLook is when a Guard looks first, and the time between two looks doubles
 // from there.
@@ -69,7 +74,11 @@ func (g *Guard) NeedLeaderElection() bool { return false }
 func (g *Guard) Start(ctx context.Context) error {
 	timer := time.NewTimer(firstLook)
 	defer timer.Stop()
-	for pause := firstLook; ; pause = min(2*pause, g.Every) {
+	longest := g.Every
+	if len(g.Lacked) == 0 {
+		longest *= restFactor
+	}
+	for pause := firstLook; ; pause = min(2*pause, longest) {
 		timer.Reset(pause)
 		select {
 		case <-ctx.Done():

@@ -190,7 +190,7 @@ func measureIdle(ctx context.Context, o options) (fmt.Stringer, error) {
 			result.add(each, own.All/each/minutes, own.Writes/each/minutes,
 				1000*idle.agents.CPUSeconds/o.idle.Seconds()/each, idle.agents.RSSMiB/each, idle.agents.AnonMiB/each,
 				1000*idle.hub.CPUSeconds/o.idle.Seconds(), idle.hub.RSSMiB, f.empty.All, f.empty.Writes)
-			return nil
+			return writeKinds(idle.requests, n, o.profiles, fmt.Sprintf("idle-%d", n))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("watching %d idle clusters: %w", n, err)
