@@ -19,6 +19,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +46,7 @@ func TestAgents(t *testing.T) {
 		"another bootstrap kubeconfig is followed":              followsTheBootstrapKubeconfig,
 		"a denied cluster comes back when it is accepted":       comesBackAfterDenial,
 		"a deleted cluster stays away":                          staysAwayAfterDeletion,
+		"another cluster of its name needs another certificate": joinsAgainForAnotherCluster,
 		"a denied request waits for its deletion":               waitsAfterADeniedRequest,
 		"a flood of requests is not added to":                   doesNotFlood,
 		"a taken name is left alone":                            leavesATakenNameAlone,
@@ -316,9 +318,34 @@ func staysAwayAfterDeletion(t *testing.T, h *hub) {
 	}
 	h.setBootstrap("deleted", h.bootstrap("another-deleted", "bootstrap"))
 	h.awaitCluster("deleted")
-	h.accept("deleted")
-	h.awaitAvailable("deleted")
-	h.awaitReason("deleted", operatorv1.JoinReasonJoined)
+	h.joinsAsAnother("deleted")
+}
+
+// joinsAgainForAnotherCluster is about an agent whose ManagedCluster somebody
+// deleted and created again, on a hub that does not let its certificate in.
+func joinsAgainForAnotherCluster(t *testing.T, h *hub) {
+	h.joined("recreated", nil)
+	h.awaitReason("recreated", operatorv1.JoinReasonJoined)
+	must(t, h.client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "recreated", Name: "registration"}}))
+	must(t, h.client.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "managedcluster:recreated"}}))
+	must(t, h.client.Delete(t.Context(), h.cluster("recreated")))
+	must(t, h.client.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "recreated"}}))
+	h.joinsAsAnother("recreated")
+}
+
+// joinsAsAnother waits for the request of an agent that has joined before, answers
+// it, and checks that it is not for the agent that it was: others may have the
+// certificate of that one.
+func (h *hub) joinsAsAnother(name string) {
+	h.t.Helper()
+	before := string(h.secret(name, join.HubSecret).Data[join.KeyAgentName])
+	h.sign(h.awaitCSR(name), -time.Minute, time.Hour)
+	h.accept(name)
+	h.awaitAvailable(name)
+	h.awaitReason(name, operatorv1.JoinReasonJoined)
+	if after := string(h.secret(name, join.HubSecret).Data[join.KeyAgentName]); after == before || after == "" {
+		h.t.Errorf("the agent %q joins again as %q", before, after)
+	}
 }
 
 func waitsAfterADeniedRequest(t *testing.T, h *hub) {

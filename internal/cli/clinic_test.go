@@ -221,16 +221,19 @@ func (c *clinic) clusters(t *testing.T) {
 				clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable, clusterv1.ManagedClusterConditionClockSynced)},
 		})
 		c.put(t, grants.ClusterRole(name, true))
-		c.put(t, grants.ClusterRoleBinding(name))
-		c.put(t, grants.RegistrationBinding(name))
-		c.put(t, grants.WorkBinding(name))
+		agents := grants.Agents(name, "agent1")
+		c.put(t, grants.ClusterRoleBinding(name, agents...))
+		c.put(t, grants.RegistrationBinding(name, agents...))
+		c.put(t, grants.WorkBinding(name, agents...))
 		c.put(t, grants.Lease(name, 60, time.Now()))
 	}
 	for _, role := range grants.SharedRoles() {
 		c.put(t, role)
 	}
 	change(t, c, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: patient}}, func(mc *clusterv1.ManagedCluster) {
-		mc.Annotations = map[string]string{"agent.open-cluster-management.io/cluster-uid": string(system.UID)}
+		mc.Annotations = map[string]string{
+			"agent.open-cluster-management.io/cluster-uid": string(system.UID), clusterv1.AnnotationAgents: "agent1",
+		}
 	})
 	c.put(t, &fleetv1alpha1.ClusterConnection{
 		ObjectMeta: metav1.ObjectMeta{Name: pushPatient},
@@ -282,7 +285,7 @@ func (c *clinic) member(t *testing.T) {
 	c.put(t, &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Name: "0123-hello"}, Spec: workv1.AppliedManifestWorkSpec{HubHash: "0123", ManifestWorkName: "hello"},
 	})
-	env.WaitAllowed(t.Context(), t, c.config, authorizationv1.SubjectAccessReviewSpec{User: "agent1", Groups: []string{clusterv1.AgentGroup(patient)}}, patient,
+	env.WaitAllowed(t.Context(), t, c.config, authorizationv1.SubjectAccessReviewSpec{User: clusterv1.AgentUser(patient, "agent1"), Groups: []string{clusterv1.AgentGroup(patient)}}, patient,
 		rbacv1.PolicyRule{APIGroups: []string{workv1.GroupVersion.Group}, Resources: []string{"manifestworks"}, Verbs: []string{"list"}}, true)
 }
 

@@ -13,7 +13,9 @@ const (
 	// which the hub recognizes the same agent. Both are written together.
 	AnnotationJoinKey = "cluster.open-cluster-management.io/join-key"
 	// AnnotationAgents is a comma-separated list of the names of the agents that
-	// were given a certificate of this member. The hub writes it.
+	// were given a certificate since the ManagedCluster was created. The hub writes
+	// it, and gives the permissions of the member to them. "*" stands for all agents
+	// with a certificate of the member.
 	AnnotationAgents = "cluster.open-cluster-management.io/agents"
 	// AnnotationDetachDeadline is how long after the deletion of a ManagedCluster
 	// ("5m", "0s") the hub waits for an agent that does not respond, before it

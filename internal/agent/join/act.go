@@ -4,6 +4,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,27 +38,25 @@ const (
 	verifyPreparing = time.Second
 )
 
-// announceAgain creates a ManagedCluster that was deleted, because the user
-// gave the agent another bootstrap kubeconfig since.
-func (m *Machine) announceAgain(ctx context.Context) error {
-	hub, err := m.state.bootstrapClient()
+// startOver forgets the credential for a ManagedCluster that was deleted: the hub
+// lets nobody in with it any more. The agent joins again under the same name, as
+// another agent.
+func (m *Machine) startOver(ctx context.Context) error {
+	f := &m.state.facts
+	a, err := newApplication(identity{Cluster: f.Hub.Cluster, Agent: rand.String(agentNameLength)}, f.Bootstrap.Endpoint.Server)
 	if err != nil {
 		return err
 	}
-	mc, err := m.announce(ctx, hub, m.state.facts.Hub.Cluster)
-	if err != nil {
+	if err := m.keep(ctx, a); err != nil {
 		return err
 	}
-	cred := *m.state.facts.Hub
-	cred.Bootstrap = m.state.facts.Bootstrap.Hash
-	secret, err := hubSecret(m.options.Namespace, &cred)
-	if err != nil {
+	if err := emptySecret(ctx, m.options.Home, m.options.Namespace, HubSecret); err != nil {
 		return err
 	}
-	if err := putSecret(ctx, m.options.Home, secret); err != nil {
-		return err
-	}
-	m.state.facts.Hub, m.state.facts.Cluster, m.state.facts.Auth = &cred, clusterFactOf(mc, false), authUnknown
+	m.options.Log.Info("The ManagedCluster that the certificate was issued for was deleted; the agent joins again",
+		"cluster", f.Hub.Cluster, "agent", f.Hub.Agent)
+	f.Application, f.PendingStored, f.Applied, f.CSR = a, true, false, csrFact{}
+	f.Hub, f.Auth, f.Cluster, m.state.verifies, m.state.strikes = nil, authUnknown, clusterFact{}, 0, 0
 	return nil
 }
 
@@ -186,7 +185,10 @@ func (m *Machine) store(ctx context.Context) error {
 		f.CSR = csrFact{State: csrFailed, Name: f.CSR.Name, Detail: err.Error()}
 		return nil //nolint:nilerr // the fact tells it, and is what has to change
 	}
-	cred.Bootstrap = hash
+	cred.Bootstrap, cred.ClusterUID = hash, f.Cluster.UID
+	if renewal {
+		cred.ClusterUID = cmp.Or(cred.ClusterUID, f.Hub.ClusterUID)
+	}
 	secret, err := hubSecret(m.options.Namespace, cred)
 	if err != nil {
 		return err

@@ -122,21 +122,47 @@ func clusterFactOf(mc *clusterv1.ManagedCluster, engaged bool) clusterFact {
 	if mc == nil {
 		return clusterFact{State: clusterAbsent}
 	}
+	fact := clusterFact{State: clusterPreparing, UID: mc.UID}
 	accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	switch {
 	case !mc.Spec.HubAcceptsClient:
+		fact.State = clusterWaiting
 		if engaged || accepted != nil { // the hub says nothing of a cluster that was never accepted
-			return clusterFact{State: clusterDenied}
+			fact.State = clusterDenied
 		}
-		return clusterFact{State: clusterWaiting}
-	case accepted != nil && accepted.Status == metav1.ConditionTrue:
-		return clusterFact{State: clusterAccepted}
-	case accepted != nil && accepted.Reason == clusterv1.ManagedClusterReasonAlreadyJoined:
-		return clusterFact{State: clusterTwin, Detail: accepted.Message}
-	case accepted != nil:
-		return clusterFact{State: clusterPreparing, Detail: accepted.Message}
+	case accepted == nil:
+	case accepted.Status == metav1.ConditionTrue:
+		fact.State = clusterAccepted
+	case accepted.Reason == clusterv1.ManagedClusterReasonAlreadyJoined:
+		fact.State, fact.Detail = clusterTwin, accepted.Message
+	default:
+		fact.Detail = accepted.Message
 	}
-	return clusterFact{State: clusterPreparing}
+	return fact
+}
+
+// givenAnotherBootstrap tells whether the user changed the bootstrap
+// kubeconfig after the hub credential was got.
+func (f facts) givenAnotherBootstrap() bool {
+	return f.Bootstrap.State == bootstrapPresent && f.Hub.Bootstrap != "" && f.Hub.Bootstrap != f.Bootstrap.Hash
+}
+
+// outlived tells whether the agent shall join again, as the hub credential is for
+// a ManagedCluster that was deleted: somebody created another one since, which
+// the credential does not count for, or gave the agent another bootstrap kubeconfig.
+func (f facts) outlived() bool {
+	if f.Cluster.State == clusterAbsent {
+		return f.givenAnotherBootstrap()
+	}
+	another := f.Hub.ClusterUID != "" && f.Cluster.UID != "" && f.Hub.ClusterUID != f.Cluster.UID
+	return f.Auth == authForbidden && f.Cluster.State != clusterUnknown && (another || f.givenAnotherBootstrap())
+}
+
+// mayCreateCluster is false if the ManagedCluster of the name on this hub was
+// ours before: if it is gone, then because somebody deleted it.
+func (f facts) mayCreateCluster(name string) bool {
+	return f.Hub == nil || f.Hub.Cluster != name ||
+		!f.Hub.Endpoint.Equal(f.Bootstrap.Endpoint) || f.givenAnotherBootstrap()
 }
 
 // engagedOtherwise tells whether the parts are at work as another agent, or for

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 )
@@ -74,6 +76,8 @@ const (
 // clusterFact is our ManagedCluster on the hub.
 type clusterFact struct {
 	State clusterState
+	// UID of the ManagedCluster; empty if there is none.
+	UID types.UID
 	// Detail is what the hub says of the acceptance.
 	Detail string
 }
@@ -137,7 +141,7 @@ type action int
 
 const (
 	doNothing   action = iota
-	doAnnounce         // create the ManagedCluster again, with the bootstrap kubeconfig
+	doStartOver        // forget the hub credential, whose ManagedCluster was deleted
 	doRegister         // announce the cluster and apply for a certificate, with the bootstrap kubeconfig
 	doRenew            // apply for a certificate with the hub credential
 	doStore            // keep the certificate that was issued
@@ -215,19 +219,6 @@ func (f facts) unusable() string {
 	return ""
 }
 
-// givenAnotherBootstrap tells whether the user changed the bootstrap
-// kubeconfig after the hub credential was got.
-func (f facts) givenAnotherBootstrap() bool {
-	return f.Bootstrap.State == bootstrapPresent && f.Hub.Bootstrap != "" && f.Hub.Bootstrap != f.Bootstrap.Hash
-}
-
-// mayCreateCluster is false if the ManagedCluster of the name on this hub was
-// ours before: if it is gone, then because somebody deleted it.
-func (f facts) mayCreateCluster(name string) bool {
-	return f.Hub == nil || f.Hub.Cluster != name ||
-		!f.Hub.Endpoint.Equal(f.Bootstrap.Endpoint) || f.givenAnotherBootstrap()
-}
-
 // clusterName returns the name to join under, or none if it is to be made up.
 func (f facts) clusterName() string {
 	switch {
@@ -290,8 +281,8 @@ func (f facts) useHub() decision {
 	switch {
 	case f.engagedOtherwise():
 		return decision{Do: doDisengage}
-	case f.Cluster.State == clusterAbsent && f.Engaged == nil && f.givenAnotherBootstrap():
-		return decision{Do: doAnnounce}
+	case f.Engaged == nil && f.outlived():
+		return decision{Do: doStartOver}
 	case f.Cluster.State == clusterAbsent:
 		return f.outside(operatorv1.JoinReasonClusterDeleted, deletedMessage(f.Hub.Cluster))
 	case f.Cluster.State == clusterDenied:

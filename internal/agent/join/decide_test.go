@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 )
@@ -42,6 +44,16 @@ func TestDecide(t *testing.T) {
 	}
 	fresh := credential(time.Minute, time.Hour)
 	cluster := func(state clusterState) func(*facts) { return func(f *facts) { f.Cluster.State = state } }
+	issuedFor := func(uid types.UID) func(*facts) {
+		return func(f *facts) {
+			credential := *f.Hub
+			credential.ClusterUID = uid
+			f.Hub = &credential
+		}
+	}
+	reborn := func(uid types.UID) func(*facts) {
+		return func(f *facts) { f.Cluster = clusterFact{State: clusterAccepted, UID: uid} }
+	}
 	auth := func(a authFact) func(*facts) { return func(f *facts) { f.Auth = a } }
 	engaged := func(f *facts) {
 		f.Engaged = &engagement{identity: me, Endpoint: hubA}
@@ -204,7 +216,27 @@ func TestDecide(t *testing.T) {
 		},
 		"until it is given another bootstrap kubeconfig": {
 			facts: with(bare, bootstrap, fresh, cluster(clusterAbsent), func(f *facts) { f.Bootstrap.Hash = "h2" }),
-			want:  decision{Do: doAnnounce},
+			want:  decision{Do: doStartOver},
+		},
+		"or finds another ManagedCluster of its name, which its certificate does not count for": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), issuedFor("old"), reborn("new")),
+			want:  decision{Do: doStartOver},
+		},
+		"but not while the hub has not refused it": {
+			facts: with(bare, bootstrap, fresh, auth(authAdmitted), issuedFor("old"), reborn("new")),
+			want:  decision{FollowCluster: followByHub, Do: doVerify, Reason: operatorv1.JoinReasonHubPermissionsMissing},
+		},
+		"nor if it is the one that the certificate was issued for": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), issuedFor("new"), reborn("new")),
+			want:  decision{FollowCluster: followByBootstrap, Do: doVerify, Reason: operatorv1.JoinReasonHubPermissionsMissing},
+		},
+		"nor if it is not known which that was": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), reborn("new")),
+			want:  decision{FollowCluster: followByBootstrap, Do: doVerify, Reason: operatorv1.JoinReasonHubPermissionsMissing},
+		},
+		"unless it is given another bootstrap kubeconfig": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), reborn("new"), func(f *facts) { f.Bootstrap.Hash = "h2" }),
+			want:  decision{Do: doStartOver},
 		},
 		"certificates that are no good at once are not applied for in a hot loop": {
 			facts: with(bare, bootstrap, credential(2*time.Hour, time.Hour), func(f *facts) { f.ApplyAt = now.Add(time.Minute) }),

@@ -23,6 +23,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -87,6 +88,9 @@ type credential struct {
 	NotAfter    time.Time
 	// Bootstrap is the hash of the bootstrap kubeconfig that it was got with.
 	Bootstrap string
+	// ClusterUID is the UID of the ManagedCluster that it was issued for. Empty if
+	// that is not known.
+	ClusterUID types.UID
 }
 
 // renewAt returns when to renew: a point that depends on the certificate only,

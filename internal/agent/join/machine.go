@@ -171,8 +171,8 @@ func (m *Machine) reportError(ctx context.Context, err error) {
 
 func (m *Machine) perform(ctx context.Context, do action) error {
 	switch do {
-	case doAnnounce:
-		return m.announceAgain(ctx)
+	case doStartOver:
+		return m.startOver(ctx)
 	case doRegister:
 		return m.register(ctx)
 	case doRenew:

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/agent/connect"
@@ -45,6 +46,10 @@ const (
 // another one.
 const annotationBootstrap = "agent.open-cluster-management.io/bootstrap-hash"
 
+// annotationManagedCluster on HubSecret has the UID of the ManagedCluster that
+// its credential was issued for.
+const annotationManagedCluster = "agent.open-cluster-management.io/managed-cluster-uid"
+
 func hashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -69,6 +74,7 @@ func parseHubSecret(secret *corev1.Secret) (*credential, error) {
 			secret.Namespace, secret.Name, name, cred.Cluster)
 	}
 	cred.Bootstrap = secret.Annotations[annotationBootstrap]
+	cred.ClusterUID = types.UID(secret.Annotations[annotationManagedCluster])
 	return cred, nil
 }
 
@@ -81,7 +87,7 @@ func hubSecret(namespace string, cred *credential) (*corev1.Secret, error) {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: HubSecret,
-			Annotations: map[string]string{annotationBootstrap: cred.Bootstrap},
+			Annotations: map[string]string{annotationBootstrap: cred.Bootstrap, annotationManagedCluster: string(cred.ClusterUID)},
 		},
 		Data: map[string][]byte{
 			KeyKubeconfig: kubeconfig, KeyCertificate: cred.CertPEM, KeyPrivateKey: cred.KeyPEM,

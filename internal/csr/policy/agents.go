@@ -9,12 +9,12 @@ import (
 )
 
 // AnyAgent stands for all agents that have a certificate in the name of a
-// cluster.
+// cluster: who they are was not noted when they got it.
 const AnyAgent Agents = "*"
 
 // Agents are the names of the agents that were given a certificate of a cluster
-// since it is in the fleet, separated by commas, or AnyAgent. The zero value is
-// none.
+// since its ManagedCluster was created, separated by commas, or AnyAgent. The
+// zero value is none.
 type Agents string
 
 // Names returns the names; none for AnyAgent.

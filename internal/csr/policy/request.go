@@ -86,6 +86,16 @@ func identity(request []byte) (subject, error) {
 	return subject{cluster: cluster, agent: agent, key: "sha256:" + hex.EncodeToString(sum[:])}, nil
 }
 
+// Certified returns the cluster and the agent that a certificate for the request
+// is for. It is an error if the request is not one of an agent.
+func Certified(request Request) (cluster, agent string, err error) {
+	if request.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+		return "", "", fmt.Errorf("the signer is %q, not %q", request.SignerName, certificatesv1.KubeAPIServerClientSignerName)
+	}
+	asked, err := identity(request.PEM)
+	return asked.cluster, asked.agent, err
+}
+
 func parse(request []byte) (*x509.CertificateRequest, error) {
 	if len(request) == 0 || len(request) > RequestBytesMax {
 		return nil, fmt.Errorf("it is empty or larger than %d bytes", RequestBytesMax)

@@ -28,10 +28,16 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 )
 
+// cluster returns a cluster; one that is accepted has an agent, one, as if its
+// certificate request had been approved.
 func cluster(name string, accepted bool) *clusterv1.ManagedCluster {
-	return &clusterv1.ManagedCluster{
+	mc := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: accepted},
 	}
+	if accepted {
+		mc.Annotations = map[string]string{clusterv1.AnnotationAgents: "one"}
+	}
+	return mc
 }
 
 // accepted waits for the condition HubAccepted to be as wanted, with the reason.
@@ -70,8 +76,14 @@ func (h *hub) patch(t testing.TB, name, body string) {
 // may tells whether the agent of a cluster may do something.
 func (h *hub) may(ctx context.Context, t testing.TB, name string, what authorizationv1.ResourceAttributes) bool {
 	t.Helper()
+	return h.agentMay(ctx, t, name, "one", what)
+}
+
+// agentMay tells the same of one agent of the cluster.
+func (h *hub) agentMay(ctx context.Context, t testing.TB, name, agent string, what authorizationv1.ResourceAttributes) bool {
+	t.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               clusterv1.AgentUser(name, "one"),
+		User:               clusterv1.AgentUser(name, agent),
 		Groups:             []string{clusterv1.AgentGroup(name), clusterv1.GroupManagedClusters, "system:authenticated"},
 		ResourceAttributes: &what,
 	}}

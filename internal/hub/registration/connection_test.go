@@ -41,7 +41,7 @@ func TestConnections(t *testing.T) {
 // is returns a ManagedCluster that says who its cluster is.
 func is(name, id string) *clusterv1.ManagedCluster {
 	mc := cluster(name, true)
-	mc.Annotations = map[string]string{clusterv1.AnnotationClusterUID: id}
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationClusterUID, id)
 	return mc
 }
 
@@ -91,7 +91,7 @@ func (h *hub) reports(t *testing.T, name, id string) {
 			return false, err
 		}
 		meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{Type: "x", Status: metav1.ConditionTrue, Reason: "x"})
-		mc.Annotations = map[string]string{clusterv1.AnnotationClusterUID: id}
+		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationClusterUID, id)
 		err := agent.Update(ctx, mc)
 		return err == nil, err
 	})

@@ -208,7 +208,9 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 	}{
 		"registering needs no permission":       {cluster: plain},
 		"saying how it joined does":             {reason: "the hub knows its agent by that", cluster: joined, wantAsked: []string{accept}},
-		"an agent may keep what the hub wrote":  {old: plain, cluster: joined},
+		"an agent may keep what the hub wrote":  {old: joined, cluster: joined},
+		"naming an agent later does":            {reason: "it would have permissions", old: plain, cluster: joined, wantAsked: []string{accept}},
+		"removing them does not":                {reason: "the hub finds them again", old: joined, cluster: plain},
 		"creating it accepted does":             {cluster: accepted, wantAsked: []string{accept}},
 		"accepting does":                        {old: plain, cluster: accepted, wantAsked: []string{accept}},
 		"refusing a cluster does not":           {old: accepted, cluster: plain},

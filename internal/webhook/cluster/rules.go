@@ -115,10 +115,16 @@ func becomesAccepted(old, cluster *clusterv1.ManagedCluster) bool {
 	return cluster.Spec.HubAcceptsClient && (old == nil || !old.Spec.HubAcceptsClient)
 }
 
-// remembersJoin tells whether a new cluster says of itself how it joined. The
-// hub writes that to know again whom it let in; a requester who could write it
-// would choose whom the hub takes for that agent.
-func remembersJoin(cluster *clusterv1.ManagedCluster) bool {
+// remembersJoin tells whether the change says how the cluster joined. The hub
+// writes that to know again whom it let in; a requester who could write it would
+// choose whom the hub takes for that agent. Later only the list of agents is
+// looked at, as its agents have permissions. Removing it gives nobody any: the hub
+// finds them again.
+func remembersJoin(old, cluster *clusterv1.ManagedCluster) bool {
+	if old != nil {
+		agents := cluster.Annotations[clusterv1.AnnotationAgents]
+		return agents != "" && agents != old.Annotations[clusterv1.AnnotationAgents]
+	}
 	for _, key := range []string{
 		clusterv1.AnnotationJoinRequestedBy, clusterv1.AnnotationJoinKey, clusterv1.AnnotationAgents,
 		clusterv1.AnnotationAutomaticallyAcceptedOn,

@@ -95,7 +95,7 @@ func (v *validator) permit(ctx context.Context, old, cluster *clusterv1.ManagedC
 		return err
 	}
 	switch {
-	case becomesAccepted(old, cluster) || old == nil && remembersJoin(cluster):
+	case becomesAccepted(old, cluster) || remembersJoin(old, cluster):
 		err = v.mayAccept(ctx, cluster.Name)
 	case old == nil:
 		err = v.mayAwait(ctx, user.Username, cluster.Name)

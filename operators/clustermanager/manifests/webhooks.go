@@ -48,6 +48,8 @@ const (
 	setOf = "%s.?metadata.?labels[?'" + clusterv1.LabelClusterSet + "'].orValue('')"
 	// awaiting is the label of an object that waits for acceptance, or "".
 	awaiting = "%s.?metadata.?labels[?'" + clusterv1.LabelAwaitingAcceptance + "'].orValue('')"
+	// agentsOf is the annotation with the agents of a cluster, or "".
+	agentsOf = "%s.?metadata.?annotations[?'" + clusterv1.AnnotationAgents + "'].orValue('')"
 )
 
 // clusterCompleted is about what the mutating webhook completes: taints, the
@@ -58,12 +60,12 @@ func clusterCompleted() string {
 }
 
 // clusterChecked is about what the validating webhook has rules for:
-// acceptance, addresses and the set.
+// acceptance, addresses, the set and the agents.
 func clusterChecked() string {
 	return anyOf(created,
 		differ("%s.?spec.?hubAcceptsClient.orValue(false)"),
 		differ("%s.?spec.?managedClusterClientConfigs.orValue([])"),
-		differ(setOf))
+		differ(setOf), differ(agentsOf))
 }
 
 // differ is about a change of what the format names of an object.

@@ -152,7 +152,10 @@ func (c *cluster) permissions(t *testing.T, subject rbacv1.Subject, namespace st
 	t.Helper()
 	as := rest.CopyConfig(c.config)
 	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + subject.Namespace + ":" + subject.Name}
-	if subject.Kind == rbacv1.GroupKind {
+	switch subject.Kind {
+	case rbacv1.UserKind:
+		as.Impersonate = rest.ImpersonationConfig{UserName: subject.Name}
+	case rbacv1.GroupKind:
 		as.Impersonate = rest.ImpersonationConfig{UserName: "somebody", Groups: []string{subject.Name}}
 	}
 	clients, err := kubernetes.NewForConfig(as)

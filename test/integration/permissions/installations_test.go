@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -99,19 +100,18 @@ func clusters(t *testing.T) []*unstructured.Unstructured {
 		objects = append(objects, typed(t, role))
 	}
 	for _, cluster := range []string{pullCluster, pushCluster} {
-		own, registration, work := grants.ClusterRoleBinding(cluster), grants.RegistrationBinding(cluster), grants.WorkBinding(cluster)
+		to := grants.Agents(cluster, "agent1")
 		if cluster == pushCluster {
-			agent := grants.PushAgent(h.Namespace())
-			own.Subjects, registration.Subjects, work.Subjects = only(agent), only(agent), only(agent)
+			to = []rbacv1.Subject{grants.PushAgent(h.Namespace())}
 			objects = append(objects, typed(t, grants.CredentialsBinding(cluster, h.Namespace())))
 		}
+		work := grants.WorkBinding(cluster, to...)
 		work.Finalizers = nil // nobody would take them off
-		objects = append(objects, typed(t, grants.ClusterRole(cluster, true)), typed(t, own), typed(t, registration), typed(t, work))
+		objects = append(objects, typed(t, grants.ClusterRole(cluster, true)), typed(t, grants.ClusterRoleBinding(cluster, to...)),
+			typed(t, grants.RegistrationBinding(cluster, to...)), typed(t, work))
 	}
 	return objects
 }
-
-func only[T any](one T) []T { return []T{one} }
 
 func bootstrap(h hubmanifests.Hub, _ hubmanifests.Rules) ([]render.Object, error) {
 	return hubmanifests.Bootstrap(h), nil

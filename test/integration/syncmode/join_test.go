@@ -113,10 +113,7 @@ func (l *lab) isPullCluster() {
 	l.create(&operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: "cluster-manager"}})
 	system := &corev1.Namespace{}
 	must(l.t, l.member.client.Get(l.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
-	mc := &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: cluster, Annotations: map[string]string{clusterv1.AnnotationClusterUID: string(system.UID)}},
-		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
-	}
+	mc := acceptedCluster(map[string]string{clusterv1.AnnotationClusterUID: string(system.UID)})
 	l.create(mc)
 	l.mayUseWorks(true)
 	l.eventually("the cluster to have joined", func(ctx context.Context) string {

@@ -166,6 +166,16 @@ func (l *lab) startHub() {
 	l.background("the hub's controllers", mgr.Start)
 }
 
+// acceptedCluster returns the cluster as it is when the certificate request of its
+// own agent was approved.
+func acceptedCluster(annotations map[string]string) *clusterv1.ManagedCluster {
+	mc := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: cluster, Annotations: annotations}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+	}
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, "one")
+	return mc
+}
+
 // startPull runs the work agent of the cluster, as a Klusterlet has it run.
 func (l *lab) startPull() {
 	l.t.Helper()

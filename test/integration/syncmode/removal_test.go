@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
@@ -29,7 +28,7 @@ import (
 func TestAHubThatIsRemovedLeavesWhatItsWorksDelivered(t *testing.T) {
 	l := newLab(t)
 	l.startPull()
-	l.create(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}})
+	l.create(acceptedCluster(nil))
 	l.mayUseWorks(true)
 	l.startOperator(&operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{
 		Name: "cluster-manager", Annotations: map[string]string{operatorv1.AnnotationKeepWorks: "true"},

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -28,7 +27,7 @@ func TestAClusterChangesBetweenPullAndPushWithAllThatRunsOnIt(t *testing.T) {
 	l := newLab(t)
 	l.startPull()
 	l.startPush()
-	l.create(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}})
+	l.create(acceptedCluster(nil))
 	l.mayUseWorks(true)
 	for _, name := range []string{"stays", "changes", "goes"} {
 		l.create(&workv1.ManifestWork{

@@ -82,7 +82,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	exists := err == nil
 	if decided(csr) {
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, c.note(ctx, csr)
 	}
 	if flood, err := c.flooded(ctx, csr); err != nil {
 		return ctrl.Result{}, err

@@ -26,8 +26,10 @@ import (
 )
 
 const (
-	// indexCluster finds the undecided requests of a cluster.
-	indexCluster = "undecidedOfCluster"
+	// indexCluster finds the undecided requests of a cluster, indexApproved those
+	// that somebody has approved.
+	indexCluster  = "undecidedOfCluster"
+	indexApproved = "approvedOfCluster"
 	// indexRequester finds all requests of a user for a cluster.
 	indexRequester = "clusterAndRequester"
 )
@@ -37,7 +39,9 @@ const (
 // earlier ones are gone; nothing polls.
 func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	csrs := &certificatesv1.CertificateSigningRequest{}
-	for name, extract := range map[string]client.IndexerFunc{indexCluster: byCluster, indexRequester: byRequester} {
+	for name, extract := range map[string]client.IndexerFunc{
+		indexCluster: byCluster(undecided), indexApproved: byCluster(approved), indexRequester: byRequester,
+	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, csrs, name, extract); err != nil {
 			return fmt.Errorf("indexing CertificateSigningRequests by %s: %w", name, err)
 		}
@@ -45,8 +49,10 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: reconcilesMax}).
 		For(csrs, builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(e event.CreateEvent) bool { return undecided(e.Object) },
-			UpdateFunc: func(e event.UpdateEvent) bool { return undecided(e.ObjectNew) },
+			CreateFunc: func(e event.CreateEvent) bool { return undecided(e.Object) || approved(e.Object) },
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				return undecided(e.ObjectNew) || approved(e.ObjectNew) && !approved(e.ObjectOld)
+			},
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
 		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(c.overdue),
@@ -59,6 +65,11 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 				UpdateFunc: matters,
 				DeleteFunc: func(event.DeleteEvent) bool { return false },
 			})).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.certified),
+			builder.WithPredicates(predicate.Funcs{ // whose request may have been seen before itself
+				UpdateFunc: func(event.UpdateEvent) bool { return false },
+				DeleteFunc: func(event.DeleteEvent) bool { return false },
+			})).
 		Complete(conflict.Quiet(c))
 }
 
@@ -66,6 +77,12 @@ func (c *Controller) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 func undecided(obj client.Object) bool {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	return ok && !decided(csr)
+}
+
+// approved tells whether somebody has approved a request.
+func approved(obj client.Object) bool {
+	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	return ok && approvalOf(csr) != nil
 }
 
 // matters tells whether a change of a cluster can change a decision.
@@ -82,8 +99,17 @@ func matters(e event.UpdateEvent) bool {
 
 // waiting maps a cluster to its undecided requests, up to a limit.
 func (c *Controller) waiting(ctx context.Context, obj client.Object) []reconcile.Request {
+	return c.indexed(ctx, indexCluster, obj.GetName())
+}
+
+// certified maps a cluster to its approved requests, up to a limit.
+func (c *Controller) certified(ctx context.Context, obj client.Object) []reconcile.Request {
+	return c.indexed(ctx, indexApproved, obj.GetName())
+}
+
+func (c *Controller) indexed(ctx context.Context, index, cluster string) []reconcile.Request {
 	list := &certificatesv1.CertificateSigningRequestList{}
-	err := c.Client.List(ctx, list, client.MatchingFields{indexCluster: obj.GetName()}, client.Limit(RequestsMax), client.UnsafeDisableDeepCopy)
+	err := c.Client.List(ctx, list, client.MatchingFields{index: cluster}, client.Limit(RequestsMax), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil // only a missing index gives an error
 	}
@@ -125,12 +151,13 @@ func (c *Controller) flooded(ctx context.Context, csr *certificatesv1.Certificat
 	return len(list.Items) > RequestsMax, nil
 }
 
-func byCluster(obj client.Object) []string {
-	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
-	if !ok || decided(csr) {
-		return nil
+func byCluster(which func(client.Object) bool) client.IndexerFunc {
+	return func(obj client.Object) []string {
+		if !which(obj) {
+			return nil
+		}
+		return []string{obj.GetLabels()[clusterv1.LabelClusterName]}
 	}
-	return []string{csr.Labels[clusterv1.LabelClusterName]}
 }
 
 func byRequester(obj client.Object) []string {

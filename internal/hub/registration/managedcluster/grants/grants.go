@@ -89,24 +89,24 @@ func ClusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 	return role
 }
 
-// ClusterRoleBinding binds the ClusterRole of a cluster to its agents.
-func ClusterRoleBinding(cluster string) *rbacv1.ClusterRoleBinding {
+// ClusterRoleBinding binds the ClusterRole of a cluster.
+func ClusterRoleBinding(cluster string, to ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(cluster), Labels: labels(cluster)},
 		RoleRef:    roleRef(ClusterRoleName(cluster)),
-		Subjects:   subjects(cluster),
+		Subjects:   to,
 	}
 }
 
-// RegistrationBinding binds RegistrationRole to the agents of a cluster.
-func RegistrationBinding(cluster string) *rbacv1.RoleBinding {
-	return binding(cluster, RegistrationBindingName(cluster), RegistrationRole)
+// RegistrationBinding binds RegistrationRole in the namespace of a cluster.
+func RegistrationBinding(cluster string, to ...rbacv1.Subject) *rbacv1.RoleBinding {
+	return binding(cluster, RegistrationBindingName(cluster), RegistrationRole, to)
 }
 
-// WorkBinding binds WorkRole to the agents of a cluster. Its finalizer keeps
+// WorkBinding binds WorkRole in the namespace of a cluster. Its finalizer keeps
 // it, when the namespace is deleted, until the agent has cleaned up the works.
-func WorkBinding(cluster string) *rbacv1.RoleBinding {
-	b := binding(cluster, WorkBindingName(cluster), WorkRole)
+func WorkBinding(cluster string, to ...rbacv1.Subject) *rbacv1.RoleBinding {
+	b := binding(cluster, WorkBindingName(cluster), WorkRole, to)
 	b.Finalizers = []string{clusterv1.FinalizerManifestWorkCleanup}
 	return b
 }
@@ -166,23 +166,16 @@ func Lease(cluster string, durationSeconds int32, now time.Time) *coordinationv1
 	}
 }
 
-func binding(cluster, name, role string) *rbacv1.RoleBinding {
+func binding(cluster, name, role string, to []rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: labels(cluster)},
 		RoleRef:    roleRef(role),
-		Subjects:   subjects(cluster),
+		Subjects:   to,
 	}
 }
 
 func roleRef(name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
-}
-
-func subjects(cluster string) []rbacv1.Subject {
-	return []rbacv1.Subject{
-		{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.AgentGroup(cluster)},
-		{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.GroupAWSPrefix + cluster},
-	}
 }
 
 func labels(cluster string) map[string]string {

@@ -49,10 +49,7 @@ func TestAnAgentThatIsNotAcceptedMayOnlyReadItsCluster(t *testing.T) {
 }
 
 func TestBindingsAreForTheAgentsOfOneClusterInItsNamespace(t *testing.T) {
-	agents := []rbacv1.Subject{
-		{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "system:open-cluster-management:east"},
-		{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: clusterv1.GroupAWSPrefix + "east"},
-	}
+	agents := Agents("east", "one")
 	pushAgent := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "hub", Name: "push-agent-sa"}}
 	cases := map[string]struct {
 		reason   string
@@ -63,11 +60,11 @@ func TestBindingsAreForTheAgentsOfOneClusterInItsNamespace(t *testing.T) {
 		held     bool
 	}{
 		"registration": {
-			reason: "heartbeats", binding: RegistrationBinding("east"), name: "open-cluster-management:managedcluster:east:registration",
+			reason: "heartbeats", binding: RegistrationBinding("east", agents...), name: "open-cluster-management:managedcluster:east:registration",
 			role: "open-cluster-management:managedcluster:registration", subjects: agents,
 		},
 		"work": {
-			reason: "an agent cleans up before it loses its rights", binding: WorkBinding("east"), name: "open-cluster-management:managedcluster:east:work",
+			reason: "an agent cleans up before it loses its rights", binding: WorkBinding("east", agents...), name: "open-cluster-management:managedcluster:east:work",
 			role: "open-cluster-management:managedcluster:work", subjects: agents, held: true,
 		},
 		"credentials": {
@@ -89,7 +86,7 @@ func TestBindingsAreForTheAgentsOfOneClusterInItsNamespace(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff(agents, ClusterRoleBinding("east").Subjects); diff != "" {
+	if diff := cmp.Diff(agents, ClusterRoleBinding("east", agents...).Subjects); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }

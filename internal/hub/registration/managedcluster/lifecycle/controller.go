@@ -117,7 +117,7 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 		refuse(mc, why)
 		return ctrl.Result{}, nil
 	}
-	if err := c.hold(ctx, mc); err != nil {
+	if err := errors.Join(c.hold(ctx, mc), c.noteAgents(ctx, mc)); err != nil {
 		return ctrl.Result{}, err
 	}
 	is, err := c.identify(ctx, mc)
@@ -143,8 +143,11 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 		}
 		return ctrl.Result{}, err
 	}
-	setAccepted(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted,
-		"the hub accepts the cluster; its agent has its permissions")
+	message, err := c.writer.accepted(ctx, mc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	setAccepted(mc, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted, message)
 	setDuplicate(mc, is)
 	if is.first != "" {
 		return ctrl.Result{RequeueAfter: namespaceRetry}, nil
@@ -160,8 +163,11 @@ func (c *Controller) deny(ctx context.Context, mc *clusterv1.ManagedCluster) err
 	if c.unusable(mc.Name) != "" {
 		return nil // it has nothing, and may not get even the little of others
 	}
-	known := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
-	if err := c.writer.reduce(ctx, mc.Name, known); err != nil || !known {
+	known := decided(mc)
+	if err := c.noteAgents(ctx, mc); err != nil {
+		return err
+	}
+	if err := c.writer.reduce(ctx, mc, known); err != nil || !known {
 		return err
 	}
 	setDuplicate(mc, standing{})
@@ -184,6 +190,31 @@ func (c *Controller) hold(ctx context.Context, mc *clusterv1.ManagedCluster) err
 		return fmt.Errorf("adding the finalizer to ManagedCluster %q: %w", mc.Name, err)
 	}
 	return nil
+}
+
+// noteAgents notes who the agents are of a cluster that was accepted before agents
+// were noted, or whose annotation somebody removed: they are bound already.
+func (c *Controller) noteAgents(ctx context.Context, mc *clusterv1.ManagedCluster) error {
+	if mc.Annotations[clusterv1.AnnotationAgents] != "" || !decided(mc) {
+		return nil
+	}
+	binding := grants.ClusterRoleBinding(mc.Name)
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding); err != nil {
+		return wrap(client.IgnoreNotFound(err), "reading", "ClusterRoleBinding", binding.Name)
+	}
+	agents := grants.Bound(mc, binding)
+	if agents == "" {
+		return nil
+	}
+	before := mc.DeepCopy()
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, string(agents))
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return wrap(c.Client.Patch(ctx, mc, patch, client.FieldOwner(fieldOwner)), "noting the agents of", "ManagedCluster", mc.Name)
+}
+
+// decided tells whether the hub has decided about the cluster before.
+func decided(mc *clusterv1.ManagedCluster) bool {
+	return meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
 }
 
 func (c *Controller) unusable(cluster string) string {

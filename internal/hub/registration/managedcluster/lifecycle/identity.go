@@ -176,7 +176,7 @@ func (c *Controller) claimants(ctx context.Context, id string) (view.Fleet, erro
 func (c *Controller) refuseTwin(ctx context.Context, mc *clusterv1.ManagedCluster, s standing) (ctrl.Result, error) {
 	setAccepted(mc, metav1.ConditionFalse, clusterv1.ManagedClusterReasonAlreadyJoined, fmt.Sprintf(
 		"this cluster (UID of its kube-system namespace: %s) has already joined under the name %q; delete one of the two ManagedClusters", s.id, s.first))
-	return ctrl.Result{RequeueAfter: namespaceRetry}, c.writer.reduce(ctx, mc.Name, true)
+	return ctrl.Result{RequeueAfter: namespaceRetry}, c.writer.reduce(ctx, mc, true)
 }
 
 // twins returns the clusters that wait for another one to go, or stand behind it.

@@ -8,7 +8,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 )
 
@@ -18,25 +20,30 @@ func (w *writer) push(ctx context.Context, name string) (bool, error) {
 	return connection != nil && connection.Spec.SyncMode == fleetv1alpha1.SyncModePush, err
 }
 
-// to gives a binding to the push agent instead of the cluster's own agents:
-// one side only works for a cluster.
-func (w *writer) to(push bool, binding *rbacv1.RoleBinding) *rbacv1.RoleBinding {
+// subjects returns who gets the permissions of a cluster: the push agent, or the
+// agents that are noted. Only one side works for a cluster.
+func (w *writer) subjects(mc *clusterv1.ManagedCluster, push bool) []rbacv1.Subject {
 	if push {
-		binding.Subjects = []rbacv1.Subject{grants.PushAgent(w.ownNamespace)}
+		return []rbacv1.Subject{grants.PushAgent(w.ownNamespace)}
 	}
-	return binding
+	return grants.Agents(mc.Name, policy.Agents(mc.Annotations[clusterv1.AnnotationAgents]))
+}
+
+// accepted says what acceptance has given the cluster.
+func (w *writer) accepted(ctx context.Context, mc *clusterv1.ManagedCluster) (string, error) {
+	push, err := w.push(ctx, mc.Name)
+	if !push && mc.Annotations[clusterv1.AnnotationAgents] == "" {
+		return "the hub accepts the cluster; no certificate request of its agent has been approved yet", err
+	}
+	return "the hub accepts the cluster; its agent has its permissions", err
 }
 
 // own makes sure of the cluster's own role and its binding.
-func (w *writer) own(ctx context.Context, name string, accepted, push bool) error {
-	if err := w.ensure(ctx, clusterRole(w.limited(grants.ClusterRole(name, accepted)))); err != nil {
+func (w *writer) own(ctx context.Context, cluster string, accepted bool, to []rbacv1.Subject) error {
+	if err := w.ensure(ctx, clusterRole(w.limited(grants.ClusterRole(cluster, accepted)))); err != nil {
 		return err
 	}
-	binding := grants.ClusterRoleBinding(name)
-	if push {
-		binding.Subjects = []rbacv1.Subject{grants.PushAgent(w.ownNamespace)}
-	}
-	return w.ensure(ctx, clusterRoleBinding(binding))
+	return w.ensure(ctx, clusterRoleBinding(grants.ClusterRoleBinding(cluster, to...)))
 }
 
 // credentials lets the push agent use the credential for a Push cluster, and

@@ -73,7 +73,8 @@ func matters(e event.UpdateEvent) bool {
 	// A condition that says something else than the spec is news when it appears:
 	// until the first one we are at work already, or wait for something else.
 	spoiled := saysAccepted(before) != saysAccepted(after) && saysAccepted(after) != wanted
-	return before.Spec.HubAcceptsClient != wanted || released || spoiled
+	agents := before.Annotations[clusterv1.AnnotationAgents] != after.Annotations[clusterv1.AnnotationAgents]
+	return before.Spec.HubAcceptsClient != wanted || released || spoiled || agents
 }
 
 func saysAccepted(mc *clusterv1.ManagedCluster) bool {

@@ -50,10 +50,11 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id str
 	if err != nil {
 		return "", err
 	}
+	to := w.subjects(mc, push)
 	// A binding needs the role it names, and an object its namespace; all else
 	// goes in parallel.
 	err = together(ctx,
-		func(ctx context.Context) error { return w.own(ctx, name, true, push) },
+		func(ctx context.Context) error { return w.own(ctx, name, true, to) },
 		func(ctx context.Context) error {
 			if err := w.shareRoles(ctx); err != nil {
 				return err
@@ -64,10 +65,10 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id str
 			}
 			return together(ctx,
 				func(ctx context.Context) error {
-					return w.ensure(ctx, roleBinding(w.to(push, grants.RegistrationBinding(name))))
+					return w.ensure(ctx, roleBinding(grants.RegistrationBinding(name, to...)))
 				},
 				func(ctx context.Context) error {
-					return w.ensure(ctx, roleBinding(w.to(push, grants.WorkBinding(name))))
+					return w.ensure(ctx, roleBinding(grants.WorkBinding(name, to...)))
 				},
 				func(ctx context.Context) error { return w.credentials(ctx, name, push) },
 				func(ctx context.Context) error { return w.connect(ctx, name, id) },
@@ -83,11 +84,12 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id str
 // reduce takes what accepted clusters have. One that was accepted before keeps the
 // right to read its own ManagedCluster, any other one nothing, not even what an
 // earlier release gave it.
-func (w *writer) reduce(ctx context.Context, name string, acceptedBefore bool) error {
+func (w *writer) reduce(ctx context.Context, mc *clusterv1.ManagedCluster, acceptedBefore bool) error {
+	name := mc.Name
 	return together(ctx,
 		func(ctx context.Context) error {
 			if acceptedBefore {
-				return w.own(ctx, name, false, false)
+				return w.own(ctx, name, false, w.subjects(mc, false))
 			}
 			return errors.Join(w.remove(ctx, grants.ClusterRoleBinding(name)), w.remove(ctx, grants.ClusterRole(name, false)))
 		},

@@ -1,0 +1,55 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package grants
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/csr/policy"
+)
+
+func TestAgents(t *testing.T) {
+	const group, aws = "Group system:open-cluster-management:east", "Group open-cluster-management:east"
+	const one, two = "User system:open-cluster-management:east:one", "User system:open-cluster-management:east:two"
+	born := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	cases := map[string]struct {
+		reason string
+		agents policy.Agents
+		want   []string
+		found  policy.Agents // in a binding of these subjects
+	}{
+		"nobody is noted":    {reason: "a new cluster has no agent yet", want: []string{aws}},
+		"two are":            {reason: "each by its name", agents: "one,two", want: []string{one, two, aws}, found: "one,two"},
+		"it is not known":    {reason: "those of an earlier release keep their rights", agents: policy.AnyAgent, want: []string{group, aws}, found: policy.AnyAgent},
+		"names of no agents": {reason: "somebody wrote them", agents: "one,*,a:b,", want: []string{one, aws}, found: "one"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			subjects := Agents("east", tc.agents)
+			var got []string
+			for _, s := range subjects {
+				got = append(got, s.Kind+" "+s.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
+			}
+			mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "east", CreationTimestamp: born}}
+			binding := ClusterRoleBinding("east", append(subjects, rbacv1.Subject{Kind: "User", Name: "jane"})...)
+			binding.CreationTimestamp = born
+			if found := Bound(mc, binding); found != tc.found {
+				t.Errorf("%s: the binding names the agents %q, want %q", tc.reason, found, tc.found)
+			}
+			binding.CreationTimestamp = metav1.NewTime(born.Add(-time.Second))
+			if found := Bound(mc, binding); found != "" {
+				t.Errorf("the binding of an earlier cluster names the agents %q", found)
+			}
+		})
+	}
+}
