@@ -38,12 +38,13 @@ type cluster struct {
 	options    *Options
 	queue      workqueue.TypedRateLimitingInterface[Request]
 
-	slots    *runtime.Slots
-	waiters  runtime.Waiters
-	leaving  runtime.Leaving
-	denials  runtime.Denials
-	arrivals *arrivals
-	handover *succession.Handover
+	slots     *runtime.Slots
+	waiters   runtime.Waiters
+	leaving   runtime.Leaving
+	denials   runtime.Denials
+	postponed runtime.Postponed // works whose records are to be listed
+	arrivals  *arrivals
+	handover  *succession.Handover
 
 	works     *runtime.Works
 	ledger    *ledger.Ledger
@@ -135,7 +136,8 @@ func newCluster(
 	s.ledger = ledger.New(ledger.Options{
 		Life: ctx, Cached: records, Client: c.Spoke.GetClient(), Reader: c.Spoke.GetAPIReader(),
 		Inventory: s.inventory, Member: member, Clock: options.Clock,
-		HubHost: c.HubHost, AgentID: c.AgentID, Predecessor: c.Predecessor, Busy: s.busy, ListDelay: options.ListDelay,
+		HubHost: c.HubHost, AgentID: c.AgentID, Predecessor: c.Predecessor,
+		Busy: s.busy, ListDelay: options.ListDelay, Postponed: s.postponed.Add,
 	})
 	s.deliverer = &deliver.Deliverer{
 		Inventory: s.inventory, Member: member, Kinds: kinds, Ledger: s.ledger, Clock: options.Clock,
@@ -193,6 +195,17 @@ func (s *cluster) forget(work string) {
 
 // busy tells whether many works wait, of whatever cluster.
 func (s *cluster) busy() bool { return s.queue.Len() > waitingFew }
+
+// catchUp brings back one of the works that can wait, once few wait. Every pass
+// does so, which is as fast as they can be worked on without making many wait.
+func (s *cluster) catchUp() {
+	if s.busy() {
+		return
+	}
+	if work, ok := s.postponed.Take(); ok {
+		s.queue.Add(s.request(work))
+	}
+}
 
 // bind returns a context that ends with the connection, too.
 func (s *cluster) bind(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -66,9 +66,9 @@ type Options struct {
 	// tells: those with updateStrategy ReadOnly, and of types that may not be
 	// watched. Defaults to DefaultStatusSyncInterval.
 	StatusSyncInterval time.Duration
-	// ListDelay is after how long the status of an AppliedManifestWork lists what
-	// was applied while many works wait; otherwise it does before the hub hears of
-	// it. Defaults to DefaultListDelay.
+	// ListDelay is the longest time after which the status of an AppliedManifestWork
+	// lists what was applied while many works wait; otherwise it does before the hub
+	// hears of it. Defaults to DefaultListDelay.
 	ListDelay time.Duration
 	// EvictionGracePeriod is how long objects stay on a member after their
 	// ManifestWork vanished without a deletion, or the agent moved to another

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -67,6 +69,7 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	if s == nil || !s.slots.Enter(request) { // comes again with the connection, or when another is done
 		return reconcile.Result{}, nil
 	}
+	defer s.catchUp()
 	defer s.slots.Leave()
 	ctx, cancel := s.bind(ctx)
 	defer cancel()
@@ -299,6 +302,8 @@ func (p *pass) list(ctx context.Context) error {
 func (p *pass) appliedResources() *ledger.List {
 	list := p.record.List(p.plan)
 	list.Gone = p.removed.Gone
+	applied := meta.FindStatusCondition(p.work.Status.Conditions, workv1.ManifestWorkConditionApplied)
+	list.Heard = applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == p.work.Generation
 	return list
 }
 

@@ -22,8 +22,10 @@ import (
 func TestAListWaitsOnlyWhileManyWorksDo(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_700_000_000, 0))
 	busy := true
+	postponed := 0
 	l := New(Options{
 		Inventory: inventory.New(inventory.Options{}), Clock: clock, ListDelay: 10 * time.Second, Busy: func() bool { return busy },
+		Postponed: func(string) { postponed++ },
 	})
 	record := &Record{ledger: l, memory: &Memory{}, object: &workv1.AppliedManifestWork{}}
 	list := record.List(&plan.Plan{})
@@ -45,6 +47,15 @@ func TestAListWaitsOnlyWhileManyWorksDo(t *testing.T) {
 	expect("few works wait", 0)
 	busy = true
 	expect("many works wait again", 10*time.Second)
+	if postponed != 5 {
+		t.Errorf("%d times it was told that the list comes later, want 5", postponed)
+	}
+	busy = false
+	list.Heard = true
+	expect("few works wait, and somebody may wait for the list of before", 0)
+	expect("nobody waits for it", time.Second)
+	clock.SetTime(clock.Now().Add(time.Second))
+	expect("that has lasted a second", 0)
 	after = record.object
 	expect("nothing is to be listed", 0)
 }

@@ -39,6 +39,8 @@ type Options struct {
 	Busy func() bool
 	// ListDelay is after how long a record lists what was applied while that is so.
 	ListDelay time.Duration
+	// Postponed is told of a work whose record lists later because of that.
+	Postponed func(work string)
 }
 
 // Ledger has the records of one member that are of one hub.

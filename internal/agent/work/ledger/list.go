@@ -22,8 +22,13 @@ import (
 	"github.com/capstan-io/capstan/internal/conditions"
 )
 
-// shorterRetry is how soon a list is written shorter that the member refused.
-const shorterRetry = 100 * time.Millisecond
+const (
+	// shorterRetry is how soon a list is written shorter that the member refused.
+	shorterRetry = 100 * time.Millisecond
+	// heardDelay is how long a list waits that nobody waits for. What happens to
+	// objects then does not wait for it.
+	heardDelay = time.Second
+)
 
 // List is the list of the objects of a record, status.appliedResources.
 type List struct {
@@ -32,6 +37,9 @@ type List struct {
 	// Gone are objects that are not there any more, although nothing tells of
 	// their type.
 	Gone map[apply.Object]bool
+	// Heard says that the hub has heard before that these manifests are applied, so
+	// that nobody waits for the list.
+	Heard bool
 }
 
 // List returns the list of the objects that the plan applies, and of those
@@ -92,16 +100,20 @@ func (l *List) Write(ctx context.Context, leftovers bool) (again time.Duration, 
 // write it gives way to these, and many changes cost one write.
 func (l *List) later(after *workv1.AppliedManifestWork) time.Duration {
 	r := l.record
-	same := equality.Semantic.DeepEqual(after.Status, r.object.Status)
-	if same || r.object.Status.EvictionStartTime != nil || !r.ledger.Busy() || r.blind() {
-		r.memory.listAt = time.Time{}
-		return 0
+	var delay time.Duration
+	switch {
+	case equality.Semantic.DeepEqual(after.Status, r.object.Status), r.object.Status.EvictionStartTime != nil, r.blind():
+	case r.ledger.Busy():
+		delay = r.ledger.ListDelay
+		r.ledger.Postponed(r.work)
+	case l.Heard && r.memory.listAt.IsZero():
+		delay = min(heardDelay, r.ledger.ListDelay)
 	}
 	now := r.ledger.Clock.Now()
-	if r.memory.listAt.IsZero() {
-		r.memory.listAt = now.Add(r.ledger.ListDelay)
+	if delay > 0 && r.memory.listAt.IsZero() {
+		r.memory.listAt = now.Add(delay)
 	}
-	if now.Before(r.memory.listAt) {
+	if delay > 0 && now.Before(r.memory.listAt) {
 		return r.memory.listAt.Sub(now)
 	}
 	r.memory.listAt = time.Time{}

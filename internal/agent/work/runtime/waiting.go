@@ -56,6 +56,34 @@ func (w *Waiters) Forget(work string) {
 	}
 }
 
+// Postponed are works of which something is left to do that could wait while
+// there was much else. The zero value is none. It is safe for concurrent use.
+type Postponed struct {
+	mu    sync.Mutex
+	works map[string]struct{}
+}
+
+// Add notes a work.
+func (p *Postponed) Add(work string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.works == nil {
+		p.works = map[string]struct{}{}
+	}
+	p.works[work] = struct{}{}
+}
+
+// Take returns one of the works, which is not noted any more.
+func (p *Postponed) Take() (work string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for work := range p.works {
+		delete(p.works, work)
+		return work, true
+	}
+	return "", false
+}
+
 // Leaving are the owners whose objects are all on their way out: of these only
 // the last one that goes is of interest. The zero value is none. It is safe for
 // concurrent use.
