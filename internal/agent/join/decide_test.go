@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"

@@ -98,9 +98,11 @@ func approvedLater(t *testing.T, h *hub) {
 	h.hasRights(t, name, "one", false)
 	says := func(part string) {
 		t.Helper()
-		h.eventually(t, "the condition says "+part, func(context.Context) (bool, error) {
-			accepted := meta.FindStatusCondition(h.get(t, name).Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
-			return strings.Contains(accepted.Message, part), nil
+		h.eventually(t, "the condition says "+part, func(ctx context.Context) (bool, error) {
+			mc := &clusterv1.ManagedCluster{}
+			err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc)
+			accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+			return accepted != nil && strings.Contains(accepted.Message, part), err
 		})
 	}
 	says("no certificate request of its agent has been approved yet")
@@ -134,8 +136,10 @@ func namesRemoved(t *testing.T, h *hub) {
 	h.join(t, name, "one")
 	h.hasRights(t, name, "one", true)
 	h.patch(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, clusterv1.AnnotationAgents))
-	h.eventually(t, "the agent is noted again", func(context.Context) (bool, error) {
-		return h.get(t, name).Annotations[clusterv1.AnnotationAgents] == "one", nil
+	h.eventually(t, "the agent is noted again", func(ctx context.Context) (bool, error) {
+		mc := &clusterv1.ManagedCluster{}
+		err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc)
+		return mc.Annotations[clusterv1.AnnotationAgents] == "one", err
 	})
 	h.hasRights(t, name, "one", true)
 }
