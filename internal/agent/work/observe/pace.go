@@ -12,7 +12,7 @@ const (
 	// more than a rollout has as a rule.
 	paceFree = 30
 	// paceWindowMin is the least time between two evaluations of a work.
-	paceWindowMin = 20 * time.Millisecond
+	paceWindowMin = 10 * time.Millisecond
 	// paceWindowMax is the most, unless fields are only polled.
 	paceWindowMax = 10 * time.Second
 	// paceShare is the part of the time that the changes have lasted which goes by
