@@ -83,6 +83,7 @@ func (b *workBench) change(ctx context.Context) error {
 		b.figure(changeRequestFigure).add(median(asked), median(plain))
 		b.figure(changeFigure).add(median(there), median(plain))
 		b.figure(changeWorstFigure).add(percentile(there, 99), percentile(plain, 99))
+		b.figure(requestWorstFigure).add(percentile(asked, 99), percentile(plain, 99))
 		b.figure(changeStatusFigure).add(median(back), median(plain))
 		return nil
 	})
