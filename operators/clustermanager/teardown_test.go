@@ -70,7 +70,7 @@ func (l *lab) work(t *testing.T, cluster string) *workv1.ManifestWork {
 func (l *lab) end(t *testing.T, clusters ...string) {
 	t.Helper()
 	for _, cluster := range clusters {
-		l.freeWork(t.Context(), cluster)
+		l.freeWork(t.Context(), t, cluster)
 	}
 	if !l.continueRemoval(t) {
 		t.Errorf("the removal does not end: %+v", l.condition(t, "Deleting"))
