@@ -56,8 +56,8 @@ func rights(s *scene) {
 	s.hub.apply(s, fmt.Sprintf(`
 apiVersion: cluster.open-cluster-management.io/v1
 kind: ManagedCluster
-metadata: {name: %s}
-spec: {hubAcceptsClient: true}`, other))
+metadata: {name: %s, annotations: {%s: agent}}
+spec: {hubAcceptsClient: true}`, other, clusterv1.AnnotationAgents))
 	neighbour := agent
 	neighbour.User, neighbour.Groups = clusterv1.UserPrefix+other+":agent", []string{clusterv1.UserPrefix + other, clusterv1.GroupManagedClusters}
 	rule := func(group, resource, name, verb string) rbacv1.PolicyRule {
