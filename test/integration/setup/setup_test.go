@@ -5,13 +5,16 @@ package setup
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -52,6 +55,7 @@ func TestHubLife(t *testing.T) {
 			t.Errorf("the images are %s and %s", cm.Spec.RegistrationImagePullSpec, cm.Spec.WorkImagePullSpec)
 		}
 		c.setImages(t, "example.com/capstan:1.5", "example.com/capstan:1.5")
+		c.rolledOut(t, "example.com/capstan:1.5")
 	})
 	t.Run("upgraded, all of it gets the new image", func(t *testing.T) {
 		code, out := c.capstan(t, "upgrade", "--image", "example.com/capstan:2")
@@ -175,13 +179,36 @@ func (c *cluster) has(t *testing.T, before map[string]bool) {
 // components checks that all components of the hub have the image.
 func (c *cluster) components(t *testing.T, image string) {
 	t.Helper()
+	if others := c.withOtherImages(t, image); len(others) > 0 {
+		t.Errorf("%s, want %s", strings.Join(others, ", "), image)
+	}
+}
+
+// rolledOut waits until all components of the hub have the image.
+func (c *cluster) rolledOut(t *testing.T, image string) {
+	t.Helper()
+	var others []string
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		others = c.withOtherImages(t, image)
+		return len(others) == 0, nil
+	})
+	if err != nil {
+		t.Fatalf("%s, want %s: %v", strings.Join(others, ", "), image, err)
+	}
+}
+
+// withOtherImages names the components of the hub with an image other than this.
+func (c *cluster) withOtherImages(t *testing.T, image string) []string {
+	t.Helper()
 	components, err := install.ClusterManagerOperator().Components(t.Context(), c.client)
 	if err != nil || len(components) == 0 {
 		t.Fatalf("the hub has no components: %v", err)
 	}
+	var others []string
 	for _, component := range components {
 		if component.Image != image {
-			t.Errorf("%s has the image %s, want %s", component.Key, component.Image, image)
+			others = append(others, fmt.Sprintf("%s has the image %s", component.Key, component.Image))
 		}
 	}
+	return others
 }
