@@ -54,7 +54,9 @@ func TestAListWaitsOnlyWhileManyWorksDo(t *testing.T) {
 	list.Heard = true
 	expect("few works wait, and somebody may wait for the list of before", 0)
 	expect("nobody waits for it", time.Second)
-	clock.SetTime(clock.Now().Add(time.Second))
+	clock.SetTime(clock.Now().Add(600 * time.Millisecond))
+	expect("more happens to its objects meanwhile", 400*time.Millisecond)
+	clock.SetTime(clock.Now().Add(400 * time.Millisecond))
 	expect("that has lasted a second", 0)
 	after = record.object
 	expect("nothing is to be listed", 0)

@@ -26,7 +26,7 @@ const (
 	// shorterRetry is how soon a list is written shorter that the member refused.
 	shorterRetry = 100 * time.Millisecond
 	// heardDelay is how long a list waits that nobody waits for. What happens to
-	// objects then does not wait for it.
+	// objects meanwhile does not wait for it, and costs no write more.
 	heardDelay = time.Second
 )
 
@@ -100,16 +100,16 @@ func (l *List) Write(ctx context.Context, leftovers bool) (again time.Duration, 
 // write it gives way to these, and many changes cost one write.
 func (l *List) later(after *workv1.AppliedManifestWork) time.Duration {
 	r := l.record
+	now := r.ledger.Clock.Now()
 	var delay time.Duration
 	switch {
 	case equality.Semantic.DeepEqual(after.Status, r.object.Status), r.object.Status.EvictionStartTime != nil, r.blind():
 	case r.ledger.Busy():
 		delay = r.ledger.ListDelay
 		r.ledger.Postponed(r.work)
-	case l.Heard && r.memory.listAt.IsZero():
+	case l.Heard && !r.memory.listAt.After(now.Add(heardDelay)): // not one that was busy's
 		delay = min(heardDelay, r.ledger.ListDelay)
 	}
-	now := r.ledger.Clock.Now()
 	if delay > 0 && r.memory.listAt.IsZero() {
 		r.memory.listAt = now.Add(delay)
 	}
