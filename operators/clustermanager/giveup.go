@@ -132,6 +132,8 @@ type leftover struct {
 	definition bool
 	// barred is what the operator would have to be allowed to give them up.
 	barred []rbacv1.PolicyRule
+	// refusal is how the API server refused that.
+	refusal error
 }
 
 func (l leftover) sentence(cm *operatorv1.ClusterManager) string {
@@ -141,7 +143,7 @@ func (l leftover) sentence(cm *operatorv1.ClusterManager) string {
 	}
 	if len(l.barred) > 0 {
 		return fmt.Sprintf("%d %s remain (%s): the operator may not remove the finalizers of the hub from them; "+
-			"remove those, or give the operator a role with this rule: %s", l.count, l.plural, names, rights.Describe(l.barred))
+			"remove those, or give the operator a role with this rule: %s (%v)", l.count, l.plural, names, rights.Describe(l.barred), l.refusal)
 	}
 	_, wait := deadline(cm)
 	return fmt.Sprintf("%d %s remain (%s): waiting for their clusters to clean up; clusters that are not Available are given up %s after the deletion (annotation %s)",
@@ -172,9 +174,13 @@ func (r *removal) removeDefinition(
 		return left, err
 	}
 	if r.pastDeadline(p.Object) {
-		err := r.giveUp(ctx, p, list.Items)
+		reachable, err := r.reachable(ctx, p)
+		if err != nil {
+			return left, err
+		}
+		err = r.giveUp(ctx, p, list.Items, reachable)
 		if apierrors.IsForbidden(err) { // it takes someone else, whom this tells
-			left.barred = []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{left.plural}, Verbs: []string{"patch"}}}
+			left.barred, left.refusal = []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{left.plural}, Verbs: []string{"patch"}}}, err
 		} else if err != nil {
 			return left, err
 		}
@@ -222,11 +228,7 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 
 // giveUp removes the finalizers of a hub from objects of clusters that are not
 // Available, and from those that belong to no cluster.
-func (r *removal) giveUp(ctx context.Context, p *pass, items []metav1.PartialObjectMetadata) error {
-	reachable, err := r.reachable(ctx, p)
-	if err != nil {
-		return err
-	}
+func (r *removal) giveUp(ctx context.Context, p *pass, items []metav1.PartialObjectMetadata, reachable map[string]bool) error {
 	var names []string
 	for i := range items {
 		item := &items[i]

@@ -14,8 +14,8 @@ const (
 	AnnotationJoinKey = "cluster.open-cluster-management.io/join-key"
 	// AnnotationAgents is a comma-separated list of the names of the agents that
 	// were given a certificate since the ManagedCluster was created. The hub writes
-	// it, and gives the permissions of the member to them. "*" stands for all agents
-	// with a certificate of the member.
+	// it, and gives the permissions of the member to them. "*", alone or beside
+	// names, stands for all agents with a certificate of the member.
 	AnnotationAgents = "cluster.open-cluster-management.io/agents"
 	// AnnotationDetachDeadline is how long after the deletion of a ManagedCluster
 	// ("5m", "0s") the hub waits for an agent that does not respond, before it
@@ -28,8 +28,8 @@ const (
 	AnnotationClusterUID = "agent.open-cluster-management.io/cluster-uid"
 )
 
-// LabelAwaitingAcceptance is on every ManagedCluster that was created without
-// being accepted, until it is. The hub's webhook writes it and lets nobody else
+// LabelAwaitingAcceptance is on a ManagedCluster that was created without being
+// accepted, until it is; not if that was before the hub had this label. The hub's webhook writes it and lets nobody else
 // change it. The value identifies who created it: the first 16 hexadecimal
 // digits of the SHA-256 of the user name, by which the hub limits how many of
 // these one user may have.

@@ -75,6 +75,9 @@ func (m *Machine) register(ctx context.Context) error {
 	if f.Hub != nil && f.Hub.Cluster == id.Cluster {
 		id.Agent = f.Hub.Agent
 	}
+	if f.Application != nil && f.Application.Cluster == id.Cluster {
+		id.Agent = f.Application.Agent
+	}
 	server := f.Bootstrap.Endpoint.Server
 	explain := func(what string, err error) error { return byBootstrap(what, server, err) }
 	application, err := m.prepare(id, server)
@@ -129,7 +132,7 @@ func (m *Machine) renew(ctx context.Context) error {
 
 // prepare returns the application that there is for the identity, or a new one.
 func (m *Machine) prepare(id identity, server string) (*application, error) {
-	if a := m.state.facts.Application; a != nil && a.Cluster == id.Cluster && a.Server == server {
+	if a := m.state.facts.Application; a != nil && a.identity == id && a.Server == server {
 		return a, nil
 	}
 	return newApplication(id, server)
@@ -211,6 +214,25 @@ func (m *Machine) store(ctx context.Context) error {
 		m.rotated(metav1.ConditionTrue, clusterv1.ManagedClusterReasonClientCertificateUpdated,
 			fmt.Sprintf("The client certificate is valid until %s.", cred.NotAfter.UTC().Format(time.RFC3339)))
 	}
+	return nil
+}
+
+// note keeps with the credential, while it works, what it works for.
+func (m *Machine) note(ctx context.Context) error {
+	f := &m.state.facts
+	cred := *f.Hub
+	cred.ClusterUID = cmp.Or(cred.ClusterUID, f.Cluster.UID)
+	if f.Bootstrap.State == bootstrapPresent {
+		cred.Bootstrap = f.Bootstrap.Hash
+	}
+	secret, err := hubSecret(m.options.Namespace, &cred)
+	if err != nil {
+		return err
+	}
+	if err := putSecret(ctx, m.options.Home, secret); err != nil {
+		return err
+	}
+	f.Hub = &cred
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 )
 
 // Announcement is what the agent says of its cluster when it creates the
@@ -122,7 +123,7 @@ func clusterFactOf(mc *clusterv1.ManagedCluster, engaged bool) clusterFact {
 	if mc == nil {
 		return clusterFact{State: clusterAbsent}
 	}
-	fact := clusterFact{State: clusterPreparing, UID: mc.UID}
+	fact := clusterFact{State: clusterPreparing, UID: mc.UID, Agents: policy.Agents(mc.Annotations[clusterv1.AnnotationAgents])}
 	accepted := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 	switch {
 	case !mc.Spec.HubAcceptsClient:
@@ -148,15 +149,31 @@ func (f facts) givenAnotherBootstrap() bool {
 }
 
 // outlived tells whether the agent shall join again, as the hub credential is for
-// a ManagedCluster that was deleted: somebody created another one since, which
-// the credential does not count for, or gave the agent another bootstrap kubeconfig.
+// a ManagedCluster that was deleted: somebody gave the agent another bootstrap
+// kubeconfig since, or created another ManagedCluster, which does not count this
+// agent among its own. For which one a credential of an earlier release was issued
+// is not known: then it takes an accepted cluster and another bootstrap kubeconfig.
 func (f facts) outlived() bool {
-	if f.Cluster.State == clusterAbsent {
+	switch {
+	case f.Cluster.State == clusterAbsent:
 		return f.givenAnotherBootstrap()
+	case f.Auth != authForbidden, f.Cluster.UID == "", f.Cluster.has(f.Hub.Agent):
+		return false
+	case f.Hub.ClusterUID == "":
+		return f.Cluster.State == clusterAccepted && f.givenAnotherBootstrap()
 	}
-	another := f.Hub.ClusterUID != "" && f.Cluster.UID != "" && f.Hub.ClusterUID != f.Cluster.UID
-	return f.Auth == authForbidden && f.Cluster.State != clusterUnknown && (another || f.givenAnotherBootstrap())
+	return f.Hub.ClusterUID != f.Cluster.UID
 }
+
+// unnoted tells whether the hub credential lacks what outlived asks for: while it
+// works, it is known for which ManagedCluster that is, and beside which bootstrap
+// kubeconfig.
+func (f facts) unnoted() bool {
+	return f.Hub.ClusterUID == "" && f.Cluster.UID != "" || f.givenAnotherBootstrap()
+}
+
+// has tells whether the hub counts an agent among those of the ManagedCluster.
+func (c clusterFact) has(agent string) bool { return c.Agents.Any() || c.Agents.Has(agent) }
 
 // mayCreateCluster is false if the ManagedCluster of the name on this hub was
 // ours before: if it is gone, then because somebody deleted it.

@@ -11,6 +11,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 )
 
 // lookAgainMax is the longest time after which the facts are looked at again,
@@ -78,6 +79,8 @@ type clusterFact struct {
 	State clusterState
 	// UID of the ManagedCluster; empty if there is none.
 	UID types.UID
+	// Agents are those that the hub has noted for it; none if it notes none.
+	Agents policy.Agents
 	// Detail is what the hub says of the acceptance.
 	Detail string
 }
@@ -146,6 +149,7 @@ const (
 	doRenew            // apply for a certificate with the hub credential
 	doStore            // keep the certificate that was issued
 	doVerify           // ask the hub what the hub credential may do
+	doNote             // note on the hub credential what it works for
 	doEngage           // start the parts
 	doDisengage        // end them
 	doForget           // delete the key of an application that was answered
@@ -293,6 +297,8 @@ func (f facts) useHub() decision {
 		return f.outside(operatorv1.JoinReasonWaitingForAcceptance, acceptMessage(f.Hub.Cluster))
 	case f.Engaged != nil && f.Auth == authForbidden:
 		return decision{Do: doDisengage}
+	case f.Auth == authPermitted && f.unnoted():
+		return decision{Do: doNote}
 	case f.Engaged == nil && f.Auth == authPermitted:
 		return decision{Do: doEngage}
 	case f.Engaged == nil:

@@ -237,6 +237,26 @@ func TestDecide(t *testing.T) {
 			facts: with(bare, bootstrap, fresh, auth(authForbidden), reborn("new"), func(f *facts) { f.Bootstrap.Hash = "h2" }),
 			want:  decision{Do: doStartOver},
 		},
+		"nor for another bootstrap kubeconfig, if it is the one that the certificate was issued for": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), issuedFor("new"), reborn("new"), func(f *facts) { f.Bootstrap.Hash = "h2" }),
+			want:  decision{FollowCluster: followByBootstrap, Do: doVerify, Reason: operatorv1.JoinReasonHubPermissionsMissing},
+		},
+		"nor while the hub counts it among the agents of another one": {
+			facts: with(bare, bootstrap, fresh, auth(authForbidden), issuedFor("old"), reborn("new"), func(f *facts) { f.Cluster.Agents = "other,abcde" }),
+			want:  decision{FollowCluster: followByBootstrap, Do: doVerify, Reason: operatorv1.JoinReasonHubPermissionsMissing},
+		},
+		"a member notes for which ManagedCluster its certificate works": {
+			facts: with(bare, bootstrap, fresh, engaged, func(f *facts) { f.Cluster.UID = "new" }),
+			want:  decision{Do: doNote},
+		},
+		"and beside which bootstrap kubeconfig": {
+			facts: with(bare, bootstrap, fresh, engaged, func(f *facts) { f.Bootstrap.Hash = "h2" }),
+			want:  decision{Do: doNote},
+		},
+		"but not another ManagedCluster than the one it was issued for": {
+			facts: with(bare, bootstrap, fresh, issuedFor("old"), engaged, func(f *facts) { f.Cluster.UID = "new" }),
+			want:  decision{Reason: operatorv1.JoinReasonJoined},
+		},
 		"certificates that are no good at once are not applied for in a hot loop": {
 			facts: with(bare, bootstrap, credential(2*time.Hour, time.Hour), func(f *facts) { f.ApplyAt = now.Add(time.Minute) }),
 			want:  decision{Reason: operatorv1.JoinReasonHubCredentialInvalid, Again: time.Minute}, mention: "Compare the clocks",

@@ -59,6 +59,9 @@ func (i *intake) seenOnHub(in incoming) {
 		if in.cluster.State != f.Cluster.State {
 			i.state.verifies, f.VerifyAt = 0, f.Now // worth asking again at once
 		}
+		if in.cluster.UID != "" && in.cluster.UID != f.Cluster.UID { // what the hub answered was of another one
+			f.Auth, f.VerifyAt, f.Recheck = authUnknown, f.Now, true
+		}
 		f.Cluster = *in.cluster
 	}
 	if in.bootstrapErr != nil {

@@ -179,6 +179,8 @@ func (m *Machine) perform(ctx context.Context, do action) error {
 		return m.renew(ctx)
 	case doStore:
 		return m.store(ctx)
+	case doNote:
+		return m.note(ctx)
 	case doVerify:
 		return m.verify(ctx)
 	case doEngage:

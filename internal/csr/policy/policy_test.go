@@ -558,9 +558,10 @@ func TestAgents(t *testing.T) {
 		with   policy.Agents // one more, "b"
 	}{
 		"none":       {reason: "nobody was let in yet", agents: "", with: "b"},
-		"all":        {reason: "they are known by a name from now on", agents: policy.AnyAgent, with: "b"},
+		"all":        {reason: "who becomes known first need not be the one at work", agents: policy.AnyAgent, with: "*,b"},
 		"the same":   {reason: "an agent renews", agents: "a,b", names: []string{"a", "b"}, with: "a,b"},
 		"another":    {reason: "an agent was made anew", agents: "a", names: []string{"a"}, with: "a,b"},
+		"known, too": {reason: "somebody is known, and others are not", agents: "a,*", names: []string{"a"}, with: "a,*,b"},
 		"not a name": {reason: "somebody wrote it by hand", agents: "a,, *,c", names: []string{"a", "c"}, with: "a,c,b"},
 	}
 	for name, tc := range cases {

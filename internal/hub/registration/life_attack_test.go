@@ -27,7 +27,7 @@ func TestACertificateOutlivesItsCluster(t *testing.T) {
 	h := startHub(t, registration.Options{Gates: gates(t, nil), OwnNamespace: "open-cluster-management-hub"})
 	t.Run("it opens nothing after the name is accepted again", func(t *testing.T) { earlierLife(t, h) })
 	t.Run("an agent that is approved after its cluster was accepted gets in", func(t *testing.T) { approvedLater(t, h) })
-	t.Run("agents of an earlier release keep their permissions until one renews", func(t *testing.T) { beforeUpgrade(t, h) })
+	t.Run("agents of an earlier release keep their permissions until somebody ends that", func(t *testing.T) { beforeUpgrade(t, h) })
 	t.Run("agents keep their permissions when somebody removes their names", func(t *testing.T) { namesRemoved(t, h) })
 }
 
@@ -120,15 +120,30 @@ func beforeUpgrade(t *testing.T, h *hub) {
 	h.accepted(t, name, metav1.ConditionTrue, clusterv1.ManagedClusterReasonHubClusterAdminAccepted)
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:managedcluster:" + name}}
 	group := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil,
-		`{"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, clusterv1.AgentGroup(name)))
+		`{"metadata":{"annotations":null},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, clusterv1.AgentGroup(name)))
 	if err := h.client.Patch(t.Context(), binding, group); err != nil {
 		t.Fatal(err)
 	}
 	h.hasRights(t, name, "one", true)
 	h.hasRights(t, name, "two", true)
+	h.noted(t, name, "*")
 	h.approved(t, h.ask(t, h.agent(t, name), subjectOf(name, "one"), name, nil))
+	h.noted(t, name, "*,one")
+	h.hasRights(t, name, "two", true)
+	h.patch(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"one"}}}`, clusterv1.AnnotationAgents))
 	h.hasRights(t, name, "two", false)
 	h.hasRights(t, name, "one", true)
+	h.noted(t, name, "one")
+}
+
+// noted waits until an annotation names the agents.
+func (h *hub) noted(t *testing.T, name, agents string) {
+	t.Helper()
+	h.eventually(t, "the agents are "+agents, func(ctx context.Context) (bool, error) {
+		mc := &clusterv1.ManagedCluster{}
+		err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc)
+		return mc.Annotations[clusterv1.AnnotationAgents] == agents, err
+	})
 }
 
 func namesRemoved(t *testing.T, h *hub) {
@@ -136,10 +151,6 @@ func namesRemoved(t *testing.T, h *hub) {
 	h.join(t, name, "one")
 	h.hasRights(t, name, "one", true)
 	h.patch(t, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, clusterv1.AnnotationAgents))
-	h.eventually(t, "the agent is noted again", func(ctx context.Context) (bool, error) {
-		mc := &clusterv1.ManagedCluster{}
-		err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc)
-		return mc.Annotations[clusterv1.AnnotationAgents] == "one", err
-	})
+	h.noted(t, name, "one")
 	h.hasRights(t, name, "one", true)
 }

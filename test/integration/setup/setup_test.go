@@ -179,7 +179,7 @@ func (c *cluster) has(t *testing.T, before map[string]bool) {
 // components checks that all components of the hub have the image.
 func (c *cluster) components(t *testing.T, image string) {
 	t.Helper()
-	if others := c.withOtherImages(t, image); len(others) > 0 {
+	if others := c.withOtherImages(t.Context(), t, image); len(others) > 0 {
 		t.Errorf("%s, want %s", strings.Join(others, ", "), image)
 	}
 }
@@ -188,8 +188,8 @@ func (c *cluster) components(t *testing.T, image string) {
 func (c *cluster) rolledOut(t *testing.T, image string) {
 	t.Helper()
 	var others []string
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		others = c.withOtherImages(t, image)
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		others = c.withOtherImages(ctx, t, image)
 		return len(others) == 0, nil
 	})
 	if err != nil {
@@ -198,9 +198,9 @@ func (c *cluster) rolledOut(t *testing.T, image string) {
 }
 
 // withOtherImages names the components of the hub with an image other than this.
-func (c *cluster) withOtherImages(t *testing.T, image string) []string {
+func (c *cluster) withOtherImages(ctx context.Context, t *testing.T, image string) []string {
 	t.Helper()
-	components, err := install.ClusterManagerOperator().Components(t.Context(), c.client)
+	components, err := install.ClusterManagerOperator().Components(ctx, c.client)
 	if err != nil || len(components) == 0 {
 		t.Fatalf("the hub has no components: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/csr/policy"
@@ -40,8 +41,14 @@ func (c *Controller) note(ctx context.Context, csr *certificatesv1.CertificateSi
 	if known.Has(agent) || !mc.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if earlier, err := c.isOfEarlier(ctx, approved.LastTransitionTime, mc); err != nil || earlier {
+	earlier, err := c.isOfEarlier(ctx, approved.LastTransitionTime, mc)
+	if err != nil {
 		return err
+	}
+	if earlier {
+		log.FromContext(ctx).Info("The agent gets no permissions: its request was approved before the ManagedCluster was created",
+			"cluster", cluster, "agent", agent)
+		return nil
 	}
 	before := mc.DeepCopy()
 	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1.AnnotationAgents, string(known.With(agent)))

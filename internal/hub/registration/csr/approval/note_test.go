@@ -61,7 +61,7 @@ func TestApprovedAgentsAreNoted(t *testing.T) {
 			change: func(g *given) { g.mc.Annotations = map[string]string{clusterv1.AnnotationAgents: "zero"} },
 		},
 		"where agents were not noted": {
-			reason: "from now on they are", want: "one",
+			reason: "from now on they are, and the others stay", want: "*,one",
 			change: func(g *given) { g.mc.Annotations = map[string]string{clusterv1.AnnotationAgents: "*"} },
 		},
 		"while the cluster is being deleted": {

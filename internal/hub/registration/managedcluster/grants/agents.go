@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/csr/policy"
@@ -21,7 +22,7 @@ import (
 // through AWS has no certificate and is known by its group.
 func Agents(cluster string, agents policy.Agents) []rbacv1.Subject {
 	var subjects []rbacv1.Subject
-	if agents == policy.AnyAgent {
+	if agents.Any() {
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.AgentGroup(cluster)})
 	}
 	for _, name := range agents.Names() {
@@ -30,17 +31,44 @@ func Agents(cluster string, agents policy.Agents) []rbacv1.Subject {
 	return append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: clusterv1.GroupAWSPrefix + cluster})
 }
 
-// Bound returns the agents that a binding of the cluster names: AnyAgent for one
-// that an earlier release made, or a hub of OCM. One that is older than the
-// ManagedCluster is of an earlier cluster of that name and names none.
-func Bound(mc *clusterv1.ManagedCluster, binding *rbacv1.ClusterRoleBinding) policy.Agents {
+// annotationManagedCluster on the ClusterRoleBinding of a cluster has the UID of
+// the ManagedCluster whose agents it names. Earlier releases and hubs of OCM bind
+// the group and write none.
+const annotationManagedCluster = "cluster.open-cluster-management.io/managed-cluster-uid"
+
+// BindAgents returns the ClusterRoleBinding of a cluster.
+func BindAgents(mc *clusterv1.ManagedCluster, to ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
+	binding := ClusterRoleBinding(mc.Name, to...)
+	metav1.SetMetaDataAnnotation(&binding.ObjectMeta, annotationManagedCluster, string(mc.UID))
+	return binding
+}
+
+// Known returns the agents of a cluster by its annotation and its binding. Somebody
+// may have removed the annotation; and the one that an earlier release wrote lacks
+// the agents that a person approved, so the group that this release bound counts.
+func Known(mc *clusterv1.ManagedCluster, binding *rbacv1.ClusterRoleBinding) policy.Agents {
+	known, bound := policy.Agents(mc.Annotations[clusterv1.AnnotationAgents]), bound(mc, binding)
+	switch {
+	case known == "":
+		return bound
+	case bound.Any() && binding.Annotations[annotationManagedCluster] == "":
+		return known.With(policy.AnyAgent)
+	}
+	return known
+}
+
+// bound returns the agents that a binding names. One of an earlier cluster of that
+// name, whose certificates must not count any more, names none.
+func bound(mc *clusterv1.ManagedCluster, binding *rbacv1.ClusterRoleBinding) policy.Agents {
 	var agents policy.Agents
-	if binding.CreationTimestamp.Before(&mc.CreationTimestamp) {
+	switch boundFor := binding.Annotations[annotationManagedCluster]; {
+	case boundFor == "" && binding.CreationTimestamp.Before(&mc.CreationTimestamp),
+		boundFor != "" && boundFor != string(mc.UID):
 		return agents
 	}
 	for _, subject := range binding.Subjects {
 		if subject.Kind == rbacv1.GroupKind && subject.Name == clusterv1.AgentGroup(mc.Name) {
-			return policy.AnyAgent
+			agents = agents.With(policy.AnyAgent)
 		}
 		if name, ok := strings.CutPrefix(subject.Name, clusterv1.AgentUser(mc.Name, "")); ok && subject.Kind == rbacv1.UserKind {
 			agents = agents.With(name)

@@ -20,6 +20,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/taint"
@@ -195,15 +196,19 @@ func (c *Controller) hold(ctx context.Context, mc *clusterv1.ManagedCluster) err
 // noteAgents notes who the agents are of a cluster that was accepted before agents
 // were noted, or whose annotation somebody removed: they are bound already.
 func (c *Controller) noteAgents(ctx context.Context, mc *clusterv1.ManagedCluster) error {
-	if mc.Annotations[clusterv1.AnnotationAgents] != "" || !decided(mc) {
+	if !decided(mc) {
 		return nil
 	}
 	binding := grants.ClusterRoleBinding(mc.Name)
-	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding); err != nil {
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding)
+	if apierrors.IsNotFound(err) { // or it lacks the label that it is cached by
+		err = c.Live.Get(ctx, client.ObjectKeyFromObject(binding), binding)
+	}
+	if err != nil {
 		return wrap(client.IgnoreNotFound(err), "reading", "ClusterRoleBinding", binding.Name)
 	}
-	agents := grants.Bound(mc, binding)
-	if agents == "" {
+	agents := grants.Known(mc, binding)
+	if agents == policy.Agents(mc.Annotations[clusterv1.AnnotationAgents]) {
 		return nil
 	}
 	before := mc.DeepCopy()

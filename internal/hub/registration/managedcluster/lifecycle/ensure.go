@@ -115,20 +115,30 @@ func heartbeats(want *coordinationv1.Lease) desired {
 	return desired{want: want, have: have, repair: func() bool { return relabel(have, want) }}
 }
 
+// relabel gives an object the labels and annotations that it is to have, and tells
+// whether it lacked some. What it has besides stays.
 func relabel(have, want client.Object) bool {
-	labels := have.GetLabels()
+	labels, changed := merged(have.GetLabels(), want.GetLabels())
+	have.SetLabels(labels)
+	annotations, annotated := merged(have.GetAnnotations(), want.GetAnnotations())
+	have.SetAnnotations(annotations)
+	return changed || annotated
+}
+
+// merged returns the one map with what the other has, and whether it lacked some
+// of that.
+func merged(have, want map[string]string) (map[string]string, bool) {
 	changed := false
-	for key, value := range want.GetLabels() {
-		if got, ok := labels[key]; ok && got == value {
+	for key, value := range want {
+		if got, ok := have[key]; ok && got == value {
 			continue
 		}
-		if labels == nil {
-			labels = map[string]string{}
+		if have == nil {
+			have = map[string]string{}
 		}
-		labels[key], changed = value, true
+		have[key], changed = value, true
 	}
-	have.SetLabels(labels)
-	return changed
+	return have, changed
 }
 
 func kindOf(d desired) string { return fmt.Sprintf("%T", d.want) }

@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -32,18 +33,23 @@ func (w *writer) subjects(mc *clusterv1.ManagedCluster, push bool) []rbacv1.Subj
 // accepted says what acceptance has given the cluster.
 func (w *writer) accepted(ctx context.Context, mc *clusterv1.ManagedCluster) (string, error) {
 	push, err := w.push(ctx, mc.Name)
-	if !push && mc.Annotations[clusterv1.AnnotationAgents] == "" {
+	switch agents := policy.Agents(mc.Annotations[clusterv1.AnnotationAgents]); {
+	case push:
+	case agents == "":
 		return "the hub accepts the cluster; no certificate request of its agent has been approved yet", err
+	case agents.Any():
+		return fmt.Sprintf("the hub accepts the cluster; every agent with a certificate for it has its permissions, as annotation %s has %q",
+			clusterv1.AnnotationAgents, policy.AnyAgent), err
 	}
 	return "the hub accepts the cluster; its agent has its permissions", err
 }
 
 // own makes sure of the cluster's own role and its binding.
-func (w *writer) own(ctx context.Context, cluster string, accepted bool, to []rbacv1.Subject) error {
-	if err := w.ensure(ctx, clusterRole(w.limited(grants.ClusterRole(cluster, accepted)))); err != nil {
+func (w *writer) own(ctx context.Context, mc *clusterv1.ManagedCluster, accepted bool, to []rbacv1.Subject) error {
+	if err := w.ensure(ctx, clusterRole(w.limited(grants.ClusterRole(mc.Name, accepted)))); err != nil {
 		return err
 	}
-	return w.ensure(ctx, clusterRoleBinding(grants.ClusterRoleBinding(cluster, to...)))
+	return w.ensure(ctx, clusterRoleBinding(grants.BindAgents(mc, to...)))
 }
 
 // credentials lets the push agent use the credential for a Push cluster, and

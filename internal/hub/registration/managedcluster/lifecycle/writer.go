@@ -54,7 +54,7 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id str
 	// A binding needs the role it names, and an object its namespace; all else
 	// goes in parallel.
 	err = together(ctx,
-		func(ctx context.Context) error { return w.own(ctx, name, true, to) },
+		func(ctx context.Context) error { return w.own(ctx, mc, true, to) },
 		func(ctx context.Context) error {
 			if err := w.shareRoles(ctx); err != nil {
 				return err
@@ -89,7 +89,7 @@ func (w *writer) reduce(ctx context.Context, mc *clusterv1.ManagedCluster, accep
 	return together(ctx,
 		func(ctx context.Context) error {
 			if acceptedBefore {
-				return w.own(ctx, name, false, w.subjects(mc, false))
+				return w.own(ctx, mc, false, w.subjects(mc, false))
 			}
 			return errors.Join(w.remove(ctx, grants.ClusterRoleBinding(name)), w.remove(ctx, grants.ClusterRole(name, false)))
 		},
