@@ -48,7 +48,7 @@ func (f *agentFlags) work(logger logr.Logger, options *agent.Options) (func(cont
 	if err != nil {
 		return nil, err
 	}
-	part, err := work.New(workOptions)
+	part, err := newWorkPart(workOptions)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/push"
-	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -120,7 +119,7 @@ func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard
 		return err
 	}
 	workOptions.Workers, workOptions.WorkersPerCluster = push.Workers, push.WorkersPerCluster
-	works, err := work.New(workOptions)
+	works, err := newWorkPart(workOptions)
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func (f *workAgentFlags) lead(ctx context.Context, member *rest.Config, logger l
 	if err != nil {
 		return err
 	}
-	part, err := work.New(workOptions)
+	part, err := newWorkPart(workOptions)
 	if err != nil {
 		return err
 	}

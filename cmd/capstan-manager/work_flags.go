@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work"
@@ -81,4 +82,16 @@ func (f *workFlags) options(logger logr.Logger, gateFlags []string) (work.Option
 		Feedback:              feedback.Options{RawJSON: gates.Enabled(features.RawFeedbackJSONString), MaxRawJSON: f.maxJSONRaw},
 		MaxFeedbackWatch:      watched, Health: gates.Enabled(features.ReportHealth),
 	}, nil
+}
+
+// newWorkPart returns the part for works, whose metrics are among those of the program.
+func newWorkPart(o work.Options) (*work.Part, error) {
+	part, err := work.New(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := controllermetrics.Registry.Register(part.Collector()); err != nil {
+		return nil, fmt.Errorf("registering the metrics of works: %w", err)
+	}
+	return part, nil
 }

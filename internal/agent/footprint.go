@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -22,6 +23,8 @@ const (
 	// wasteBytesMin is from how much memory on it is worth the work: collecting a
 	// heap of 20 MiB takes about 10 ms.
 	wasteBytesMin = 2 << 20
+	// growthBytesMin is how much more than after the last collection it has to be.
+	growthBytesMin = 1 << 20
 )
 
 // startupTimes returns when the start of an agent is over, after the one
@@ -47,11 +50,14 @@ func (a *Agent) slim(ctx context.Context, clk clock.Clock) {
 // runtime does so only after minutes, and keeps room for a heap half as large again.
 func relax(ctx context.Context, clk clock.Clock) {
 	before := readHeap()
+	least := uint64(0) // what the last collection could not give back
 	for backoff.Sleep(ctx, clk, slimEvery) {
 		now := readHeap()
-		if now.worthCollecting(before) {
+		if now.worthCollecting(before, least) {
+			runtime.GC() // a sync.Pool gives up what it has with the second collection
 			debug.FreeOSMemory()
 			now = readHeap()
+			least = now.held
 		}
 		before = now
 	}
@@ -65,9 +71,12 @@ type heap struct {
 }
 
 // worthCollecting tells whether nothing much happened since before, and there
-// is enough to give back.
-func (h heap) worthCollecting(before heap) bool {
-	return h.allocated-before.allocated < quietBytes && h.held > h.live+max(wasteBytesMin, h.live/8)
+// is enough to give back: more than what is in use, and more than least, which
+// was left the last time. Spans that are used in part cannot be given back, and
+// a collection every slimEvery would be most of what an idle agent does.
+func (h heap) worthCollecting(before heap, least uint64) bool {
+	return h.allocated-before.allocated < quietBytes &&
+		h.held > h.live+max(wasteBytesMin, h.live/8) && h.held > least+growthBytesMin
 }
 
 // readHeap reads the counters of the runtime.

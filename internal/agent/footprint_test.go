@@ -13,6 +13,7 @@ func TestMemoryIsGivenBackAfterABurst(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		now    heap
+		least  uint64
 		want   bool
 	}{
 		"quiet, and much is left": {now: heap{allocated: before.allocated + 1000, live: 8 << 20, held: 20 << 20}, want: true},
@@ -25,10 +26,17 @@ func TestMemoryIsGivenBackAfterABurst(t *testing.T) {
 		"quiet, and little is left of a big heap": {
 			reason: "what is left counts in proportion", now: heap{allocated: before.allocated + 1000, live: 80 << 20, held: 85 << 20},
 		},
+		"quiet, and the last collection could not give it back": {
+			reason: "an idle agent would collect every ten seconds for nothing",
+			now:    heap{allocated: before.allocated + 1000, live: 8 << 20, held: 12 << 20}, least: 11 << 20,
+		},
+		"quiet, and more came since the last collection": {
+			now: heap{allocated: before.allocated + 1000, live: 8 << 20, held: 14 << 20}, least: 11 << 20, want: true,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.now.worthCollecting(before); got != tc.want {
+			if got := tc.now.worthCollecting(before, tc.least); got != tc.want {
 				t.Errorf("worthCollecting: got %t, want %t. %s", got, tc.want, tc.reason)
 			}
 		})

@@ -102,6 +102,7 @@ type Part struct {
 
 	mu       sync.Mutex
 	clusters map[fleet.ClusterName]*cluster
+	queue    workqueue.TypedRateLimitingInterface[Request] // nil before Start
 	// rules are shared between works that have the same, of whatever cluster.
 	rules rules.Cache
 }
@@ -130,6 +131,7 @@ func New(options Options) (*Part, error) {
 		MaxConcurrentReconciles: options.Workers,
 		Reconciler:              p,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[Request](runtime.RetryMin, runtime.RetryMax),
+		NewQueue:                p.newQueue,
 		Logger:                  options.Logger,
 		LogConstructor: func(request *Request) logr.Logger {
 			logger := options.Logger.WithValues("part", "work")
