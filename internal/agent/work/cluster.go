@@ -196,9 +196,10 @@ func (s *cluster) forget(work string) {
 // busy tells whether many works wait, of whatever cluster.
 func (s *cluster) busy() bool { return s.queue.Len() > waitingFew }
 
-// catchUp brings back one of the works that can wait, once few wait. Every pass
-// does so, which is as fast as they can be worked on without making many wait.
-func (s *cluster) catchUp() {
+// catchUp brings back one of the works that can wait, once few wait, after a
+// pass of a work is over.
+func (s *cluster) catchUp(over string) {
+	s.postponed.Done(over)
 	if s.busy() {
 		return
 	}

@@ -69,7 +69,7 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	if s == nil || !s.slots.Enter(request) { // comes again with the connection, or when another is done
 		return reconcile.Result{}, nil
 	}
-	defer s.catchUp()
+	defer s.catchUp(request.Work)
 	defer s.slots.Leave()
 	ctx, cancel := s.bind(ctx)
 	defer cancel()

@@ -56,11 +56,17 @@ func (w *Waiters) Forget(work string) {
 	}
 }
 
+// postponedAtOnce is how many postponed works are brought back at a time: what
+// could wait for a burst must not hold up what comes right after it.
+const postponedAtOnce = 2
+
 // Postponed are works of which something is left to do that could wait while
 // there was much else. The zero value is none. It is safe for concurrent use.
 type Postponed struct {
 	mu    sync.Mutex
 	works map[string]struct{}
+	// taken are those that were brought back and are not done.
+	taken map[string]struct{}
 }
 
 // Add notes a work.
@@ -68,20 +74,32 @@ func (p *Postponed) Add(work string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.works == nil {
-		p.works = map[string]struct{}{}
+		p.works, p.taken = map[string]struct{}{}, map[string]struct{}{}
 	}
 	p.works[work] = struct{}{}
 }
 
-// Take returns one of the works, which is not noted any more.
+// Take returns one of the works, which is not noted any more, and false if there
+// is none or enough that were taken are not Done.
 func (p *Postponed) Take() (work string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.taken) >= postponedAtOnce {
+		return "", false
+	}
 	for work := range p.works {
 		delete(p.works, work)
+		p.taken[work] = struct{}{}
 		return work, true
 	}
 	return "", false
+}
+
+// Done says that a work was looked at, whether or not it had been taken.
+func (p *Postponed) Done(work string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.taken, work)
 }
 
 // Leaving are the owners whose objects are all on their way out: of these only
