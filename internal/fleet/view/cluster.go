@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -84,9 +85,22 @@ type Cluster struct {
 	// GroupVersions and Resources are how many of each it serves; both are 0 if
 	// nobody has looked.
 	GroupVersions, Resources int
+	// Labels and Claims are what users select clusters by. Claims are what the
+	// cluster tells of itself, by name.
+	Labels, Claims map[string]string
+	// Taints keep workloads away that do not tolerate them.
+	Taints []Taint
+	// Allocatable is what its nodes have for pods, all together.
+	Allocatable corev1.ResourceList
+	// Scores are what add-ons think of it.
+	Scores map[ScoreName]Score
+	// Decisions is how many placements have chosen it.
+	Decisions int
 
 	// property is what the property id.k8s.io says, which its users may set.
 	property string
+	// fields makes what Fields returns, once.
+	fields func() (map[string]any, error)
 }
 
 // Nodes counts the nodes of a cluster.
@@ -117,6 +131,9 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		Zones:   connection.Spec.Zones, Region: cmp.Or(connection.Spec.Region, claims[claimRegion], cluster.Labels[labelRegion]),
 		Provider:      cmp.Or(connection.Spec.Provider, claims[clusterv1alpha1.ClaimPlatform]),
 		GroupVersions: len(connection.Status.APIEnablements),
+		Labels:        cluster.Labels, Claims: claims,
+		Taints: taintsOf(cluster), Allocatable: allocatableOf(cluster),
+		fields: fieldsOf(cluster),
 	}
 	if available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
 		c.Available = available.Status

@@ -11,23 +11,39 @@ import (
 // Fleet is some or all clusters of a hub at one moment. It does not change; the
 // zero value has no cluster.
 type Fleet struct {
-	clusters []Cluster // in the order of names
+	clusters []*Cluster // in the order of names; none changes
 }
 
 // New returns the fleet of the clusters, whose names differ.
 func New(clusters ...Cluster) Fleet {
-	sorted := slices.Clone(clusters)
-	slices.SortFunc(sorted, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	own := slices.Clone(clusters)
+	sorted := make([]*Cluster, len(own))
+	for i := range own {
+		sorted[i] = &own[i]
+	}
+	slices.SortFunc(sorted, func(a, b *Cluster) int { return cmp.Compare(a.Name, b.Name) })
 	return Fleet{clusters: sorted}
+}
+
+// Len returns the number of clusters.
+func (f Fleet) Len() int { return len(f.clusters) }
+
+// At returns the cluster at a place in the order of names, from 0 to Len-1. It
+// must not be changed.
+func (f Fleet) At(i int) *Cluster { return f.clusters[i] }
+
+// Find returns the place of the cluster of a name.
+func (f Fleet) Find(name string) (int, bool) {
+	return slices.BinarySearchFunc(f.clusters, name, func(c *Cluster, name string) int { return cmp.Compare(c.Name, name) })
 }
 
 // Cluster returns the cluster of a name.
 func (f Fleet) Cluster(name string) (Cluster, bool) {
-	i, found := slices.BinarySearchFunc(f.clusters, name, func(c Cluster, name string) int { return cmp.Compare(c.Name, name) })
+	i, found := f.Find(name)
 	if !found {
 		return Cluster{}, false
 	}
-	return f.clusters[i], true
+	return *f.clusters[i], true
 }
 
 // Same returns the clusters of other names that are the cluster of an identity,
@@ -37,7 +53,7 @@ func (f Fleet) Same(identity, but string) []Cluster {
 	var same []Cluster
 	for _, c := range f.clusters {
 		if identity != "" && c.Name != but && c.Identity() == identity {
-			same = append(same, c)
+			same = append(same, *c)
 		}
 	}
 	return same
@@ -53,7 +69,7 @@ func (f Fleet) First(identity string, mine Cluster) (first Cluster, found bool) 
 	}
 	for _, other := range f.clusters {
 		if other.Name != mine.Name && other.Held == identity && other.in() {
-			return other, true
+			return *other, true
 		}
 	}
 	if mine.Admission == Admitted {
@@ -61,7 +77,7 @@ func (f Fleet) First(identity string, mine Cluster) (first Cluster, found bool) 
 	}
 	for _, other := range f.clusters {
 		if other.Name != mine.Name && other.Claimed == identity && other.waits() && other.before(mine) && (!found || other.before(first)) {
-			first, found = other, true
+			first, found = *other, true
 		}
 	}
 	return first, found

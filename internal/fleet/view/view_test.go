@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -25,9 +27,11 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 			Labels:      map[string]string{labelRegion: "label-region", labelZone: "a,b"},
 		},
 		Spec: clusterv1.ManagedClusterSpec{
+			Taints:           []clusterv1.Taint{{Key: "gpu", Value: "only", Effect: clusterv1.TaintEffectNoSelect, TimeAdded: born}},
 			HubAcceptsClient: true, ManagedClusterClientConfigs: []clusterv1.ClientConfig{{URL: "https://one"}, {URL: "https://two"}},
 		},
 		Status: clusterv1.ManagedClusterStatus{
+			Allocatable: clusterv1.ResourceList{clusterv1.ResourceCPU: resource.MustParse("4")},
 			ClusterClaims: []clusterv1.ManagedClusterClaim{
 				{Name: clusterv1alpha1.ClaimID, Value: "property"},
 				{Name: clusterv1alpha1.ClaimKubeVersion, Value: "v1.35.0"},
@@ -55,6 +59,11 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 		Name: "east", Created: born.Time, Accepted: true, Admission: Admitted, Joined: true, Available: metav1.ConditionUnknown,
 		Mode: Pull, Claimed: "claimed", Version: "v1.35.0", Zones: []string{"a", "b"}, Region: "claim-region", Provider: "metal",
 		Endpoints: []string{"https://one", "https://two"},
+		Labels:    cluster.Labels, Taints: []Taint{{Key: "gpu", Value: "only", Effect: NoSelect, Since: born.Time}},
+		Claims: map[string]string{
+			clusterv1alpha1.ClaimID: "property", clusterv1alpha1.ClaimKubeVersion: "v1.35.0", clusterv1alpha1.ClaimPlatform: "metal", claimRegion: "claim-region",
+		},
+		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
 	}
 	both := told
 	both.Mode, both.Held, both.Version, both.Zones = Push, "seen", "v1.36.0", []string{"c"}
@@ -81,7 +90,7 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := Of(tc.cluster, tc.connection)
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(Cluster{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(Cluster{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if got.Identity() != tc.identity {

@@ -1,0 +1,232 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"time"
+)
+
+// Status is how far the change has come on a cluster.
+type Status string
+
+// The statuses.
+const (
+	// ToApply is a cluster that does not have the change yet.
+	ToApply Status = "ToApply"
+	// Progressing is a cluster that has the change and is not done.
+	Progressing Status = "Progressing"
+	// Succeeded is a cluster where the change is done.
+	Succeeded Status = "Succeeded"
+	// Failed is a cluster where the change has gone wrong.
+	Failed Status = "Failed"
+	// TimedOut is a cluster that was not done before its deadline. Decide finds it
+	// out; it is not for State.
+	TimedOut Status = "TimedOut"
+)
+
+// State is how far the change has come on a cluster, and since when.
+type State struct {
+	Status Status
+	Since  time.Time
+}
+
+// Group is a group of clusters, in the order in which they are to be changed.
+type Group struct {
+	Name     string
+	Clusters []string
+}
+
+// Decision is what to do now.
+type Decision struct {
+	// Apply are the clusters that are to get the change now, in the order of the groups.
+	Apply []string
+	// Failed are the clusters that count against MaxFailures, in the order of the groups.
+	Failed []string
+	// Waiting is how many clusters are not to get the change yet.
+	Waiting int
+	// Done says that all clusters have succeeded, for as long as they have to, but
+	// for those that may fail.
+	Done bool
+	// Stopped says why no other cluster gets the change until someone does
+	// something: too many have failed. It is "" otherwise.
+	Stopped string
+	// After is when to look again although nothing happens; zero is never.
+	After time.Time
+}
+
+// Decide says what to do now. Clusters without a state are ToApply.
+func Decide(groups []Group, states map[string]State, strategy Strategy, now time.Time) Decision {
+	d := &decider{strategy: strategy, states: states, now: now}
+	for _, group := range groups {
+		d.clusters += len(group.Clusters)
+	}
+	steps := d.steps(groups)
+	d.result.Done = true
+	for n, step := range steps {
+		if d.take(step) {
+			continue
+		}
+		d.result.Done = false
+		for _, later := range steps[n+1:] {
+			d.skip(later)
+		}
+		break
+	}
+	return d.result
+}
+
+// step is clusters that may be changed next to each other.
+type step struct {
+	name        string
+	clusters    []string
+	concurrency int
+	failuresMax int
+}
+
+// decider is one run of Decide.
+type decider struct {
+	strategy Strategy
+	states   map[string]State
+	now      time.Time
+	clusters int
+	failures int // in the steps that are not mandatory
+	result   Decision
+}
+
+// steps returns what is done one after the other.
+func (d *decider) steps(groups []Group) []step {
+	if d.strategy.Kind == All {
+		all := step{concurrency: d.clusters, failuresMax: d.clusters}
+		for _, group := range groups {
+			all.clusters = append(all.clusters, group.Clusters...)
+		}
+		return []step{all}
+	}
+	var steps []step
+	mandatory := map[int]bool{}
+	for _, ref := range d.strategy.Mandatory {
+		for n, group := range groups {
+			if ref.names(n, group) && !mandatory[n] {
+				mandatory[n] = true
+				steps = append(steps, step{name: nameOf(n, group), clusters: group.Clusters, concurrency: len(group.Clusters)})
+			}
+		}
+	}
+	rest := step{concurrency: d.strategy.concurrency(d.clusters), failuresMax: d.strategy.failuresMax(d.clusters)}
+	for n, group := range groups {
+		switch {
+		case mandatory[n]:
+		case d.strategy.Kind == ProgressivePerGroup:
+			steps = append(steps, step{
+				name: nameOf(n, group), clusters: group.Clusters, concurrency: len(group.Clusters), failuresMax: rest.failuresMax,
+			})
+		default:
+			rest.clusters = append(rest.clusters, group.Clusters...)
+		}
+	}
+	if d.strategy.Kind == Progressive {
+		steps = append(steps, rest)
+	}
+	return steps
+}
+
+func nameOf(index int, group Group) string {
+	if group.Name != "" {
+		return fmt.Sprintf("group %s", group.Name)
+	}
+	return fmt.Sprintf("group %d", index)
+}
+
+// take does what is to be done in a step, and tells whether the next may follow.
+func (d *decider) take(s step) bool {
+	var waiting []string
+	busy, failed := 0, 0
+	for _, name := range s.clusters {
+		switch d.judge(name) {
+		case ToApply:
+			waiting = append(waiting, name)
+		case Succeeded:
+		case TimedOut, Failed:
+			failed++
+			d.result.Failed = append(d.result.Failed, name)
+		case Progressing:
+			busy++
+		}
+	}
+	d.failures += failed
+	if d.strategy.Kind != All && d.failures > s.failuresMax {
+		d.result.Waiting += len(waiting)
+		d.result.Stopped = stopped(s.name, d.failures, s.failuresMax)
+		return false
+	}
+	n := min(len(waiting), max(0, s.concurrency-busy))
+	d.result.Apply = append(d.result.Apply, waiting[:n]...)
+	d.result.Waiting += len(waiting) - n
+	if d.strategy.Kind == All {
+		return busy+failed+len(waiting) == 0
+	}
+	return busy+len(waiting) == 0
+}
+
+func stopped(where string, failures, most int) string {
+	if where != "" {
+		where = " in " + where
+	}
+	return fmt.Sprintf("%d clusters failed%s, and %d may", failures, where, most)
+}
+
+// skip counts the clusters of a step whose turn has not come. Those that have
+// the change already, from when the groups were others, are left alone.
+func (d *decider) skip(s step) {
+	for _, name := range s.clusters {
+		switch d.judge(name) {
+		case ToApply:
+			d.result.Waiting++
+		case TimedOut, Failed:
+			d.result.Failed = append(d.result.Failed, name)
+		case Progressing, Succeeded:
+		}
+	}
+}
+
+// judge returns what a cluster counts as: one that fails or takes too long as
+// TimedOut or Failed, and one that has not succeeded for long enough as Progressing.
+func (d *decider) judge(name string) Status {
+	state, known := d.states[name]
+	if !known {
+		return ToApply
+	}
+	switch state.Status {
+	case Succeeded:
+		return d.until(state, d.strategy.MinSuccess, Progressing, Succeeded)
+	case Progressing:
+		if d.strategy.Deadline == nil {
+			return Progressing
+		}
+		return d.until(state, *d.strategy.Deadline, Progressing, TimedOut)
+	case Failed:
+		if d.strategy.Deadline == nil {
+			return Failed
+		}
+		return d.until(state, *d.strategy.Deadline, Progressing, TimedOut)
+	case ToApply, TimedOut:
+		return state.Status
+	default:
+		return ToApply
+	}
+}
+
+// until returns one status until so long after the state began, and another
+// then. It makes sure that someone looks then.
+func (d *decider) until(state State, wait time.Duration, before, then Status) Status {
+	end := state.Since.Add(wait)
+	if !end.After(d.now) {
+		return then
+	}
+	if d.result.After.IsZero() || end.Before(d.result.After) {
+		d.result.After = end
+	}
+	return before
+}

@@ -1,0 +1,184 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func since(status Status, ago time.Duration) State {
+	return State{Status: status, Since: noon.Add(-ago)}
+}
+
+func TestDecide(t *testing.T) {
+	groups := []Group{{Name: "canary", Clusters: []string{"a"}}, {Clusters: []string{"b", "c"}}, {Clusters: []string{"d"}}}
+	hour := time.Hour
+	done, failed, busy := since(Succeeded, time.Minute), since(Failed, time.Minute), since(Progressing, time.Minute)
+	cases := map[string]struct {
+		reason   string
+		strategy Strategy
+		states   map[string]State
+		want     Decision
+	}{
+		"all": {reason: "at once", strategy: Strategy{Kind: All}, want: Decision{Apply: []string{"a", "b", "c", "d"}}},
+		"all, some are done": {
+			reason: "a failure does not keep others from it", strategy: Strategy{Kind: All}, states: map[string]State{"a": done, "b": failed},
+			want: Decision{Apply: []string{"c", "d"}, Failed: []string{"b"}},
+		},
+		"all are done": {reason: "nothing is left", strategy: Strategy{Kind: All}, states: map[string]State{"a": done, "b": done, "c": done, "d": done}, want: Decision{Done: true}},
+		"too early to say": {
+			reason: "they have to have succeeded for an hour", strategy: Strategy{Kind: All, MinSuccess: hour}, states: map[string]State{"a": done, "b": done, "c": done, "d": done},
+			want: Decision{After: noon.Add(59 * time.Minute)},
+		},
+		"two at a time":        {reason: "the first two", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(2)}, want: Decision{Apply: []string{"a", "b"}, Waiting: 2}},
+		"a quarter at a time":  {reason: "of all clusters", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromString("25%")}, want: Decision{Apply: []string{"a"}, Waiting: 3}},
+		"one is on its way":    {reason: "so there is room for one", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(2)}, states: map[string]State{"a": busy}, want: Decision{Apply: []string{"b"}, Waiting: 2}},
+		"one has just made it": {reason: "it takes room until it counts", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), MinSuccess: hour}, states: map[string]State{"a": done}, want: Decision{Waiting: 3, After: noon.Add(59 * time.Minute)}},
+		"one has failed": {
+			reason: "none may", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(2)}, states: map[string]State{"a": failed, "b": busy},
+			want: Decision{Failed: []string{"a"}, Waiting: 2, Stopped: "1 clusters failed, and 0 may"},
+		},
+		"one may fail": {
+			reason: "a quarter of four", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(2), MaxFailures: intstr.FromString("25%")}, states: map[string]State{"a": failed, "b": busy},
+			want: Decision{Apply: []string{"c"}, Failed: []string{"a"}, Waiting: 1},
+		},
+		"it may recover": {
+			reason: "until the deadline", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), Deadline: &hour}, states: map[string]State{"a": failed},
+			want: Decision{Waiting: 3, After: noon.Add(59 * time.Minute)},
+		},
+		"it took too long": {
+			reason: "that is a failure", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), Deadline: &hour}, states: map[string]State{"a": since(Progressing, hour)},
+			want: Decision{Failed: []string{"a"}, Waiting: 3, Stopped: "1 clusters failed, and 0 may"},
+		},
+		"group by group":            {reason: "the first", strategy: Strategy{Kind: ProgressivePerGroup}, want: Decision{Apply: []string{"a"}, Waiting: 3}},
+		"the second group":          {reason: "the first has succeeded", strategy: Strategy{Kind: ProgressivePerGroup}, states: map[string]State{"a": done}, want: Decision{Apply: []string{"b", "c"}, Waiting: 1}},
+		"the second group, in part": {reason: "the third waits for all of it", strategy: Strategy{Kind: ProgressivePerGroup}, states: map[string]State{"a": done, "b": done, "c": busy}, want: Decision{Waiting: 1}},
+		"the second group fails": {
+			reason: "the third is not touched", strategy: Strategy{Kind: ProgressivePerGroup}, states: map[string]State{"a": done, "b": failed, "c": done},
+			want: Decision{Failed: []string{"b"}, Waiting: 1, Stopped: "1 clusters failed in group 1, and 0 may"},
+		},
+		"the second group may fail": {
+			reason: "and is done then", strategy: Strategy{Kind: ProgressivePerGroup, MaxFailures: intstr.FromInt32(1)}, states: map[string]State{"a": done, "b": failed, "c": done},
+			want: Decision{Apply: []string{"d"}, Failed: []string{"b"}},
+		},
+		"a mandatory group": {
+			reason: "comes first although it is the last", strategy: Strategy{Kind: Progressive, Mandatory: []GroupRef{{Index: 2}}},
+			want: Decision{Apply: []string{"d"}, Waiting: 3},
+		},
+		"a mandatory group has succeeded": {
+			reason: "the others follow", strategy: Strategy{Kind: Progressive, Mandatory: []GroupRef{{Name: "canary"}}, MaxConcurrency: intstr.FromInt32(2)}, states: map[string]State{"a": done},
+			want: Decision{Apply: []string{"b", "c"}, Waiting: 1},
+		},
+		"a mandatory group fails": {
+			reason: "none of its clusters may, whatever the others may", strategy: Strategy{Kind: Progressive, Mandatory: []GroupRef{{Name: "canary"}}, MaxFailures: intstr.FromInt32(3)}, states: map[string]State{"a": failed},
+			want: Decision{Failed: []string{"a"}, Waiting: 3, Stopped: "1 clusters failed in group canary, and 0 may"},
+		},
+		"nobody": {reason: "there is nothing to do", strategy: Strategy{Kind: Progressive}, want: Decision{Done: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := groups
+			if name == "nobody" {
+				in = nil
+			}
+			if diff := cmp.Diff(tc.want, Decide(in, tc.states, tc.strategy, noon)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestMistakesNameTheirField(t *testing.T) {
+	cases := map[string]Strategy{
+		"spec.rollout.type":             {Kind: "Slowly"},
+		"spec.rollout.minSuccessTime":   {Kind: All, MinSuccess: -time.Second},
+		"spec.rollout.progressDeadline": {Kind: All, Deadline: new(time.Duration)},
+		"spec.rollout.maxFailures":      {Kind: Progressive, MaxFailures: intstr.FromString("some")},
+		"spec.rollout.maxConcurrency":   {Kind: Progressive, MaxConcurrency: intstr.FromString("0%")},
+	}
+	for want, strategy := range cases {
+		t.Run(want, func(t *testing.T) {
+			problems := strategy.Check(field.NewPath("spec", "rollout"))
+			if len(problems) != 1 || problems[0].Field != want {
+				t.Errorf("the problems are %v, want one of %s", problems, want)
+			}
+		})
+	}
+	right := Strategy{Kind: Progressive, MaxFailures: intstr.FromString("10%"), MaxConcurrency: intstr.FromString("1%")}
+	if problems := right.Check(field.NewPath("spec")); len(problems) > 0 {
+		t.Errorf("a right strategy has problems: %v", problems)
+	}
+}
+
+// TestARolloutEnds plays rollouts by chance, in which each cluster that gets the
+// change succeeds or fails some time later. A failure names the seed.
+func TestARolloutEnds(t *testing.T) {
+	for seed := range uint64(500) {
+		chance := rand.New(rand.NewPCG(seed, 1))
+		strategy := Strategy{
+			Kind:           []Kind{All, Progressive, ProgressivePerGroup}[chance.IntN(3)],
+			MinSuccess:     time.Duration(chance.IntN(3)) * time.Minute,
+			MaxConcurrency: intstr.FromInt32(int32(1 + chance.IntN(3))),
+			MaxFailures:    intstr.FromInt32(int32(chance.IntN(3))),
+		}
+		var groups []Group
+		clusters := 0
+		for range chance.IntN(5) {
+			var group Group
+			for range 1 + chance.IntN(4) {
+				group.Clusters = append(group.Clusters, fmt.Sprintf("c%d", clusters))
+				clusters++
+			}
+			groups = append(groups, group)
+		}
+		play(t, seed, chance, groups, strategy)
+	}
+}
+
+func play(t *testing.T, seed uint64, chance *rand.Rand, groups []Group, strategy Strategy) {
+	t.Helper()
+	states, now := map[string]State{}, noon
+	for range 1000 {
+		d := Decide(groups, states, strategy, now)
+		busy := 0
+		for _, state := range states {
+			if state.Status == Progressing {
+				busy++
+			}
+		}
+		if strategy.Kind == Progressive && busy+len(d.Apply) > int(strategy.MaxConcurrency.IntVal) {
+			t.Fatalf("seed %d: %d clusters are changed at a time, and %d may be", seed, busy+len(d.Apply), strategy.MaxConcurrency.IntVal)
+		}
+		if strategy.Kind != All && len(d.Failed) > int(strategy.MaxFailures.IntVal) && len(d.Apply) > 0 {
+			t.Fatalf("seed %d: %d clusters have failed, and others get the change", seed, len(d.Failed))
+		}
+		for _, name := range d.Apply {
+			if _, has := states[name]; has {
+				t.Fatalf("seed %d: %s gets the change twice", seed, name)
+			}
+			states[name] = State{Progressing, now}
+		}
+		if d.Done || d.Stopped != "" && busy == 0 || strategy.Kind == All && busy == 0 && len(d.Apply) == 0 && d.After.IsZero() {
+			return
+		}
+		now = now.Add(time.Minute)
+		for _, name := range slices.Sorted(maps.Keys(states)) {
+			if states[name].Status == Progressing && chance.IntN(2) == 0 {
+				states[name] = State{[]Status{Succeeded, Succeeded, Succeeded, Failed}[chance.IntN(4)], now}
+			}
+		}
+	}
+	t.Fatalf("seed %d: the rollout does not end", seed)
+}

@@ -1,0 +1,197 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+)
+
+// Candidate is a cluster that may get replicas.
+type Candidate struct {
+	Cluster string
+	// Weight is for Weighted division. The cluster gets nothing if it is 0, unless
+	// it is so for all.
+	Weight int64
+	// Available is how many replicas it has room for, beside those that it has. It
+	// is not negative.
+	Available int32
+}
+
+// Strategy is how replicas are divided among clusters.
+type Strategy string
+
+// The strategies.
+const (
+	// Duplicated gives all replicas to each cluster.
+	Duplicated Strategy = "Duplicated"
+	// StaticWeight divides by the weights of the candidates, each time from scratch.
+	StaticWeight Strategy = "StaticWeight"
+	// DynamicWeight divides by the room that the candidates have, and keeps what
+	// was decided before.
+	DynamicWeight Strategy = "DynamicWeight"
+	// Aggregated is DynamicWeight with as few clusters as have room.
+	Aggregated Strategy = "Aggregated"
+)
+
+// Division is a wish for replicas.
+type Division struct {
+	Strategy Strategy
+	Replicas int32
+	// Fresh divides by DynamicWeight and Aggregated as if nothing had been decided,
+	// with the room that the replicas themselves take.
+	Fresh bool
+	Tie   TieBreak
+}
+
+// TieBreakOf returns how ties are broken for a template, so that templates with
+// one replica do not all go to the same cluster.
+func TieBreakOf(uid string) TieBreak {
+	if uid == "" {
+		return FirstByName
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(uid)) // never fails
+	return hash.Sum32()&1 == 1
+}
+
+// NoRoomError says that the candidates together have no room for the replicas.
+type NoRoomError struct {
+	// Available is what they have room for, and Wanted is what is to be placed.
+	Available, Wanted int64
+}
+
+// Error is part of error. Clients match the text.
+func (e *NoRoomError) Error() string {
+	return fmt.Sprintf("Clusters available replicas %d are not enough to schedule.", e.Available)
+}
+
+// Divide divides the replicas among the candidates, which are in the order of
+// preference; previous is what was decided before. The result is in the order
+// of names. The error is a *NoRoomError, and then nothing is placed.
+func (d Division) Divide(candidates []Candidate, previous []Share) ([]Share, error) {
+	if d.Strategy != DynamicWeight && d.Strategy != Aggregated {
+		return d.fixed(candidates), nil
+	}
+	kept := among(previous, candidates)
+	assigned := total(kept)
+	switch {
+	case d.Fresh:
+		return d.fill(int64(d.Replicas), withRoomOf(candidates, kept), nil)
+	case assigned > int64(d.Replicas):
+		return d.fill(int64(d.Replicas), asCandidates(kept), nil)
+	case assigned < int64(d.Replicas):
+		return d.fill(int64(d.Replicas)-assigned, candidates, kept)
+	default:
+		return byName(kept), nil
+	}
+}
+
+// fixed divides by what does not depend on the room that clusters have.
+func (d Division) fixed(candidates []Candidate) []Share {
+	if d.Strategy == Duplicated {
+		shares := make([]Share, 0, len(candidates))
+		for _, c := range candidates {
+			shares = append(shares, Share{c.Cluster, d.Replicas})
+		}
+		return byName(shares)
+	}
+	var weights int64
+	for _, c := range candidates {
+		weights += c.Weight
+	}
+	var parties []Party
+	for _, c := range candidates {
+		switch {
+		case weights == 0:
+			parties = append(parties, Party{c.Cluster, 1})
+		case c.Weight > 0:
+			parties = append(parties, Party{c.Cluster, c.Weight})
+		}
+	}
+	return Webster(int64(d.Replicas), parties, d.Tie)
+}
+
+// fill places so many replicas beside those that are kept.
+func (d Division) fill(replicas int64, candidates []Candidate, kept []Share) ([]Share, error) {
+	candidates = slices.Clone(candidates)
+	slices.SortStableFunc(candidates, func(a, b Candidate) int { return cmp.Compare(b.Available, a.Available) })
+	if d.Strategy == Aggregated {
+		has := sharesOf(kept)
+		slices.SortStableFunc(candidates, func(a, b Candidate) int { return keptFirst(has[a.Cluster] > 0, has[b.Cluster] > 0) })
+	}
+	var parties []Party
+	var room int64
+	for _, c := range candidates {
+		if d.Strategy == Aggregated && room >= replicas {
+			break
+		}
+		room += int64(c.Available)
+		parties = append(parties, Party{c.Cluster, int64(c.Available)})
+	}
+	if room < replicas {
+		return nil, &NoRoomError{Available: room, Wanted: replicas}
+	}
+	return merge(kept, Webster(replicas, parties, d.Tie)), nil
+}
+
+// among returns the shares of clusters that are candidates.
+func among(shares []Share, candidates []Candidate) []Share {
+	candidate := make(map[string]bool, len(candidates))
+	for _, c := range candidates {
+		candidate[c.Cluster] = true
+	}
+	var kept []Share
+	for _, s := range shares {
+		if s.Replicas > 0 && candidate[s.Cluster] {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+func total(shares []Share) int64 {
+	var sum int64
+	for _, s := range shares {
+		sum += int64(s.Replicas)
+	}
+	return sum
+}
+
+func sharesOf(shares []Share) map[string]int32 {
+	by := make(map[string]int32, len(shares))
+	for _, s := range shares {
+		by[s.Cluster] += s.Replicas
+	}
+	return by
+}
+
+func asCandidates(shares []Share) []Candidate {
+	candidates := make([]Candidate, 0, len(shares))
+	for _, s := range shares {
+		candidates = append(candidates, Candidate{Cluster: s.Cluster, Available: s.Replicas})
+	}
+	return candidates
+}
+
+func withRoomOf(candidates []Candidate, kept []Share) []Candidate {
+	has := sharesOf(kept)
+	more := slices.Clone(candidates)
+	for i := range more {
+		more[i].Available += min(has[more[i].Cluster], math.MaxInt32-more[i].Available)
+	}
+	return more
+}
+
+func merge(a, b []Share) []Share {
+	by := sharesOf(append(slices.Clone(a), b...))
+	merged := make([]Share, 0, len(by))
+	for cluster, replicas := range by {
+		merged = append(merged, Share{cluster, replicas})
+	}
+	return byName(merged)
+}

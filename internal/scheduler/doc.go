@@ -1,0 +1,20 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scheduler chooses clusters, says why, and divides replicas among them.
+//
+// A front end compiles what a user wishes into a Request, once for each
+// generation, and then asks Schedule for a Result as often as the fleet
+// changes. A Request passes four steps:
+//
+//	filter   who may be chosen: cluster sets, predicates, taints
+//	score    who is better: weighted scores from -100 to 100
+//	spread   how many of each zone, region or other topology
+//	assign   how many replicas each gets (Divide)
+//
+// Filters, scorers and spread constraints are values in lists. A Result has a
+// Verdict for each cluster of the fleet: that it was chosen, or what said no.
+//
+// The package is pure: it has no client, no clock and no logger. The same input
+// gives the same output, whatever the order of maps.
+package scheduler

@@ -1,0 +1,116 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+// Operator tells how a toleration compares values.
+type Operator string
+
+// The operators.
+const (
+	// Equal tolerates taints with the same value. It is the default.
+	Equal Operator = "Equal"
+	// Exists tolerates taints with any value.
+	Exists Operator = "Exists"
+)
+
+// Toleration says that taints do not matter, as that of a pod does: an empty
+// effect is every effect, and an empty key with operator Exists is every key.
+type Toleration struct {
+	Path       *field.Path
+	Key, Value string
+	Operator   Operator
+	Effect     view.Effect
+	// For is for how long, from when the taint was added; nil is for ever. It counts
+	// for taints of effect NoSelect and PreferNoSelect.
+	For *time.Duration
+}
+
+func checkTolerations(tolerations []Toleration) ([]Toleration, field.ErrorList) {
+	var problems field.ErrorList
+	for _, t := range tolerations {
+		switch {
+		case t.Operator != "" && t.Operator != Equal && t.Operator != Exists:
+			problems = append(problems, field.NotSupported(t.Path.Child("operator"), t.Operator, []Operator{Equal, Exists}))
+		case t.Key == "" && t.Operator != Exists:
+			problems = append(problems, field.Required(t.Path.Child("key"), "may be empty only with operator Exists"))
+		case t.Value != "" && t.Operator == Exists:
+			problems = append(problems, field.Invalid(t.Path.Child("value"), t.Value, "must be empty with operator Exists"))
+		}
+	}
+	return tolerations, problems
+}
+
+// tolerates tells whether the toleration is for the taint, whatever the time.
+func (t Toleration) tolerates(taint view.Taint) bool {
+	return (t.Key == "" || t.Key == taint.Key) && (t.Effect == "" || t.Effect == taint.Effect) &&
+		(t.Operator == Exists || t.Value == taint.Value)
+}
+
+// tolerated tells whether one of the tolerations holds for the taint now. If it
+// will not for ever, the round comes again when the last of them ends.
+func tolerated(now *round, tolerations []Toleration, taint view.Taint) bool {
+	var until time.Time
+	for _, t := range tolerations {
+		if !t.tolerates(taint) {
+			continue
+		}
+		if t.For == nil || taint.Effect == view.NoSelectIfNew {
+			return true
+		}
+		if end := taint.Since.Add(*t.For); end.After(until) {
+			until = end
+		}
+	}
+	if !until.After(now.now) {
+		return false
+	}
+	now.again(until)
+	return true
+}
+
+// taintFilter bars clusters that have a taint which is not tolerated.
+type taintFilter []Toleration
+
+func (f taintFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
+	for n, taint := range c.Taints {
+		if taint.Effect == view.PreferNoSelect || taint.Effect == view.NoSelectIfNew && now.kept[i] {
+			continue
+		}
+		if !tolerated(now, f, taint) {
+			return false, n
+		}
+	}
+	return true, 0
+}
+
+func (taintFilter) code() code { return codeTaint }
+
+func (taintFilter) explain(c *view.Cluster, detail int) string {
+	return fmt.Sprintf("taint %s is not tolerated", c.Taints[detail])
+}
+
+// preference is the scorer of taints that prefer other clusters.
+type preference []Toleration
+
+func (preference) Name() string { return "PreferNoSelect" }
+
+func (p preference) score(now *round, eligible []int, scores []int32) {
+	for n, i := range eligible {
+		for _, taint := range now.fleet.At(i).Taints {
+			if taint.Effect == view.PreferNoSelect && !tolerated(now, p, taint) {
+				scores[n] = scoreMin
+				break
+			}
+		}
+	}
+}

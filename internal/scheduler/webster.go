@@ -1,0 +1,102 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// Share is how many replicas a cluster gets.
+type Share struct {
+	Cluster  string
+	Replicas int32
+}
+
+// Party is a cluster with a weight, which is not negative.
+type Party struct {
+	Cluster string
+	Weight  int64
+}
+
+// TieBreak says who gets a replica of those that deserve it alike and have
+// equally many.
+type TieBreak bool
+
+// The tie breaks.
+const (
+	// FirstByName is the cluster whose name comes first.
+	FirstByName TieBreak = false
+	// LastByName is the cluster whose name comes last.
+	LastByName TieBreak = true
+)
+
+// Webster divides seats among parties by the method of Webster, also known as
+// that of Sainte-Laguë: one after the other goes to the party with the highest
+// weight/(2*seats+1). The result is in the order of names, without those that
+// get nothing.
+func Webster(seats int64, parties []Party, tie TieBreak) []Share {
+	queue := &quotients{tie: tie}
+	for _, p := range parties {
+		queue.parties = append(queue.parties, seated{Party: p})
+	}
+	heap.Init(queue)
+	for range seats {
+		if len(queue.parties) == 0 {
+			break
+		}
+		queue.parties[0].seats++
+		heap.Fix(queue, 0)
+	}
+	var shares []Share
+	for _, p := range queue.parties {
+		if p.seats > 0 {
+			shares = append(shares, Share{p.Cluster, p.seats})
+		}
+	}
+	return byName(shares)
+}
+
+func byName(shares []Share) []Share {
+	slices.SortFunc(shares, func(a, b Share) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return shares
+}
+
+// seated is a party, and the seats that it has.
+type seated struct {
+	Party
+
+	seats int32
+}
+
+func (s seated) quotient() float64 { return float64(s.Weight) / float64(2*int64(s.seats)+1) }
+
+// quotients is a heap whose first party gets the next seat.
+type quotients struct {
+	parties []seated
+	tie     TieBreak
+}
+
+// Len is part of heap.Interface.
+func (q *quotients) Len() int { return len(q.parties) }
+
+// Less is part of heap.Interface.
+func (q *quotients) Less(i, j int) bool {
+	a, b := q.parties[i], q.parties[j]
+	name := cmp.Compare(a.Cluster, b.Cluster)
+	if q.tie == LastByName {
+		name = -name
+	}
+	return cmp.Or(cmp.Compare(b.quotient(), a.quotient()), cmp.Compare(a.seats, b.seats), name) < 0
+}
+
+// Swap is part of heap.Interface.
+func (q *quotients) Swap(i, j int) { q.parties[i], q.parties[j] = q.parties[j], q.parties[i] }
+
+// Push is part of heap.Interface. Parties do not come later.
+func (q *quotients) Push(any) {}
+
+// Pop is part of heap.Interface. Parties do not leave.
+func (q *quotients) Pop() any { return nil }
