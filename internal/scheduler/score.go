@@ -19,6 +19,8 @@ type Scorer interface {
 	// score sets the scores of the eligible clusters, which are 0 before. Both lists
 	// are of the same length.
 	score(now *round, eligible []int, scores []int32)
+	// changed tells whether it may score a cluster differently after a change of it.
+	changed(before, after *view.Cluster) bool
 }
 
 // Steady prefers the clusters that are chosen already.
@@ -34,6 +36,8 @@ func (Steady) score(now *round, eligible []int, scores []int32) {
 		}
 	}
 }
+
+func (Steady) changed(_, _ *view.Cluster) bool { return false }
 
 // Balance prefers the clusters that fewer other placements have chosen.
 type Balance struct{}
@@ -59,6 +63,8 @@ func (Balance) score(now *round, eligible []int, scores []int32) {
 		}
 	}
 }
+
+func (Balance) changed(_, _ *view.Cluster) bool { return false }
 
 // MostAllocatable prefers the clusters that have most of a resource for pods.
 // Those that do not tell are the worst.
@@ -97,6 +103,12 @@ func (m MostAllocatable) score(now *round, eligible []int, scores []int32) {
 	}
 }
 
+func (m MostAllocatable) changed(before, after *view.Cluster) bool {
+	old, had := before.Allocatable[m.Resource]
+	amount, has := after.Allocatable[m.Resource]
+	return had != has || old.Cmp(amount) != 0
+}
+
 // AddOn prefers the clusters that an add-on gives a high score. A score that
 // never came, or has expired, is 0.
 type AddOn struct{ Score view.ScoreName }
@@ -111,4 +123,10 @@ func (a AddOn) score(now *round, eligible []int, scores []int32) {
 			scores[n] = min(max(score.Value, scoreMin), scoreMax)
 		}
 	}
+}
+
+func (a AddOn) changed(before, after *view.Cluster) bool {
+	old, had := before.Scores[a.Score]
+	score, has := after.Scores[a.Score]
+	return had != has || old.Value != score.Value || !old.Until.Equal(score.Until)
 }

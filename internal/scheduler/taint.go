@@ -5,6 +5,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -113,4 +114,8 @@ func (p preference) score(now *round, eligible []int, scores []int32) {
 			}
 		}
 	}
+}
+
+func (preference) changed(before, after *view.Cluster) bool {
+	return !slices.Equal(before.Taints, after.Taints)
 }
