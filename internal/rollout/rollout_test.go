@@ -152,25 +152,15 @@ func play(t *testing.T, seed uint64, chance *rand.Rand, groups []Group, strategy
 	states, now := map[string]State{}, noon
 	for range 1000 {
 		d := Decide(groups, states, strategy, now)
-		busy := 0
-		for _, state := range states {
-			if state.Status == Progressing {
-				busy++
-			}
-		}
-		if strategy.Kind == Progressive && busy+len(d.Apply) > int(strategy.MaxConcurrency.IntVal) {
-			t.Fatalf("seed %d: %d clusters are changed at a time, and %d may be", seed, busy+len(d.Apply), strategy.MaxConcurrency.IntVal)
-		}
-		if strategy.Kind != All && len(d.Failed) > int(strategy.MaxFailures.IntVal) && len(d.Apply) > 0 {
-			t.Fatalf("seed %d: %d clusters have failed, and others get the change", seed, len(d.Failed))
+		busy := count(states, Progressing)
+		if problem := broken(d, strategy, states, busy); problem != "" {
+			t.Fatalf("seed %d: %s", seed, problem)
 		}
 		for _, name := range d.Apply {
-			if _, has := states[name]; has {
-				t.Fatalf("seed %d: %s gets the change twice", seed, name)
-			}
 			states[name] = State{Progressing, now}
 		}
-		if d.Done || d.Stopped != "" && busy == 0 || strategy.Kind == All && busy == 0 && len(d.Apply) == 0 && d.After.IsZero() {
+		stuck := strategy.Kind == All && busy == 0 && len(d.Apply) == 0 && d.After.IsZero() // some have failed
+		if d.Done || stuck || d.Stopped != "" && busy == 0 {
 			return
 		}
 		now = now.Add(time.Minute)
@@ -181,4 +171,30 @@ func play(t *testing.T, seed uint64, chance *rand.Rand, groups []Group, strategy
 		}
 	}
 	t.Fatalf("seed %d: the rollout does not end", seed)
+}
+
+func count(states map[string]State, status Status) int {
+	n := 0
+	for _, state := range states {
+		if state.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// broken says which promise a decision breaks.
+func broken(d Decision, strategy Strategy, states map[string]State, busy int) string {
+	if most := int(strategy.MaxConcurrency.IntVal); strategy.Kind == Progressive && busy+len(d.Apply) > most {
+		return fmt.Sprintf("%d clusters are changed at a time, and %d may be", busy+len(d.Apply), most)
+	}
+	if strategy.Kind != All && len(d.Failed) > int(strategy.MaxFailures.IntVal) && len(d.Apply) > 0 {
+		return fmt.Sprintf("%d clusters have failed, and others get the change", len(d.Failed))
+	}
+	for _, name := range d.Apply {
+		if _, has := states[name]; has {
+			return name + " gets the change twice"
+		}
+	}
+	return ""
 }
