@@ -15,27 +15,29 @@ func TestPostponedWorksComeBackAFewAtATime(t *testing.T) {
 		postponed.Add(work)
 	}
 	back := map[string]bool{}
-	take := func() bool {
-		work, ok := postponed.Take()
-		back[work] = ok
-		return ok
+	// takeAll takes as many as there are to be had now.
+	takeAll := func() int {
+		for n := 0; ; n++ {
+			work, ok := postponed.Take()
+			if !ok {
+				return n
+			}
+			back[work] = true
+		}
 	}
-	if !take() || !take() || take() {
-		t.Fatalf("back are %v, want two of them", back)
+	if n := takeAll(); n != postponedAtOnce {
+		t.Fatalf("%d works came back, want %d: %v", n, postponedAtOnce, back)
 	}
 	for work := range back {
 		postponed.Done(work)
 	}
-	if !take() || !take() || take() {
-		t.Fatalf("back are %v, want all four", back)
+	if n := takeAll(); n != postponedAtOnce || len(back) != 2*postponedAtOnce {
+		t.Fatalf("%d more works came back, want %d others: %v", n, postponedAtOnce, back)
 	}
-	for _, work := range []string{"a", "b", "c", "d"} {
+	for work := range back {
 		postponed.Done(work)
-		if !back[work] {
-			t.Errorf("%s did not come back", work)
-		}
 	}
-	if take() {
-		t.Error("a work came back twice")
+	if n := takeAll(); n != 0 {
+		t.Errorf("%d works came back twice", n)
 	}
 }
