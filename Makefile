@@ -18,6 +18,7 @@ GO_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/version.release=$(
   -X github.com/capstan-io/capstan/internal/version.image=$(IMAGE_NAME)
 
 CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
+OPENAPI_GEN := go tool -modfile=hack/tools/go.mod openapi-gen
 KUSTOMIZE := go tool -modfile=hack/tools/go.mod kustomize
 GOLANGCI_LINT := go tool -modfile=hack/lint/go.mod golangci-lint
 

@@ -31,10 +31,14 @@ var manifests embed.FS
 const (
 	ClusterManager         = "cluster-manager"
 	Klusterlet             = "klusterlet"
+	ControlPlane           = "control-plane"
+	ControlPlaneNamespace  = "control-plane-namespace"
 	RegistrationController = "registration-controller"
 	RegistrationWebhook    = "registration-webhook"
 	WorkWebhook            = "work-webhook"
 	WorkController         = "work-controller"
+	PlacementController    = "placement-controller"
+	APIServer              = "apiserver"
 	PushAgent              = "push-agent"
 	RegistrationAgent      = "registration-agent"
 	WorkAgent              = "work-agent"
@@ -44,10 +48,14 @@ const (
 // a hub, each a new copy.
 func HubCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return definitions(
+		"cluster.open-cluster-management.io_addonplacementscores",
 		"cluster.open-cluster-management.io_managedclusters",
 		"cluster.open-cluster-management.io_managedclustersetbindings",
 		"cluster.open-cluster-management.io_managedclustersets",
+		"cluster.open-cluster-management.io_placementdecisions",
+		"cluster.open-cluster-management.io_placements",
 		"fleet.capstan.io_clusterconnections",
+		"work.open-cluster-management.io_manifestworkreplicasets",
 		"work.open-cluster-management.io_manifestworks",
 	)
 }
@@ -75,6 +83,12 @@ func OperatorCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		"operator.open-cluster-management.io_clustermanagers",
 		"operator.open-cluster-management.io_klusterlets",
 	)
+}
+
+// ControlPlaneCRDs returns the definition that is installed together with the
+// operator of dedicated hubs, a new copy.
+func ControlPlaneCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return definitions("fleet.capstan.io_controlplanes")
 }
 
 func definitions(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -22,7 +22,7 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 		"hub": {
 			reason: "the operator installs the kinds that hub components serve",
 			load:   HubCRDs,
-			want:   []string{"ManagedCluster", "ManagedClusterSetBinding", "ManagedClusterSet", "ClusterConnection", "ManifestWork"},
+			want:   []string{"AddOnPlacementScore", "ManagedCluster", "ManagedClusterSetBinding", "ManagedClusterSet", "PlacementDecision", "Placement", "ClusterConnection", "ManifestWorkReplicaSet", "ManifestWork"},
 		},
 		"spoke": {
 			reason: "the operator installs the kinds that agents read and write on the member",
@@ -38,6 +38,11 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 			reason: "an operator cannot install the kind that it waits for",
 			load:   OperatorCRDs,
 			want:   []string{"ClusterManager", "Klusterlet"},
+		},
+		"control planes": {
+			reason: "its operator is installed only where somebody wants it, and with its kind",
+			load:   ControlPlaneCRDs,
+			want:   []string{"ControlPlane"},
 		},
 	}
 	placed := 0
@@ -62,7 +67,7 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) != placed {
-		t.Errorf("config/crd has %d definitions, but only %d are installed anywhere: add the others to HubCRDs, SpokeCRDs or OperatorCRDs", len(files), placed)
+		t.Errorf("config/crd has %d definitions, but only %d are installed anywhere: add the others to HubCRDs, SpokeCRDs, OperatorCRDs or ControlPlaneCRDs", len(files), placed)
 	}
 }
 
@@ -162,7 +167,7 @@ func TestOperatorsHoldWhatTheyGrant(t *testing.T) {
 		operator string
 		installs []string
 	}{
-		"cluster-manager": {operator: ClusterManager, installs: []string{RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PushAgent}},
+		"cluster-manager": {operator: ClusterManager, installs: []string{RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PlacementController, APIServer, PushAgent}},
 		"klusterlet":      {operator: Klusterlet, installs: []string{RegistrationAgent, WorkAgent}},
 	}
 	for name, c := range cases {
@@ -187,8 +192,39 @@ func TestOperatorsHoldWhatTheyGrant(t *testing.T) {
 	}
 }
 
+// Operators may change what they install by name. That of the hub deletes it as
+// well; definitions on a member stay.
+func TestOperatorsMayChangeTheirDefinitions(t *testing.T) {
+	cases := map[string]struct {
+		load  func() ([]*apiextensionsv1.CustomResourceDefinition, error)
+		verbs []string
+	}{
+		ClusterManager: {load: HubCRDs, verbs: []string{"patch", "update", "delete"}},
+		Klusterlet:     {load: SpokeCRDs, verbs: []string{"patch", "update"}},
+	}
+	for operator, tc := range cases {
+		t.Run(operator, func(t *testing.T) {
+			var may []string
+			for _, rule := range allRules(t, operator) {
+				may = append(may, singles(rule)...)
+			}
+			definitions, err := tc.load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, definition := range definitions {
+				for _, verb := range tc.verbs {
+					if want := verb + " customresourcedefinitions.apiextensions.k8s.io name=" + definition.Name; !slices.Contains(may, want) {
+						t.Errorf("it may not %s; add the name to the markers of the operator", want)
+					}
+				}
+			}
+		})
+	}
+}
+
 func components() []string {
-	return []string{ClusterManager, Klusterlet, RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PushAgent, RegistrationAgent, WorkAgent}
+	return []string{ClusterManager, Klusterlet, RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PlacementController, APIServer, PushAgent, RegistrationAgent, WorkAgent}
 }
 
 func allRules(t *testing.T, component string) []rbacv1.PolicyRule {

@@ -22,6 +22,7 @@ import (
 const (
 	ClusterManagerOperator = "clustermanager"
 	KlusterletOperator     = "klusterlet"
+	ControlPlaneOperator   = "controlplane"
 )
 
 // kustomization is the part of kustomize's language that config/operator uses.

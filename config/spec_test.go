@@ -24,10 +24,12 @@ import (
 	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
 const (
@@ -92,7 +94,7 @@ func TestSpecPagesExplainEveryConditionAndReason(t *testing.T) {
 			t.Errorf("docs/spec: the page of %s does not explain `%s` (%s in %s)", kind, constant.value, constant.name, constant.file)
 		}
 	}
-	for _, kind := range []string{"clustermanager", "klusterlet", "managedcluster", "managedclusterset", "managedclustersetbinding", "clusterconnection", "manifestwork"} {
+	for _, kind := range []string{"clustermanager", "klusterlet", "managedcluster", "managedclusterset", "managedclustersetbinding", "clusterconnection", "controlplane", "manifestwork"} {
 		if found[kind] == 0 {
 			t.Errorf("no condition constants of %s were found, so its page is not compared", kind)
 		}
@@ -106,10 +108,15 @@ func TestExamplesInSpecPagesAreObjectsOfTheirKind(t *testing.T) {
 		"ManagedCluster":           func() any { return &clusterv1.ManagedCluster{} },
 		"ManagedClusterSet":        func() any { return &clusterv1beta2.ManagedClusterSet{} },
 		"ManagedClusterSetBinding": func() any { return &clusterv1beta2.ManagedClusterSetBinding{} },
+		"Placement":                func() any { return &clusterv1beta1.Placement{} },
+		"PlacementDecision":        func() any { return &clusterv1beta1.PlacementDecision{} },
+		"AddOnPlacementScore":      func() any { return &clusterv1alpha1.AddOnPlacementScore{} },
 		"ClusterClaim":             func() any { return &clusterv1alpha1.ClusterClaim{} },
 		"ClusterProperty":          func() any { return &aboutv1alpha1.ClusterProperty{} },
 		"ClusterConnection":        func() any { return &fleetv1alpha1.ClusterConnection{} },
+		"ControlPlane":             func() any { return &fleetv1alpha1.ControlPlane{} },
 		"ManifestWork":             func() any { return &workv1.ManifestWork{} },
+		"ManifestWorkReplicaSet":   func() any { return &workv1alpha1.ManifestWorkReplicaSet{} },
 		"AppliedManifestWork":      func() any { return &workv1.AppliedManifestWork{} },
 	}
 	for _, definition := range allDefinitions(t) {
@@ -194,7 +201,7 @@ func conditionConstants(t *testing.T) []constant {
 func allDefinitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var all []*apiextensionsv1.CustomResourceDefinition
-	for _, load := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){OperatorCRDs, HubCRDs, SpokeCRDs, PropertyCRDs} {
+	for _, load := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){OperatorCRDs, ControlPlaneCRDs, HubCRDs, SpokeCRDs, PropertyCRDs} {
 		definitions, err := load()
 		if err != nil {
 			t.Fatal(err)

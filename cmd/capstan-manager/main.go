@@ -62,10 +62,16 @@ func newRootCommand(calledAs string) *cobra.Command {
 			named("webhook-server", newWorkWebhookCommand()),
 			named("agent", newWorkAgentCommand()),
 		)
+	case "placement":
+		root.AddCommand(
+			named("controller", newPlacementControllerCommand()),
+			named("debug", newPlacementDebugCommand()),
+		)
 	default:
 		root.AddCommand(
 			newClusterManagerCommand(options.DefaultServer()),
 			newKlusterletCommand(options.DefaultServer()),
+			newControlPlaneCommand(options.DefaultServer()),
 			newAgentCommand(),
 			newPushAgentCommand(),
 			newRegistrationControllerCommand(),
@@ -74,6 +80,8 @@ func newRootCommand(calledAs string) *cobra.Command {
 			newWorkControllerCommand(),
 			newWorkWebhookCommand(),
 			newWorkAgentCommand(),
+			newPlacementControllerCommand(),
+			newPlacementDebugCommand(),
 		)
 	}
 	return root

@@ -116,6 +116,7 @@ func (f *registrationFlags) options() (registration.Options, error) {
 	}
 	return registration.Options{
 		Gates:             gates,
+		Mirror:            gates.Enabled(features.AggregatedAPI),
 		AutoApprovedUsers: slices.Concat(f.approvedUsers, f.approvedCSRUsers),
 		CleanupResources:  f.cleanupResources,
 		OwnNamespace:      process.Namespace(hubNamespaceDefault),

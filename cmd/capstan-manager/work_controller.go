@@ -29,7 +29,7 @@ func newWorkControllerCommand() *cobra.Command {
 	flags := &workControllerFlags{managerFlags: newManagerFlags(options.DefaultServer())}
 	cmd := &cobra.Command{
 		Use:   work.ComponentName,
-		Short: "Runs the hub's controllers for ManifestWorks, such as the end of those that have finished",
+		Short: "Runs the hub's controllers for ManifestWorks: those of ManifestWorkReplicaSets, and the end of those that have finished",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
 	}
@@ -56,8 +56,12 @@ func (f *workControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("building the scheme: %w", err)
 	}
+	cached, err := work.CacheOptions()
+	if err != nil {
+		return err
+	}
 	mgr, err := f.manager(process.Options{
-		Component: work.ComponentName, Scheme: scheme, Cache: work.CacheOptions(), Watched: work.Watched(gates),
+		Component: work.ComponentName, Scheme: scheme, Cache: cached, Watched: work.Watched(gates),
 		Namespace: process.Namespace(hubNamespaceDefault), Lease: work.LockName,
 	})
 	if err != nil {

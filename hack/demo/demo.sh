@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# From nothing to two joined clusters that run a workload: builds Capstan, starts
-# three real clusters on this machine, makes one a hub, lets one member join by
-# an agent of its own (Pull) and one by the agent on the hub (Push), and delivers
-# a Deployment to both. A second run repairs and repeats.
+# From nothing to a hub with two joined clusters that run a workload: builds
+# Capstan, starts three real clusters on this machine, lets the first one host a
+# dedicated hub, one member join by an agent of its own (Pull) and one by the
+# agent on the hub (Push), and delivers a Deployment to both. With HUB=shared the
+# first cluster is itself the hub. A second run repairs and repeats.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 DEMO_DIR=${DEMO_DIR:-/var/lib/capstan-demo}
 IMAGE_NAME=${IMAGE_NAME:?set by make}
+KIND=${HUB:-dedicated}
 HUB=hub
+HOST=host
 PULL=member1
 PUSH=member2
 WAIT=${WAIT:-180s}
@@ -23,12 +26,18 @@ step() { printf '\n[%3d s] %s\n' $((SECONDS - started)) "$*"; }
 fail() { printf '\ndemo: %s\n' "$*" >&2; exit 1; }
 
 [[ $EUID -eq 0 ]] || fail "real clusters need root (network namespaces, containerd): run 'sudo make demo'"
+case $KIND in
+  dedicated) OTHER=$HUB ;;
+  shared) OTHER=$HOST HOST=$HUB ;;
+  *) fail "HUB=$KIND: want dedicated or shared" ;;
+esac
+[[ ! -e $DEMO_DIR/clusters/$OTHER ]] || fail "there is a demo of the other kind of hub: run 'make clean-demo' first"
 
 step "Building the lab's Kubernetes (about 6 minutes the first time), Capstan's image and its command line"
 make --no-print-directory lab-build image IMAGE_NAME="$IMAGE_NAME"
 
-step "Starting the clusters $HUB, $PULL and $PUSH"
-lab up --install-packages --name "$HUB" --name "$PULL" --name "$PUSH"
+step "Starting the clusters $HOST, $PULL and $PUSH"
+lab up --install-packages --name "$HOST" --name "$PULL" --name "$PUSH"
 lab kubeconfig >"$KUBECONFIG"
 chmod 600 "$KUBECONFIG"
 lab load-image bin/capstan-image.tar
@@ -36,8 +45,14 @@ lab load-image bin/capstan-image.tar
 # What does not get on is explained.
 trap 'echo; capstan doctor --context "$HUB" || true' ERR
 
-step "Making $HUB a hub"
-capstan init --context "$HUB" --image "$IMAGE_NAME" --timeout "$WAIT"
+if [[ $KIND == dedicated ]]; then
+  step "Making a dedicated hub, hosted by $HOST"
+  lab load-image test/lab/bin/kubernetes.tar --cluster "$HOST"
+  capstan init --dedicated --name "$HUB" --context "$HOST" --image "$IMAGE_NAME" --timeout "$WAIT"
+else
+  step "Making $HUB a hub"
+  capstan init --context "$HUB" --image "$IMAGE_NAME" --timeout "$WAIT"
+fi
 
 step "$PULL joins by an agent of its own, with a token that lets in this cluster and no other"
 register=$(capstan token create --context "$HUB" --ttl 1h --cluster-name "$PULL" --auto-accept --print-register-command)
@@ -56,15 +71,32 @@ for member in "$PULL" "$PUSH"; do
   kubectl --context "$HUB" -n "$member" wait --for=condition=Available manifestwork/hello --timeout="$WAIT"
   kubectl --context "$member" -n hello rollout status deployment/hello --timeout="$WAIT"
 done
+
+if [[ $KIND == dedicated ]]; then
+  step "A Deployment on the hub itself is a template, of which nobody makes pods"
+  kubectl --context "$HUB" create deployment template --image=lab/hello:1 --replicas=2 --dry-run=client -o yaml |
+    kubectl --context "$HUB" apply -f -
+  kubectl --context "$HUB" get deployments,pods
+fi
 trap - ERR
 
 step "Done. What there is:"
 echo
-capstan get clusters --context "$HUB" -o wide
+if [[ $KIND == dedicated ]]; then
+  kubectl --context "$HUB" get clusters -o wide # of Karmada's API
+else
+  capstan get clusters --context "$HUB" -o wide
+fi
 echo
 capstan tree --context "$HUB"
 echo
-kubectl --context "$HUB" -n open-cluster-management-hub get pods --no-headers
+if [[ $KIND == dedicated ]]; then
+  echo "On $HOST:"
+  kubectl --context "$HOST" -n "$HUB-control-plane" get pods --no-headers
+  kubectl --context "$HOST" -n "$HUB" get pods --no-headers
+else
+  kubectl --context "$HUB" -n open-cluster-management-hub get pods --no-headers
+fi
 for member in "$PULL" "$PUSH"; do
   echo "On $member:"
   kubectl --context "$member" get pods --no-headers -A | grep -v '^kube-system ' || true

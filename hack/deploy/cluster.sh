@@ -77,35 +77,38 @@ build() {
 }
 
 # wait_condition waits until an object has a condition, and tells what the
-# object says of itself if it does not get it.
+# object says of itself if it does not get it. Further arguments are for kubectl,
+# such as -n NAMESPACE; so are those of the functions below.
 wait_condition() {
   local object=$1 condition=$2
+  shift 2
   echo "   waiting up to ${WAIT_SECONDS} s for $condition of $object"
-  k wait "$object" --for="condition=$condition" --timeout="${WAIT_SECONDS}s" >/dev/null && return
+  k wait "$object" "$@" --for="condition=$condition" --timeout="${WAIT_SECONDS}s" >/dev/null && return
   echo "   conditions of $object:" >&2
-  conditions "$object" >&2
-  fail "$object did not become $condition in ${WAIT_SECONDS} s; 'kubectl describe $object' tells more"
+  conditions "$object" "$@" >&2
+  fail "$object did not become $condition in ${WAIT_SECONDS} s; 'kubectl describe $object${*:+ $*}' tells more"
 }
 
 # conditions prints the conditions of an object, one in a line.
 conditions() {
-  k get "$1" -o jsonpath='{range .status.conditions[*]}{"     "}{.type}={.status} {.reason}: {.message}{"\n"}{end}' || true
+  k get "$@" -o jsonpath='{range .status.conditions[*]}{"     "}{.type}={.status} {.reason}: {.message}{"\n"}{end}' || true
 }
 
 # wait_gone waits until an object is gone and says meanwhile, every ten
 # seconds, what it waits for.
 wait_gone() {
   local object=$1 limit=$2 start=$SECONDS
-  while k get "$object" --ignore-not-found -o name | grep -q .; do
+  shift 2
+  while k get "$object" "$@" --ignore-not-found -o name | grep -q .; do
     if ((SECONDS - start >= limit)); then
       echo "   what $object says:" >&2
-      conditions "$object" >&2
-      k get "$object" -o jsonpath='{"     finalizers: "}{.metadata.finalizers}{"\n"}' >&2 || true
+      conditions "$object" "$@" >&2
+      k get "$object" "$@" -o jsonpath='{"     finalizers: "}{.metadata.finalizers}{"\n"}' >&2 || true
       fail "$object is still there after $limit s; it waits for what is named above"
     fi
     if (((SECONDS - start) % 10 == 0 && SECONDS > start)); then
       echo "   $object is being deleted, $((SECONDS - start)) s:"
-      conditions "$object" | grep -E 'Deleting|Applied|Progressing' || true
+      conditions "$object" "$@" | grep -E 'Deleting|Applied|Progressing' || true
     fi
     sleep 1
   done
@@ -114,11 +117,28 @@ wait_gone() {
 # delete_and_wait deletes an object and waits until it is gone.
 delete_and_wait() {
   local object=$1 limit=$2
-  if ! k get "$object" --ignore-not-found -o name 2>/dev/null | grep -q .; then
+  shift 2
+  if ! k get "$object" "$@" --ignore-not-found -o name 2>/dev/null | grep -q .; then
     echo "   there is no $object"
     return
   fi
   # It may go by itself in between.
-  k delete "$object" --ignore-not-found --wait=false
-  wait_gone "$object" "$limit"
+  k delete "$object" "$@" --ignore-not-found --wait=false
+  wait_gone "$object" "$limit" "$@"
+}
+
+# members_leave deletes the clusters of a hub and waits until they have left, for
+# as many seconds as it is told. The other arguments run kubectl on the hub.
+members_leave() {
+  local limit=$1 clusters cluster
+  shift
+  clusters=$("$@" get managedclusters -o name 2>/dev/null || true)
+  [[ -n $clusters ]] || return 0
+  echo "   these clusters leave the hub: ${clusters//$'\n'/ }"
+  local end=$((SECONDS + limit))
+  for cluster in $clusters; do "$@" delete --wait=false --ignore-not-found "$cluster"; done
+  for cluster in $clusters; do
+    "$@" wait --for=delete "$cluster" --timeout="$((end - SECONDS))s" >/dev/null ||
+      fail "$cluster is still there; 'kubectl describe $cluster' on the hub tells what it waits for"
+  done
 }

@@ -90,17 +90,7 @@ on_hub() {
 
 delete() {
   say "removing the hub"
-  local clusters
-  clusters=$(on_hub get managedclusters -o name 2>/dev/null || true)
-  if [[ -n $clusters ]]; then
-    echo "   these clusters leave the hub: ${clusters//$'\n'/ }"
-    local cluster end=$((SECONDS + DELETE_SECONDS))
-    for cluster in $clusters; do on_hub delete --wait=false --ignore-not-found "$cluster"; done
-    for cluster in $clusters; do
-      on_hub wait --for=delete "$cluster" --timeout="$((end - SECONDS))s" >/dev/null ||
-        fail "$cluster is still there; 'kubectl describe $cluster' on the hub tells what it waits for"
-    done
-  fi
+  members_leave "$DELETE_SECONDS" on_hub
   delete_and_wait "clustermanager/$CLUSTER_MANAGER_NAME" "$DELETE_SECONDS"
 }
 

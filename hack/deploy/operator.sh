@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Installs or removes the operator of a hub or of a member, or prints what apply
 # would install.
-#   operator.sh hub|spoke apply|delete|print
+#   operator.sh hub|spoke|hub-dedicated apply|delete|print
 # IMAGE_NAME   the image
 # shellcheck source-path=SCRIPTDIR
 set -euo pipefail
 source "$(dirname "$0")/cluster.sh"
 
 case ${1:-} in
-  hub) name=cluster-manager container=registration-operator kind=clustermanagers other=klusterlet clean=clean-hub-cr variable=HUB_CONTEXT ;;
-  spoke) name=klusterlet container=klusterlet kind=klusterlets other=cluster-manager clean=clean-spoke-cr variable=SPOKE_CONTEXT ;;
-  *) fail "usage: operator.sh hub|spoke apply|delete|print" ;;
+  hub) name=cluster-manager container=registration-operator kind=clustermanagers group=operator.open-cluster-management.io clean=clean-hub-cr variable=HUB_CONTEXT ;;
+  spoke) name=klusterlet container=klusterlet kind=klusterlets group=operator.open-cluster-management.io clean=clean-spoke-cr variable=SPOKE_CONTEXT ;;
+  hub-dedicated) name=control-plane container=control-plane kind=controlplanes group=fleet.capstan.io clean=clean-hub-dedicated-cr variable=HUB_CONTEXT ;;
+  *) fail "usage: operator.sh hub|spoke|hub-dedicated apply|delete|print" ;;
 esac
 [[ ${2:-} == print ]] || require_cluster "$1" "$variable"
 
@@ -29,6 +30,14 @@ patches:
           containers:
           - name: $container
             image: $IMAGE_NAME
+$(agent_image "$1")
+EOF
+}
+
+# agent_image prints what tells the operator the image of what it installs, if
+# that is one of Capstan's.
+agent_image() {
+  [[ $1 == hub-dedicated ]] || cat <<EOF
             env:
             - name: AGENT_IMAGE
               value: $IMAGE_NAME
@@ -37,7 +46,7 @@ EOF
 
 apply() {
   say "installing the operator $name with image $IMAGE_NAME"
-  local crd=customresourcedefinition/$kind.operator.open-cluster-management.io
+  local crd=customresourcedefinition/$kind.$group
   manifests "$1" | k apply --server-side --force-conflicts --field-manager=capstan-deploy -f -
   k wait "$crd" --for=condition=Established --timeout="${WAIT_SECONDS}s" >/dev/null
   if ! k -n "$OPERATOR_NAMESPACE" rollout status "deployment/$name" --timeout="${WAIT_SECONDS}s"; then
@@ -51,24 +60,32 @@ apply() {
 # after them, would never end.
 refuse_while_in_use() {
   local left
-  left=$(k get "$kind.operator.open-cluster-management.io" -o name 2>/dev/null || true)
+  left=$(k get "$kind.$group" -A -o name 2>/dev/null || true)
   [[ -z $left ]] || fail "there is still ${left//$'\n'/, }: run 'make $clean' first, so that the operator can clean up"
 }
 
 delete() {
   say "removing the operator $name"
   refuse_while_in_use
-  # The namespace may be home to the other operator.
+  # The namespace may be home to other operators.
   manifests "$1" | without_namespaces | k delete --ignore-not-found --wait=false -f -
-  wait_gone "customresourcedefinition/$kind.operator.open-cluster-management.io" 60
+  wait_gone "customresourcedefinition/$kind.$group" 60
   if [[ $1 == spoke ]]; then
     delete_and_wait "namespace/$AGENT_NAMESPACE" 120
   fi
-  if k -n "$OPERATOR_NAMESPACE" get deployment "$other" --ignore-not-found -o name 2>/dev/null | grep -q .; then
-    echo "   the namespace $OPERATOR_NAMESPACE stays: the operator $other is in it"
+  local others
+  others=$(other_operators)
+  if [[ -n $others ]]; then
+    echo "   the namespace $OPERATOR_NAMESPACE stays: the operator ${others//$'\n'/, } is in it"
   else
     delete_and_wait "namespace/$OPERATOR_NAMESPACE" 120
   fi
+}
+
+# other_operators prints the names of those that are in the namespace as well.
+other_operators() {
+  k -n "$OPERATOR_NAMESPACE" get deployment cluster-manager klusterlet control-plane --ignore-not-found \
+    -o custom-columns=:.metadata.name --no-headers 2>/dev/null | grep -vx "$name" || true
 }
 
 # without_namespaces drops the documents of kind Namespace.
@@ -80,5 +97,5 @@ case ${2:-} in
   apply) apply "$1" ;;
   delete) delete "$1" ;;
   print) manifests "$1" ;;
-  *) fail "usage: operator.sh hub|spoke apply|delete|print" ;;
+  *) fail "usage: operator.sh hub|spoke|hub-dedicated apply|delete|print" ;;
 esac

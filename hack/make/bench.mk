@@ -27,3 +27,13 @@ BENCH_LIMIT ?= 7m
 .PHONY: bench-work
 bench-work: build lab-build ## How fast works are delivered, changed, mended and deleted, beside plain writes. Needs root.
 	go run ./test/bench work --runs $(BENCH_RUNS) --limit $(BENCH_LIMIT) --scenarios $(BENCH_SCENARIOS)
+
+BENCH_PLACEMENT_SCENARIOS ?= engine,one,replicas,thousand,flip,large
+
+.PHONY: bench-placement
+bench-placement: build lab-build ## How fast placements choose clusters, beside plain writes, and what it costs. Needs root.
+	go run ./test/bench placement --runs $(BENCH_RUNS) --limit $(BENCH_LIMIT) --scenarios $(BENCH_PLACEMENT_SCENARIOS)
+
+.PHONY: bench-clusters
+bench-clusters: envtest-assets ## Lists and watches of 10,000 Clusters, beside those of their ClusterConnections.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -run '^$$' -bench BenchmarkClusters -benchtime 15x -timeout 20m ./internal/apiserver

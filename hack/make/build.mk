@@ -1,7 +1,7 @@
 ##@ Build
 
 .PHONY: build
-build: ## Compiles the executables into bin/: capstan-manager, and the command line capstan.
+build: ## Compiles the executables into bin/: capstan-manager, capstan-apiserver, and the command line capstan.
 	go build -ldflags '$(GO_LDFLAGS)' -o bin/ ./cmd/...
 
 PREFIX ?= /usr/local
@@ -14,13 +14,14 @@ install-cli: build ## Installs capstan, also as kubectl's plugin, into PREFIX/bi
 	ln -sf capstan $(DESTDIR)$(PREFIX)/bin/kubectl_complete-capstan
 
 # Names under which OCM's charts and tools start the programs in their images.
-IMAGE_LINKS := registration-operator registration work
+IMAGE_LINKS := registration-operator registration work placement
 CA_BUNDLE ?= /etc/ssl/certs/ca-certificates.crt
 
 .PHONY: image
-image: build ## Makes bin/capstan-image.tar, an image of one static executable.
+image: build ## Makes bin/capstan-image.tar, an image of the two static executables that run in clusters.
 	$(LAB) image --binary bin/capstan-manager --ref $(IMAGE_NAME) --no-entrypoint \
 	  $(foreach link,$(IMAGE_LINKS),--link $(link)) \
+	  --file bin/capstan-apiserver:/capstan-apiserver \
 	  $(if $(wildcard $(CA_BUNDLE)),--file $(CA_BUNDLE):/etc/ssl/certs/ca-certificates.crt) \
 	  -o bin/capstan-image.tar
 	@echo "bin/capstan-image.tar has $(IMAGE_NAME)"

@@ -20,8 +20,11 @@ OPERATOR_ROLE = awk '/^---$$/ && seen { skip = 1 } !skip { print } /^rules:$$/ {
 operator-manifests:
 	install -m 644 config/crd/operator.open-cluster-management.io_clustermanagers.yaml config/operator/clustermanager/crd.yaml
 	install -m 644 config/crd/operator.open-cluster-management.io_klusterlets.yaml config/operator/klusterlet/crd.yaml
+	install -m 644 config/crd/fleet.capstan.io_controlplanes.yaml config/operator/controlplane/crd.yaml
 	$(OPERATOR_ROLE) config/rbac/cluster-manager/role.yaml > config/operator/clustermanager/role.yaml
 	$(OPERATOR_ROLE) config/rbac/klusterlet/role.yaml > config/operator/klusterlet/role.yaml
+	$(OPERATOR_ROLE) config/rbac/control-plane/role.yaml > config/operator/controlplane/role.yaml
+	sed 's/^  name: control-plane-namespace$$/  name: capstan:control-plane:namespace/' config/rbac/control-plane-namespace/role.yaml > config/operator/controlplane/namespace_role.yaml
 
 .PHONY: test-bundle
 test-bundle: ## Validates the bundles as OLM's own tools do.

@@ -9,6 +9,12 @@ HUB_CONTEXT ?=
 SPOKE_CONTEXT ?=
 # The bootstrap kubeconfig: hub-kubeconfig writes it, deploy-spoke reads it.
 HUB_KUBECONFIG ?= ./.hub-kubeconfig
+# The kubeconfig of the administrator of a dedicated hub: deploy-hub-dedicated
+# writes it. DELETE_DATA=yes lets clean-hub-dedicated delete what the hub has stored,
+# and FORCE=yes remove a hub that does not answer.
+DEDICATED_HUB_KUBECONFIG ?= ./.dedicated-hub-kubeconfig
+DELETE_DATA ?=
+FORCE ?=
 # How long its token is valid; the API server may make it shorter.
 BOOTSTRAP_TOKEN_TTL ?= 24h
 # The member's name on the hub.
@@ -42,6 +48,9 @@ FOR_HUB = EXTERNAL_HUB_KUBECONFIG='$(abspath $(EXTERNAL_HUB_KUBECONFIG))' HOSTED
   CLUSTER_MANAGER_NAME='$(HOSTED_CLUSTER_MANAGER_NAME)' $(ON_HUB)
 ON_EXTERNAL_HUB = $(DEPLOY_ENV) KUBECONFIG='$(abspath $(EXTERNAL_HUB_KUBECONFIG))' CONTEXT= \
   HUB_NAMESPACE='$(HOSTED_CLUSTER_MANAGER_NAME)' hack/deploy
+# On the host of a dedicated hub, and on the hub itself.
+ON_HOST = DEDICATED_HUB_KUBECONFIG='$(abspath $(DEDICATED_HUB_KUBECONFIG))' DELETE_DATA='$(DELETE_DATA)' FORCE='$(FORCE)' $(ON_HUB)
+ON_DEDICATED_HUB = $(DEPLOY_ENV) KUBECONFIG='$(abspath $(DEDICATED_HUB_KUBECONFIG))' CONTEXT= HUB_NAMESPACE=hub hack/deploy
 ON_SPOKE = $(DEPLOY_ENV) CONTEXT='$(SPOKE_CONTEXT)' hack/deploy
 
 # The order matters also where make runs in parallel, so these call make again.
@@ -63,6 +72,14 @@ deploy-hub-hosted: ## Makes the cluster of EXTERNAL_HUB_KUBECONFIG a hub and wri
 	@$(MAKE) --no-print-directory deploy-hub-operator
 	@$(MAKE) --no-print-directory apply-hub-cr-hosted
 	@$(MAKE) --no-print-directory hub-kubeconfig-hosted
+
+.PHONY: deploy-hub-dedicated
+deploy-hub-dedicated: ## Makes a dedicated hub, whose API server runs on the cluster of HUB_CONTEXT; writes DEDICATED_HUB_KUBECONFIG and HUB_KUBECONFIG.
+	@$(ON_HUB)/operator.sh hub-dedicated apply
+	@$(MAKE) --no-print-directory deploy-hub-operator
+	@$(ON_HOST)/dedicated-cr.sh apply
+	@$(ON_HOST)/dedicated-cr.sh kubeconfig
+	@$(ON_DEDICATED_HUB)/hub-kubeconfig.sh
 
 .PHONY: deploy-spoke
 deploy-spoke: ## Lets the cluster of SPOKE_CONTEXT join the hub of HUB_KUBECONFIG as MANAGED_CLUSTER_NAME.
@@ -138,6 +155,16 @@ clean-hub: ## Removes the hub: its members, its components, its operator.
 clean-hub-hosted: ## Removes what deploy-hub-hosted has made, on both clusters.
 	@$(MAKE) --no-print-directory clean-hub-cr-hosted
 	@$(MAKE) --no-print-directory clean-hub-operator
+
+.PHONY: clean-hub-dedicated
+clean-hub-dedicated: ## Removes what deploy-hub-dedicated has made, with DELETE_DATA=yes also what the hub has stored.
+	@$(MAKE) --no-print-directory clean-hub-dedicated-cr
+	@$(ON_HUB)/operator.sh hub-dedicated delete
+	@$(MAKE) --no-print-directory clean-hub-operator
+
+.PHONY: clean-hub-dedicated-cr
+clean-hub-dedicated-cr: ## Lets the members of a dedicated hub leave, and deletes its ClusterManager and its ControlPlane.
+	@$(ON_HOST)/dedicated-cr.sh delete
 
 .PHONY: clean-spoke
 clean-spoke: ## Removes the member: its agents and its operator.

@@ -2,27 +2,43 @@
 
 # The packages whose +kubebuilder:rbac markers tell what a component needs;
 # RBAC_SHARED is linked by all of them. Those without code are left out below.
-RBAC_SHARED := internal/metrics/...
+RBAC_SHARED := internal/guard/...
 RBAC_registration-controller := internal/hub/registration/... $(RBAC_SHARED)
-RBAC_registration-webhook := internal/webhook/access/... internal/webhook/serving/... internal/webhook/cluster/... $(RBAC_SHARED)
-RBAC_work-webhook := internal/webhook/access/... internal/webhook/serving/... internal/webhook/work/... $(RBAC_SHARED)
+RBAC_registration-webhook := internal/access/... internal/webhook/serving/... internal/webhook/cluster/... $(RBAC_SHARED)
+RBAC_work-webhook := internal/access/... internal/webhook/serving/... internal/webhook/work/... $(RBAC_SHARED)
 RBAC_work-controller := internal/hub/work/... $(RBAC_SHARED)
+RBAC_placement-controller := internal/hub/placement/... $(RBAC_SHARED)
+RBAC_apiserver := internal/apiserver/... internal/access/...
 RBAC_registration-agent := internal/fleet/... $(if $(wildcard internal/agent/*.go),internal/agent) \
   $(addsuffix /...,$(shell find internal/agent -mindepth 1 -maxdepth 1 -type d ! -name work ! -name push | sort)) $(RBAC_SHARED)
 RBAC_work-agent := internal/fleet/... internal/apply/... internal/agent/work/... $(RBAC_SHARED)
 RBAC_push-agent := internal/agent/push/... $(RBAC_SHARED)
 # An operator can grant only what it holds, so it has the rules of what it
 # installs besides its own.
-RBAC_cluster-manager := operators/clustermanager/... internal/certs/... internal/render/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook) $(RBAC_work-controller) $(RBAC_push-agent))
+RBAC_cluster-manager := operators/clustermanager/... internal/certs/... internal/render/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook) $(RBAC_work-controller) $(RBAC_placement-controller) $(RBAC_apiserver) $(RBAC_push-agent))
 RBAC_klusterlet := operators/klusterlet/... internal/render/... $(sort $(RBAC_registration-agent) $(RBAC_work-agent))
-RBAC_COMPONENTS := cluster-manager klusterlet registration-controller registration-webhook work-webhook work-controller push-agent registration-agent work-agent
+# That of ControlPlanes has rules of its own, and others in their namespaces.
+RBAC_control-plane := operators/controlplane $(RBAC_SHARED)
+RBAC_control-plane-namespace := operators/controlplane/manifests
+RBAC_COMPONENTS := cluster-manager klusterlet control-plane control-plane-namespace registration-controller registration-webhook work-webhook work-controller placement-controller apiserver push-agent registration-agent work-agent
 
 .PHONY: generate
-generate: generate-deepcopy generate-crd generate-rbac generate-fence generate-spec generate-cli generate-docs ## Writes deep copies, CRDs, roles, fences, the tables of docs/spec and docs/ARCHITECTURE.md, and docs/reference/cli.md from the code.
+generate: generate-deepcopy generate-openapi generate-crd generate-rbac generate-fence generate-spec generate-cli generate-docs ## Writes deep copies, OpenAPI definitions, CRDs, roles, fences, the tables of docs/spec and docs/ARCHITECTURE.md, and docs/reference/cli.md from the code.
 
 .PHONY: generate-deepcopy
 generate-deepcopy:
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
+
+# What the aggregated API server serves is described by the types themselves.
+OPENAPI_KUBERNETES := $(addprefix k8s.io/apimachinery/pkg/,apis/meta/v1 api/resource runtime version)
+
+.PHONY: generate-openapi
+generate-openapi:
+	$(OPENAPI_GEN) --go-header-file hack/boilerplate.go.txt --report-filename /dev/null \
+	  --output-dir internal/apiserver/openapi --output-pkg github.com/capstan-io/capstan/internal/apiserver/openapi \
+	  --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
+	  $(addprefix --readonly-pkg ,$(OPENAPI_KUBERNETES)) \
+	  ./apis/karmada/cluster/v1alpha1 $(OPENAPI_KUBERNETES)
 
 .PHONY: generate-crd
 generate-crd:
@@ -43,8 +59,9 @@ generate-fence:
 	CAPSTAN_UPDATE_FENCE=1 go test -short -count=1 -run TestManifestsHaveTheFences ./internal/fence
 
 .PHONY: generate-spec
-generate-spec: generate-crd generate-rbac
+generate-spec: generate-crd generate-rbac generate-openapi
 	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestSpecPagesHaveTheFieldsOfTheTypes ./config
+	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestThePageOfClusterHasTheFieldsOfTheTypes ./internal/apiserver/openapi
 	CAPSTAN_UPDATE_MODES=1 go test -short -count=1 -run TestThePageOfModesHasTheCases ./test/integration/conformance
 
 .PHONY: generate-cli

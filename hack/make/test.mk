@@ -8,9 +8,12 @@ E2E_TIMEOUT := 40m
 FAULT_TIMEOUT := 30m
 # Arguments for the fault tests, such as -long, or -seed N to replay one.
 FAULT_ARGS ?=
+# Packages whose tests take minutes. They begin first, so that the end is not one
+# of them alone.
+LONG_TESTS := ./operators/... ./internal/agent/work/... ./internal/agent/push/... ./test/integration/... ./internal/hub/registration/...
 # Packages whose controller tests run under the race detector as well. All others
 # run under it as far as -short goes.
-RACE_CONTROLLERS := ./internal/election/... ./internal/metrics/... ./internal/watch/...
+RACE_CONTROLLERS := ./internal/election/... ./internal/guard/... ./internal/metrics/... ./internal/watch/...
 # How long fuzz runs each target, and where the inputs that it found interesting
 # are kept from run to run. One that fails goes to testdata/fuzz of its package.
 FUZZTIME ?= 1m
@@ -45,7 +48,7 @@ test-race: envtest-assets ## Unit tests, and some controller tests, under the ra
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -p 2 -timeout $(INTEGRATION_TIMEOUT) ./...
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -p 2 -timeout $(INTEGRATION_TIMEOUT) $(LONG_TESTS) ./...
 	cd test/compat && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...
 
 .PHONY: test-conformance
@@ -69,6 +72,10 @@ test-fault-short:
 .PHONY: test-fault
 test-fault: build lab-build ## Breaks API servers, networks and agents while works change. Needs root. FAULT_ARGS=-long for long outages, '-seed N' to replay.
 	go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) ./test/fault $(if $(FAULT_ARGS),-args $(FAULT_ARGS))
+
+.PHONY: test-placement-faults
+test-placement-faults: envtest-assets ## The whole form of what test-integration does in short to the placement controller: 500 clusters in a minute.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) ./test/integration/placement -args -long
 
 .PHONY: soak
 soak: envtest-assets ## Runs every integration package SOAK_RUNS times while SOAK_BURNERS processes keep the CPU busy. Hours.

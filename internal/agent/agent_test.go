@@ -52,6 +52,8 @@ func TestAgents(t *testing.T) {
 		"a taken name is left alone":                            leavesATakenNameAlone,
 		"a cluster that has joined already is told so":          tellsOfAnotherName,
 		"the hub is told what the cluster is and has":           tellsWhatItHas,
+		"the hub is told what pods request, if it asks":         tellsWhatPodsRequest,
+		"an agent that may not list pods says so":               tellsThatPodsAreForbidden,
 		"problems with the bootstrap kubeconfig are told":       tellsBootstrapProblems,
 		"labels and client configs are kept":                    keepsTheSpec,
 		"managed namespaces are kept":                           keepsManagedNamespaces,

@@ -25,7 +25,8 @@ import (
 // node makes a node with 4 CPUs, of which pods may use 3.
 func (h *hub) node(name string, ready corev1.ConditionStatus, cordoned bool) {
 	h.t.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: cordoned}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: cordoned, ProviderID: "metal:///" + name}}
+	node.Labels = map[string]string{corev1.LabelTopologyZone: "zone-of-" + name, corev1.LabelTopologyRegion: "eu"}
 	must(h.t, h.client.Create(h.t.Context(), node))
 	node.Status.Capacity = corev1.ResourceList{"example.com/cpu": resource.MustParse("4")}
 	node.Status.Allocatable = corev1.ResourceList{"example.com/cpu": resource.MustParse("3")}
@@ -63,6 +64,7 @@ func tellsWhatItHas(t *testing.T, h *hub) {
 	if connection.Status.ID != string(system.UID) || connection.Status.KubernetesVersion != h.cluster("tells").Status.Version.Kubernetes {
 		t.Errorf("id %q and version %q are told", connection.Status.ID, connection.Status.KubernetesVersion)
 	}
+	checkPlace(t, &connection.Status)
 	serves := func(groupVersion, name, kind string) func(*fleetv1alpha1.ClusterConnectionStatus) bool {
 		return func(s *fleetv1alpha1.ClusterConnectionStatus) bool {
 			return slices.ContainsFunc(s.APIEnablements, func(e fleetv1alpha1.APIEnablement) bool {
@@ -87,6 +89,13 @@ func tellsWhatItHas(t *testing.T, h *hub) {
 	}
 	must(t, h.client.Create(t.Context(), definition))
 	h.awaitConnection("tells", "a new kind", serves("tells.example.com/v1", "sails", "Sail"))
+	// What the hub mirrors changes the generation, and conditions are about that.
+	mirror := client.RawPatch("application/merge-patch+json", []byte(`{"cluster":{"uid":"uid"}}`))
+	must(t, h.client.Patch(t.Context(), connection, mirror))
+	generation := connection.Generation
+	h.awaitConnection("tells", "conditions about the new generation", func(s *fleetv1alpha1.ClusterConnectionStatus) bool {
+		return !slices.ContainsFunc(s.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != generation })
+	})
 	// The identity is a claim, too, unless the cluster has one of that name, as
 	// another test gives it.
 	h.await("a claim that tells who the cluster is", func() (string, bool) {
@@ -95,6 +104,14 @@ func tellsWhatItHas(t *testing.T, h *hub) {
 			return c.Name == "id.k8s.io" && (c.Value == string(system.UID) || c.Value == "me")
 		})
 	})
+}
+
+// checkPlace checks where the nodes of the test are.
+func checkPlace(t *testing.T, s *fleetv1alpha1.ClusterConnectionStatus) {
+	t.Helper()
+	if s.Region != "eu" || s.Provider != "metal" || fmt.Sprint(s.Zones) != "[zone-of-broken zone-of-cordoned zone-of-ready]" {
+		t.Errorf("the cluster is told to be in region %q, zones %v, of %q", s.Region, s.Zones, s.Provider)
+	}
 }
 
 func tellsOfAnotherName(t *testing.T, h *hub) {

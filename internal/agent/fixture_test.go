@@ -399,7 +399,7 @@ func clusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 			},
 			rbacv1.PolicyRule{
 				APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"},
-				ResourceNames: []string{cluster}, Verbs: []string{"get"},
+				ResourceNames: []string{cluster}, Verbs: []string{"get", "list", "watch"},
 			},
 			rbacv1.PolicyRule{
 				APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections/status"},

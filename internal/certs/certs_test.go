@@ -5,7 +5,9 @@ package certs
 
 import (
 	"crypto/x509"
+	"encoding/pem"
 	"math/rand"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 
 const testNamespace = "hub"
 
-var testServing = []Serving{
+var testServing = []Leaf{
 	{Secret: "a-serving-cert", Hosts: []string{"a.hub.svc"}},
 	{Secret: "b-serving-cert", Hosts: []string{"b.hub.svc"}},
 }
@@ -74,7 +76,7 @@ func TestFirstRotationMakesEverythingAtOnce(t *testing.T) {
 	if !stored(t, c, "signer-secret").Certificate.IsCA {
 		t.Error("signer-secret is not a usable signer")
 	}
-	if due.Before(start.Add(20*24*time.Hour)) || due.After(start.Add(ServingLifetime)) {
+	if due.Before(start.Add(20*24*time.Hour)) || due.After(start.Add(LeafLifetime)) {
 		t.Errorf("due after %s, want it between 20 and 30 days", due.Sub(start))
 	}
 }
@@ -99,7 +101,7 @@ func TestCertificatesAreForNamesAndAddresses(t *testing.T) {
 	rotator, c, clock := newRotator(t)
 	issued := func(address string) *Pair {
 		t.Helper()
-		if _, _, err := rotator.Rotate(t.Context(), []Serving{{Secret: "a-serving-cert", Hosts: []string{"a.hub.svc", address}}}, nil); err != nil {
+		if _, _, err := rotator.Rotate(t.Context(), []Leaf{{Secret: "a-serving-cert", Hosts: []string{"a.hub.svc", address}}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		pair := stored(t, c, "a-serving-cert")
@@ -264,4 +266,65 @@ func signerSecret() client.Object {
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = testNamespace, "signer-secret"
 	return secret
+}
+
+func TestLeavesAreForTheirPurposeOnly(t *testing.T) {
+	r, c, clock := newRotator(t)
+	leaves := []Leaf{
+		{Secret: "server", Hosts: []string{"a.hub.svc", "127.0.0.1"}},
+		{Secret: "client", User: "admin", Groups: []string{"operators", "admins"}},
+		{Secret: "member", Hosts: []string{"m.hub.svc"}, User: "member"},
+	}
+	if _, _, err := r.Rotate(t.Context(), leaves, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]x509.ExtKeyUsage{
+		"server": {x509.ExtKeyUsageServerAuth},
+		"client": {x509.ExtKeyUsageClientAuth},
+		"member": {x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	} {
+		if got := stored(t, c, name).Certificate.ExtKeyUsage; !slices.Equal(got, want) {
+			t.Errorf("%s has the usages %v, want %v", name, got, want)
+		}
+	}
+	client := stored(t, c, "client").Certificate
+	if client.Subject.CommonName != "admin" || len(client.DNSNames) > 0 {
+		t.Errorf("the client's certificate is for %q and the hosts %v", client.Subject.CommonName, client.DNSNames)
+	}
+	if _, _, err := r.Rotate(t.Context(), leaves, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !stored(t, c, "client").Certificate.Equal(client) {
+		t.Error("a certificate that fits was made anew")
+	}
+	leaves[1].Groups = []string{"admins"}
+	if _, _, err := r.Rotate(t.Context(), leaves, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, c, "client").Certificate.Subject.Organization; !slices.Equal(got, leaves[1].Groups) {
+		t.Errorf("with other groups the certificate still has %v", got)
+	}
+	if _, err := NewLeaf(stored(t, c, "signer-secret"), Leaf{}, clock.Now()); err == nil {
+		t.Error("a certificate for nobody was made")
+	}
+}
+
+func TestSigningKeysComeWithTheirPublicKey(t *testing.T) {
+	private, public, err := NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(private)
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ = pem.Decode(public)
+	got, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !key.PublicKey.Equal(got) {
+		t.Error("the public key is that of another one")
+	}
 }

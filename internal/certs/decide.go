@@ -11,8 +11,7 @@ import (
 
 const (
 	// renewPart is the part of a lifetime that is left when a successor is made:
-	// 73 days for a signer, more than a serving certificate lives, and 6 for a
-	// serving certificate.
+	// 73 days for a signer, more than a leaf lives, and 6 for a leaf.
 	renewPart = 0.2
 
 	// TrustDelay is how long a new signer waits, with the bundle everywhere
@@ -26,12 +25,16 @@ const (
 	bundleCertificatesMax = 8
 )
 
-// Serving is a serving certificate that is wanted.
-type Serving struct {
+// Leaf is a certificate that is wanted: of a server if it has hosts, of a client
+// if it has a user, or of both.
+type Leaf struct {
 	// Secret is the name of the TLS secret.
 	Secret string
 	// Hosts are the names by which clients call the server, IP addresses last.
 	Hosts []string
+	// User is whom servers take a client for, and Groups those that the user is in.
+	User   string
+	Groups []string
 }
 
 // Observed is what is there.
@@ -43,8 +46,8 @@ type Observed struct {
 	Bundle []byte
 	// Trusted are the bundles that clients have now, as PEM.
 	Trusted [][]byte
-	// Serving has the certificates by the name of their secret.
-	Serving map[string]*Pair
+	// Leaves has the certificates by the name of their secret.
+	Leaves map[string]*Pair
 }
 
 // Plan is what has to be done, in the order of the fields.
@@ -54,7 +57,7 @@ type Plan struct {
 	// Bundle is what has to be published, as PEM.
 	Bundle []byte
 	// Issue are the certificates to make, signed by IssueBy.
-	Issue   []Serving
+	Issue   []Leaf
 	IssueBy *Pair
 	// Due is when to decide again, if nothing else happens.
 	Due time.Time
@@ -62,17 +65,17 @@ type Plan struct {
 
 // Decide tells what has to be done for the wanted certificates. It changes
 // nothing and gives the same answer for the same facts.
-func Decide(now time.Time, observed Observed, wanted []Serving) Plan {
+func Decide(now time.Time, observed Observed, wanted []Leaf) Plan {
 	if !usable(observed.Signer, now) || renewDue(observed.Signer.Certificate, now) {
 		return Plan{NewSigner: true, Due: now}
 	}
 	bundle := mergeBundle(now, observed)
 	plan := Plan{Bundle: EncodeBundle(bundle), Due: renewTime(observed.Signer.Certificate)}
 	plan.IssueBy = issuer(now, observed)
-	for _, serving := range wanted {
-		have := observed.Serving[serving.Secret]
-		if have == nil || !fits(now, have, serving, bundle) {
-			plan.Issue = append(plan.Issue, serving)
+	for _, leaf := range wanted {
+		have := observed.Leaves[leaf.Secret]
+		if have == nil || !fits(now, have, leaf, bundle) {
+			plan.Issue = append(plan.Issue, leaf)
 			continue
 		}
 		plan.Due = earlier(plan.Due, renewTime(have.Certificate))
@@ -92,7 +95,7 @@ func issuer(now time.Time, observed Observed) *Pair {
 			return signer
 		}
 	}
-	if !anyServes(now, observed) {
+	if !anyUsed(now, observed) {
 		return observed.Signer // waiting would protect nobody
 	}
 	return nil
@@ -110,9 +113,9 @@ func trusted(now time.Time, signer *Pair, bundles [][]byte) bool {
 	return len(bundles) == 0 || !now.Before(made.Add(TrustDelay))
 }
 
-// anyServes tells whether a server may hold a certificate that clients accept.
-func anyServes(now time.Time, observed Observed) bool {
-	for _, pair := range observed.Serving {
+// anyUsed tells whether somebody may hold a certificate that others accept.
+func anyUsed(now time.Time, observed Observed) bool {
+	for _, pair := range observed.Leaves {
 		if pair != nil && now.Before(pair.Certificate.NotAfter) {
 			return true
 		}
@@ -145,12 +148,20 @@ func mergeBundle(now time.Time, observed Observed) []*x509.Certificate {
 }
 
 // fits tells whether a certificate is what is wanted and will be for a while.
-func fits(now time.Time, have *Pair, want Serving, bundle []*x509.Certificate) bool {
+func fits(now time.Time, have *Pair, want Leaf, bundle []*x509.Certificate) bool {
 	cert := have.Certificate
 	if now.Before(cert.NotBefore) || renewDue(cert, now) || !slices.Equal(hostsOf(cert), want.Hosts) {
 		return false
 	}
+	if want.User != "" && (cert.Subject.CommonName != want.User || !sameNames(cert.Subject.Organization, want.Groups)) {
+		return false
+	}
 	return slices.ContainsFunc(bundle, func(signer *x509.Certificate) bool { return cert.CheckSignatureFrom(signer) == nil })
+}
+
+// sameNames compares names whose order does not matter: a certificate sorts them.
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // hostsOf returns the hosts that a certificate is for.

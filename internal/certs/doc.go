@@ -1,8 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certs keeps the serving certificates of a hub valid: its own signer,
-// the certificates it signs, and the CA bundle for clients.
+// Package certs keeps the certificates of a hub valid: signers, the certificates
+// of servers and clients that they sign, and the bundles by which others verify
+// them.
 //
 // Nothing that verifies may ever meet a certificate of a signer that it does
 // not know yet. Therefore a new signer is first only added to the bundle, and

@@ -23,8 +23,8 @@ import (
 const (
 	// AuthorityLifetime is how long a signer is valid.
 	AuthorityLifetime = 365 * 24 * time.Hour
-	// ServingLifetime is how long a serving certificate is valid.
-	ServingLifetime = 30 * 24 * time.Hour
+	// LeafLifetime is how long any other certificate is valid.
+	LeafLifetime = 30 * 24 * time.Hour
 
 	// backdate makes a certificate valid for a server whose clock is behind ours.
 	backdate = 5 * time.Minute
@@ -63,11 +63,15 @@ func ParsePair(certPEM, keyPEM []byte) (*Pair, error) {
 
 // NewAuthority makes a signer whose name starts with the given one.
 func NewAuthority(name string, now time.Time) (*Pair, error) {
+	return newAuthority(name, AuthorityLifetime, now)
+}
+
+func newAuthority(name string, lifetime time.Duration, now time.Time) (*Pair, error) {
 	template := &x509.Certificate{
 		// Signers with the same subject and different keys would be mixed up.
 		Subject:               pkix.Name{CommonName: fmt.Sprintf("%s@%d", name, now.UnixNano())},
 		NotBefore:             now.Add(-backdate),
-		NotAfter:              now.Add(AuthorityLifetime),
+		NotAfter:              now.Add(lifetime),
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
@@ -78,18 +82,31 @@ func NewAuthority(name string, now time.Time) (*Pair, error) {
 // NewServing makes a certificate for a server of the hosts, valid no longer
 // than its signer is.
 func NewServing(signer *Pair, hosts []string, now time.Time) (*Pair, error) {
-	if len(hosts) == 0 {
-		return nil, errors.New("a serving certificate needs a host")
-	}
+	return NewLeaf(signer, Leaf{Hosts: hosts}, now)
+}
+
+// NewLeaf makes the certificate, valid no longer than its signer is.
+func NewLeaf(signer *Pair, leaf Leaf, now time.Time) (*Pair, error) {
 	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: hosts[0]},
+		Subject:               pkix.Name{CommonName: leaf.User, Organization: leaf.Groups},
 		NotBefore:             now.Add(-backdate),
-		NotAfter:              earlier(now.Add(ServingLifetime), signer.Certificate.NotAfter),
+		NotAfter:              earlier(now.Add(LeafLifetime), signer.Certificate.NotAfter),
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	for _, host := range hosts {
+	if leaf.User != "" {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
+	}
+	if len(leaf.Hosts) > 0 {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	switch {
+	case len(template.ExtKeyUsage) == 0:
+		return nil, errors.New("a certificate needs a host or a user")
+	case leaf.User == "":
+		template.Subject.CommonName = leaf.Hosts[0]
+	}
+	for _, host := range leaf.Hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
 		} else {

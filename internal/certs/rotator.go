@@ -4,6 +4,7 @@
 package certs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -40,12 +41,14 @@ type Rotator struct {
 	// SignerSecret and BundleConfigMap are the names of the objects that have
 	// the signer, as a TLS secret, and the bundle.
 	SignerSecret, BundleConfigMap string
+	// SignerLifetime is how long a signer is valid. Defaults to AuthorityLifetime.
+	SignerLifetime time.Duration
 }
 
 // Rotate makes what is missing of the wanted certificates and renews what is
 // due. The bundles that clients have at the moment are in trusted. It returns
 // the bundle that they should have, and when to call again at the latest.
-func (r *Rotator) Rotate(ctx context.Context, wanted []Serving, trusted [][]byte) (bundle []byte, due time.Time, err error) {
+func (r *Rotator) Rotate(ctx context.Context, wanted []Leaf, trusted [][]byte) (bundle []byte, due time.Time, err error) {
 	signerSecret, err := r.secret(ctx, r.SignerSecret)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -75,8 +78,8 @@ func (r *Rotator) Rotate(ctx context.Context, wanted []Serving, trusted [][]byte
 			return nil, time.Time{}, err
 		}
 	}
-	for _, serving := range plan.Issue {
-		pair, err := r.issue(ctx, plan.IssueBy, serving, now)
+	for _, leaf := range plan.Issue {
+		pair, err := r.issue(ctx, plan.IssueBy, leaf, now)
 		if err != nil {
 			return nil, time.Time{}, err
 		}
@@ -86,21 +89,21 @@ func (r *Rotator) Rotate(ctx context.Context, wanted []Serving, trusted [][]byte
 }
 
 // observe reads everything but the signers.
-func (r *Rotator) observe(ctx context.Context, wanted []Serving) (Observed, error) {
-	observed := Observed{Serving: map[string]*Pair{}}
+func (r *Rotator) observe(ctx context.Context, wanted []Leaf) (Observed, error) {
+	observed := Observed{Leaves: map[string]*Pair{}}
 	config := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: r.Namespace, Name: r.BundleConfigMap}
 	if err := r.Reader.Get(ctx, key, config); client.IgnoreNotFound(err) != nil {
 		return Observed{}, fmt.Errorf("reading the ConfigMap %q: %w", key, err)
 	}
 	observed.Bundle = []byte(config.Data[BundleKey])
-	for _, serving := range wanted {
-		secret, err := r.secret(ctx, serving.Secret)
+	for _, leaf := range wanted {
+		secret, err := r.secret(ctx, leaf.Secret)
 		if err != nil {
 			return Observed{}, err
 		}
 		if secret != nil {
-			observed.Serving[serving.Secret] = pairOf(secret, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+			observed.Leaves[leaf.Secret] = pairOf(secret, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 		}
 	}
 	return observed, nil
@@ -123,7 +126,7 @@ func (r *Rotator) secret(ctx context.Context, name string) (*corev1.Secret, erro
 // replaceSigner stores a new signer and keeps the present one beside it. It
 // fails with a conflict if someone else changed the secret meanwhile.
 func (r *Rotator) replaceSigner(ctx context.Context, stored *corev1.Secret, present *Pair, now time.Time) (*Pair, error) {
-	fresh, err := NewAuthority(r.Namespace+"_"+r.SignerSecret, now)
+	fresh, err := newAuthority(r.Namespace+"_"+r.SignerSecret, cmp.Or(r.SignerLifetime, AuthorityLifetime), now)
 	if err != nil {
 		return nil, err
 	}
@@ -159,16 +162,16 @@ func (r *Rotator) publish(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-func (r *Rotator) issue(ctx context.Context, signer *Pair, serving Serving, now time.Time) (*Pair, error) {
-	pair, err := NewServing(signer, serving.Hosts, now)
+func (r *Rotator) issue(ctx context.Context, signer *Pair, leaf Leaf, now time.Time) (*Pair, error) {
+	pair, err := NewLeaf(signer, leaf, now)
 	if err != nil {
 		return nil, err
 	}
-	secret := corev1ac.Secret(serving.Secret, r.Namespace).WithLabels(r.Labels).WithType(corev1.SecretTypeTLS).
+	secret := corev1ac.Secret(leaf.Secret, r.Namespace).WithLabels(r.Labels).WithType(corev1.SecretTypeTLS).
 		WithData(map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM})
 	if err := r.Client.Apply(ctx, secret, client.FieldOwner(r.Owner), client.ForceOwnership); err != nil {
 		return nil, fmt.Errorf("storing a certificate in the secret %q: %w",
-			client.ObjectKey{Namespace: r.Namespace, Name: serving.Secret}, err)
+			client.ObjectKey{Namespace: r.Namespace, Name: leaf.Secret}, err)
 	}
 	return pair, nil
 }

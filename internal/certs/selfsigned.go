@@ -38,7 +38,7 @@ func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	if s.current != nil && now.Before(s.current.Leaf.NotAfter.Add(-ServingLifetime/2)) {
+	if s.current != nil && now.Before(s.current.Leaf.NotAfter.Add(-LeafLifetime/2)) {
 		return s.current, nil
 	}
 	made, err := s.make(now)
@@ -54,7 +54,7 @@ func (s *SelfSigned) make(now time.Time) (*tls.Certificate, error) {
 		Subject:     pkix.Name{CommonName: s.name},
 		DNSNames:    []string{"localhost"},
 		NotBefore:   now.Add(-selfSignedBackdate),
-		NotAfter:    now.Add(ServingLifetime),
+		NotAfter:    now.Add(LeafLifetime),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, nil)

@@ -28,7 +28,7 @@ func TestSelfSignedCertificateIsReplacedBeforeItExpires(t *testing.T) {
 	if second := serial(); second != first {
 		t.Error("made a second certificate although the first is new")
 	}
-	clock.SetTime(clock.Now().Add(ServingLifetime/2 + time.Second))
+	clock.SetTime(clock.Now().Add(LeafLifetime/2 + time.Second))
 	if second := serial(); second == first {
 		t.Error("still uses the first certificate after half of its life")
 	}

@@ -17,10 +17,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/cli/accept"
+	"github.com/capstan-io/capstan/internal/cli/certs"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/describe"
 	"github.com/capstan-io/capstan/internal/cli/doctor"
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/explain"
 	"github.com/capstan-io/capstan/internal/cli/get"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/join"
@@ -105,11 +107,12 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), doctor.New(session))
+	add(root, groupLook, explain.New(session), explain.NewPlan(session))
 	add(root, groupJoin, accept.NewAccept(session), accept.NewDeny(session), token.New(session))
 	add(root, groupJoin, register.NewRegister(session), register.NewUnregister(session))
 	add(root, groupJoin, join.NewJoin(session), join.NewUnjoin(session))
 	add(root, groupMark, label.NewCordon(session), label.NewUncordon(session), label.NewTaint(session), label.NewLabel(session))
-	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session))
+	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session), certs.New(session))
 	add(root, groupOther, version.New(session))
 	complete.Flags(root, session)
 	forEach(root, usage)

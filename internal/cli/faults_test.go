@@ -5,6 +5,7 @@ package cli_test
 
 import (
 	"encoding/pem"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,17 +20,21 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
 // fault is something that is broken in a clinic.
 type fault struct {
 	// title is what the page calls it.
 	title string
-	// cluster is the patient; default is the one with an agent of its own.
-	cluster string
+	// cluster is the patient; default is the one with an agent of its own. everything
+	// is for what is no cluster's.
+	cluster    string
+	everything bool
 	// plant breaks it.
 	plant func(*testing.T, *clinic)
 	// step and reason are what the doctor has to find as the root.
@@ -37,7 +42,7 @@ type fault struct {
 }
 
 func faults() []fault {
-	return append(append(faultsOfTheHub(), faultsOfJoining()...), faultsOfLife()...)
+	return slices.Concat(faultsOfTheHub(), faultsOfJoining(), faultsOfLife(), faultsOfPlacing())
 }
 
 func faultsOfTheHub() []fault {
@@ -77,6 +82,10 @@ func faultsOfTheHub() []fault {
 					w.Webhooks[0].ClientConfig.URL = ptr.To("https://" + closedPort(t))
 				})
 			},
+		},
+		{
+			title: "The server of an aggregated API is down", step: "hub/apis", reason: "APIUnavailable",
+			plant: func(t *testing.T, c *clinic) { c.until(t, unservedAPI()) },
 		},
 		{
 			title: "Nobody may ask to join", step: "hub/bootstrap", reason: "BootstrapRightsMissing",
@@ -267,6 +276,53 @@ func faultsOfLife() []fault {
 						Type: clusterv1.ManagedClusterConditionDeleting, Status: metav1.ConditionFalse,
 						Reason: clusterv1.ManagedClusterReasonDeletingResourceRemaining, Message: "1 manifestworks remaining, 1 of them waiting for their finalizers: hello",
 					})
+				})
+			},
+		},
+	}
+}
+
+func faultsOfPlacing() []fault {
+	return []fault{
+		{
+			title: "A placement chooses no cluster", everything: true, step: "hub/placements", reason: clusterv1beta1.PlacementReasonNoManagedClusterMatched,
+			plant: func(t *testing.T, c *clinic) {
+				c.bind(t)
+				c.place(t, "web", clusterv1beta1.ClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}})
+			},
+		},
+		{
+			title: "No cluster set is bound to the namespace of a placement", everything: true, step: "hub/placements",
+			reason: clusterv1beta1.PlacementReasonNoManagedClusterSetBindings,
+			plant:  func(t *testing.T, c *clinic) { c.place(t, "unbound", clusterv1beta1.ClusterSelector{}) },
+		},
+		{
+			title: "A placement has a mistake", everything: true, step: "hub/placements", reason: clusterv1beta1.PlacementReasonMisconfigured,
+			plant: func(t *testing.T, c *clinic) {
+				c.place(t, "wrong", clusterv1beta1.ClusterSelector{CelSelector: clusterv1beta1.ClusterCelSelector{CelExpressions: []string{"managedCluster.isGood()"}}})
+			},
+		},
+		{
+			title: "A rollout does not progress", everything: true, step: "hub/replicasets", reason: "RolloutNotProgressing",
+			plant: func(t *testing.T, c *clinic) {
+				before := metav1.NewTime(time.Now().Add(-time.Hour))
+				condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+					return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: before}
+				}
+				c.replicaSet(t,
+					condition(workv1alpha1.ConditionPlacementVerified, metav1.ConditionTrue, workv1alpha1.ReasonAsExpected, "3 clusters are chosen"),
+					condition(workv1alpha1.ConditionPlacementRolledOut, metav1.ConditionFalse, workv1alpha1.ReasonProgressing,
+						`Placement "web": 1 of 3 clusters have succeeded, 1 wait for others, 1 have failed: member5 (Degraded). The rollout has stopped: 1 clusters have failed, more than maxFailures 0. Change the template, or maxFailures`),
+					condition(workv1alpha1.ConditionManifestworkApplied, metav1.ConditionFalse, workv1alpha1.ReasonNotAsExpected, "1 of 2 ManifestWorks are not as expected: member5 (Degraded)"))
+			},
+		},
+		{
+			title: "The placement of a replica set does not exist", everything: true, step: "hub/replicasets", reason: workv1alpha1.ReasonPlacementDecisionNotFound,
+			plant: func(t *testing.T, c *clinic) {
+				c.replicaSet(t, metav1.Condition{
+					Type: workv1alpha1.ConditionPlacementVerified, Status: metav1.ConditionFalse, Reason: workv1alpha1.ReasonPlacementDecisionNotFound,
+					Message:            `spec.placementRefs[0]: Placement "web" does not exist in this namespace: create it, or remove the reference. No ManifestWork is deleted until then`,
+					ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
 				})
 			},
 		},

@@ -24,14 +24,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
 // change changes an object, and its status, until the test ends.
@@ -241,4 +246,67 @@ func expired(t *testing.T) (certificate, key []byte) {
 		t.Fatal(err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+}
+
+// place makes a Placement until the test ends. The placement controller runs, and
+// nobody collects what it has made: names must not be used again.
+func (c *clinic) place(t *testing.T, name string, selector clusterv1beta1.ClusterSelector) {
+	t.Helper()
+	c.until(t, &clusterv1beta1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+		Spec:       clusterv1beta1.PlacementSpec{Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: selector}}},
+	})
+}
+
+// bind lets Placements choose from all clusters until the test ends.
+func (c *clinic) bind(t *testing.T) {
+	t.Helper()
+	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
+	set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
+		SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{},
+	}
+	c.until(t, set)
+	c.until(t, &clusterv1beta2.ManagedClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"},
+	})
+}
+
+// until makes an object, whose status is others' affair, until the test ends.
+func (c *clinic) until(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := c.client.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.client.Delete(context.WithoutCancel(t.Context()), object); client.IgnoreNotFound(err) != nil {
+			t.Errorf("removing %T %s: %v", object, object.GetName(), err)
+		}
+	})
+}
+
+// unservedAPI leads requests for the Cluster API to a Service that is not there.
+func unservedAPI() client.Object {
+	api := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(10),
+		"service": map[string]any{"namespace": operatorv1.DefaultHubNamespace, "name": "cluster-manager-apiserver"},
+	}}}
+	api.SetAPIVersion("apiregistration.k8s.io/v1")
+	api.SetKind("APIService")
+	api.SetName("v1alpha1.cluster.karmada.io")
+	api.SetLabels(map[string]string{operatorv1.LabelCreatedByClusterManager: "cluster-manager"})
+	return api
+}
+
+// replicaSet makes a ManifestWorkReplicaSet with these conditions until the test
+// ends. Its controller does not run.
+func (c *clinic) replicaSet(t *testing.T, conditions ...metav1.Condition) {
+	t.Helper()
+	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "shop"}}
+	set.Spec.ManifestWorkTemplate.Workload.Manifests = []workv1.Manifest{namespaceManifest()}
+	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: "web", RolloutStrategy: clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.RolloutTypeAll}}}
+	c.until(t, set)
+	set.Status.Conditions, set.Status.PlacementsSummary = conditions, []workv1alpha1.PlacementSummary{}
+	if err := c.client.Status().Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
 }

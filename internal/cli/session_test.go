@@ -9,14 +9,18 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/version"
 )
@@ -102,9 +106,42 @@ func (w *world) happen(t *testing.T, directive string) {
 		w.heartbeat(t, words[1])
 	case len(words) == 2 && words[0] == "joins":
 		t.Cleanup(w.joins(t, words[1]))
+	case len(words) >= 2 && words[0] == "chosen": // chosen NAMESPACE/PLACEMENT [CLUSTER...]
+		namespace, placement, _ := strings.Cut(words[1], "/")
+		w.chosen(t, namespace, placement, words[2:])
 	default:
-		t.Fatalf("there is no directive %q", directive)
+		if !rolls(t, w, directive) {
+			t.Fatalf("there is no directive %q", directive)
+		}
 	}
+}
+
+// chosen waits until the placement controller has looked at a Placement as it is,
+// and has chosen these clusters.
+func (w *world) chosen(t *testing.T, namespace, name string, want []string) {
+	t.Helper()
+	eventually(t, func() error {
+		p := &clusterv1beta1.Placement{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, p); err != nil {
+			return err
+		}
+		seen := slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration == p.Generation })
+		decisions := &clusterv1beta1.PlacementDecisionList{}
+		if err := w.client.List(t.Context(), decisions, client.InNamespace(namespace), client.MatchingLabels{clusterv1beta1.LabelPlacement: name}); err != nil {
+			return err
+		}
+		got := []string{}
+		for _, d := range decisions.Items {
+			for _, decision := range d.Status.Decisions {
+				got = append(got, decision.ClusterName)
+			}
+		}
+		slices.Sort(got)
+		if !seen || !slices.Equal(got, want) {
+			return fmt.Errorf("placement %s/%s has chosen %v, want %v (conditions %+v)", namespace, name, got, want, p.Status.Conditions)
+		}
+		return nil
+	})
 }
 
 // run runs one command as a user would, and returns what a terminal shows.
@@ -114,6 +151,9 @@ func (w *world) run(t *testing.T, command string) string {
 	for i, word := range words {
 		if strings.HasSuffix(word, ".kubeconfig") {
 			words[i] = w.kubeconfig // members are this API server, too
+		}
+		if strings.HasSuffix(word, ".yaml") {
+			words[i] = filepath.Join("testdata", word)
 		}
 	}
 	var out bytes.Buffer
@@ -135,6 +175,7 @@ func (w *world) steady(answer string) string {
 	answer = regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(answer, "hub.example.com:6443")
 	answer = strings.ReplaceAll(answer, filepath.Dir(w.kubeconfig), "/home/me")
 	answer = strings.ReplaceAll(answer, version.Get(), "1.2.3")
+	answer = strings.ReplaceAll(answer, "testdata/", "")
 	for pattern, with := range map[string]string{
 		`(?m)^ • .*  \.\.\. .+\n`:                                 "", // what a step waits for
 		`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`:                   "2026-01-01T00:00:00Z",

@@ -31,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
@@ -38,20 +39,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/placer"
 )
 
 // patience is how long something may take that happens by itself. It is long,
 // for machines that are busy.
 const patience = 2 * time.Minute
 
-// world is a hub without controllers: an API server with the definitions of a
-// hub, on which a test plays the controllers and the agents.
+// world is a hub: an API server with the definitions of a hub. Its placement
+// controller runs; the test plays all others, and the agents.
 type world struct {
 	client     client.Client
 	server     *envtest.Environment
@@ -66,6 +71,7 @@ func TestCapstan(t *testing.T) {
 	w := newWorld(t)
 	t.Run("a mistake is explained with the next step", w.testMistakes)
 	w.becomeHub(t)
+	placer.Start(t, w.config)
 	t.Run("sessions", w.testSessions)
 	for name, test := range map[string]func(*testing.T){
 		"commands are completed": w.testCompletion,
@@ -93,7 +99,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.config, w.server = restConfig, environment
 	err := errors.Join(corev1.AddToScheme(w.scheme), authenticationv1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
-		clusterv1.AddToScheme(w.scheme), clusterv1beta2.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme), rbacv1.AddToScheme(w.scheme))
+		clusterv1.AddToScheme(w.scheme), clusterv1alpha1.AddToScheme(w.scheme), clusterv1beta1.AddToScheme(w.scheme), clusterv1beta2.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme), workv1alpha1.AddToScheme(w.scheme), rbacv1.AddToScheme(w.scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +128,8 @@ func (w *world) becomeHub(t *testing.T) {
 	}
 }
 
-// load creates the objects of a file of testdata, with their status. Whatever
+// load creates the objects of a file of testdata, with their status, or gives
+// those that exist the spec that is in it. Whatever
 // happened in it happened when the test began.
 func (w *world) load(t *testing.T, file string) {
 	t.Helper()
@@ -153,7 +160,12 @@ func (w *world) create(t *testing.T, object *unstructured.Unstructured) {
 		}
 	}
 	status, hasStatus := object.Object["status"].(map[string]any)
-	if err := w.client.Create(t.Context(), object); err != nil {
+	changed := object.DeepCopy()
+	err := w.client.Create(t.Context(), object)
+	if apierrors.IsAlreadyExists(err) {
+		err = w.client.Patch(t.Context(), changed, client.Merge)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if !hasStatus {
@@ -300,10 +312,28 @@ func (w *world) clear(t *testing.T) {
 		w.client.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("kube-system")),
 		w.client.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace("default")),
 	)
+	for _, namespace := range []string{"team-a", "team-b"} {
+		err = errors.Join(err, w.client.DeleteAllOf(t.Context(), &clusterv1beta1.Placement{}, client.InNamespace(namespace)),
+			w.client.DeleteAllOf(t.Context(), &clusterv1beta1.PlacementDecision{}, client.InNamespace(namespace)))
+	}
+	err = errors.Join(err, w.client.DeleteAllOf(t.Context(), &workv1alpha1.ManifestWorkReplicaSet{}, client.InNamespace("team-a")))
+	eventually(t, func() error { // their controller runs no longer than the session
+		sets := &workv1alpha1.ManifestWorkReplicaSetList{}
+		if err := w.client.List(t.Context(), sets); err != nil || len(sets.Items) == 0 {
+			return err
+		}
+		return fmt.Errorf("replica sets are left: %d", len(sets.Items))
+	})
+	scores := &clusterv1alpha1.AddOnPlacementScoreList{}
 	works, leases := &workv1.ManifestWorkList{}, &coordinationv1.LeaseList{}
-	err = errors.Join(err, w.client.List(t.Context(), works), w.client.List(t.Context(), leases))
+	err = errors.Join(err, w.client.List(t.Context(), works), w.client.List(t.Context(), leases), w.client.List(t.Context(), scores))
+	for i := range scores.Items {
+		err = errors.Join(err, w.client.Delete(t.Context(), &scores.Items[i]))
+	}
 	for i := range works.Items {
-		err = errors.Join(err, w.client.Delete(t.Context(), &works.Items[i]))
+		err = errors.Join(err, client.IgnoreNotFound(w.client.Delete(t.Context(), &works.Items[i])))
+		// No agent is there to let it go.
+		err = errors.Join(err, client.IgnoreNotFound(w.client.Patch(t.Context(), &works.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
 	}
 	for i := range leases.Items {
 		if leases.Items[i].Name == clusterv1.LeaseName {

@@ -56,7 +56,7 @@ func (t *Transport) exchange(request *http.Request, end func()) (*http.Response,
 		return nil, err
 	}
 	a := &answer{
-		request: limited, kind: kind, collection: collection, listing: anew, budget: &t.budget,
+		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &t.budget,
 		from: response.Body, cancel: cancel, end: end, refused: t.refuse,
 	}
 	if err := a.open(response); err != nil {
@@ -112,6 +112,8 @@ type answer struct {
 	// listing says that what comes is of a list; of a watch that begins with one, until
 	// that is complete.
 	listing bool
+	// reduced says that the client keeps little of each object.
+	reduced bool
 	// refused is told of an answer that no API server gives.
 	refused func(*LimitError)
 
@@ -213,7 +215,16 @@ func (a *answer) account(data []byte) error {
 // accountItems counts the items of a list. Few bytes of each are a lot of memory.
 func (a *answer) accountItems(data []byte) error {
 	items, _ := a.items.scan(data)
-	return a.accountList(amount{objects: items, bytes: int64(len(data))})
+	return a.accountList(a.amountOf(items, data))
+}
+
+// amountOf returns what a client may keep of objects that ended in the data.
+func (a *answer) amountOf(objects int, data []byte) amount {
+	kept := len(data)
+	if a.reduced {
+		kept = (kept + reducedTo - 1) / reducedTo
+	}
+	return amount{objects: objects, bytes: int64(kept)}
 }
 
 func (a *answer) accountList(more amount) error {
@@ -230,7 +241,7 @@ func (a *answer) accountEvents(data []byte) error {
 	if biggest > objectBytesMax {
 		return a.refuse("the %d bytes that an event may have", int64(objectBytesMax))
 	}
-	more := amount{objects: events, bytes: int64(len(data))}
+	more := a.amountOf(events, data)
 	if a.listing {
 		a.listing = !a.complete.in(data)
 		return a.accountList(more)

@@ -319,3 +319,36 @@ func TestSharesAddUp(t *testing.T) {
 		t.Errorf("the sum of the shares is %+v, and %+v is counted", sum, b.held)
 	}
 }
+
+// A client that keeps little of each object may list more bytes, and no more
+// objects.
+func TestAListOfWhichLittleIsKeptMayHaveMoreBytes(t *testing.T) {
+	page := listOf(5, objectBytesMax-1<<10) // 40 MiB
+	f := followerOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("many") != "" {
+			page = listOf(eventsMax, 0)
+		}
+		_, _ = io.WriteString(w, page)
+	})
+	list := func(query string) (refused *LimitError) {
+		t.Helper()
+		request := httptest.NewRequestWithContext(Reduced(t.Context()), http.MethodGet, f.url+pathOf(0)+query, nil)
+		response, err := f.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close() //nolint:errcheck // nothing can be done about it
+		if _, err = io.Copy(io.Discard, response.Body); err != nil && !errors.As(err, &refused) {
+			t.Fatal(err)
+		}
+		return refused
+	}
+	for _, query := range []string{"", "?continue=a", "?continue=b"} {
+		if refused := list(query); refused != nil {
+			t.Errorf("page %q is refused: %v", query, refused)
+		}
+	}
+	if refused := list("?many=yes"); refused == nil {
+		t.Errorf("more than %d objects are taken", eventsMax)
+	}
+}

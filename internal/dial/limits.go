@@ -4,6 +4,7 @@
 package dial
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -24,6 +25,9 @@ const (
 	listBytesMax = 64 << 20
 	// bufferedBytesMax is the most of all answers that are being read at a time.
 	bufferedBytesMax = 96 << 20
+	// reducedTo is how many bytes count as one where a client keeps little of each
+	// object: the number of objects is their limit, unless they are unusually big.
+	reducedTo = 32
 	// eventsMax is how many objects a list may have, or a watch may begin with, and how
 	// many events are taken after that until the collection is listed anew: each may
 	// bring an object that stays. They may have as many bytes as a list.
@@ -64,6 +68,15 @@ const (
 	kindWatch
 	kindDiscovery
 )
+
+type reducedKey struct{}
+
+// Reduced returns a context for lists and watches of which the client keeps a
+// small part of each object, and drops the others' bytes as they arrive. Answers
+// to such requests may have more of them.
+func Reduced(ctx context.Context) context.Context { return context.WithValue(ctx, reducedKey{}, true) }
+
+func isReduced(ctx context.Context) bool { return ctx.Value(reducedKey{}) != nil }
 
 // kindOf returns what a request is for.
 func kindOf(request *http.Request) requestKind {

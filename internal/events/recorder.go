@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"strings"
 
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/capstan-io/capstan/internal/rights"
 )
 
 const (
@@ -26,6 +30,15 @@ type Recorder struct {
 // NewRecorder returns a Recorder that records with the other one.
 func NewRecorder(to events.EventRecorder) *Recorder {
 	return &Recorder{to: to}
+}
+
+// Allowed returns a Recorder that records with the other one, or nothing if the
+// account of these rights may not.
+func Allowed(to events.EventRecorder, held rights.Rights) *Recorder {
+	if !held.Allow(rbacv1.PolicyRule{APIGroups: []string{eventsv1.GroupName}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}) {
+		return Discard()
+	}
+	return NewRecorder(to)
 }
 
 // Discard returns a Recorder that records nothing, for those who may not.

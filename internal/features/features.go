@@ -8,6 +8,7 @@ package features
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -42,6 +43,7 @@ const (
 	NetworkPolicies              Gate = "NetworkPolicies"
 	StrictBootstrap              Gate = "StrictBootstrap"
 	UniqueClusterIdentity        Gate = "UniqueClusterIdentity"
+	AggregatedAPI                Gate = "AggregatedAPI"
 	NilExecutorValidating        Gate = "NilExecutorValidating"
 	ManifestWorkReplicaSet       Gate = "ManifestWorkReplicaSet"
 	CleanUpCompletedManifestWork Gate = "CleanUpCompletedManifestWork"
@@ -82,18 +84,19 @@ func definitions(component Component) map[Gate]definition {
 			NetworkPolicies:            {operatorOnly: true},
 			StrictBootstrap:            {operatorOnly: true},
 			UniqueClusterIdentity:      {},
+			AggregatedAPI:              {},
 		}
 	case HubWork:
 		return map[Gate]definition{
 			NilExecutorValidating:        {},
-			ManifestWorkReplicaSet:       {planned: true},
+			ManifestWorkReplicaSet:       {},
 			CleanUpCompletedManifestWork: {},
 			CloudEventsDrivers:           {planned: true},
 		}
 	case HubAddOnManager:
 		return map[Gate]definition{AddonManagement: {enabled: true, planned: true}}
 	case HubPlacement:
-		return map[Gate]definition{PlacementDebugServer: {planned: true}, SIGPlacementDecision: {planned: true}}
+		return map[Gate]definition{PlacementDebugServer: {operatorOnly: true}, SIGPlacementDecision: {planned: true}}
 	case AgentRegistration:
 		return map[Gate]definition{
 			AddonManagement:            {enabled: true, planned: true},
@@ -197,6 +200,16 @@ func (s Set) Enabled(gate Gate) bool {
 		return on
 	}
 	return d.enabled
+}
+
+// Without returns the set with the gate turned off.
+func (s Set) Without(gate Gate) Set {
+	changed := maps.Clone(s.changed)
+	if changed == nil {
+		changed = map[Gate]bool{}
+	}
+	changed[gate] = false
+	return Set{component: s.component, changed: changed}
 }
 
 // Flags returns, sorted, NAME=true or NAME=false for each gate that is not as

@@ -89,11 +89,11 @@ func TestGatesThatDoNothingYetAreNamed(t *testing.T) {
 		"one that is on by default": {[]Set{resolve(HubAddOnManager, map[string]bool{"AddonManagement": true})}, "all feature gates exist"},
 		"two of two components": {
 			[]Set{
-				resolve(HubWork, map[string]bool{"ManifestWorkReplicaSet": true}),
-				resolve(HubPlacement, map[string]bool{"PlacementDebugServer": true}),
+				resolve(HubWork, map[string]bool{"CloudEventsDrivers": true}),
+				resolve(HubPlacement, map[string]bool{"SIGPlacementDecision": true}),
 			},
-			"all feature gates exist; not yet implemented and without effect: ManifestWorkReplicaSet of ClusterManager.spec.workConfiguration, " +
-				"PlacementDebugServer of ClusterManager.spec.placementConfiguration",
+			"all feature gates exist; not yet implemented and without effect: CloudEventsDrivers of ClusterManager.spec.workConfiguration, " +
+				"SIGPlacementDecision of ClusterManager.spec.placementConfiguration",
 		},
 	}
 	for name, c := range cases {
@@ -157,4 +157,12 @@ func askedFor(t *testing.T) map[string]bool {
 		}
 	}
 	return asked
+}
+
+func TestWithoutAGateTheOthersStay(t *testing.T) {
+	set, _ := Resolve(HubRegistration, map[string]bool{"AggregatedAPI": true, "UniqueClusterIdentity": true})
+	without := set.Without(AggregatedAPI)
+	if without.Enabled(AggregatedAPI) || !without.Enabled(UniqueClusterIdentity) || !set.Enabled(AggregatedAPI) {
+		t.Errorf("without the gate the flags are %q, with it %q", without.Flags(), set.Flags())
+	}
 }

@@ -12,13 +12,16 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -100,6 +103,12 @@ func deployment(namespace, account string, change ...func(*corev1.PodSpec)) *app
 	return d
 }
 
+func budget(namespace string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{ObjectMeta: meta(namespace, "x"), Spec: policyv1.PodDisruptionBudgetSpec{
+		MaxUnavailable: ptr.To(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{},
+	}}
+}
+
 func roleBinding(namespace, name, role string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: meta(namespace, name),
@@ -178,6 +187,7 @@ func TestFence(t *testing.T) {
 			own: operatorv1.DefaultHubNamespace, account: "registration-controller-sa",
 			attacks: map[string]try{
 				"a Service before somebody else's pods":       create(&corev1.Service{ObjectMeta: meta(foreign, "x"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}),
+				"a budget for somebody else's pods":           create(budget(foreign)),
 				"a role in somebody else's namespace":         create(&rbacv1.Role{ObjectMeta: meta(foreign, "x")}),
 				"a grant to a cluster of its own":             create(roleBinding(cluster, grant+"2", "open-cluster-management:managedcluster:work")),
 				"somebody else in the grant of a cluster":     patch(roleBinding(cluster, grant, ""), `{"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"thief"}]}`),
@@ -190,6 +200,8 @@ func TestFence(t *testing.T) {
 				"a finalizer off a grant to nobody":    patch(roleBinding(cluster, grant+"-nobody", ""), `{"metadata":{"finalizers":null}}`),
 				"the deletion of a grant":              remove(roleBinding(cluster, grant, "")),
 				"pods of a later component":            create(deployment(operatorv1.DefaultHubNamespace, "push-agent-sa")),
+				"pods of the aggregated API server":    create(deployment(operatorv1.DefaultHubNamespace, "apiserver-sa")),
+				"a budget for them":                    create(budget(operatorv1.DefaultHubNamespace)),
 				"the identity that agents join as":     create(&corev1.ServiceAccount{ObjectMeta: meta(operatorv1.DefaultOperatorNamespace, operatorv1.BootstrapServiceAccount)}),
 				"its label on its own namespace":       patch(namespace(operatorv1.DefaultHubNamespace), `{"metadata":{"labels":{"fleet.capstan.io/operated-by":"cluster-manager"}}}`),
 				"a namespace that is its own at birth": create(namespace("new", operatorv1.LabelOperatedBy, "cluster-manager")),

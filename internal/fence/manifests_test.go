@@ -23,6 +23,7 @@ func TestManifestsHaveTheFences(t *testing.T) {
 	for folder, operator := range map[string]fence.Operator{
 		config.ClusterManagerOperator: fence.ClusterManager(operatorv1.DefaultOperatorNamespace),
 		config.KlusterletOperator:     fence.Klusterlet(operatorv1.DefaultOperatorNamespace),
+		config.ControlPlaneOperator:   fence.ControlPlane(operatorv1.DefaultOperatorNamespace),
 	} {
 		t.Run(folder, func(t *testing.T) {
 			want := "# Bars the account of the operator from what RBAC cannot. Made of internal/fence by `make generate`.\n"

@@ -27,19 +27,29 @@ type Operator struct {
 	// namespaces that it writes into whatever their labels are.
 	namespaces []string
 	// account is a CEL expression that tells whether pods may run as the
-	// ServiceAccount that the variable has.
+	// ServiceAccount that the variable has. Empty is none: pods have no token.
 	account string
+	// workloads are the resources of group apps that it runs pods by, and further
+	// others that it writes besides those that all operators do.
+	workloads []string
+	further   []further
 	// exceptions are CEL expressions for what it writes elsewhere.
 	exceptions []string
+}
+
+// further are resources of a group.
+type further struct {
+	group     string
+	resources []string
 }
 
 // ClusterManager is the operator of hubs that runs in the namespace.
 func ClusterManager(namespace string) Operator {
 	return Operator{
 		name: "cluster-manager", namespace: namespace,
-		namespaces: []string{namespace, operatorv1.DefaultHubNamespace},
+		namespaces: []string{namespace, operatorv1.DefaultHubNamespace}, workloads: []string{"deployments"},
 		account: "account in " + list("registration-controller-sa", "registration-webhook-sa", "work-webhook-sa",
-			"work-controller-sa", "push-agent-sa"),
+			"work-controller-sa", "placement-controller-sa", "apiserver-sa", "push-agent-sa"),
 		exceptions: []string{
 			// What bootstrap identities may read.
 			fmt.Sprintf("request.namespace == %s && %s && variables.subject.metadata.name.startsWith(%s)",
@@ -56,12 +66,25 @@ func ClusterManager(namespace string) Operator {
 func Klusterlet(namespace string) Operator {
 	return Operator{
 		name: "klusterlet", namespace: namespace,
-		namespaces: []string{namespace, operatorv1.DefaultAgentNamespace, operatorv1.DefaultAddOnNamespace},
-		account:    "account.endsWith('-registration-sa') || account.endsWith('-work-sa')",
+		namespaces: []string{namespace, operatorv1.DefaultAgentNamespace, operatorv1.DefaultAddOnNamespace}, workloads: []string{"deployments"},
+		account: "account.endsWith('-registration-sa') || account.endsWith('-work-sa')",
 		exceptions: []string{
 			// Copies of the pull secret, where a user wants them.
 			fmt.Sprintf("%s && variables.subject.metadata.name == %s && %s", resources("secrets"),
 				quote(operatorv1.ImagePullSecret), labelled("namespaceObject", operatorv1.LabelAddOnNamespace, "true")),
+		},
+	}
+}
+
+// ControlPlane is the operator of dedicated hubs that runs in the namespace. It
+// has none of its own: users give it those of ControlPlanes.
+func ControlPlane(namespace string) Operator {
+	return Operator{
+		name: "control-plane", namespace: namespace, workloads: []string{"deployments", "statefulsets"},
+		further: []further{{"", []string{"persistentvolumeclaims"}}, {"policy", []string{"poddisruptionbudgets"}}},
+		exceptions: []string{
+			// The kubeconfig, where the hosted hub reads it.
+			fmt.Sprintf("%s && variables.subject.metadata.name == %s", resources("secrets"), quote(operatorv1.ExternalHubKubeConfigSecret)),
 		},
 	}
 }

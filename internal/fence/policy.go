@@ -26,7 +26,7 @@ func (o Operator) Policy() *admissionv1.ValidatingAdmissionPolicy {
 		ObjectMeta: o.meta(),
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    &fail,
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: written()},
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: o.written()},
 			MatchConditions: []admissionv1.MatchCondition{{
 				Name: "operator", Expression: "request.userInfo.username == " + quote(o.username()),
 			}},
@@ -35,7 +35,7 @@ func (o Operator) Policy() *admissionv1.ValidatingAdmissionPolicy {
 				{Name: "pod", Expression: "object.spec.template.spec"},
 			},
 			Validations: []admissionv1.Validation{
-				o.namespacesOnly(), o.ownNamespaces(), o.labels(), noTokens(), o.ownAccounts(), noHost(),
+				o.namespacesOnly(), o.ownNamespaces(), o.labels(), noTokens(), o.ownAccounts(), o.noHost(),
 			},
 		},
 	}
@@ -56,23 +56,28 @@ func (o Operator) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: o.Name(), Labels: map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}}
 }
 
-// written are the resources that the operators write, except for Leases, Events
+// written are the resources that the operator writes, except for Leases, Events
 // and custom resources: these lead to no credential, and as everybody writes
 // them all the time, a fence around them would cost the API server work.
-func written() []admissionv1.NamedRuleWithOperations {
+func (o Operator) written() []admissionv1.NamedRuleWithOperations {
 	rule := func(scope admissionv1.ScopeType, group string, resources ...string) admissionv1.NamedRuleWithOperations {
 		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
 			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources, Scope: &scope},
 		}}
 	}
-	return []admissionv1.NamedRuleWithOperations{
+	rules := []admissionv1.NamedRuleWithOperations{
 		rule(admissionv1.NamespacedScope, "", "configmaps", "secrets", "serviceaccounts", "services"),
-		rule(admissionv1.NamespacedScope, "apps", "deployments"),
+		rule(admissionv1.NamespacedScope, "apps", o.workloads...),
 		rule(admissionv1.NamespacedScope, "networking.k8s.io", "networkpolicies"),
+		rule(admissionv1.NamespacedScope, "policy", "poddisruptionbudgets"),
 		rule(admissionv1.NamespacedScope, "rbac.authorization.k8s.io", "roles", "rolebindings"),
 		rule(admissionv1.ClusterScope, "", "namespaces"),
 	}
+	for _, f := range o.further {
+		rules = append(rules, rule(admissionv1.NamespacedScope, f.group, f.resources...))
+	}
+	return rules
 }
 
 // namespacesOnly limits what has a namespace to those of the operator.
@@ -124,16 +129,22 @@ func noTokens() admissionv1.Validation {
 // ownAccounts bars pods that run as an account which is not the operator's to
 // give.
 func (o Operator) ownAccounts() admissionv1.Validation {
+	identity := fmt.Sprintf("has(variables.pod.serviceAccountName) && [variables.pod.serviceAccountName].all(account, %s)", o.account)
+	message := fmt.Sprintf("the operator %s may not run pods as this ServiceAccount", o.name)
+	if o.account == "" {
+		identity = "has(variables.pod.automountServiceAccountToken) && !variables.pod.automountServiceAccountToken && " +
+			"(!has(variables.pod.volumes) || variables.pod.volumes.all(v, !has(v.projected)))"
+		message = fmt.Sprintf("the operator %s may not run pods with a token of a ServiceAccount", o.name)
+	}
 	return admissionv1.Validation{
-		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || has(variables.pod.serviceAccountName) && "+
-			"[variables.pod.serviceAccountName].all(account, %s)", resources("deployments"), o.account),
-		Message: fmt.Sprintf("the operator %s may not run pods as this ServiceAccount", o.name),
+		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || %s", resources(o.workloads...), identity),
+		Message:    message,
 	}
 }
 
 // noHost bars pods that reach the node that they run on, where the tokens of all
 // of its pods are.
-func noHost() admissionv1.Validation {
+func (o Operator) noHost() admissionv1.Validation {
 	off := func(field string) string { return fmt.Sprintf("(!has(%[1]s) || !%[1]s)", field) }
 	const context = "container.securityContext"
 	confined := func(containers string) string {
@@ -147,7 +158,7 @@ func noHost() admissionv1.Validation {
 		"(!has(variables.pod.initContainers) || " + confined("variables.pod.initContainers") + ")",
 	}
 	return admissionv1.Validation{
-		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || %s", resources("deployments"), strings.Join(conditions, " && ")),
+		Expression: fmt.Sprintf("!(%s) || request.operation == 'DELETE' || %s", resources(o.workloads...), strings.Join(conditions, " && ")),
 		Message:    "an operator may not run pods with access to their node: host namespaces, volumes of the node, or containers that are privileged or allow privilege escalation",
 	}
 }

@@ -35,6 +35,13 @@ func (p *Pass[O]) Apply(ctx context.Context, to *Target, objects ...render.Objec
 	return err
 }
 
+// ApplyNamed is Apply for objects that are read by their names.
+func (p *Pass[O]) ApplyNamed(ctx context.Context, to *Target, objects ...render.Object) error {
+	records, err := to.Named.Apply(ctx, objects...)
+	p.Records = append(p.Records, records...)
+	return err
+}
+
 // DueBy asks for another walk at a time, unless it is asked for one before.
 func (p *Pass[O]) DueBy(at time.Time) {
 	if p.due.IsZero() || at.Before(p.due) {

@@ -24,6 +24,9 @@ type Target struct {
 	Live client.Reader
 	// Applier finds out from the cache what is there.
 	Applier *render.Applier
+	// Named applies what is read by its name, past the cache: objects of kinds that
+	// the operator does not watch, because it may not see those of others.
+	Named *render.Applier
 	// Secrets applies secrets, which it sees with a reader that may read them.
 	Secrets *render.Applier
 }
@@ -40,6 +43,7 @@ func NewTarget(c client.Client, readers Readers, owner string) *Target {
 	return &Target{
 		Client: c, Live: readers.Live,
 		Applier: render.NewApplier(c, c, owner),
+		Named:   render.NewApplier(c, readers.Live, owner),
 		Secrets: render.NewApplier(c, readers.Secrets, owner),
 	}
 }

@@ -4,8 +4,6 @@
 // Package metrics serves the metrics of a component over HTTPS to authorized
 // readers, and contains the metrics that all components share.
 //
-// Who asks is found out with a TokenReview and whether it may with a
-// SubjectAccessReview, both with client-go alone: linking the API server's
-// libraries for it would double the size of an agent. The package defines no
-// metrics of a concern; those stand with the concern.
+// It defines no metrics of a concern; those stand with the concern. Who may read
+// is for internal/guard to find out.
 package metrics

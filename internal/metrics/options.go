@@ -17,6 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/guard"
 	"github.com/capstan-io/capstan/internal/version"
 )
 
@@ -38,11 +39,11 @@ func Options(port int, setTLS func(*tls.Config)) metricsserver.Options {
 		SecureServing: true,
 		TLSOpts:       []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.Get }},
 		FilterProvider: func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
-			guard, err := NewGuard(config, httpClient)
+			reviews, err := guard.New(config, httpClient)
 			if err != nil {
 				return nil, err
 			}
-			return guard.Protect, nil
+			return protect(reviews), nil
 		},
 	}
 	if setTLS != nil {

@@ -8,10 +8,13 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/capstan-io/capstan/internal/guard"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -139,4 +143,22 @@ func get(t *testing.T, port int, token string) int {
 		t.Fatalf("reading the metrics: %v", err)
 	}
 	return status
+}
+
+func TestNobodyReadsWhileTheAPIServerCannotBeAsked(t *testing.T) {
+	reviews, err := guard.New(&rest.Config{Host: "http://127.0.0.1:1"}, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := protect(reviews)(logr.Discard(), http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	request.Header.Set("Authorization", "Bearer good")
+	response := httptest.NewRecorder()
+	handler.ServeHTTP(response, request)
+	if response.Code != http.StatusServiceUnavailable || !strings.Contains(response.Body.String(), "try again") {
+		t.Errorf("got %d %q, want %d", response.Code, response.Body, http.StatusServiceUnavailable)
+	}
 }

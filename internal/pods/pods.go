@@ -45,22 +45,39 @@ func WhyNotRunning(deployment *appsv1.Deployment, pods []corev1.Pod) string {
 // podState says what a pod waits for. The name of the pod is left out: it
 // changes with each attempt, and the label finds it as well.
 func podState(pod *corev1.Pod) string {
+	reason, message := Waiting(pod)
+	if message == "" {
+		return reason
+	}
+	return reason + ": " + message
+}
+
+// Waiting returns what a pod waits for: that it is scheduled, or that a container
+// of it runs, with the last words of one that terminates again and again. Both
+// are empty if there is nothing to say.
+func Waiting(pod *corev1.Pod) (reason, message string) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return condition.Reason + ": " + condition.Message
+			return condition.Reason, condition.Message
 		}
 	}
 	for _, container := range pod.Status.ContainerStatuses {
-		if w := container.State.Waiting; w != nil && w.Reason != "" {
-			why := w.Reason
-			if last := container.LastTerminationState.Terminated; last != nil && last.Message != "" {
-				return fmt.Sprintf("%s: terminated with %q", why, strings.TrimSpace(last.Message))
-			}
-			if w.Message != "" {
-				why += ": " + w.Message
-			}
-			return why
+		w := container.State.Waiting
+		if w == nil || w.Reason == "" {
+			continue
 		}
+		if last := container.LastTerminationState.Terminated; last != nil && last.Message != "" {
+			return w.Reason, fmt.Sprintf("terminated with %q", LastWords(last.Message))
+		}
+		return w.Reason, w.Message
 	}
-	return ""
+	return "", ""
+}
+
+// LastWords returns the end of what a container said before it terminated: its
+// last two lines, in one. Programs often say what happened before they say that
+// they cannot go on.
+func LastWords(message string) string {
+	lines := strings.Split(strings.TrimSpace(message), "\n")
+	return strings.Join(lines[max(0, len(lines)-2):], "; ")
 }

@@ -50,3 +50,14 @@ func TestWhyNoPodRuns(t *testing.T) {
 		})
 	}
 }
+
+func TestTheEndOfWhatAContainerSaidIsOneLine(t *testing.T) {
+	for message, want := range map[string]string{
+		"": "", "no space left\n": "no space left",
+		"began\nunknown authority\nfailed: deadline exceeded\n": "unknown authority; failed: deadline exceeded",
+	} {
+		if got := LastWords(message); got != want {
+			t.Errorf("of %q there is %q, want %q", message, got, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apilabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,6 +146,31 @@ func (a *Applier) record(object *unstructured.Unstructured) (Record, error) {
 		GroupVersionResource: mapping.Resource, Kind: gvk.Kind,
 		Namespace: object.GetNamespace(), Name: object.GetName(),
 	}, nil
+}
+
+// Remove deletes the objects of the kinds and names of the given ones that have
+// all of the labels. One that nobody may see is not ours.
+func (a *Applier) Remove(ctx context.Context, labels map[string]string, objects ...Object) error {
+	for _, object := range objects {
+		named, err := Unstructured(object)
+		if err != nil {
+			return err
+		}
+		live, err := a.live(ctx, named)
+		if apierrors.IsForbidden(err) || err == nil && live == nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !apilabels.SelectorFromSet(labels).Matches(apilabels.Set(live.GetLabels())) {
+			continue
+		}
+		if err := a.delete(ctx, named.GroupVersionKind(), live); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Scope says among which objects Prune looks.

@@ -4,6 +4,9 @@
 package render
 
 import (
+	"cmp"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -61,17 +64,37 @@ type Workload struct {
 	PriorityClassName string
 	HostAliases       []corev1.HostAlias
 	HostNetwork       bool
-	// HealthPort serves /healthz and /readyz over HTTP.
-	HealthPort int32
+	// HealthPort serves /healthz and /readyz, over HealthScheme, which defaults to
+	// HTTP.
+	HealthPort   int32
+	HealthScheme corev1.URIScheme
 	// Ports are further ports by name.
 	Ports []*corev1ac.ContainerPortApplyConfiguration
 	// Volumes of the pod and where the container mounts them.
 	Volumes []*corev1ac.VolumeApplyConfiguration
 	Mounts  []*corev1ac.VolumeMountApplyConfiguration
+	// Sidecars are further containers of the pods.
+	Sidecars []Sidecar
 	// PodAnnotations change the pods, and so roll them when they change.
 	PodAnnotations map[string]string
 	// Recreate stops the old pod before the new one starts.
 	Recreate bool
+}
+
+// Sidecar is a further container of a workload's pods. Image, environment,
+// resources and privileges are those of the workload's own.
+type Sidecar struct {
+	// Container is its name.
+	Container string
+	// Args is the whole command.
+	Args []string
+	// HealthPort serves /healthz and /readyz over HTTP. No other container of the pod
+	// has it.
+	HealthPort int32
+	// Ports are further ports by name.
+	Ports []*corev1ac.ContainerPortApplyConfiguration
+	// Mounts are where it mounts volumes of the pod.
+	Mounts []*corev1ac.VolumeMountApplyConfiguration
 }
 
 // Resources returns the resources of a container for the type of a
@@ -119,10 +142,10 @@ func (w Workload) pod() *corev1ac.PodSpecApplyConfiguration {
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithContainers(w.container()).
+		WithContainers(w.containers()...).
 		WithVolumes(w.Volumes...).
 		WithNodeSelector(w.NodeSelector).
-		WithTolerations(tolerations(w.Tolerations)...)
+		WithTolerations(Tolerations(w.Tolerations)...)
 	for _, name := range w.PullSecrets {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
 	}
@@ -139,27 +162,38 @@ func (w Workload) pod() *corev1ac.PodSpecApplyConfiguration {
 	return pod
 }
 
-func (w Workload) container() *corev1ac.ContainerApplyConfiguration {
-	name := w.Container
-	if name == "" {
-		name = w.App
+// containers returns the workload's own container and the sidecars.
+func (w Workload) containers() []*corev1ac.ContainerApplyConfiguration {
+	own := Sidecar{Container: cmp.Or(w.Container, w.App), Args: w.Args, HealthPort: w.HealthPort, Ports: w.Ports, Mounts: w.Mounts}
+	main := w.container(own, healthPortName)
+	if w.HealthScheme != "" {
+		main.LivenessProbe.HTTPGet.WithScheme(w.HealthScheme)
+		main.ReadinessProbe.HTTPGet.WithScheme(w.HealthScheme)
 	}
+	list := []*corev1ac.ContainerApplyConfiguration{main}
+	for n, sidecar := range w.Sidecars {
+		list = append(list, w.container(sidecar, fmt.Sprintf("%s-%d", healthPortName, n+1))) // names of ports are of the pod
+	}
+	return list
+}
+
+func (w Workload) container(c Sidecar, healthPort string) *corev1ac.ContainerApplyConfiguration {
 	pullPolicy := w.PullPolicy
 	if pullPolicy == "" {
 		pullPolicy = corev1.PullIfNotPresent
 	}
 	return corev1ac.Container().
-		WithName(name).
+		WithName(c.Container).
 		WithImage(w.Image).
 		WithImagePullPolicy(pullPolicy).
-		WithArgs(w.Args...).
+		WithArgs(c.Args...).
 		WithEnv(w.Env...).
-		WithResources(resourceRequirements(w.Resources)).
-		WithPorts(corev1ac.ContainerPort().WithName(healthPortName).WithContainerPort(w.HealthPort).WithProtocol(corev1.ProtocolTCP)).
-		WithPorts(w.Ports...).
-		WithVolumeMounts(w.Mounts...).
-		WithLivenessProbe(w.probe("/healthz", livenessPeriodSeconds)).
-		WithReadinessProbe(w.probe("/readyz", readinessPeriodSeconds)).
+		WithResources(ResourceRequirements(w.Resources)).
+		WithPorts(corev1ac.ContainerPort().WithName(healthPort).WithContainerPort(c.HealthPort).WithProtocol(corev1.ProtocolTCP)).
+		WithPorts(c.Ports...).
+		WithVolumeMounts(c.Mounts...).
+		WithLivenessProbe(c.probe("/healthz", livenessPeriodSeconds)).
+		WithReadinessProbe(c.probe("/readyz", readinessPeriodSeconds)).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithPrivileged(false).
@@ -170,10 +204,10 @@ func (w Workload) container() *corev1ac.ContainerApplyConfiguration {
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 }
 
-func (w Workload) probe(path string, period int32) *corev1ac.ProbeApplyConfiguration {
+func (c Sidecar) probe(path string, period int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().
-			WithPath(path).WithPort(intstr.FromInt32(w.HealthPort)).WithScheme(corev1.URISchemeHTTP)).
+			WithPath(path).WithPort(intstr.FromInt32(c.HealthPort)).WithScheme(corev1.URISchemeHTTP)).
 		WithPeriodSeconds(period)
 }
 
@@ -257,7 +291,8 @@ func Mount(volume, path string, readOnly bool) *corev1ac.VolumeMountApplyConfigu
 	return mount
 }
 
-func tolerations(list []corev1.Toleration) []*corev1ac.TolerationApplyConfiguration {
+// Tolerations returns the tolerations to apply.
+func Tolerations(list []corev1.Toleration) []*corev1ac.TolerationApplyConfiguration {
 	converted := make([]*corev1ac.TolerationApplyConfiguration, 0, len(list))
 	for _, t := range list {
 		toleration := corev1ac.Toleration()
@@ -281,7 +316,9 @@ func tolerations(list []corev1.Toleration) []*corev1ac.TolerationApplyConfigurat
 	return converted
 }
 
-func resourceRequirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
+// ResourceRequirements returns the resources to apply, as the API server stores
+// them.
+func ResourceRequirements(r corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
 	requirements := corev1ac.ResourceRequirements()
 	if len(r.Requests) > 0 {
 		requirements.WithRequests(canonical(r.Requests))

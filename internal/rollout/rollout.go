@@ -174,7 +174,7 @@ func stopped(where string, failures, most int) string {
 	if where != "" {
 		where = " in " + where
 	}
-	return fmt.Sprintf("%d clusters failed%s, and %d may", failures, where, most)
+	return fmt.Sprintf("%d failed%s, and maxFailures allows %d", failures, where, most)
 }
 
 // skip counts the clusters of a step whose turn has not come. Those that have

@@ -48,7 +48,7 @@ func TestDecide(t *testing.T) {
 		"one has just made it": {reason: "it takes room until it counts", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), MinSuccess: hour}, states: map[string]State{"a": done}, want: Decision{Waiting: 3, After: noon.Add(59 * time.Minute)}},
 		"one has failed": {
 			reason: "none may", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(2)}, states: map[string]State{"a": failed, "b": busy},
-			want: Decision{Failed: []string{"a"}, Waiting: 2, Stopped: "1 clusters failed, and 0 may"},
+			want: Decision{Failed: []string{"a"}, Waiting: 2, Stopped: "1 failed, and maxFailures allows 0"},
 		},
 		"one may fail": {
 			reason: "a quarter of four", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(2), MaxFailures: intstr.FromString("25%")}, states: map[string]State{"a": failed, "b": busy},
@@ -60,14 +60,14 @@ func TestDecide(t *testing.T) {
 		},
 		"it took too long": {
 			reason: "that is a failure", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), Deadline: &hour}, states: map[string]State{"a": since(Progressing, hour)},
-			want: Decision{Failed: []string{"a"}, Waiting: 3, Stopped: "1 clusters failed, and 0 may"},
+			want: Decision{Failed: []string{"a"}, Waiting: 3, Stopped: "1 failed, and maxFailures allows 0"},
 		},
 		"group by group":            {reason: "the first", strategy: Strategy{Kind: ProgressivePerGroup}, want: Decision{Apply: []string{"a"}, Waiting: 3}},
 		"the second group":          {reason: "the first has succeeded", strategy: Strategy{Kind: ProgressivePerGroup}, states: map[string]State{"a": done}, want: Decision{Apply: []string{"b", "c"}, Waiting: 1}},
 		"the second group, in part": {reason: "the third waits for all of it", strategy: Strategy{Kind: ProgressivePerGroup}, states: map[string]State{"a": done, "b": done, "c": busy}, want: Decision{Waiting: 1}},
 		"the second group fails": {
 			reason: "the third is not touched", strategy: Strategy{Kind: ProgressivePerGroup}, states: map[string]State{"a": done, "b": failed, "c": done},
-			want: Decision{Failed: []string{"b"}, Waiting: 1, Stopped: "1 clusters failed in group 1, and 0 may"},
+			want: Decision{Failed: []string{"b"}, Waiting: 1, Stopped: "1 failed in group 1, and maxFailures allows 0"},
 		},
 		"the second group may fail": {
 			reason: "and is done then", strategy: Strategy{Kind: ProgressivePerGroup, MaxFailures: intstr.FromInt32(1)}, states: map[string]State{"a": done, "b": failed, "c": done},
@@ -83,7 +83,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a mandatory group fails": {
 			reason: "none of its clusters may, whatever the others may", strategy: Strategy{Kind: Progressive, Mandatory: []GroupRef{{Name: "canary"}}, MaxFailures: intstr.FromInt32(3)}, states: map[string]State{"a": failed},
-			want: Decision{Failed: []string{"a"}, Waiting: 3, Stopped: "1 clusters failed in group canary, and 0 may"},
+			want: Decision{Failed: []string{"a"}, Waiting: 3, Stopped: "1 failed in group canary, and maxFailures allows 0"},
 		},
 		"nobody": {reason: "there is nothing to do", strategy: Strategy{Kind: Progressive}, want: Decision{Done: true}},
 	}

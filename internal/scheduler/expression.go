@@ -42,6 +42,7 @@ var environment = sync.OnceValues(func() (*expression.Environment, error) {
 // program is a compiled expression, and where it stands.
 type program struct {
 	path *field.Path
+	text string
 	cel  *expression.Program
 }
 
@@ -57,7 +58,7 @@ func compileExpressions(texts []string, path *field.Path) ([]program, field.Erro
 		compiled, err := env.Compile(text, cel.BoolType)
 		switch {
 		case err == nil:
-			programs = append(programs, program{path: at, cel: compiled})
+			programs = append(programs, program{path: at, text: text, cel: compiled})
 		case errors.As(err, new(*expression.UserError)):
 			problems = append(problems, field.Invalid(at, text, err.Error()))
 		default:
@@ -71,7 +72,7 @@ func compileExpressions(texts []string, path *field.Path) ([]program, field.Erro
 // the round remembers the first failure.
 func (p program) holds(now *round, c *view.Cluster) bool {
 	if now.cost > ExpressionCostMax {
-		now.fail(p.path, fmt.Errorf("the expressions cost more than %d units for the clusters of the fleet, the limit; select by labels first", uint64(ExpressionCostMax)))
+		now.exhaust(p.path)
 		return false
 	}
 	fields, err := c.Fields()
@@ -80,7 +81,9 @@ func (p program) holds(now *round, c *view.Cluster) bool {
 		return false
 	}
 	seen := subject{Mapper: types.DefaultTypeAdapter.NativeToValue(fields).(traits.Mapper), now: now, cluster: c}
+	end := now.observer.begin(ExpressionPlugin, "")
 	value, cost, err := p.cel.Run(context.Background(), map[string]any{clusterVariable: seen}) // bounded by its cost
+	end()
 	now.cost += cost
 	if err != nil {
 		now.fail(p.path, fmt.Errorf("cluster %s: %w", c.Name, err))

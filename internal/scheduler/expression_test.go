@@ -4,6 +4,8 @@
 package scheduler
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -102,12 +104,29 @@ func TestExpressionsThatFail(t *testing.T) {
 	}
 }
 
+// costly is an expression that is true and costs about half of what one may.
+var costly = strings.Repeat("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, ", 3) + `!"` + strings.Repeat("x", 5000) + `".contains("y")` + strings.Repeat(")", 3)
+
+func TestWhatCostsTooMuchForTheFleetIsNotDecided(t *testing.T) {
+	request := compiled(t, Spec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: []string{costly}}}})
+	for clusters, want := range map[int]bool{90: false, 110: true} {
+		var fleet []view.Cluster
+		for i := range clusters {
+			fleet = append(fleet, view.Cluster{Name: fmt.Sprintf("c%03d", i)})
+		}
+		if result := Schedule(view.New(fleet...), request, nil, noon); result.Exhausted != want || (result.Problem != nil) != want {
+			t.Errorf("%d clusters: exhausted is %t, want %t; the problem is %v", clusters, result.Exhausted, want, result.Problem)
+		}
+	}
+}
+
 func TestExpressionsCostTogetherWhatTheyMay(t *testing.T) {
 	spec := Spec{Predicates: []Predicate{{Path: field.NewPath("p"), Expressions: []string{"true"}}}}
 	now := newRound(versioned(), nil, noon)
+	now.fail(field.NewPath("p"), errors.New("one that failed before"))
 	now.cost = ExpressionCostMax + 1
 	compiled(t, spec).eligible(now, 0, versioned().At(0))
-	if now.problem == nil || !strings.Contains(now.problem.Error(), "cost more than") {
+	if !now.exhausted || now.problem == nil || !strings.Contains(now.problem.Error(), "cost more than") {
 		t.Errorf("the problem is %v, want that the expressions cost too much", now.problem)
 	}
 }

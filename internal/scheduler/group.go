@@ -78,7 +78,10 @@ func (g Grouping) of(fleet view.Fleet, target string) int {
 	if !found {
 		return len(g.Named)
 	}
-	c := fleet.At(i)
+	return g.groupOf(fleet.At(i))
+}
+
+func (g Grouping) groupOf(c *view.Cluster) int {
 	for n, group := range g.Named {
 		if group.Labels.Matches(labels.Set(c.Labels)) && group.Claims.Matches(labels.Set(c.Claims)) {
 			return n
@@ -106,4 +109,9 @@ func (g Grouping) sizeOf(clusters int) int {
 		return clusters
 	}
 	return max(1, size)
+}
+
+// Moves tells whether a change of a chosen cluster can put it into another group.
+func (g Grouping) Moves(before, after *view.Cluster) bool {
+	return before != nil && after != nil && g.groupOf(before) != g.groupOf(after)
 }

@@ -82,7 +82,7 @@ func TestSchedulesKeepTheirPromises(t *testing.T) {
 		now := newRound(fleet, previous, noon)
 		for _, name := range result.Targets {
 			i, _ := fleet.Find(name)
-			if code, _ := request.eligible(now, i, fleet.At(i)); code != codeEligible {
+			if request.eligible(now, i, fleet.At(i)) != codeEligible {
 				t.Fatalf("seed %d: %s is chosen, although a filter refuses it", seed, name)
 			}
 		}

@@ -40,6 +40,8 @@ type Spec struct {
 	Spread []SpreadConstraint
 	// Count is how many clusters are wanted, nil for all. It is not negative.
 	Count *int
+	// Ranked says that the scores are of interest even if all clusters are chosen.
+	Ranked bool
 }
 
 // Set is a set of clusters.
@@ -62,6 +64,7 @@ type Predicate struct {
 
 // Weighted is a scorer, and how much it counts.
 type Weighted struct {
+	// Path is where it stands, with its weight in the field of this name below.
 	Path   *field.Path
 	Scorer Scorer
 	// Weight is from WeightMin to WeightMax. A scorer with weight 0 is not asked.
@@ -76,6 +79,9 @@ type Request struct {
 	spread  []SpreadConstraint
 	count   int
 	all     bool
+	ranked  bool
+	// observer is told of the plugins that run, if there is one.
+	observer Observer
 }
 
 // Compile checks the Spec and prepares it. Every error is the user's, and is
@@ -94,7 +100,7 @@ func Compile(spec Spec) (Request, field.ErrorList) {
 	problems = append(problems, checkSpread(spec.Spread)...)
 	request := Request{
 		filters: []filter{deletionFilter{}, setFilter{sets: spec.Sets, whole: spec.Sets == nil}, predicates, taintFilter(tolerations)},
-		spread:  spec.Spread, all: spec.Count == nil,
+		spread:  spec.Spread, all: spec.Count == nil, ranked: spec.Ranked,
 	}
 	if spec.Count != nil {
 		if request.count = *spec.Count; request.count < 0 {
@@ -115,21 +121,61 @@ func checkWeights(scorers []Weighted) field.ErrorList {
 	var problems field.ErrorList
 	for _, s := range scorers {
 		if s.Weight < WeightMin || s.Weight > WeightMax {
-			problems = append(problems, field.Invalid(s.Path, s.Weight, fmt.Sprintf("must be from %d to %d", WeightMin, WeightMax)))
+			problems = append(problems, field.Invalid(s.Path.Child("weight"), s.Weight, fmt.Sprintf("must be from %d to %d", WeightMin, WeightMax)))
 		}
 	}
 	return problems
 }
 
+// Plugin is a part of the scheduler that looks at clusters.
+type Plugin struct {
+	Kind PluginKind
+	// Name is that of a filter or of a scorer. Expressions have none.
+	Name string
+}
+
+// PluginKind tells what a Plugin does.
+type PluginKind int
+
+// The kinds.
+const (
+	// FilterPlugin says no to clusters.
+	FilterPlugin PluginKind = iota
+	// ScorePlugin is a Scorer.
+	ScorePlugin
+	// ExpressionPlugin evaluates an expression for one cluster, within a filter.
+	ExpressionPlugin
+)
+
+// Observer is called when a plugin begins, and what it returns when the plugin
+// ends: the scheduler itself has no clock.
+type Observer func(Plugin) (end func())
+
+// Observed returns the request with an observer, which need not be safe for
+// concurrent use if the returned request is used by one goroutine.
+func (r Request) Observed(o Observer) Request {
+	r.observer = o
+	return r
+}
+
+// begin tells the observer that a plugin begins.
+func (o Observer) begin(kind PluginKind, name string) (end func()) {
+	if o == nil {
+		return func() {}
+	}
+	return o(Plugin{Kind: kind, Name: name})
+}
+
 // Wants returns how many clusters are wanted, and false if all are.
 func (r Request) Wants() (int, bool) { return r.count, !r.all }
 
-// eligible tells whether the filters let a cluster through, and which did not.
-func (r Request) eligible(now *round, i int, c *view.Cluster) (code, int) {
+// eligible returns codeEligible if the filters let a cluster through, or what
+// became of it.
+func (r Request) eligible(now *round, i int, c *view.Cluster) code {
 	for _, f := range r.filters {
-		if ok, detail := f.admits(now, i, c); !ok {
-			return f.code(), detail
+		if ok, _ := f.admits(now, i, c); !ok {
+			return f.code()
 		}
 	}
-	return codeEligible, 0
+	return codeEligible
 }

@@ -5,6 +5,7 @@ package scheduler
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,8 +23,12 @@ type round struct {
 	// after is when time alone will change the result; zero is never.
 	after time.Time
 	// cost is that of all expressions so far, and problem the first of them.
-	cost    uint64
-	problem *field.Error
+	// exhausted says that some were not evaluated, as the others cost too much.
+	cost      uint64
+	problem   *field.Error
+	exhausted bool
+
+	observer Observer
 }
 
 func newRound(fleet view.Fleet, previous []string, now time.Time) *round {
@@ -50,6 +55,15 @@ func (r *round) fail(path *field.Path, err error) {
 	}
 }
 
+// exhaust remembers that the expressions cost too much. That is the problem then,
+// whatever failed before.
+func (r *round) exhaust(path *field.Path) {
+	if !r.exhausted {
+		r.exhausted, r.problem = true, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf(
+			"the expressions cost more than %d units for the clusters of the fleet, the limit; select by labels first", uint64(ExpressionCostMax)))
+	}
+}
+
 // valid tells whether a score counts now. If it will not for ever, the round
 // comes again when it expires.
 func (r *round) valid(score view.Score) bool {
@@ -69,20 +83,16 @@ func (r *round) valid(score view.Score) bool {
 // more than 2^31 clusters.
 func Schedule(fleet view.Fleet, request Request, previous []string, now time.Time) Result {
 	r := newRound(fleet, previous, now)
+	r.observer = request.observer
 	result := Result{round: r, request: request, verdicts: make([]verdict, fleet.Len())}
-	eligible := make([]int, 0, fleet.Len())
-	for i := range fleet.Len() {
-		code, detail := request.eligible(r, i, fleet.At(i))
-		result.verdicts[i] = verdict{code: code, detail: detail}
-		if code == codeEligible {
-			eligible = append(eligible, i)
-		}
-	}
+	eligible := result.filter()
 	result.columns = make([][]int32, len(request.scorers))
 	totals := make([]int64, fleet.Len())
 	for k, weighted := range request.scorers {
 		column := make([]int32, len(eligible))
+		end := r.observer.begin(ScorePlugin, weighted.Scorer.Name())
 		weighted.Scorer.score(r, eligible, column)
+		end()
 		for n, i := range eligible {
 			totals[i] += int64(weighted.Weight) * int64(column[n])
 		}
@@ -90,8 +100,31 @@ func Schedule(fleet view.Fleet, request Request, previous []string, now time.Tim
 	}
 	result.totals, result.scored = totals, eligible
 	result.choose(rank(eligible, totals, r.kept))
-	result.After, result.Problem = r.after, r.problem
+	result.After, result.Problem, result.Exhausted = r.after, r.problem, r.exhausted
 	return result
+}
+
+// filter writes the verdicts on the clusters that may not be chosen, and returns
+// the others.
+func (r *Result) filter() []int {
+	eligible := make([]int, r.round.fleet.Len())
+	for i := range eligible {
+		eligible[i] = i
+	}
+	for _, f := range r.request.filters {
+		end := r.round.observer.begin(FilterPlugin, f.name())
+		passed := eligible[:0]
+		for _, i := range eligible {
+			if ok, detail := f.admits(r.round, i, r.round.fleet.At(i)); ok {
+				passed = append(passed, i)
+			} else {
+				r.verdicts[i] = verdict{code: f.code(), detail: detail}
+			}
+		}
+		eligible = passed
+		end()
+	}
+	return eligible
 }
 
 // rank returns the clusters in the order of their totals, those that were
@@ -142,7 +175,7 @@ func (r *Result) choose(ranked []int) {
 		r.verdicts[i].code = codeRank
 	}
 	chosen := ranked[:wanted]
-	if len(r.request.spread) > 0 {
+	if r.request.spreads(wanted < len(ranked)) {
 		chosen = newSpreading(r.round.fleet, r.request.spread, ranked).pick(wanted, r.verdicts)
 	}
 	for _, i := range chosen {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
@@ -117,8 +118,8 @@ func TestScorers(t *testing.T) {
 		"none":           {reason: "a taint that prefers others counts even so, and names decide the rest", want: []int64{0, 0, 0, -100}, first: "a"},
 		"steady":         {reason: "c was chosen before", scorers: []Weighted{{Scorer: Steady{}, Weight: 1}}, want: []int64{0, 0, 100, -100}, first: "c"},
 		"balance":        {reason: "the decision of this request itself does not count", scorers: []Weighted{{Scorer: Balance{}, Weight: 1}}, want: []int64{-100, 0, 100, 0}, first: "c"},
-		"allocatable":    {reason: "who does not tell is the worst", scorers: []Weighted{{Scorer: most, Weight: 1}}, want: []int64{-100, 0, -100, 0}, first: "b"},
-		"the least":      {reason: "a negative weight turns the order around", scorers: []Weighted{{Scorer: most, Weight: -1}}, want: []int64{100, 0, 100, -200}, first: "c"},
+		"allocatable":    {reason: "who does not report it has score 0", scorers: []Weighted{{Scorer: most, Weight: 1}}, want: []int64{-100, 0, 0, 0}, first: "c"},
+		"the least":      {reason: "a negative weight turns the order around", scorers: []Weighted{{Scorer: most, Weight: -1}}, want: []int64{100, 0, 0, -200}, first: "a"},
 		"add-on":         {reason: "an expired score is 0, as one that never came", scorers: []Weighted{{Scorer: AddOn{score}, Weight: 2}}, want: []int64{140, 60, 0, -100}, first: "a", after: noon.Add(time.Hour)},
 		"without weight": {reason: "it is not asked", scorers: []Weighted{{Scorer: AddOn{score}}}, want: []int64{0, 0, 0, -100}, first: "a"},
 	}
@@ -143,6 +144,20 @@ func TestScorers(t *testing.T) {
 				t.Errorf("it is to be looked at again at %s, want %s", result.After, tc.after)
 			}
 		})
+	}
+}
+
+// TestBalanceComparesWithTheWholeFleet has a cluster that may not be chosen and
+// is the one that most others have.
+func TestBalanceComparesWithTheWholeFleet(t *testing.T) {
+	prod := map[string]string{"env": "prod"}
+	fleet := view.New(view.Cluster{Name: "a", Labels: prod, Decisions: 1}, view.Cluster{Name: "b", Labels: prod}, view.Cluster{Name: "c", Decisions: 3})
+	spec := Spec{Predicates: []Predicate{{Labels: selects("env", "prod")}}, Scorers: []Weighted{{Scorer: Balance{}, Weight: 1}}}
+	result := Schedule(fleet, compiled(t, spec), nil, noon)
+	for cluster, want := range map[string]int64{"a": 32, "b": 100} { // a third of 100 and -100, rounded before it is doubled
+		if got := result.Score(cluster); got != want {
+			t.Errorf("the score of %s is %d, want %d", cluster, got, want)
+		}
 	}
 }
 
@@ -186,7 +201,7 @@ func TestMistakesNameTheirField(t *testing.T) {
 		"an operator":     {spec: Spec{Tolerations: []Toleration{{Path: at, Key: "a", Operator: "Like"}}}, want: "spec.x[0].operator"},
 		"a key":           {spec: Spec{Tolerations: []Toleration{{Path: at}}}, want: "spec.x[0].key"},
 		"a value":         {spec: Spec{Tolerations: []Toleration{{Path: at, Operator: Exists, Value: "v"}}}, want: "spec.x[0].value"},
-		"a weight":        {spec: Spec{Scorers: []Weighted{{Path: at, Scorer: Steady{}, Weight: 11}}}, want: "spec.x[0]"},
+		"a weight":        {spec: Spec{Scorers: []Weighted{{Path: at, Scorer: Steady{}, Weight: 11}}}, want: "spec.x[0].weight"},
 		"a topology":      {spec: Spec{Spread: []SpreadConstraint{{Path: at, MaxSkew: 1}}}, want: "spec.x[0].topologyKey"},
 		"a skew":          {spec: Spec{Spread: []SpreadConstraint{{Path: at, Key: "zone"}}}, want: "spec.x[0].maxSkew"},
 		"too many":        {spec: Spec{Spread: slices.Repeat([]SpreadConstraint{{Path: at, Key: "zone", MaxSkew: 1}}, SpreadConstraintsMax+1)}, want: "spec.x[0]"},
@@ -199,5 +214,37 @@ func TestMistakesNameTheirField(t *testing.T) {
 				t.Errorf("the problems are %v, want one of %s", problems, tc.want)
 			}
 		})
+	}
+}
+
+func TestChecksTellAllThatIsAgainstACluster(t *testing.T) {
+	gpu, full := view.Taint{Key: "gpu", Effect: view.NoSelect}, view.Taint{Key: "full", Effect: view.NoSelectIfNew}
+	at := field.NewPath("spec", "predicates").Index(0)
+	request := compiled(t, Spec{
+		Sets: []Set{},
+		Predicates: []Predicate{
+			{Path: at, Labels: selects("env", "prod")},
+			{Path: at, Expressions: []string{`managedCluster.metadata.name == "b"`}},
+			{Path: at, Expressions: []string{`managedCluster.status.nonsense == "b"`}},
+		},
+	})
+	cluster := view.Of(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, nil)
+	cluster.Taints = []view.Taint{gpu, full}
+	result := Schedule(view.New(cluster), request, nil, noon)
+	want := []Check{
+		{Filter: "deletion"},
+		{Filter: "clusterSets", Objections: []string{"it is in none of the cluster sets"}},
+		{Filter: "predicates", Objections: []string{
+			`predicate 0: its labels do not match "env=prod"`,
+			`predicate 1: CEL expression "managedCluster.metadata.name == \"b\"" is not true of it`,
+			`predicate 2: CEL expression "managedCluster.status.nonsense == \"b\"" fails: cluster a: the object has no field nonsense; test for it with has()`,
+		}},
+		{Filter: "taints", Objections: []string{"taint gpu:NoSelect is not tolerated", "taint full:NoSelectIfNew is not tolerated"}},
+	}
+	if diff := cmp.Diff(want, result.Checks("a")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if v, _ := result.Verdict("a"); v.RefusedBy != "clusterSets" || result.Checks("b") != nil {
+		t.Errorf("the verdict is %+v, and there are checks of a cluster that is not there: %v", v, result.Checks("b"))
 	}
 }

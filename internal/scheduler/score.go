@@ -39,7 +39,8 @@ func (Steady) score(now *round, eligible []int, scores []int32) {
 
 func (Steady) changed(_, _ *view.Cluster) bool { return false }
 
-// Balance prefers the clusters that fewer other placements have chosen.
+// Balance prefers the clusters that fewer other placements have chosen, compared
+// with the cluster of the fleet that most of them have, whether eligible or not.
 type Balance struct{}
 
 // Name is part of Scorer.
@@ -53,13 +54,13 @@ func (Balance) score(now *round, eligible []int, scores []int32) {
 		return now.fleet.At(i).Decisions
 	}
 	most := 0
-	for _, i := range eligible {
+	for i := range now.fleet.Len() {
 		most = max(most, others(i))
 	}
 	for n, i := range eligible {
 		scores[n] = scoreMax
-		if most > 0 {
-			scores[n] = int32(2 * float64(scoreMax) * (0.5 - float64(others(i))/float64(most)))
+		if most > 0 { // doubled after rounding, as in OCM
+			scores[n] = 2 * int32(float64(scoreMax)*(0.5-float64(others(i))/float64(most)))
 		}
 	}
 }
@@ -67,7 +68,7 @@ func (Balance) score(now *round, eligible []int, scores []int32) {
 func (Balance) changed(_, _ *view.Cluster) bool { return false }
 
 // MostAllocatable prefers the clusters that have most of a resource for pods.
-// Those that do not tell are the worst.
+// Those that do not report it have score 0.
 type MostAllocatable struct {
 	// As is the scorer's name.
 	As       string
@@ -94,7 +95,6 @@ func (m MostAllocatable) score(now *round, eligible []int, scores []int32) {
 	for n, i := range eligible {
 		switch a, known := amount(i); {
 		case !known:
-			scores[n] = scoreMin
 		case most == least:
 			scores[n] = scoreMax
 		default:

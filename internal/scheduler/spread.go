@@ -6,6 +6,7 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -91,6 +92,12 @@ type tally struct {
 	// with is how many domains have so many chosen clusters.
 	with  []int
 	least int
+}
+
+// spreads tells whether spread constraints decide which clusters are chosen. Soft
+// ones do only if some are left over.
+func (r Request) spreads(leftOver bool) bool {
+	return len(r.spread) > 0 && (leftOver || slices.ContainsFunc(r.spread, func(s SpreadConstraint) bool { return s.Hard }))
 }
 
 func newSpreading(fleet view.Fleet, constraints []SpreadConstraint, ranked []int) *spreading {

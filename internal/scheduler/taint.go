@@ -82,22 +82,39 @@ func tolerated(now *round, tolerations []Toleration, taint view.Taint) bool {
 // taintFilter bars clusters that have a taint which is not tolerated.
 type taintFilter []Toleration
 
+func (taintFilter) name() string { return "TaintToleration" }
+
 func (f taintFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
 	for n, taint := range c.Taints {
-		if taint.Effect == view.PreferNoSelect || taint.Effect == view.NoSelectIfNew && now.kept[i] {
-			continue
-		}
-		if !tolerated(now, f, taint) {
+		if f.bars(now, i, taint) {
 			return false, n
 		}
 	}
 	return true, 0
 }
 
+// bars tells whether a taint of a cluster keeps it from being chosen.
+func (f taintFilter) bars(now *round, i int, taint view.Taint) bool {
+	if taint.Effect == view.PreferNoSelect || taint.Effect == view.NoSelectIfNew && now.kept[i] {
+		return false
+	}
+	return !tolerated(now, f, taint)
+}
+
 func (taintFilter) code() code { return codeTaint }
 
 func (taintFilter) explain(c *view.Cluster, detail int) string {
 	return fmt.Sprintf("taint %s is not tolerated", c.Taints[detail])
+}
+
+func (f taintFilter) objections(now *round, i int, c *view.Cluster) []string {
+	var against []string
+	for n, taint := range c.Taints {
+		if f.bars(now, i, taint) {
+			against = append(against, f.explain(c, n))
+		}
+	}
+	return against
 }
 
 // preference is the scorer of taints that prefer other clusters.

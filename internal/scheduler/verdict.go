@@ -30,6 +30,27 @@ const (
 	codeRank
 )
 
+// String returns the name by which people and programs know what refused a
+// cluster: that of a filter, or the field that was enough for others.
+func (c code) String() string {
+	switch c {
+	case codeDeleting:
+		return "deletion"
+	case codeSet:
+		return "clusterSets"
+	case codePredicate:
+		return "predicates"
+	case codeTaint:
+		return "taints"
+	case codeSpread:
+		return "spreadConstraints"
+	case codeRank:
+		return "numberOfClusters"
+	default:
+		return ""
+	}
+}
+
 // verdict is what became of a cluster, in few bytes.
 type verdict struct {
 	code code
@@ -49,6 +70,9 @@ type Result struct {
 	// Problem is the first thing that went wrong with an expression, for the user
 	// to mend; nil if nothing did. The clusters that it went wrong for are not chosen.
 	Problem *field.Error
+	// Exhausted says that the expressions cost too much for all clusters: those whose
+	// names come last were not looked at, and whether they may be chosen is not known.
+	Exhausted bool
 
 	round    *round
 	request  Request
@@ -58,11 +82,40 @@ type Result struct {
 	columns  [][]int32 // the scores by scorer, of these
 }
 
+// Wanted returns how many clusters were wanted: with a request for all, those
+// that the filters let through.
+func (r Result) Wanted() int {
+	if r.request.all {
+		return r.Eligible()
+	}
+	return r.request.count
+}
+
 // Missing returns how many clusters were wanted and not found.
 func (r Result) Missing() int { return max(0, r.request.count-len(r.Targets)) }
 
+// Score returns the weighted sum of the scores of a cluster that the filters let
+// through.
+func (r Result) Score(cluster string) int64 {
+	if i, found := r.round.fleet.Find(cluster); found {
+		return r.totals[i]
+	}
+	return 0
+}
+
 // Eligible returns how many clusters the filters let through.
 func (r Result) Eligible() int { return len(r.scored) }
+
+// Members returns how many clusters are in the sets to choose from, and stay.
+func (r Result) Members() int {
+	members := 0
+	for _, v := range r.verdicts {
+		if v.code != codeSet && v.code != codeDeleting {
+			members++
+		}
+	}
+	return members
+}
 
 // Verdict is what became of a cluster, and why.
 type Verdict struct {
@@ -71,6 +124,9 @@ type Verdict struct {
 	// Reason is for people. Without what only this cluster has, such as its rank, it
 	// is the same for all clusters that it is true of.
 	Reason string
+	// RefusedBy is what refused it: deletion, clusterSets, predicates, taints,
+	// spreadConstraints or numberOfClusters. It is "" for those that are chosen.
+	RefusedBy string
 	// Rank is from 1, among the clusters that the filters let through; 0 for the others.
 	Rank int
 	// Score is the weighted sum of Scores.
@@ -107,7 +163,7 @@ func (r Result) Verdict(cluster string) (Verdict, bool) {
 
 func (r Result) at(i int) Verdict {
 	c, v := r.round.fleet.At(i), r.verdicts[i]
-	full := Verdict{Cluster: c.Name, Chosen: v.code == codeChosen, Reason: r.reason(c, v), Rank: v.rank}
+	full := Verdict{Cluster: c.Name, Chosen: v.code == codeChosen, Reason: r.reason(c, v), RefusedBy: v.code.String(), Rank: v.rank}
 	n, scored := slices.BinarySearch(r.scored, i)
 	if !scored {
 		return full
@@ -120,6 +176,30 @@ func (r Result) at(i int) Verdict {
 		full.Scores = append(full.Scores, NamedScore{Scorer: weighted.Scorer.Name(), Weight: weighted.Weight, Score: r.columns[k][n]})
 	}
 	return full
+}
+
+// Check is what a filter says about a cluster.
+type Check struct {
+	// Filter is deletion, clusterSets, predicates or taints.
+	Filter string
+	// Objections are all that it has against the cluster; none if it lets it through.
+	Objections []string
+}
+
+// Checks returns what each filter says about a cluster of the fleet, also those
+// after the first that refused it.
+func (r Result) Checks(cluster string) []Check {
+	i, found := r.round.fleet.Find(cluster)
+	if !found {
+		return nil
+	}
+	var checks []Check
+	for _, f := range r.request.filters {
+		// A round of its own: what this costs, and what fails, is not the result's.
+		now := &round{fleet: r.round.fleet, now: r.round.now, kept: r.round.kept}
+		checks = append(checks, Check{Filter: f.code().String(), Objections: f.objections(now, i, r.round.fleet.At(i))})
+	}
+	return checks
 }
 
 func (r Result) reason(c *view.Cluster, v verdict) string {
@@ -151,14 +231,22 @@ type Sum struct {
 	Clusters int
 }
 
-// Refused sums the clusters that are not chosen by their reasons, the most
-// frequent first.
+// Refused sums the clusters of the sets that are not chosen by their reasons,
+// the most frequent first.
 func (r Result) Refused() []Sum {
 	counts := map[string]int{}
+	outranked := 0 // mostly the most, and all for the same reason
 	for i, v := range r.verdicts {
-		if v.code != codeChosen {
+		switch v.code {
+		case codeChosen, codeSet:
+		case codeRank:
+			outranked++
+		default:
 			counts[r.reason(r.round.fleet.At(i), v)]++
 		}
+	}
+	if outranked > 0 {
+		counts[r.reason(nil, verdict{code: codeRank})] = outranked
 	}
 	sums := make([]Sum, 0, len(counts))
 	for reason, clusters := range counts {

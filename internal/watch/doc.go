@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package watch notifies an owner of changes to objects of one type: the
-// metadata of all that a selector matches, or a single one as a whole.
+// metadata of all that a selector matches, a single one as a whole, or what a
+// function makes of each.
 //
 // A Watch lists and watches with the reflector of client-go, and tells its
 // Handler what it finds. What the package adds to the reflector is how it

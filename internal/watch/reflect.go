@@ -95,6 +95,9 @@ func (s *session[T]) Replace(items []any, resourceVersion string) error {
 
 // object returns an item as what it has to be, without what nobody looks at.
 func (s *session[T]) object(item any) (T, error) {
+	if s.source.reduce != nil {
+		item = s.source.reduce(item)
+	}
 	object, ok := item.(T)
 	if !ok {
 		return object, fmt.Errorf("watching %s: the server sent a %T", s.source.what, item)

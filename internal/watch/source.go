@@ -19,12 +19,16 @@ import (
 // Source is what a Watch watches: objects of one type. T is a pointer.
 type Source[T client.Object] struct {
 	// what names the objects in errors.
-	what    string
-	example T
+	what string
+	// example has the type of the objects as the server sends them.
+	example any
 	list    func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 	watch   func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 	// get reads the one object that there can be; nil if there can be several.
 	get func(ctx context.Context) (T, error)
+	// reduce returns what is kept of an object that the server sends; nil if that is
+	// the object.
+	reduce func(item any) any
 	// client tells whether it can stream lists; nil if they are not to be streamed.
 	client any
 	// from is the resourceVersion that the owner knows already; empty if none.

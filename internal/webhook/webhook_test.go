@@ -36,6 +36,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
@@ -60,7 +61,7 @@ func TestInstalledWebhooks(t *testing.T) {
 	// registrar may write all kinds, and has none of the special permissions.
 	allow(t, config, admin, "registrar", []rbacv1.PolicyRule{
 		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters", "managedclustersetbindings"}, Verbs: []string{"create", "update", "get", "delete"}},
-		{APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"}, Verbs: []string{"create", "update", "get"}},
+		{APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks", "manifestworkreplicasets"}, Verbs: []string{"create", "update", "get"}},
 		{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/join"}, ResourceNames: []string{"default"}, Verbs: []string{"create"}},
 	})
 	// acceptor may accept one cluster besides.
@@ -73,6 +74,11 @@ func TestInstalledWebhooks(t *testing.T) {
 	t.Run("Flood", func(t *testing.T) { testFlood(t, admin, as(t, bootstrapUser), as(t, "registrar")) })
 	t.Run("ManagedClusterSetBinding", func(t *testing.T) { testBindings(t, admin, as(t, "registrar")) })
 	t.Run("ManifestWork", func(t *testing.T) { testWorks(t, admin, as(t, "registrar")) })
+	allow(t, config, admin, workController, []rbacv1.PolicyRule{
+		{APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"}, Verbs: []string{"create"}},
+	})
+	t.Run("ManifestWorkReplicaSet", func(t *testing.T) { testReplicaSets(t, admin, as(t, "registrar")) })
+	t.Run("Exempt", func(t *testing.T) { testExempt(t, count, as(t, workController), as(t, "registrar")) })
 	t.Run("Calls", func(t *testing.T) { testCalls(t, admin, count) })
 }
 
@@ -294,7 +300,7 @@ func poll(t *testing.T, ctx context.Context, url string, status int) {
 func newClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func isPush(connection *fleetv1alpha1.ClusterConnection) bool {
 // are no such Deployments does not matter to it.
 func absent(h manifests.Hub) []render.Record {
 	var records []render.Record
-	for _, part := range []string{"placement-controller", "addon-manager-controller"} {
+	for _, part := range []string{"addon-manager-controller"} {
 		records = append(records, render.Record{
 			GroupVersionResource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment",
 			Namespace: h.Namespace(), Name: h.Name + "-" + part,

@@ -5,6 +5,8 @@ package clustermanager
 
 import (
 	"context"
+	"net/url"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +16,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/probe"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
 const (
@@ -64,6 +67,7 @@ func (c *clusters) reach(ctx context.Context, p *pass) (probe.Outcome, error) {
 		return probe.Outcome{}, err
 	}
 	credential := probe.Inspect(secret, key.String(), nil)
+	p.hub.APIServerAddress = apiServerAddress(p.Object, p.hub, credential)
 	outcome := c.prober.HostedHub(ctx, credential, p.hub.Namespace())
 	if outcome.Verdict != probe.Functional && outcome.Verdict != probe.Forbidden {
 		return outcome, nil
@@ -76,6 +80,23 @@ func (c *clusters) reach(ctx context.Context, p *pass) (probe.Outcome, error) {
 	p.target = install.NewTarget(there, install.Readers{Live: there, Secrets: there}, FieldOwner)
 	p.hub.HubPort = credential.Port()
 	return outcome, nil
+}
+
+// apiServerAddress returns where the hub's API server reaches the aggregated one,
+// or nothing. If it is itself a Service where the operator runs, its pods are
+// there, too.
+func apiServerAddress(cm *operatorv1.ClusterManager, h manifests.Hub, credential probe.Credential) string {
+	if address := cm.Annotations[operatorv1.AnnotationAPIServerAddress]; address != "" {
+		return address
+	}
+	server, err := url.Parse(credential.Host())
+	if err != nil {
+		return ""
+	}
+	if host := server.Hostname(); strings.HasSuffix(host, ".svc") || strings.Contains(host, ".svc.") {
+		return h.HostedAPIServerAddress()
+	}
+	return ""
 }
 
 // hubSecret is the secret with the administrator's kubeconfig of the hub.

@@ -147,8 +147,12 @@ func installing(may permitted, before *preparation, i *installation) []install.P
 		{Name: "environment", Reason: resources, Run: before.environment},
 		{Name: "connection", Reason: resources, Run: before.connect},
 		{Name: "features", Reason: resources, Run: may.features},
+		// At once, as nothing else may help a hub whose discovery fails.
+		{Name: "APIs that are off", Reason: resources, Run: i.withdrawAPI},
 		{Name: "namespace", Reason: resources, Run: i.namespace},
 		{Name: "certificates", Reason: operatorv1.ClusterManagerReasonCertificateFailed, Run: i.certificates},
+		// Before there is anything to be forged.
+		{Name: "guard", Reason: resources, Run: i.guard},
 		{Name: "definitions", Reason: operatorv1.ClusterManagerReasonCRDApplyFailed, Run: i.definitions},
 		{Name: "pull secret", Reason: resources, Run: i.pullSecret},
 		{Name: "roles", Reason: resources, Run: i.access},
@@ -157,6 +161,7 @@ func installing(may permitted, before *preparation, i *installation) []install.P
 		{Name: "network policies", Reason: resources, Run: i.networkPolicies},
 		{Name: "components", Reason: operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed, Run: i.components},
 		{Name: "webhooks", Reason: operatorv1.ClusterManagerReasonWebhookApplyFailed, Run: i.webhooks},
+		{Name: "aggregated API", Reason: resources, Run: i.aggregatedAPI},
 		// Who may register comes after those who check what is registered.
 		{Name: "bootstrap identity", Reason: resources, Run: i.bootstrap},
 		{Name: "leftovers", Reason: resources, Run: i.leftovers},
@@ -175,6 +180,8 @@ func removing(may permitted, r *removal) []install.Phase[*pass] {
 		{Name: "connection", Reason: operatorv1.ClusterManagerReasonWaitingForHub, Run: r.reachHub},
 		{Name: "notice", Reason: operatorv1.ClusterManagerReasonClustersLoseWorks, Run: onHub(r.notify)},
 		{Name: "works to keep", Reason: remaining, Run: onHub(r.keepWorks)},
+		// Their end takes complete discovery, whether a server of it runs or not.
+		{Name: "aggregated API", Reason: remaining, Run: onHub(r.removeAPI)},
 		{Name: "clusters and works", Reason: remaining, Run: onHub(r.removeUserObjects)},
 		{Name: "roles of clusters", Reason: remaining, Run: onHub(r.removeGrants)},
 		{Name: "hub", Reason: removing, Run: r.removeInstalled},

@@ -34,6 +34,10 @@ func TestHub(t *testing.T) {
 		"RepairsWhatOthersChange":                  repairsDrift,
 		"UnknownGateIsToldAndOthersWork":           unknownGate,
 		"GateTurnedOffRemovesItsObjects":           gateTurnedOff,
+		"DebugEndpointComesAndGoesWithItsGate":     debugEndpoint,
+		"AggregatedAPIComesAndGoesWithItsGate":     aggregatedAPI,
+		"APIServiceOfOthersIsLeftAlone":            takenAPIService,
+		"OnlyTheHubWritesWhatClustersAre":          guarded,
 		"UnsupportedSpecIsToldAndMended":           unsupported,
 		"LimitOfUnacceptedClustersReachesWebhook":  limitOfClusters,
 		"NewerDefinitionIsLeftAlone":               newerDefinition,
@@ -61,7 +65,7 @@ func installs(t *testing.T, l *lab) {
 		operatorv1.ClusterManagerConditionApplied:                 {Status: "True", Reason: "ClusterManagerApplied"},
 		operatorv1.ClusterManagerConditionProgressing:             {Status: "False", Reason: "ClusterManagerUpToDate"},
 		operatorv1.ClusterManagerConditionHubRegistrationDegraded: {Status: "False", Reason: "RegistrationFunctional"},
-		operatorv1.ClusterManagerConditionHubPlacementDegraded:    {Status: "False", Reason: "PlacementNotInstalled"},
+		operatorv1.ClusterManagerConditionHubPlacementDegraded:    {Status: "False", Reason: "PlacementFunctional"},
 		operatorv1.ClusterManagerConditionValidFeatureGates:       {Status: "True", Reason: "FeatureGatesAllValid"},
 	} {
 		if got := l.condition(t, conditionType); got.Status != want.Status || got.Reason != want.Reason {

@@ -17,6 +17,8 @@ import (
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/clustermanager/aggregation"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/teardown"
 )
 
@@ -116,12 +118,24 @@ func (r *removal) keepWorks(ctx context.Context, p *pass) error {
 	if err := r.openGates(ctx, p); err != nil {
 		return err
 	}
+	templates, err := teardown.OrphanTemplates(ctx, p.target)
+	if err != nil {
+		return err
+	}
+	if templates > 0 { // their controller has to see it before the works are changed
+		return remaining(fmt.Sprintf("%d ManifestWorkReplicaSets are changed so that their works leave on the members what they delivered", templates))
+	}
 	count, err := teardown.Orphan(ctx, p.target)
 	if err == nil && count > 0 {
 		r.Events.Eventf(p.Object, nil, corev1.EventTypeNormal, reasonWorksKept, install.ActionRemove,
 			"%d ManifestWorks leave on their members what they delivered", count)
 	}
 	return err
+}
+
+// removeAPI removes what leads requests to the aggregated API server.
+func (r *removal) removeAPI(ctx context.Context, p *pass) error {
+	return aggregation.Remove(ctx, p.target, p.hub)
 }
 
 // removeInstalled removes everything but namespaces: first what would refuse
@@ -135,11 +149,15 @@ func (r *removal) removeInstalled(ctx context.Context, p *pass) error {
 	if _, err := r.management.Applier.Prune(ctx, render.Scope{Kinds: homeKinds(p.home), Labels: p.hub.Owner()}, nil); err != nil {
 		return err
 	}
-	if p.target == nil || p.target == r.management {
+	if p.target == nil {
 		return nil
 	}
-	_, err := p.target.Applier.Prune(ctx, render.Scope{Kinds: hubKinds(), Labels: p.hub.Owner()}, nil)
-	return err
+	if p.target != r.management {
+		if _, err := p.target.Applier.Prune(ctx, render.Scope{Kinds: hubKinds(), Labels: p.hub.Owner()}, nil); err != nil {
+			return err
+		}
+	}
+	return p.target.Named.Remove(ctx, p.hub.Owner(), manifests.Guard(p.hub)...)
 }
 
 // removeHubNamespace removes the namespace on a hub that the operator does not

@@ -38,17 +38,20 @@ const (
 	finalizerDomain = "open-cluster-management.io"
 	// worksDefinition is the definition of works.
 	worksDefinition = "manifestworks.work.open-cluster-management.io"
+	// replicaSetsDefinition is the definition of what creates works.
+	replicaSetsDefinition = "manifestworkreplicasets.work.open-cluster-management.io"
 )
 
-// removalOrder are the kinds whose objects go first, in this order: works while
-// the grants of their clusters exist, clusters while the hub can detach them.
+// removalOrder are the kinds whose objects go first, in this order: replica sets
+// while their controller can list works, works while the grants of their clusters
+// exist, clusters while the hub can detach them.
 // Other kinds follow.
 func removalOrder() []string {
 	return []string{
 		"managedclusteraddons.addon.open-cluster-management.io",
+		replicaSetsDefinition,
 		worksDefinition,
 		"managedclusters.cluster.open-cluster-management.io",
-		"manifestworkreplicasets.work.open-cluster-management.io",
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +33,8 @@ func (l *hostedLab) left(t *testing.T, c client.Client) []string {
 		&appsv1.DeploymentList{}, &discoveryv1.EndpointSliceList{},
 		&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 		&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{},
-		&apiextensionsv1.CustomResourceDefinitionList{},
+		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
+		&policyv1.PodDisruptionBudgetList{}, &apiextensionsv1.CustomResourceDefinitionList{},
 	} {
 		if err := c.List(t.Context(), list, client.MatchingLabels{operatorv1.LabelCreatedByClusterManager: testName}); err != nil {
 			t.Fatal(err)

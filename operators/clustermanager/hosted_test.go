@@ -42,6 +42,8 @@ func TestHosted(t *testing.T) {
 		"WebhooksAreReachedByNameOrAddress":        hostedAddresses,
 		"PushAgentRunsForAPushClusterOfTheHub":     hostedPush,
 		"SecretOfAComponentGoesWithIt":             hostedGateOff,
+		"DebugEndpointIsWhereThePodsAre":           hostedDebugEndpoint,
+		"AggregatedAPIIsReachedByAnAddress":        hostedAPI,
 		"SecondInstallationOnTheHubWaits":          hostedSecond,
 		"HubCanBeTheManagementClusterItself":       selfHosted,
 		"RemovesEverythingOnBothClusters":          hostedRemoval,

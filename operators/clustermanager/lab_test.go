@@ -5,6 +5,7 @@ package clustermanager
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
@@ -69,7 +71,7 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := workv1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	_, restConfig := env.Start(t, func(e *envtest.Environment) {

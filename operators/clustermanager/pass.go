@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -36,6 +37,9 @@ type pass struct {
 	features allowed.Decision
 	// credential leads to the hub in mode Hosted.
 	credential probe.Credential
+	// api is what is known of the aggregated API; nil until it is known whether there
+	// is to be one.
+	api *status.API
 	// rollouts of the components; nil until they were applied.
 	rollouts []status.Rollout
 }
@@ -97,6 +101,7 @@ func report(p *pass, o install.Outcome) {
 	if p.rollouts != nil {
 		conditions.Set(list, cm.Generation, status.Registration(p.rollouts))
 	}
+	reportAPI(p)
 	if o.Result == install.Unreachable {
 		return // of a generation that was not installed yet nothing may look finished
 	}
@@ -105,7 +110,21 @@ func report(p *pass, o install.Outcome) {
 	}
 	if p.rollouts != nil {
 		conditions.Set(list, cm.Generation, status.Progressing(p.rollouts))
-		conditions.Set(list, cm.Generation, status.Placement())
+		conditions.Set(list, cm.Generation, status.Placement(p.rollouts))
+	}
+}
+
+// reportAPI says whether the aggregated API is available, as far as that is known.
+func reportAPI(p *pass) {
+	cm := p.Object
+	if p.api == nil {
+		return
+	}
+	if !p.api.Wanted {
+		meta.RemoveStatusCondition(&cm.Status.Conditions, operatorv1.ClusterManagerConditionHubAPIServerDegraded)
+	}
+	if condition, known := status.APIServer(*p.api, p.rollouts); known {
+		conditions.Set(&cm.Status.Conditions, cm.Generation, condition)
 	}
 }
 

@@ -15,10 +15,12 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/rights"
 	"github.com/capstan-io/capstan/operators/clustermanager/allowed"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
+	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
 // rightsRetry is how often the operator looks what it may do where it runs, and
@@ -96,6 +98,13 @@ func (w permitted) features(ctx context.Context, p *pass) error {
 	}
 	p.features = decision
 	p.hub.NoPush = decision.Off(allowed.Push)
+	p.api = &status.API{
+		Wanted: p.hub.Registration.Enabled(features.AggregatedAPI), Forbidden: decision.Off(allowed.AggregatedAPI),
+		Unaddressed: p.hub.Hosted() && p.hub.APIServerAddress == "",
+	}
+	if p.api.Forbidden { // without its guard, anybody could forge what it stores
+		p.hub.Registration = p.hub.Registration.Without(features.AggregatedAPI)
+	}
 	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, decision.Condition())
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 
 // The definitions of the hub.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=create;get;list;watch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=managedclusters.cluster.open-cluster-management.io;managedclustersets.cluster.open-cluster-management.io;managedclustersetbindings.cluster.open-cluster-management.io;clusterconnections.fleet.capstan.io;manifestworks.work.open-cluster-management.io,verbs=update;patch;delete
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=managedclusters.cluster.open-cluster-management.io;managedclustersets.cluster.open-cluster-management.io;managedclustersetbindings.cluster.open-cluster-management.io;clusterconnections.fleet.capstan.io;placements.cluster.open-cluster-management.io;placementdecisions.cluster.open-cluster-management.io;addonplacementscores.cluster.open-cluster-management.io;manifestworks.work.open-cluster-management.io;manifestworkreplicasets.work.open-cluster-management.io,verbs=update;patch;delete
 
 // What is installed.
 // The namespace of a hosted hub has the name of its ClusterManager, which can be any.
@@ -27,6 +27,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=serviceaccounts;services,verbs=create;get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=create;get;list;watch;update;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=create;get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings;roles;rolebindings,verbs=create;get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=create;get;list;watch;update;patch;delete
 
@@ -40,12 +41,12 @@ import (
 
 // Secrets by name only. Creation cannot be limited to names.
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=signer-secret;registration-webhook-serving-cert;work-webhook-serving-cert;open-cluster-management-image-pull-credentials,verbs=get;list;watch;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=signer-secret;registration-webhook-serving-cert;work-webhook-serving-cert;placement-debug-serving-cert;apiserver-serving-cert;open-cluster-management-image-pull-credentials,verbs=get;list;watch;update;patch;delete
 
 // Those of hosted hubs: the administrator's, and the ones that are made of it for
 // components.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=external-hub-kubeconfig,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=registration-controller-sa-kubeconfig;registration-webhook-sa-kubeconfig;work-webhook-sa-kubeconfig;work-controller-sa-kubeconfig;push-agent-sa-kubeconfig,verbs=get;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=registration-controller-sa-kubeconfig;registration-webhook-sa-kubeconfig;work-webhook-sa-kubeconfig;work-controller-sa-kubeconfig;placement-controller-sa-kubeconfig;push-agent-sa-kubeconfig;apiserver-sa-kubeconfig,verbs=get;update;patch;delete
 
 // Held to be granted to the push agent, for its clusters.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=cluster-connection,verbs=get;list;watch;patch
@@ -59,7 +60,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // The Leases by which it and the components of a hub elect their leaders.
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-manager-lock;registration-controller-lock;work-controller-lock;push-agent-lock,verbs=get;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-manager-lock;registration-controller-lock;work-controller-lock;placement-controller-lock;push-agent-lock,verbs=get;update
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
@@ -75,6 +76,19 @@ import (
 
 // Held to be granted to those who administrate a cluster's namespace.
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,resourceNames="system:serviceaccount::klusterlet-work-sa",verbs=execute-as
+
+// Held to be granted to the users of a namespace: see manifests.UserRules.
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placements;placementdecisions;managedclustersetbindings;addonplacementscores,verbs=get;list;watch
+// +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks;manifestworkreplicasets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placements;managedclustersetbindings,verbs=create;update;patch;delete
+
+// What leads requests to the aggregated API server: by name, as any other would
+// put the operator between all users and an API. Objects are created by
+// server-side apply, for which names count.
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v1alpha1.cluster.karmada.io;v1alpha1.work.karmada.io,verbs=create;get;patch;delete
+
+// What keeps others from forging what the Cluster API stores.
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-guard-clusterconnections,verbs=get;patch;delete
 
 // The fence of the operator, which it may make but not move.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,13 +41,18 @@ func (i *installation) namespace(ctx context.Context, p *pass) error {
 	return p.apply(ctx, p.target, manifests.Namespaces(p.hub))
 }
 
-// access installs the identities of the components with what they may do.
+// access installs the identities of the components with what they may do, and
+// what users may do.
 func (i *installation) access(ctx context.Context, p *pass) error {
 	objects, err := manifests.Access(p.hub, grantable(i.Rules, p.rights))
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
-	if err := p.apply(ctx, p.target, objects); err != nil {
+	users := manifests.UserRoles(p.hub, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+		granted, _ := p.rights.Grant(rules)
+		return granted
+	})
+	if err := p.apply(ctx, p.target, append(objects, users...)); err != nil {
 		return err
 	}
 	own, err := manifests.HomeAccess(p.hub, grantable(i.Rules, p.home))
@@ -56,13 +62,25 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 	return p.apply(ctx, i.management, own)
 }
 
+// guard keeps others from what the Cluster API stores on the hub, whatever the
+// gate says: what is forged before it is on would count after.
+func (i *installation) guard(ctx context.Context, p *pass) error {
+	if p.features.Off(allowed.AggregatedAPI) {
+		return nil
+	}
+	return p.ApplyNamed(ctx, p.target, manifests.Guard(p.hub)...)
+}
+
 // bootstrap installs the identity that agents register with.
 func (i *installation) bootstrap(ctx context.Context, p *pass) error {
 	return p.apply(ctx, p.target, manifests.Bootstrap(p.hub))
 }
 
 func (i *installation) services(ctx context.Context, p *pass) error {
-	return p.apply(ctx, p.target, manifests.Services(p.hub))
+	if err := p.apply(ctx, p.target, manifests.Services(p.hub)); err != nil {
+		return err
+	}
+	return p.apply(ctx, i.management, append(manifests.HomeServices(p.hub), manifests.DisruptionBudgets(p.hub)...))
 }
 
 func (i *installation) networkPolicies(ctx context.Context, p *pass) error {
@@ -108,6 +126,7 @@ func installedKinds() []schema.GroupVersionKind {
 		appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		corev1.SchemeGroupVersion.WithKind("Service"),
 		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 		rbac.WithKind("ClusterRoleBinding"),
 		rbac.WithKind("RoleBinding"),
 		rbac.WithKind("ClusterRole"),
@@ -117,10 +136,12 @@ func installedKinds() []schema.GroupVersionKind {
 }
 
 // homeKinds are those of them that the operator may look for where it runs: the
-// role of an older chart of OCM knows no NetworkPolicies.
+// roles of OCM's charts know no PodDisruptionBudgets, those of older ones no
+// NetworkPolicies either.
 func homeKinds(held rights.Rights) []schema.GroupVersionKind {
 	return slices.DeleteFunc(installedKinds(), func(kind schema.GroupVersionKind) bool {
-		return kind.Kind == "NetworkPolicy" && !held.Allow(install.ListAndWatch(networkingv1.GroupName, "networkpolicies"))
+		return kind.Kind == "NetworkPolicy" && !held.Allow(install.ListAndWatch(networkingv1.GroupName, "networkpolicies")) ||
+			kind.Kind == "PodDisruptionBudget" && !held.Allow(install.ListAndWatch(policyv1.GroupName, "poddisruptionbudgets"))
 	})
 }
 
@@ -128,7 +149,7 @@ func homeKinds(held rights.Rights) []schema.GroupVersionKind {
 // and what only such a hub has.
 func hubKinds() []schema.GroupVersionKind {
 	kinds := slices.DeleteFunc(installedKinds(), func(kind schema.GroupVersionKind) bool {
-		return kind.Kind == "Deployment" || kind.Kind == "NetworkPolicy"
+		return slices.Contains([]string{"Deployment", "NetworkPolicy", "PodDisruptionBudget"}, kind.Kind)
 	})
 	return append(kinds, discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"))
 }

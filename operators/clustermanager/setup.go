@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,7 @@ const workers = 4
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, discoveryv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme,
+		corev1.AddToScheme, discoveryv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
 		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, operatorv1.AddToScheme, clusterv1.AddToScheme,
 		fleetv1alpha1.AddToScheme,
 	} {
@@ -168,9 +169,15 @@ func installedResources() []resource {
 		{&rbacv1.Role{}, rbacv1.GroupName, "roles"},
 		{&rbacv1.RoleBinding{}, rbacv1.GroupName, "rolebindings"},
 		{&networkingv1.NetworkPolicy{}, networkingv1.GroupName, "networkpolicies"},
+		{&policyv1.PodDisruptionBudget{}, policyv1.GroupName, "poddisruptionbudgets"},
 		{&admissionv1.MutatingWebhookConfiguration{}, admissionv1.GroupName, "mutatingwebhookconfigurations"},
 		{&admissionv1.ValidatingWebhookConfiguration{}, admissionv1.GroupName, "validatingwebhookconfigurations"},
 	}
+}
+
+// optional tells whether a hub can do without objects of the kind.
+func optional(kind resource) bool {
+	return kind.name == "networkpolicies" || kind.name == "poddisruptionbudgets"
 }
 
 // watchesOf returns the watches of a controller, but for that of
@@ -195,7 +202,7 @@ func (c *Controller) watchesOf(running controller.TypedController[reconcile.Requ
 	}
 	for _, kind := range installedResources() {
 		list = append(list, &install.Watch{
-			Needs: install.ListAndWatch(kind.group, kind.name), Optional: kind.name == "networkpolicies", Begin: begin(kind.object, ownerOf),
+			Needs: install.ListAndWatch(kind.group, kind.name), Optional: optional(kind), Begin: begin(kind.object, ownerOf),
 		})
 	}
 	return list

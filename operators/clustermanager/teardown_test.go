@@ -12,6 +12,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/operators/clustermanager/teardown"
 )
 
@@ -21,6 +22,7 @@ func TestRemovalOfAHubWithJoinedClusters(t *testing.T) {
 		"SaysWhatTheyLoseAndWaits":    saysWhatIsLost,
 		"IsToldInTimeToKeepTheWorks":  keepsWorksInTime,
 		"KeepsWorksOfAnyDeleteOption": keepsWorks,
+		"KeepsWorksOfReplicaSets":     keepsTemplates,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, l) })
 	}
@@ -175,4 +177,48 @@ func keepsWorks(t *testing.T, l *lab) {
 		t.Errorf("a work that its user has deleted before is deleted with %+v", option)
 	}
 	l.end(t, "east", "west", "south", "north")
+}
+
+// keepsTemplates is about works whose controller would undo what is done to them.
+func keepsTemplates(t *testing.T, l *lab) {
+	l.ready(t, func(cm *operatorv1.ClusterManager) {
+		cm.Annotations = map[string]string{operatorv1.AnnotationKeepWorks: "true"}
+	})
+	l.joined(t, "east")
+	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web", Finalizers: []string{workv1alpha1.FinalizerManifestWorkCleanup},
+	}}
+	set.Spec.ManifestWorkTemplate = l.work(t, "east").Spec
+	set.Spec.PlacementRefs = []workv1alpha1.LocalPlacementReference{{Name: "p"}}
+	l.create(t, set)
+	l.startRemoval(t)
+	if !l.exists(t, set, "web", "default") || set.Spec.ManifestWorkTemplate.DeleteOption == nil ||
+		set.Spec.ManifestWorkTemplate.DeleteOption.PropagationPolicy != workv1.DeletePropagationPolicyOrphan {
+		t.Errorf("the template is deleted with %+v, want Orphan", set.Spec.ManifestWorkTemplate.DeleteOption)
+	}
+	if option := l.work(t, "east").Spec.DeleteOption; option != nil {
+		t.Errorf("the work has %+v before its controller can know", option)
+	}
+	if deleting := l.condition(t, operatorv1.ClusterManagerConditionDeleting); !strings.Contains(deleting.Message, "1 ManifestWorkReplicaSets are changed") {
+		t.Errorf("Deleting is %+v", deleting)
+	}
+	l.onePass(t)
+	if option := l.work(t, "east").Spec.DeleteOption; option == nil || option.PropagationPolicy != workv1.DeletePropagationPolicyOrphan {
+		t.Errorf("the work is deleted with %+v, want Orphan", option)
+	}
+	// As long as the replica set is there, it could make the works again.
+	for range passesMax {
+		l.onePass(t)
+		if l.exists(t, set, "web", "default") && !set.DeletionTimestamp.IsZero() {
+			break
+		}
+	}
+	if work := l.work(t, "east"); set.DeletionTimestamp.IsZero() || !work.DeletionTimestamp.IsZero() {
+		t.Errorf("want the replica set deleted before the work, got %v and %v", set.DeletionTimestamp, work.DeletionTimestamp)
+	}
+	set.Finalizers = nil
+	if err := l.client.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	l.end(t, "east")
 }

@@ -5,7 +5,9 @@ package clustermanager
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -32,7 +34,7 @@ func (w *preparation) validate(ctx context.Context, p *pass) error {
 	}
 
 	resolved, unknown := gates(spec)
-	p.hub.Registration, p.hub.Work = resolved[0], resolved[1]
+	p.hub.Registration, p.hub.Work, p.hub.Placement = resolved[0], resolved[1], resolved[3]
 	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, status.Gates(unknown, features.Valid(resolved...)))
 	return nil
 }
@@ -58,18 +60,21 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 	return nil
 }
 
-// limited notes the limit of clusters that wait for acceptance, if the
-// ClusterManager sets one. It returns a MistakeError if that is no number: with
-// the default instead, a hub that is to be narrower would be wide open.
+// limited notes the limits that the ClusterManager sets. It returns a
+// MistakeError if one is no number: with the default instead, a hub that is to be
+// narrower would be wide open.
 func limited(p *pass) error {
-	if _, set := p.Object.Annotations[operatorv1.AnnotationMaxUnacceptedClusters]; !set {
-		return nil
+	var err error
+	if _, set := p.Object.Annotations[operatorv1.AnnotationMaxUnacceptedClusters]; set {
+		var limit int
+		limit, err = p.Object.MaxUnacceptedClusters()
+		p.hub.MaxUnaccepted = &limit
 	}
-	limit, err := p.Object.MaxUnacceptedClusters()
-	if err != nil {
+	requests, mistake := p.Object.MaxRequestsPerUser()
+	p.hub.MaxRequestsPerUser = requests
+	if err = errors.Join(err, mistake); err != nil {
 		return install.MistakeError{Message: err.Error()}
 	}
-	p.hub.MaxUnaccepted = &limit
 	return nil
 }
 
@@ -106,10 +111,21 @@ func hostable(cm *operatorv1.ClusterManager, operatorNamespace string) error {
 	if slices.Contains([]string{operatorNamespace, operatorv1.DefaultHubNamespace, metav1.NamespaceDefault}, name) || strings.HasPrefix(name, "kube-") {
 		return refuse("a hosted hub needs its own namespace, named after its ClusterManager, but %q is reserved; give the ClusterManager another name", name)
 	}
+	if address := cm.Annotations[operatorv1.AnnotationAPIServerAddress]; address != "" && !isHost(address) {
+		return refuse("annotation %s is %q, which is not a host name or IPv4 address without a port", operatorv1.AnnotationAPIServerAddress, address)
+	}
 	if hosted == nil || hosted.RegistrationWebhookConfiguration.Address == "" || hosted.WorkWebhookConfiguration.Address == "" {
 		return refuse("deployOption.hosted has no address for the registration webhook or the work webhook; the hub's API server needs both to reach them")
 	}
 	return nil
+}
+
+// isHost tells whether an address is the name of a host, or its IPv4 address.
+func isHost(address string) bool {
+	if ip := net.ParseIP(address); ip != nil {
+		return ip.To4() != nil
+	}
+	return len(validation.IsDNS1123Subdomain(address)) == 0
 }
 
 // alone returns a WaitError if there was a hub of mode Default first. It is not a

@@ -6,30 +6,54 @@ package clustermanager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/operators/clustermanager/aggregation"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
-// certificates keeps the serving certificates of the webhook servers.
+// apiRecheck is how often it is looked whether the Cluster API is available.
+const apiRecheck = time.Minute
+
+// certificates keeps the serving certificates of the servers, and removes those
+// that nobody serves with any more.
 func (i *installation) certificates(ctx context.Context, p *pass) error {
 	trusted, err := trustedBundles(ctx, p.target, p.hub)
 	if err != nil {
 		return err
 	}
-	bundle, due, err := i.rotator(p.hub).Rotate(ctx, manifests.ServingCertificates(p.hub), trusted)
+	wanted := manifests.ServingCertificates(p.hub)
+	if p.hub.AggregatedAPI() {
+		further, err := aggregation.Bundles(ctx, p.target, p.hub)
+		if err != nil {
+			return err
+		}
+		trusted = append(trusted, further...)
+	}
+	bundle, due, err := i.rotator(p.hub).Rotate(ctx, wanted, trusted)
 	if err != nil {
 		return err
 	}
 	p.hub.CABundle = bundle
 	p.DueBy(due)
+	for _, name := range manifests.OptionalCertificates() {
+		if slices.ContainsFunc(wanted, func(s certs.Leaf) bool { return s.Secret == name }) {
+			continue
+		}
+		if err := i.dropSecret(ctx, p, name); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -73,6 +97,33 @@ func (i *installation) webhooks(ctx context.Context, p *pass) error {
 		return waitFor(operatorv1.ClusterManagerReasonInstalling, rolling)
 	}
 	return p.apply(ctx, p.target, manifests.Webhooks(p.hub))
+}
+
+// withdrawAPI leads no requests to an aggregated API server that there is not to
+// be.
+func (i *installation) withdrawAPI(ctx context.Context, p *pass) error {
+	if p.hub.AggregatedAPI() {
+		return nil
+	}
+	return aggregation.Remove(ctx, p.target, p.hub)
+}
+
+// aggregatedAPI leads requests for the Cluster API to its server, once that runs,
+// and looks whether they arrive. It is looked again soon, as nothing watches that.
+func (i *installation) aggregatedAPI(ctx context.Context, p *pass) error {
+	if !p.hub.AggregatedAPI() {
+		return nil
+	}
+	services, err := aggregation.Install(ctx, p.target, p.hub, p.ApplyNamed)
+	if err != nil {
+		return err
+	}
+	p.api.Services = services
+	p.DueIn(apiRecheck)
+	if condition, _ := status.APIServer(*p.api, p.rollouts); condition.Status == metav1.ConditionTrue {
+		p.DueIn(waitRetry)
+	}
+	return nil
 }
 
 // definitions installs the kinds of the hub and waits until they are served.

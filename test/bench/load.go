@@ -82,8 +82,13 @@ func (f *bench) probe(ctx context.Context, writes int) (time.Duration, error) {
 }
 
 func parallel(ctx context.Context, n int, do func(context.Context, int) error) error {
+	return atOnce(ctx, probeClients, n, do)
+}
+
+// atOnce does something n times, by as many clients.
+func atOnce(ctx context.Context, clients, n int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(probeClients)
+	group.SetLimit(clients)
 	for i := range n {
 		group.Go(func() error { return do(ctx, i) })
 	}

@@ -31,19 +31,20 @@ import (
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
-const usageText = `usage: go run ./test/bench join|idle|accept|push|work [flags]
+const usageText = `usage: go run ./test/bench join|idle|accept|push|work|placement [flags]
 
-  join    seconds from the start of the agents until all clusters are Available
-  idle    requests, CPU and memory of joined clusters while nothing happens
-  accept  seconds until the hub has accepted many clusters at once
-  push    what one push agent costs that works for many Push clusters, and how fast it starts
-  work    how fast works are delivered, changed, mended and deleted`
+  join       seconds from the start of the agents until all clusters are Available
+  idle       requests, CPU and memory of joined clusters while nothing happens
+  accept     seconds until the hub has accepted many clusters at once
+  push       what one push agent costs that works for many Push clusters, and how fast it starts
+  work       how fast works are delivered, changed, mended and deleted
+  placement  how fast placements choose clusters, and what that costs`
 
 type options struct {
 	members  []int
 	clusters int
 	idle     time.Duration
-	// runs and scenarios are those of works.
+	// runs, limit and scenarios are those of works and placements.
 	runs      int
 	limit     time.Duration
 	scenarios string
@@ -52,6 +53,8 @@ type options struct {
 	// fsync lets etcd wait for the disk.
 	fsync bool
 	json  string
+	// replicaSets turns ManifestWorkReplicaSets on.
+	replicaSets bool
 	// profiles is where CPU profiles of the API server and lists of requests go.
 	profiles string
 }
@@ -83,10 +86,10 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&members, "members", "1,10,50", "numbers of members, separated by commas")
 	flags.IntVar(&o.clusters, "clusters", 1000, "clusters to accept at once")
 	flags.DurationVar(&o.idle, "idle", 3*time.Minute, "how long to watch an idle fleet")
-	flags.IntVar(&o.runs, "runs", 5, "how often each scenario of works is run")
+	flags.IntVar(&o.runs, "runs", 5, "how often each scenario of works or placements is run")
 	flags.DurationVar(&o.limit, "limit", 7*time.Minute,
-		"time for all scenarios of works; none is run again when its share, and what those before it left, is over")
-	flags.StringVar(&o.scenarios, "scenarios", scenarioNames(), "scenarios of works, separated by commas")
+		"time for all scenarios; none is run again when its share, and what those before it left, is over")
+	flags.StringVar(&o.scenarios, "scenarios", "", "scenarios of works or placements, separated by commas; all if empty")
 	flags.IntVar(&o.flood, "flood", 10000, "how many works the scenario flood creates")
 	flags.StringVar(&o.dir, "dir", "/var/lib/capstan-bench", "directory of the lab and of the logs; removed before and after")
 	flags.BoolVar(&o.fsync, "fsync", true, "let etcd wait for the disk, as it does in production")
@@ -106,7 +109,7 @@ func run(ctx context.Context, args []string) error {
 		return errors.New("the lab needs root: run it with sudo")
 	}
 	measure, ok := map[string]func(context.Context, options) (fmt.Stringer, error){
-		"join": measureJoin, "idle": measureIdle, "accept": measureAccept, "push": measurePush, "work": measureWork,
+		"join": measureJoin, "idle": measureIdle, "accept": measureAccept, "push": measurePush, "work": measureWork, "placement": measurePlacement,
 	}[args[0]]
 	if !ok {
 		return fmt.Errorf("unknown benchmark %q\n%s", args[0], usageText)
@@ -255,7 +258,7 @@ func withFleet(ctx context.Context, o options, countEmpty bool, do func(context.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b := &bench{}
-	options := fleet.Options{Root: root, Dir: o.dir, Members: 1, Fsync: o.fsync}
+	options := fleet.Options{Root: root, Dir: o.dir, Members: 1, Fsync: o.fsync, ReplicaSets: o.replicaSets}
 	if countEmpty {
 		options.Before = b.watchEmpty
 	}

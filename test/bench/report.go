@@ -4,10 +4,20 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
 // figure is one thing that is measured, once in each run.
@@ -91,4 +101,88 @@ func percentile(values []float64, p int) float64 {
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]
+}
+
+// table is what a benchmark prints.
+type table struct {
+	Columns []string    `json:"columns"`
+	Rows    [][]float64 `json:"rows"`
+}
+
+func (t *table) add(values ...float64) { t.Rows = append(t.Rows, values) }
+
+// String returns the table as Markdown.
+func (t table) String() string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
+	fmt.Fprintf(w, "|%s\t|\n", strings.Join(prefixed(t.Columns), "\t|"))
+	dashes := make([]string, len(t.Columns))
+	for i, column := range t.Columns {
+		dashes[i] = strings.Repeat("-", len(column))
+	}
+	fmt.Fprintf(w, "|%s\t|\n", strings.Join(prefixed(dashes), "\t|"))
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, value := range row {
+			cells[i] = number(value)
+		}
+		fmt.Fprintf(w, "|%s\t|\n", strings.Join(prefixed(cells), "\t|"))
+	}
+	_ = w.Flush() // a strings.Builder does not fail
+	return text.String()
+}
+
+func prefixed(cells []string) []string {
+	out := make([]string, len(cells))
+	for i, cell := range cells {
+		out[i] = " " + cell
+	}
+	return out
+}
+
+// number prints three digits that count.
+func number(value float64) string {
+	if value >= 100 || value == float64(int(value)) {
+		return fmt.Sprintf("%.0f", value)
+	}
+	return fmt.Sprintf("%.3g", value)
+}
+
+// profile has the CPU profile of an API server for the time, in dir. The
+// caller goes on meanwhile and calls the function that is returned to wait.
+func profile(ctx context.Context, client kubernetes.Interface, dir, name string, d time.Duration) func() error {
+	if dir == "" {
+		return func() error { return nil }
+	}
+	done := make(chan error, 1)
+	go func() {
+		raw, err := client.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/profile").
+			Param("seconds", strconv.Itoa(int(d.Seconds()))).Timeout(d + time.Minute).DoRaw(ctx)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+".pprof"), raw, 0o600)
+		}
+		done <- err
+	}()
+	return func() error { return <-done }
+}
+
+// writeKinds writes what an API server was asked for, per cluster, the most
+// frequent first.
+func writeKinds(r fleet.Requests, clusters int, dir, name string) error {
+	if dir == "" {
+		return nil
+	}
+	kinds := slices.SortedFunc(maps.Keys(r.ByKind), func(a, b string) int {
+		if r.ByKind[a] != r.ByKind[b] {
+			return int(r.ByKind[b] - r.ByKind[a])
+		}
+		return strings.Compare(a, b)
+	})
+	var text strings.Builder
+	for _, kind := range kinds {
+		if r.ByKind[kind] > 0 {
+			fmt.Fprintf(&text, "%8.2f %s\n", r.ByKind[kind]/float64(clusters), kind)
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, name+".requests"), []byte(text.String()), 0o600)
 }

@@ -91,18 +91,18 @@ type workBench struct {
 	floodWorks int
 }
 
-// scenario measures some of the figures.
-type scenario struct {
+// scenario measures some of the figures of a benchmark.
+type scenario[Bench any] struct {
 	name string
 	// once says that one run is enough.
 	once bool
-	run  func(*workBench, context.Context) error
+	run  func(Bench, context.Context) error
 }
 
 // workScenarios are in an order in which none disturbs those that follow: the
 // last ones leave clusters and objects behind.
-func workScenarios() []scenario {
-	return []scenario{
+func workScenarios() []scenario[*workBench] {
+	return []scenario[*workBench]{
 		{name: "change", run: (*workBench).change},
 		{name: "drift", run: (*workBench).drift},
 		{name: "feedback", run: (*workBench).feedback},
@@ -115,24 +115,14 @@ func workScenarios() []scenario {
 	}
 }
 
-func scenarioNames() string {
-	var names []string
-	for _, s := range workScenarios() {
-		names = append(names, s.name)
-	}
-	return strings.Join(names, ",")
-}
-
 // measureWork delivers, changes and deletes works.
 func measureWork(ctx context.Context, o options) (fmt.Stringer, error) {
-	chosen := strings.Split(o.scenarios, ",")
-	for _, name := range chosen {
-		if !slices.ContainsFunc(workScenarios(), func(s scenario) bool { return s.name == name }) {
-			return nil, fmt.Errorf("--scenarios: there is no %q, only %s", name, scenarioNames())
-		}
+	chosen, err := choose(workScenarios(), o.scenarios)
+	if err != nil {
+		return nil, err
 	}
 	result := &report{Runs: o.runs, Figures: workFigures()}
-	err := withFleet(ctx, o, false, func(ctx context.Context, f *bench) error {
+	err = withFleet(ctx, o, false, func(ctx context.Context, f *bench) error {
 		b := &workBench{bench: f, report: result, works: &delivery{fleet: f.fleet}, floodWorks: o.flood}
 		if _, err := f.join(ctx, 1); err != nil {
 			return err
@@ -142,27 +132,52 @@ func measureWork(ctx context.Context, o options) (fmt.Stringer, error) {
 				return err
 			}
 		}
-		limit := time.Now()
-		for _, s := range workScenarios() {
-			if !slices.Contains(chosen, s.name) {
-				continue
-			}
-			limit = limit.Add(o.limit / time.Duration(len(chosen)))
-			runs := o.runs
-			if s.once {
-				runs = 1
-			}
-			if err := s.repeat(ctx, b, runs, limit); err != nil {
-				return err
-			}
-		}
-		return nil
+		return runAll(ctx, b, chosen, o)
 	})
 	return result, err
 }
 
+// choose returns the scenarios of these names, separated by commas, and all if
+// there are none.
+func choose[Bench any](all []scenario[Bench], names string) ([]scenario[Bench], error) {
+	if names == "" {
+		return all, nil
+	}
+	wanted := strings.Split(names, ",")
+	var chosen []scenario[Bench]
+	var known []string
+	for _, s := range all {
+		known = append(known, s.name)
+		if slices.Contains(wanted, s.name) {
+			chosen = append(chosen, s)
+		}
+	}
+	for _, name := range wanted {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("--scenarios: there is no %q, only %s", name, strings.Join(known, ","))
+		}
+	}
+	return chosen, nil
+}
+
+// runAll runs each scenario several times, while there is time.
+func runAll[Bench any](ctx context.Context, b Bench, scenarios []scenario[Bench], o options) error {
+	limit := time.Now()
+	for _, s := range scenarios {
+		limit = limit.Add(o.limit / time.Duration(len(scenarios)))
+		runs := o.runs
+		if s.once {
+			runs = 1
+		}
+		if err := s.repeat(ctx, b, runs, limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // repeat runs the scenario, not again after the time.
-func (s scenario) repeat(ctx context.Context, b *workBench, runs int, until time.Time) error {
+func (s scenario[Bench]) repeat(ctx context.Context, b Bench, runs int, until time.Time) error {
 	for run := range runs {
 		if run > 0 && time.Now().After(until) {
 			fmt.Fprintf(os.Stderr, "%s: %d runs left out, as --limit says\n", s.name, runs-run)

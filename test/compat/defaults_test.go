@@ -125,8 +125,15 @@ func defaultingInputs(t *testing.T) map[string]*unstructured.Unstructured {
 	inputs := map[string]*unstructured.Unstructured{}
 	for name, definition := range theirDefinitions(t) {
 		inputs[name+" with every field"] = sample(t, name)
-		inputs[name+" without spec"] = object(t, name, nil)
-		for path, spec := range variants(property(definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties, "spec")) {
+		whole := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+		if !slices.Contains(whole.Required, "spec") {
+			inputs[name+" without spec"] = object(t, name, nil)
+		}
+		schema := property(whole.Properties, "spec")
+		if schema == nil {
+			continue // PlacementDecision, for one, has a status only
+		}
+		for path, spec := range variants(schema) {
 			inputs[name+" with spec"+path] = object(t, name, spec)
 		}
 	}
@@ -138,7 +145,15 @@ func invalidInputs(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	inputs := map[string]*unstructured.Unstructured{}
 	for name, definition := range theirDefinitions(t) {
-		for path, spec := range violations(property(definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties, "spec")) {
+		whole := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+		if slices.Contains(whole.Required, "spec") {
+			inputs[name+" without spec"] = object(t, name, nil)
+		}
+		schema := property(whole.Properties, "spec")
+		if schema == nil {
+			continue
+		}
+		for path, spec := range violations(schema) {
 			inputs[name+" spec"+path] = object(t, name, spec)
 		}
 	}
@@ -268,6 +283,9 @@ func minimal(schema *apiextensionsv1.JSONSchemaProps) any {
 		}
 		return value
 	case "array":
+		if schema.MinItems != nil {
+			return slices.Repeat([]any{minimal(schema.Items.Schema)}, int(*schema.MinItems))
+		}
 		return []any{}
 	case "integer":
 		return int64(1)

@@ -16,19 +16,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	theirclusterv1 "open-cluster-management.io/api/cluster/v1"
 	theirclusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	theirclusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	theirclusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	theiroperatorv1 "open-cluster-management.io/api/operator/v1"
 	theirworkv1 "open-cluster-management.io/api/work/v1"
+	theirworkv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/config"
 )
 
@@ -79,10 +83,30 @@ func kinds() map[string]kind {
 			ours:       func() client.Object { return &clusterv1alpha1.ClusterClaim{} },
 			definition: "cluster/v1alpha1/0000_02_clusters.open-cluster-management.io_clusterclaims.crd.yaml",
 		},
+		"AddOnPlacementScore": {
+			theirs:     func() client.Object { return &theirclusterv1alpha1.AddOnPlacementScore{} },
+			ours:       func() client.Object { return &clusterv1alpha1.AddOnPlacementScore{} },
+			definition: "cluster/v1alpha1/0000_05_clusters.open-cluster-management.io_addonplacementscores.crd.yaml",
+		},
+		"Placement": {
+			theirs:     func() client.Object { return &theirclusterv1beta1.Placement{} },
+			ours:       func() client.Object { return &clusterv1beta1.Placement{} },
+			definition: "cluster/v1beta1/0000_02_clusters.open-cluster-management.io_placements.crd.yaml",
+		},
+		"PlacementDecision": {
+			theirs:     func() client.Object { return &theirclusterv1beta1.PlacementDecision{} },
+			ours:       func() client.Object { return &clusterv1beta1.PlacementDecision{} },
+			definition: "cluster/v1beta1/0000_03_clusters.open-cluster-management.io_placementdecisions.crd.yaml",
+		},
 		"ManifestWork": {
 			theirs:     func() client.Object { return &theirworkv1.ManifestWork{} },
 			ours:       func() client.Object { return &workv1.ManifestWork{} },
 			definition: "work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml",
+		},
+		"ManifestWorkReplicaSet": {
+			theirs:     func() client.Object { return &theirworkv1alpha1.ManifestWorkReplicaSet{} },
+			ours:       func() client.Object { return &workv1alpha1.ManifestWorkReplicaSet{} },
+			definition: "work/v1alpha1/0000_00_work.open-cluster-management.io_manifestworkreplicasets.crd.yaml",
 		},
 		"AppliedManifestWork": {
 			theirs:     func() client.Object { return &theirworkv1.AppliedManifestWork{} },

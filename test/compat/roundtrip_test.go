@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
+
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 )
 
 // objectsPerKind is the number of random objects that are tried for each kind
@@ -119,6 +121,9 @@ func filler(seed int64) *randfill.Filler {
 		},
 		func(value *resource.Quantity, c randfill.Continue) {
 			*value = resource.MustParse(fmt.Sprintf("%d%s", c.Intn(1000)+1, []string{"", "m", "Ki", "G"}[c.Intn(4)]))
+		},
+		func(value *clusterv1alpha1.RolloutDuration, c randfill.Continue) {
+			*value = clusterv1alpha1.RolloutDuration(time.Duration(c.Int63n(int64(100 * time.Hour))).String())
 		},
 		func(value *runtime.RawExtension, c randfill.Continue) {
 			value.Raw = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s%d"},"unknown":{"n":[%d,null,true]}}`, c.Intn(100), c.Intn(100))

@@ -108,7 +108,7 @@ func (s *story) attackAsBootstrap(t *testing.T) {
 // attackAsAgent tries what the administrator of a member could do with the
 // agent's certificate, above all what CVE-2026-4740 and CVE-2024-56513 were.
 func (s *story) attackAsAgent(t *testing.T) {
-	thief := s.hub.as(s.agentKubeconfig(t))
+	thief := s.thief(t)
 	thief.kubectl(t, "get", "managedcluster", s.clusterName) // what it may do works
 
 	for what, args := range map[string][]string{
@@ -132,11 +132,18 @@ func (s *story) attackAsAgent(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) { thief.refused(t, "", []string{"forbidden"}, args...) })
 	}
-	t.Run("forged renewals", func(t *testing.T) { s.forgeRenewals(t, thief) })
-	t.Run("a flood of requests", func(t *testing.T) { s.floodRequests(t, thief) })
+	t.Run("forged renewals", s.forgeRenewals)
+	t.Run("a flood of requests", s.floodRequests)
 }
 
-func (s *story) forgeRenewals(t *testing.T, thief cluster) {
+// thief is somebody with the certificate that the agent has now: one that was
+// stolen before may have expired, and then everything is refused.
+func (s *story) thief(t *testing.T) cluster {
+	t.Helper()
+	return s.hub.as(s.agentKubeconfig(t))
+}
+
+func (s *story) forgeRenewals(t *testing.T) {
 	agent := s.agentName(t)
 	change := func(edit func(*forgery)) forgery {
 		f := renewalOf(s.clusterName, agent)
@@ -164,12 +171,12 @@ func (s *story) forgeRenewals(t *testing.T, thief cluster) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			csr := "forged-" + name
-			thief.kubectlWithInput(t, f.yaml(t, csr), "create", "-f", "-")
+			s.thief(t).kubectlWithInput(t, f.yaml(t, csr), "create", "-f", "-")
 			s.staysUnapproved(t, csr)
 		})
 	}
 	t.Run("the true renewal is approved", func(t *testing.T) {
-		thief.kubectlWithInput(t, own.yaml(t, "true-renewal"), "create", "-f", "-")
+		s.thief(t).kubectlWithInput(t, own.yaml(t, "true-renewal"), "create", "-f", "-")
 		eventually(t, func() error {
 			if approved := s.hub.jsonpath(t, `{.status.conditions[?(@.type=="Approved")].status}`, "csr/true-renewal"); approved != "True" {
 				return fmt.Errorf("the renewal that differs in nothing is not approved: %q", approved)
@@ -195,7 +202,8 @@ func (s *story) forgeRenewals(t *testing.T, thief cluster) {
 }
 
 // floodRequests has the hub go on while a cluster files requests without end.
-func (s *story) floodRequests(t *testing.T, thief cluster) {
+func (s *story) floodRequests(t *testing.T) {
+	thief := s.thief(t)
 	const flood = 50
 	var all strings.Builder
 	for i := range flood {

@@ -86,6 +86,8 @@ type admission struct {
 	url, name string
 	ca        []byte
 	asked     atomic.Int64
+	// tried is set when it is asked about what would be written.
+	tried atomic.Bool
 }
 
 // admit starts a webhook that lasts as long as the test.
@@ -110,6 +112,9 @@ func (w *world) admit(review func(*admissionv1.AdmissionRequest) *admissionv1.Ad
 		if err != nil {
 			http.Error(rw, err.Error(), http.StatusBadRequest)
 			return
+		}
+		if ask.Request.DryRun != nil && *ask.Request.DryRun {
+			a.tried.Store(true)
 		}
 		answer := &admissionv1.AdmissionReview{TypeMeta: ask.TypeMeta, Response: review(ask.Request)}
 		answer.Response.UID = ask.Request.UID
@@ -147,6 +152,21 @@ func (a *admission) configuration(w *world) (*admissionregistrationv1.Validating
 	return validating, mutating
 }
 
+// asks waits until the member asks the webhook about ConfigMaps of the world, or
+// until it does so no more. What it learns of a configuration, it learns later.
+func (w *world) asks(hook *admission, want bool) {
+	w.t.Helper()
+	trial := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "trial"}}
+	w.eventually("the member knows which webhooks it has", func(ctx context.Context) error {
+		hook.tried.Store(false)
+		err := w.member.Client.Create(ctx, trial.DeepCopy(), client.DryRunAll) // refused or not
+		if got := hook.tried.Load(); got != want {
+			return errors.Join(fmt.Errorf("the webhook was asked: %t, want %t", got, want), err)
+		}
+		return nil
+	})
+}
+
 // says waits until the condition Applied of a manifest of the work is False
 // with the text.
 func (w *world) says(name, text string) {
@@ -174,7 +194,7 @@ func TestWebhookOfTheMemberRefuses(t *testing.T) {
 	validating, _ := hook.configuration(w)
 	w.during(func() {
 		w.must(w.member.Client.Create(t.Context(), validating))
-		w.pause(time.Second) // until the API server knows
+		w.asks(hook, true)
 		w.must(w.hub.Client.Create(t.Context(), w.work("refused", w.object("ConfigMap", "refused", "1"))))
 		w.says("refused", "not today")
 		before := hook.asked.Load()
@@ -199,19 +219,26 @@ func TestWebhookOfTheMemberMutates(t *testing.T) {
 	})
 	_, mutating := hook.configuration(w)
 	w.must(w.member.Client.Create(t.Context(), mutating))
+	w.asks(hook, true)
 	w.during(func() { w.pause(2 * time.Second) })
 	w.settles() // what the webhook adds is not ours, and not fought
 
 	// What it makes of our own field is seen by nobody but our next write, so there is none.
 	w.must(w.hub.Client.Create(t.Context(), w.work("mangled", w.object("ConfigMap", "mangled", "1"))))
-	w.pause(still)
+	w.eventually("the work is applied", func(ctx context.Context) error {
+		work := &workv1.ManifestWork{}
+		if err := w.hub.Client.Get(ctx, client.ObjectKeyFromObject(w.work("mangled")), work); err != nil {
+			return err
+		}
+		return isDone(work)
+	})
 	before := hook.asked.Load()
 	w.pause(2 * still)
 	if asked := hook.asked.Load() - before; asked > 3 {
 		t.Errorf("%d writes in %s against a webhook that cannot be overruled", asked, 2*still)
 	}
 	w.must(w.member.Client.Delete(t.Context(), mutating))
-	w.pause(time.Second) // until the API server knows
+	w.asks(hook, false)
 	w.must(w.put(t.Context(), w.work("mangled", w.object("ConfigMap", "mangled", "2"))))
 	w.settles()
 	w.clear()

@@ -26,6 +26,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ClusterClaim{},
 		&ClusterClaimList{},
+		&AddOnPlacementScore{},
+		&AddOnPlacementScoreList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

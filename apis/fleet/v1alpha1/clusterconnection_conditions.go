@@ -15,6 +15,10 @@ const (
 	// ClusterConnectionConditionCompleteAPIEnablements reports whether
 	// status.apiEnablements is complete.
 	ClusterConnectionConditionCompleteAPIEnablements = "CompleteAPIEnablements"
+	// ClusterConnectionConditionCompleteResourceSummary reports whether
+	// status.resourceSummary has what pods request. It is there while that is
+	// asked for: by the Cluster API or spec.resourceModels.
+	ClusterConnectionConditionCompleteResourceSummary = "CompleteResourceSummary"
 )
 
 // Reasons of Connected.
@@ -77,9 +81,10 @@ const (
 	ClusterConnectionReasonUnauthorized = "Unauthorized"
 )
 
-// Reasons of CompleteAPIEnablements.
+// Reasons of CompleteAPIEnablements and CompleteResourceSummary.
 const (
-	// ClusterConnectionReasonComplete (True): all groups and versions are listed.
+	// ClusterConnectionReasonComplete (True): all groups and versions are listed,
+	// or all pods counted.
 	ClusterConnectionReasonComplete = "Complete"
 	// ClusterConnectionReasonPartial (False): some could not be discovered; their
 	// previous entries are kept.
@@ -87,4 +92,9 @@ const (
 	// ClusterConnectionReasonEmpty (False): nothing could be discovered; the
 	// previous list is kept.
 	ClusterConnectionReasonEmpty = "Empty"
+	// ClusterConnectionReasonPodsForbidden (False): the agent may not list and
+	// watch pods.
+	ClusterConnectionReasonPodsForbidden = "PodsForbidden"
+	// ClusterConnectionReasonPodsUnknown (False): the pods have not been listed yet.
+	ClusterConnectionReasonPodsUnknown = "PodsUnknown"
 )

@@ -39,6 +39,13 @@ type ClusterConnection struct {
 	// spec is how to connect to the cluster.
 	Spec ClusterConnectionSpec `json:"spec"`
 
+	// cluster is what the Cluster API (cluster.karmada.io/v1alpha1) serves of this
+	// cluster besides the spec and the status: a mirror of the ManagedCluster, and
+	// what only Cluster has. The hub maintains it while the feature gate
+	// AggregatedAPI is on; nobody else may change it.
+	// +optional
+	Cluster *ClusterProjection `json:"cluster,omitempty"`
+
 	// status is the observed state of the cluster.
 	// +optional
 	Status ClusterConnectionStatus `json:"status,omitempty"`
@@ -114,22 +121,67 @@ type ClusterConnectionSpec struct {
 	// +kubebuilder:validation:MaxProperties=32
 	ProxyHeader map[string]string `json:"proxyHeader,omitempty"`
 
-	// provider is the cluster's provider, such as a cloud.
+	// provider is the cluster's provider, such as a cloud. Default: status.provider.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Provider string `json:"provider,omitempty"`
 
-	// region is the cluster's region.
+	// region is the cluster's region. Default: status.region.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Region string `json:"region,omitempty"`
 
-	// zones are the zones in which the cluster has nodes.
+	// zones are the zones in which the cluster has nodes. Default: status.zones.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=253
 	Zones []string `json:"zones,omitempty"`
+
+	// resourceModels sort the nodes into grades by what they can allocate;
+	// status.resourceSummary counts the nodes of each grade. Default: nine grades,
+	// from one CPU and 4Gi of memory up. An empty list counts none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ResourceModels *[]ResourceModel `json:"resourceModels,omitempty"`
+}
+
+// ResourceModel is a grade of nodes.
+type ResourceModel struct {
+	// grade is the number of the grade; it is unique in a list.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Minimum=0
+	Grade int32 `json:"grade"`
+
+	// ranges are what a node of the grade can allocate, by resource.
+	// +required
+	// +kubebuilder:validation:Required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Ranges []ResourceModelRange `json:"ranges"`
+}
+
+// ResourceModelRange is a range of quantities of a resource: min <= x < max.
+type ResourceModelRange struct {
+	// name is the resource, such as cpu.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	Name string `json:"name"`
+
+	// min is the least quantity of the range.
+	// +required
+	// +kubebuilder:validation:Required
+	Min resource.Quantity `json:"min"`
+
+	// max is the quantity at which the next range begins.
+	// +required
+	// +kubebuilder:validation:Required
+	Max resource.Quantity `json:"max"`
 }
 
 // SecretReference names a Secret in the namespace of the cluster on the hub.
@@ -160,6 +212,26 @@ type ClusterConnectionStatus struct {
 	// kubernetesVersion is the version of the API server, such as v1.36.3.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
+	// provider is the provider of all nodes, the scheme of their providerID, such as
+	// aws. It is empty if they differ.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Provider string `json:"provider,omitempty"`
+
+	// region is the region of all nodes, by their label topology.kubernetes.io/region.
+	// It is empty if they differ.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Region string `json:"region,omitempty"`
+
+	// zones are the zones of the nodes, by their labels topology.kubernetes.io/zone,
+	// sorted.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=253
+	Zones []string `json:"zones,omitempty"`
 
 	// apiEnablements are the resources that the cluster serves, sorted by
 	// groupVersion; at most 500 groups and versions.
@@ -221,6 +293,30 @@ type ResourceSummary struct {
 	// allocatable is the total allocatable capacity, without cordoned nodes.
 	// +optional
 	Allocatable ResourceList `json:"allocatable,omitempty"`
+
+	// allocating is what pods request that are not assigned to a node yet.
+	// +optional
+	Allocating ResourceList `json:"allocating,omitempty"`
+
+	// allocated is what pods request that are assigned to a node and not finished.
+	// +optional
+	Allocated ResourceList `json:"allocated,omitempty"`
+
+	// allocatableModelings count the nodes of each grade of spec.resourceModels by
+	// what they have left for further pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	AllocatableModelings []AllocatableModeling `json:"allocatableModelings,omitempty"`
+}
+
+// AllocatableModeling counts the nodes of a grade.
+type AllocatableModeling struct {
+	// grade is that of the resource model.
+	Grade int32 `json:"grade"`
+
+	// count is how many nodes are of the grade.
+	Count int32 `json:"count"`
 }
 
 // ResourceList maps resources, such as cpu, to quantities.

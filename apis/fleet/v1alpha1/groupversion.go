@@ -26,6 +26,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ClusterConnection{},
 		&ClusterConnectionList{},
+		&ControlPlane{},
+		&ControlPlaneList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

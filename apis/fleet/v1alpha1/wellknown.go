@@ -28,6 +28,18 @@ const (
 	AnnotationAgentID = "fleet.capstan.io/agent-id"
 )
 
+// Annotations on a ManagedCluster, written by the hub for its Cluster.
+const (
+	// AnnotationCompletedIntent is the id of the latest intent of the Cluster that
+	// was completed. It is written together with what the intent changes.
+	AnnotationCompletedIntent = "fleet.capstan.io/completed-intent"
+	// AnnotationForceDetach with the value "true" on a ManagedCluster that is being
+	// deleted ends the deletion without its agent, even if that responds: the
+	// finalizers of its works are removed, and what they delivered and the agent does
+	// not clean up any more stays on the member.
+	AnnotationForceDetach = "fleet.capstan.io/force-detach"
+)
+
 // AnnotationFormerAgents contains the IDs of the agents that the agent of
 // AnnotationAgentID replaces, separated by commas, the latest last. Both are on
 // the AppliedManifestWork that marks a handover on a member.
@@ -63,3 +75,8 @@ const (
 	// the cluster follows.
 	MemberAccountPrefix = "capstan-"
 )
+
+// AnnotationPaused with the value "true" on an object whose changes are rolled
+// out to clusters, such as a ManifestWorkReplicaSet, stops the rollout: nothing
+// is written to clusters until it is gone.
+const AnnotationPaused = "fleet.capstan.io/paused"

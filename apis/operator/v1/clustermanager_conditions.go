@@ -16,6 +16,9 @@ const (
 	// ClusterManagerConditionHubPlacementDegraded reports whether the placement
 	// controller has too few available pods.
 	ClusterManagerConditionHubPlacementDegraded = "HubPlacementDegraded"
+	// ClusterManagerConditionHubAPIServerDegraded reports whether the Cluster API is
+	// not available. It is there only with the feature gate AggregatedAPI.
+	ClusterManagerConditionHubAPIServerDegraded = "HubAPIServerDegraded"
 	// ClusterManagerConditionValidFeatureGates reports whether all feature gates
 	// in the spec exist.
 	ClusterManagerConditionValidFeatureGates = "ValidFeatureGates"
@@ -68,14 +71,33 @@ const (
 
 // Reasons of HubPlacementDegraded.
 const (
-	// ClusterManagerReasonPlacementFunctional (False): all pods are available, or
-	// this hub has no placement controller.
+	// ClusterManagerReasonPlacementFunctional (False): all pods are available.
 	ClusterManagerReasonPlacementFunctional = "PlacementFunctional"
 	// ClusterManagerReasonUnavailablePlacementPod (True): pods are missing.
 	ClusterManagerReasonUnavailablePlacementPod = "UnavailablePlacementPod"
 	// ClusterManagerReasonGetPlacementDeploymentFailed (True): the Deployment could
 	// not be read.
 	ClusterManagerReasonGetPlacementDeploymentFailed = "GetPlacementDeploymentFailed"
+)
+
+// Reasons of HubAPIServerDegraded.
+const (
+	// ClusterManagerReasonAPIServerFunctional (False): the API server has all its
+	// pods, and the hub's API server reaches it.
+	ClusterManagerReasonAPIServerFunctional = "APIServerFunctional"
+	// ClusterManagerReasonUnavailableAPIServerPod (True): pods are missing.
+	ClusterManagerReasonUnavailableAPIServerPod = "UnavailableAPIServerPod"
+	// ClusterManagerReasonAPIServiceUnavailable (True): the hub's API server does not
+	// reach it; the message is that of the APIService.
+	ClusterManagerReasonAPIServiceUnavailable = "APIServiceUnavailable"
+	// ClusterManagerReasonAPIServiceTaken (True): another program serves the API.
+	ClusterManagerReasonAPIServiceTaken = "APIServiceTaken"
+	// ClusterManagerReasonAPIServerAddressMissing (True): in mode Hosted, nobody told
+	// where the hub's API server reaches it.
+	ClusterManagerReasonAPIServerAddressMissing = "APIServerAddressMissing"
+	// ClusterManagerReasonAPIServerNotPermitted (True): the operator may not install
+	// it; see FeaturesLimited.
+	ClusterManagerReasonAPIServerNotPermitted = "APIServerNotPermitted"
 )
 
 // Reasons of MigrationSucceeded.

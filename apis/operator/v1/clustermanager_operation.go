@@ -29,23 +29,47 @@ const (
 	// number such as "50", or "0" for no limit. Who may accept clusters has none.
 	// Default: MaxUnacceptedClustersDefault.
 	AnnotationMaxUnacceptedClusters = "fleet.capstan.io/max-unaccepted-clusters"
+	// AnnotationMaxRequestsPerUser on a ClusterManager is how many requests for the
+	// Cluster API one user may have under way at a time, and as many watches: a number
+	// such as "50", or "0" for no limit. Default: MaxRequestsPerUserDefault.
+	AnnotationMaxRequestsPerUser = "fleet.capstan.io/max-requests-per-user"
+	// AnnotationAPIServerAddress on a ClusterManager of mode Hosted is the host name
+	// or IPv4 address at which the hub's API server reaches the aggregated API server,
+	// on port 443. Without it, a hub whose API server is a Service of the management
+	// cluster reaches it by its Service there.
+	AnnotationAPIServerAddress = "fleet.capstan.io/apiserver-address"
 )
 
 // MaxUnacceptedClustersDefault is the limit of a hub whose ClusterManager has no
 // AnnotationMaxUnacceptedClusters.
 const MaxUnacceptedClustersDefault = 1000
 
+// MaxRequestsPerUserDefault is the limit of a hub whose ClusterManager has no
+// AnnotationMaxRequestsPerUser.
+const MaxRequestsPerUserDefault = 200
+
 // MaxUnacceptedClusters returns the limit that the annotations of the
 // ClusterManager set for clusters of one user that wait for acceptance; 0 is
 // none.
 func (c *ClusterManager) MaxUnacceptedClusters() (int, error) {
-	value, ok := c.Annotations[AnnotationMaxUnacceptedClusters]
+	return c.limit(AnnotationMaxUnacceptedClusters, MaxUnacceptedClustersDefault)
+}
+
+// MaxRequestsPerUser returns the limit that the annotations of the ClusterManager
+// set for requests of one user for the Cluster API; 0 is none.
+func (c *ClusterManager) MaxRequestsPerUser() (int, error) {
+	return c.limit(AnnotationMaxRequestsPerUser, MaxRequestsPerUserDefault)
+}
+
+// limit returns the limit that an annotation sets.
+func (c *ClusterManager) limit(annotation string, byDefault int) (int, error) {
+	value, ok := c.Annotations[annotation]
 	if !ok {
-		return MaxUnacceptedClustersDefault, nil
+		return byDefault, nil
 	}
 	limit, err := strconv.Atoi(value)
 	if err != nil || limit < 0 {
-		return 0, fmt.Errorf("annotation %s is %q, which is not a number such as 50, or 0 for no limit", AnnotationMaxUnacceptedClusters, value)
+		return 0, fmt.Errorf("annotation %s is %q, which is not a number such as 50, or 0 for no limit", annotation, value)
 	}
 	return limit, nil
 }
@@ -117,7 +141,3 @@ const (
 	// hub.
 	ClusterManagerReasonHubForbidden = "HubForbidden"
 )
-
-// ClusterManagerReasonPlacementNotInstalled (HubPlacementDegraded=False): this
-// version has no placement controller, so none can be degraded.
-const ClusterManagerReasonPlacementNotInstalled = "PlacementNotInstalled"

@@ -52,7 +52,7 @@ type ClusterManagerSpec struct {
 
 	// placementImagePullSpec is the image of the placement controller. Default:
 	// quay.io/open-cluster-management/placement, which stands for the image of the
-	// operator. This version installs no placement controller.
+	// operator.
 	// +optional
 	// +kubebuilder:default=quay.io/open-cluster-management/placement
 	PlacementImagePullSpec string `json:"placementImagePullSpec,omitempty"`

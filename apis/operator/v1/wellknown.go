@@ -90,6 +90,11 @@ const (
 	RegistrationWebhookServingCertSecret = "registration-webhook-serving-cert"
 	// WorkWebhookServingCertSecret has the work webhook's certificate.
 	WorkWebhookServingCertSecret = "work-webhook-serving-cert"
+	// PlacementDebugServingCertSecret has the certificate of the debug endpoint for
+	// Placements.
+	PlacementDebugServingCertSecret = "placement-debug-serving-cert"
+	// APIServerServingCertSecret has the certificate of the aggregated API server.
+	APIServerServingCertSecret = "apiserver-serving-cert"
 	// ExternalHubKubeConfigSecret has, in mode Hosted, the kubeconfig of the hub.
 	ExternalHubKubeConfigSecret = "external-hub-kubeconfig"
 	// HubKubeConfigSecretSuffix is, in mode Hosted, the suffix of the Secrets with

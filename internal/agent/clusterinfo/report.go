@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,7 +18,6 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/agent/nodes"
 	"github.com/capstan-io/capstan/internal/backoff"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -36,12 +34,17 @@ type reporter struct {
 	every      time.Duration
 	apis       *discovery
 	nodes      cache.Informer
+	kick       func()
 
 	// have is the ClusterConnection with what the hub knows, nil if it is to be
 	// read at readAt. absences is how often in a row the hub had none for us.
 	have     *fleetv1alpha1.ClusterConnection
 	readAt   time.Time
 	absences int
+	// changes follows have, and pods what pods request while have asks for that; nil
+	// if they do not.
+	changes *changes
+	pods    *pods
 	// discoverAt is when to look at the APIs again, writeAt when the hub may be
 	// written to again.
 	discoverAt, writeAt time.Time
@@ -55,27 +58,19 @@ func (r *reporter) report(ctx context.Context) (time.Duration, error) {
 	if wait := r.readAt.Sub(now); r.have == nil && wait > 0 {
 		return wait, nil
 	}
-	if !now.Before(r.readAt) {
+	if !now.Before(r.readAt) || r.changes.since(r.have) {
 		if err := r.read(ctx, now); err != nil || r.have == nil {
 			return r.readAt.Sub(now), err
 		}
 	}
-	want := r.have.DeepCopy()
-	if !now.Before(r.discoverAt) {
-		r.discoverAt = now.Add(r.every)
-		if again := r.apis.look(ctx); again {
-			r.discoverAt = now.Add(min(r.every, discoverAgain))
-		}
-	}
-	r.apis.tell(want)
-	if err := r.tellNodes(ctx, want); err != nil {
+	if err := r.follow(ctx); err != nil {
 		return 0, err
 	}
-	if err := r.tellFacts(ctx, want); err != nil {
+	want, again, err := r.desired(ctx, now)
+	if err != nil {
 		return 0, err
 	}
-	again := min(r.discoverAt.Sub(now), r.readAt.Sub(now))
-	if wait := r.firstBy.Sub(now); wait > 0 && (want.Status.NodeSummary == nil || want.Status.KubernetesVersion == "") {
+	if wait := r.firstBy.Sub(now); wait > 0 && !r.complete(want) {
 		return min(wait, again), nil // what is missing comes at once, and kicks the loop
 	}
 	if equality.Semantic.DeepEqual(want.Status, r.have.Status) {
@@ -85,6 +80,50 @@ func (r *reporter) report(ctx context.Context) (time.Duration, error) {
 		return min(wait, again), nil
 	}
 	return max(again, time.Millisecond), r.write(ctx, want, now)
+}
+
+// desired returns what the hub should have, and when to look again.
+func (r *reporter) desired(ctx context.Context, now time.Time) (want *fleetv1alpha1.ClusterConnection, again time.Duration, err error) {
+	want = r.have.DeepCopy()
+	if !now.Before(r.discoverAt) {
+		r.discoverAt = now.Add(r.every)
+		if again := r.apis.look(ctx); again {
+			r.discoverAt = now.Add(min(r.every, discoverAgain))
+		}
+	}
+	r.apis.tell(want)
+	again = min(r.discoverAt.Sub(now), r.readAt.Sub(now))
+	pods, err := r.tellNodes(ctx, want, now)
+	if err != nil {
+		return nil, 0, err
+	}
+	if pods > 0 {
+		again = min(again, pods)
+	}
+	return want, again, r.tellFacts(ctx, want)
+}
+
+// complete tells whether all is known that a report has.
+func (r *reporter) complete(want *fleetv1alpha1.ClusterConnection) bool {
+	return want.Status.NodeSummary != nil && want.Status.KubernetesVersion != "" && (r.pods == nil || r.pods.taken != nil || r.pods.forbidden())
+}
+
+// follow follows what the hub asks for, and the pods if it does.
+func (r *reporter) follow(ctx context.Context) (err error) {
+	if r.changes == nil {
+		if r.changes, err = followChanges(ctx, r.connection, r.clock, r.kick); err != nil {
+			return err
+		}
+	}
+	asked := r.have.Cluster != nil || r.have.Spec.ResourceModels != nil
+	switch {
+	case asked && r.pods == nil:
+		r.pods, err = followPods(ctx, r.connection, r.clock, r.kick)
+	case !asked && r.pods != nil:
+		r.pods.stop()
+		r.pods = nil
+	}
+	return err
 }
 
 // read reads what the hub has. One without a ClusterConnection for us is left
@@ -101,29 +140,22 @@ func (r *reporter) read(ctx context.Context, now time.Time) error {
 	}
 	have.ManagedFields = nil
 	r.have, r.readAt, r.absences = have, now.Add(readEvery), 0
+	if r.changes != nil && r.changes.refused.Load() {
+		r.changes = nil // it may be let in by now
+	}
 	return nil
 }
 
 func (r *reporter) leaveAlone(now time.Time) {
 	r.absences++
+	if r.changes != nil {
+		r.changes.stop()
+	}
+	if r.pods != nil {
+		r.pods.stop()
+	}
+	r.changes, r.pods = nil, nil
 	r.have, r.readAt = nil, now.Add(backoff.After(r.absences, backoff.Between(absentMin, absentMax)))
-}
-
-// tellNodes says what nodes there are, once that is known.
-func (r *reporter) tellNodes(ctx context.Context, want *fleetv1alpha1.ClusterConnection) error {
-	if !r.nodes.HasSynced() {
-		return nil
-	}
-	list := &corev1.NodeList{}
-	if err := r.connection.Spoke.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("reading the nodes of cluster %q: %w", want.Name, err)
-	}
-	want.Status.NodeSummary = &fleetv1alpha1.NodeSummary{
-		TotalNum: int32(len(list.Items)), ReadyNum: int32(nodes.Ready(list.Items)), //nolint:gosec // no cluster has so many
-	}
-	capacity, allocatable := nodes.Resources[string](list.Items)
-	want.Status.ResourceSummary = &fleetv1alpha1.ResourceSummary{Capacity: capacity, Allocatable: allocatable}
-	return nil
 }
 
 // tellFacts says who the cluster is, and its version, once they are known.
@@ -147,13 +179,15 @@ func (r *reporter) write(ctx context.Context, want *fleetv1alpha1.ClusterConnect
 	mine := &fleetv1alpha1.ClusterConnectionStatus{
 		ID: want.Status.ID, KubernetesVersion: want.Status.KubernetesVersion, APIEnablements: want.Status.APIEnablements,
 		NodeSummary: want.Status.NodeSummary, ResourceSummary: want.Status.ResourceSummary,
+		Zones: want.Status.Zones, Region: want.Status.Region, Provider: want.Status.Provider,
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mine)
 	if err != nil {
 		return fmt.Errorf("encoding the status of ClusterConnection %q: %w", want.Name, err)
 	}
 	delete(fields, "conditions")
-	list := conditions.Of(want.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements)
+	list := conditions.Of(want.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements,
+		fleetv1alpha1.ClusterConnectionConditionCompleteResourceSummary)
 	err = conditions.ApplyStatus(ctx, r.connection.Hub.GetClient(), want, fieldOwner, list, fields)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsConflict(err): // not ours, or another one by now

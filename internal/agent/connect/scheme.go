@@ -76,7 +76,7 @@ func HomeMapper() meta.RESTMapper {
 func MemberMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 	known := meta.NewDefaultRESTMapper(nil)
 	addAll(known, corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node")
-	addAll(known, corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap")
+	addAll(known, corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap", "Pod")
 	addAll(known, clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterClaim")
 	addAll(known, aboutv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterProperty")
 	addAll(known, workv1.GroupVersion, meta.RESTScopeRoot, "AppliedManifestWork")

@@ -4,10 +4,13 @@
 package nodes
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +59,7 @@ func TestTheSumsAreThoseOfAllNodes(t *testing.T) {
 }
 
 func TestASlimNodeSumsUpToTheSame(t *testing.T) {
-	for name, change := range map[string]func(*corev1.Node){"well": nil, "cordoned": cordoned, "empty": empty, "broken": broken} {
+	for name, change := range map[string]func(*corev1.Node){"well": nil, "cordoned": cordoned, "empty": empty, "broken": broken, "placed": at("a", "eu", "aws:///1")} {
 		n := node(change)
 		slim := Slim(n)
 		if !Same(n, slim) {
@@ -73,9 +76,52 @@ func TestHeartbeatsMakeNoDifference(t *testing.T) {
 		t.Error("a heartbeat makes a difference")
 	}
 	more := func(n *corev1.Node) { n.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("2")} }
-	for name, change := range map[string]func(*corev1.Node){"cordoned": cordoned, "broken": broken, "more": more} {
+	for name, change := range map[string]func(*corev1.Node){
+		"cordoned": cordoned, "broken": broken, "more": more,
+		"a zone": at("a", "", ""), "a region": at("", "a", ""), "a provider": at("", "", "a://1"),
+	} {
 		if Same(node(nil), node(change)) {
 			t.Errorf("%s makes no difference", name)
 		}
+	}
+}
+
+// at puts a node somewhere; what is empty it does not tell.
+func at(zone, region, providerID string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Spec.ProviderID = providerID
+		for label, value := range map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: region} {
+			if value != "" {
+				metav1.SetMetaDataLabel(&n.ObjectMeta, label, value)
+			}
+		}
+	}
+}
+
+func TestPlaceOf(t *testing.T) {
+	long := strings.Repeat("z", placeBytesMax+1)
+	for name, test := range map[string]struct {
+		nodes []func(*corev1.Node)
+		want  Place
+	}{
+		"nothing is told":      {[]func(*corev1.Node){nil, at("", "", "")}, Place{}},
+		"one place":            {[]func(*corev1.Node){at("eu-b", "eu", "aws:///eu-b/i-1"), at("eu-a", "eu", "aws:///eu-a/i-2"), nil}, Place{[]string{"eu-a", "eu-b"}, "eu", "aws"}},
+		"two regions":          {[]func(*corev1.Node){at("eu-a", "eu", "aws:///1"), at("us-a", "us", "gce://2")}, Place{[]string{"eu-a", "us-a"}, "", ""}},
+		"a name without sense": {[]func(*corev1.Node){at(long, long, long+"://1"), at("", "", "i-1")}, Place{}},
+	} {
+		var list []corev1.Node
+		for _, change := range test.nodes {
+			list = append(list, *node(change))
+		}
+		if diff := cmp.Diff(test.want, PlaceOf(list), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	var many []corev1.Node
+	for i := range zonesMax + 1 {
+		many = append(many, *node(at(fmt.Sprintf("zone-%03d", i), "", "")))
+	}
+	if got := len(PlaceOf(many).Zones); got != zonesMax {
+		t.Errorf("%d zones are told", got)
 	}
 }

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package complete completes what the user types: names of clusters, works and
-// contexts.
+// Package complete completes what the user types: names of clusters, works,
+// placements and contexts.
 package complete
 
 import (
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/member"
@@ -84,6 +85,35 @@ func Works(session *hub.Session, namespace func() string) Func {
 			}
 		}
 		return without(names, args), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// Placements completes an argument that is the name of a Placement in the
+// namespace that the function returns.
+func Placements(session *hub.Session, namespace func() string) Func {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		list := &clusterv1beta1.PlacementList{}
+		if len(args) == 0 && ask(cmd, session, list, client.InNamespace(namespace())) {
+			for i := range list.Items {
+				names = append(names, list.Items[i].Name)
+			}
+		}
+		return without(names, args), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// PlacementNamespaces completes a flag that is a namespace with Placements.
+func PlacementNamespaces(session *hub.Session) Func {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		list := &clusterv1beta1.PlacementList{}
+		if ask(cmd, session, list) {
+			for i := range list.Items {
+				names = append(names, list.Items[i].Namespace)
+			}
+		}
+		return without(names, nil), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

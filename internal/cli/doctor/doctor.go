@@ -43,7 +43,7 @@ func New(session *hub.Session) *cobra.Command {
 		Long: "Checks every step by which a cluster joins and gets what is declared for it, and says which ones are broken, " +
 			"why, and what to do. The first broken step is repeated at the end, since it is the one to fix: later ones may be " +
 			"broken because of it.\n\n" +
-			"Without a name, it checks the hub, and all clusters as far as the hub knows about them. With the name of a " +
+			"Without a name, it checks the hub, all clusters as far as the hub knows about them, whether placements choose clusters, and whether replica sets progress. With the name of a " +
 			"cluster, it checks each of its steps, and with --cluster-kubeconfig also the member. It says what it may not " +
 			"read, and does not guess.\n\n" +
 			"It changes nothing: all it creates on the hub are reviews and dry runs. It uses the agents' credentials, which " +
@@ -94,7 +94,8 @@ func (d *doctor) run(ctx context.Context, args []string) error {
 	return r.verdict()
 }
 
-// fleet looks at the hub and, by what the hub knows, at all clusters.
+// fleet looks at the hub and, by what the hub knows, at all clusters, and then at
+// what chooses them.
 func (d *doctor) fleet(ctx context.Context) (*report, error) {
 	settings, err := d.session.Config()
 	if err != nil {
@@ -105,6 +106,7 @@ func (d *doctor) fleet(ctx context.Context) (*report, error) {
 	err = both(
 		func() (err error) { about.Hub, err = d.hub(ctx, settings); return err },
 		func() (err error) { clusters, err = evidence.GatherFleet(ctx, settings); return err },
+		func() error { return about.GatherPlacements(ctx, settings) },
 	)
 	if err != nil {
 		return nil, err
@@ -119,6 +121,7 @@ func (d *doctor) fleet(ctx context.Context) (*report, error) {
 	for _, c := range clusters.Value {
 		r.glance(c, diagnosis.Glance(&evidence.Evidence{Hub: about.Hub, Cluster: c}))
 	}
+	r.add(diagnosis.Placements(&about))
 	return r, nil
 }
 

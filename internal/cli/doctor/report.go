@@ -62,6 +62,17 @@ func newReport(hub string, steps []diagnosis.Step) *report {
 	return r
 }
 
+// add adds steps that come after all clusters: one of them is the root cause only
+// if the clusters are well.
+func (r *report) add(steps []diagnosis.Step) {
+	r.Steps = append(r.Steps, steps...)
+	step, finding, broken := diagnosis.Root(steps)
+	if broken && r.Healthy {
+		r.RootCause = &cause{Step: step.Name, title: step.Title, Finding: finding}
+	}
+	r.Healthy = r.Healthy && !broken
+}
+
 // of says which cluster the report is about.
 func (r *report) of(c *evidence.Cluster, memberSeen bool) {
 	r.Cluster, r.Mode, r.memberSeen = c.Name, mode(c), memberSeen

@@ -1,7 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package get lists the clusters of a hub and the works in them.
+// Package get lists the clusters of a hub, the works in them, and the placements
+// that choose clusters.
 package get
 
 import (
@@ -33,9 +34,9 @@ const pageSize = 500
 func New(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "List clusters or works",
+		Short: "List clusters, works or placements",
 	}
-	cmd.AddCommand(newClusters(session), newWorks(session))
+	cmd.AddCommand(newClusters(session), newWorks(session), newPlacements(session))
 	return cmd
 }
 
@@ -51,6 +52,8 @@ type listing struct {
 	// kind is the kind of the objects, resource how messages call them.
 	kind     schema.GroupVersionKind
 	resource string
+	// within is what messages put before the namespace.
+	within string
 	// table makes the table of the objects.
 	table func(context.Context, client.Client, []unstructured.Unstructured) (*metav1.Table, error)
 }
@@ -118,7 +121,7 @@ func (l *listing) run(ctx context.Context, namespace string, names []string) err
 // sayNone says that there is nothing, where a table would be.
 func (l *listing) sayNone(namespace string) {
 	if namespace != "" {
-		fmt.Fprintf(l.session.ErrOut, "No %s found of cluster %s.\n", l.resource, namespace)
+		fmt.Fprintf(l.session.ErrOut, "No %s found %s %s.\n", l.resource, l.within, namespace)
 		return
 	}
 	fmt.Fprintf(l.session.ErrOut, "No %s found.\n", l.resource)
@@ -178,7 +181,7 @@ func (l *listing) fetch(
 func (l *listing) missing(namespace, name string) error {
 	one := strings.TrimSuffix(l.resource, "s")
 	if namespace != "" {
-		return exit.Next(fmt.Errorf("there is no %s %q of cluster %q", one, name, namespace), "\"capstan get %s -n %s\" lists those that there are.", l.resource, namespace)
+		return exit.Next(fmt.Errorf("there is no %s %q %s %q", one, name, l.within, namespace), "\"capstan get %s -n %s\" lists those that there are.", l.resource, namespace)
 	}
 	return exit.Next(fmt.Errorf("there is no %s %q", one, name), "\"capstan get %s\" lists those that there are.", l.resource)
 }
@@ -213,4 +216,12 @@ func orNone(value string) string {
 		return "<none>"
 	}
 	return value
+}
+
+// dropFirstColumn takes the first column out of a table: all rows have the same there.
+func dropFirstColumn(table *metav1.Table) {
+	table.ColumnDefinitions = table.ColumnDefinitions[1:]
+	for i := range table.Rows {
+		table.Rows[i].Cells = table.Rows[i].Cells[1:]
+	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func newWorks(session *hub.Session) *cobra.Command {
-	l := &listing{session: session, kind: workv1.GroupVersion.WithKind("ManifestWork"), resource: "works"}
+	l := &listing{session: session, kind: workv1.GroupVersion.WithKind("ManifestWork"), resource: "works", within: "of cluster"}
 	var namespace string
 	var all bool
 	cmd := &cobra.Command{
@@ -88,10 +88,7 @@ func (l *listing) workTable(objects []unstructured.Unstructured, withCluster boo
 		}})
 	}
 	if !withCluster {
-		table.ColumnDefinitions = table.ColumnDefinitions[1:]
-		for i := range table.Rows {
-			table.Rows[i].Cells = table.Rows[i].Cells[1:]
-		}
+		dropFirstColumn(table)
 	}
 	return table, nil
 }

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health summarizes in one word whether a cluster, a work or an object
-// of a work is healthy, and in one sentence why not.
+// Package health summarizes in one word whether a cluster, a work, an object of
+// a work, a placement or a replica set is healthy, and in one sentence why not.
 //
 // It decides only: it has no client and no clock.
 package health
@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
 // Reasons that stand in no condition.
@@ -33,9 +35,10 @@ const (
 	NoReport = "NoReport"
 	// Deleting: somebody deleted it, and it waits for something.
 	Deleting = "Deleting"
-	// NotSeen: the agent has not looked at the work yet.
+	// NotSeen: the agent has not looked at the work yet, or the placement controller
+	// at the placement.
 	NotSeen = "NotSeen"
-	// OutOfDate: the agent has not looked at the latest change of the work yet.
+	// OutOfDate: it has not looked at the latest change yet.
 	OutOfDate = "OutOfDate"
 )
 
@@ -93,6 +96,49 @@ func Work(work *workv1.ManifestWork) State {
 	return parts(conditions)
 }
 
+// Placement says how a placement is: it is ready if the placement controller has
+// seen the latest change, the spec has no mistake, and as many clusters are
+// chosen as are wanted.
+func Placement(p *clusterv1beta1.Placement) State {
+	if !p.DeletionTimestamp.IsZero() {
+		return deleting(nil)
+	}
+	satisfied := meta.FindStatusCondition(p.Status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
+	misconfigured := meta.FindStatusCondition(p.Status.Conditions, clusterv1beta1.PlacementConditionMisconfigured)
+	switch {
+	case misconfigured != nil && misconfigured.Status == metav1.ConditionTrue && misconfigured.ObservedGeneration >= p.Generation:
+		return State{metav1.ConditionFalse, misconfigured.Reason, misconfigured.Message}
+	case satisfied == nil:
+		return State{metav1.ConditionUnknown, NotSeen, "the placement controller of the hub has not looked at it yet"}
+	case satisfied.ObservedGeneration < p.Generation:
+		return State{metav1.ConditionUnknown, OutOfDate, "the placement controller of the hub has not looked at the latest change yet"}
+	case satisfied.Status != metav1.ConditionTrue:
+		return of(satisfied)
+	}
+	return ready
+}
+
+// ReplicaSet says how a ManifestWorkReplicaSet is: it is ready if its placements
+// choose clusters, and all of these have succeeded with the current template.
+func ReplicaSet(set *workv1alpha1.ManifestWorkReplicaSet) State {
+	if !set.DeletionTimestamp.IsZero() {
+		return deleting(nil)
+	}
+	for _, kind := range []string{workv1alpha1.ConditionPlacementVerified, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ConditionManifestworkApplied} {
+		c := meta.FindStatusCondition(set.Status.Conditions, kind)
+		switch {
+		case c == nil && len(set.Status.Conditions) == 0:
+			return State{metav1.ConditionUnknown, NotSeen, "the work controller of the hub has not looked at it yet"}
+		case c == nil: // another one says why
+		case c.ObservedGeneration < set.Generation:
+			return State{metav1.ConditionUnknown, OutOfDate, "the work controller of the hub has not looked at the latest change yet"}
+		case c.Status != metav1.ConditionTrue:
+			return of(c)
+		}
+	}
+	return ready
+}
+
 // Object says how one object of a work is.
 func Object(conditions []metav1.Condition) State {
 	if len(conditions) == 0 {
@@ -135,8 +181,8 @@ type kind struct {
 	fine  metav1.ConditionStatus
 }
 
-// wellKnown has the condition types of ManagedCluster, ManifestWork and their
-// objects, in the order in which things happen.
+// wellKnown has the condition types of ManagedCluster, ManifestWork with its
+// objects, Placement and ManifestWorkReplicaSet, in the order in which things happen.
 func wellKnown() map[string]kind {
 	types := []string{
 		clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable,
@@ -144,12 +190,16 @@ func wellKnown() map[string]kind {
 		workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkConditionStatusFeedbackSynced,
 		workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded, workv1.ManifestWorkConditionComplete,
 		workv1.ManifestWorkConditionDeleting,
+		clusterv1beta1.PlacementConditionSatisfied, clusterv1beta1.PlacementConditionMisconfigured,
+		workv1alpha1.ConditionPlacementVerified, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ConditionManifestworkApplied,
 	}
 	kinds := map[string]kind{}
 	for i, t := range types {
 		kinds[t] = kind{place: i, fine: metav1.ConditionTrue}
 	}
-	for _, t := range []string{workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded} {
+	for _, t := range []string{
+		workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded, clusterv1beta1.PlacementConditionMisconfigured,
+	} {
 		kinds[t] = kind{place: kinds[t].place, fine: metav1.ConditionFalse}
 	}
 	// Neither status is fine or not: what is complete, and why something is

@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/health"
 )
 
@@ -163,5 +165,66 @@ func TestFineKnowsWhichStatusIsGood(t *testing.T) {
 		if got := health.Fine(condition); got != want {
 			t.Errorf("%s=%s: got %t, want %t", condition.Type, condition.Status, got, want)
 		}
+	}
+}
+
+func TestPlacement(t *testing.T) {
+	satisfied := condition(clusterv1beta1.PlacementConditionSatisfied, metav1.ConditionTrue, "AllDecisionsScheduled")
+	right := condition(clusterv1beta1.PlacementConditionMisconfigured, metav1.ConditionFalse, "Succeedconfigured")
+	wrong := condition(clusterv1beta1.PlacementConditionMisconfigured, metav1.ConditionTrue, "Misconfigured")
+	old := wrong
+	old.ObservedGeneration = 1
+	stale := satisfied
+	stale.ObservedGeneration = 1
+	cases := map[string]struct {
+		reason     string
+		conditions []metav1.Condition
+		want       metav1.ConditionStatus
+		because    string
+	}{
+		"satisfied":                 {reason: "all is well", conditions: []metav1.Condition{satisfied, right}, want: metav1.ConditionTrue},
+		"new":                       {reason: "nobody has looked", want: metav1.ConditionUnknown, because: health.NotSeen},
+		"changed":                   {reason: "nobody has looked since", conditions: []metav1.Condition{stale, right}, want: metav1.ConditionUnknown, because: health.OutOfDate},
+		"wrong":                     {reason: "the choice is that of the spec before", conditions: []metav1.Condition{stale, wrong}, want: metav1.ConditionFalse, because: "Misconfigured"},
+		"mended a moment ago":       {reason: "the mistake may be gone", conditions: []metav1.Condition{stale, old}, want: metav1.ConditionUnknown, because: health.OutOfDate},
+		"fewer clusters than asked": {reason: "somebody waits for them", conditions: []metav1.Condition{condition(clusterv1beta1.PlacementConditionSatisfied, metav1.ConditionFalse, "NotAllDecisionsScheduled"), right}, want: metav1.ConditionFalse, because: "NotAllDecisionsScheduled"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: clusterv1beta1.PlacementStatus{Conditions: c.conditions}}
+			if got := health.Placement(p); got.Ready != c.want || got.Reason != c.because {
+				t.Errorf("%s: got %+v, want %s because of %q", c.reason, got, c.want, c.because)
+			}
+		})
+	}
+}
+
+func TestReplicaSet(t *testing.T) {
+	verified := condition(workv1alpha1.ConditionPlacementVerified, metav1.ConditionTrue, "AsExpected")
+	rolledOut := condition(workv1alpha1.ConditionPlacementRolledOut, metav1.ConditionTrue, "Complete")
+	applied := condition(workv1alpha1.ConditionManifestworkApplied, metav1.ConditionTrue, "AsExpected")
+	rolling := condition(workv1alpha1.ConditionPlacementRolledOut, metav1.ConditionFalse, "Progressing")
+	stale := verified
+	stale.ObservedGeneration = 1
+	cases := map[string]struct {
+		reason     string
+		conditions []metav1.Condition
+		want       metav1.ConditionStatus
+		because    string
+	}{
+		"rolled out":      {reason: "all is well", conditions: []metav1.Condition{applied, rolledOut, verified}, want: metav1.ConditionTrue},
+		"new":             {reason: "nobody has looked", want: metav1.ConditionUnknown, because: health.NotSeen},
+		"changed":         {reason: "nobody has looked since", conditions: []metav1.Condition{stale, rolledOut, applied}, want: metav1.ConditionUnknown, because: health.OutOfDate},
+		"no placement":    {reason: "the rest follows from that", conditions: []metav1.Condition{condition(workv1alpha1.ConditionPlacementVerified, metav1.ConditionFalse, "PlacementDecisionNotFound"), rolling}, want: metav1.ConditionFalse, because: "PlacementDecisionNotFound"},
+		"in a rollout":    {reason: "not all have it", conditions: []metav1.Condition{verified, rolling, applied}, want: metav1.ConditionFalse, because: "Progressing"},
+		"an invalid name": {reason: "nothing else is said", conditions: []metav1.Condition{condition(workv1alpha1.ConditionManifestworkApplied, metav1.ConditionFalse, "InvalidManifestWorkName")}, want: metav1.ConditionFalse, because: "InvalidManifestWorkName"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: workv1alpha1.ManifestWorkReplicaSetStatus{Conditions: c.conditions}}
+			if got := health.ReplicaSet(set); got.Ready != c.want || got.Reason != c.because {
+				t.Errorf("%s: got %+v, want %s because of %q", c.reason, got, c.want, c.because)
+			}
+		})
 	}
 }

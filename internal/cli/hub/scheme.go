@@ -19,10 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
 
 func newScheme() (*runtime.Scheme, error) {
@@ -31,7 +34,8 @@ func newScheme() (*runtime.Scheme, error) {
 	err := errors.Join(
 		authorizationv1.AddToScheme(scheme), certificatesv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
 		corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
-		clusterv1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), operatorv1.AddToScheme(scheme), workv1.AddToScheme(scheme),
+		clusterv1.AddToScheme(scheme), clusterv1alpha1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme),
+		fleetv1alpha1.AddToScheme(scheme), operatorv1.AddToScheme(scheme), workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
@@ -56,10 +60,13 @@ func newMapper() meta.RESTMapper {
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
 	add(apiextensionsv1.SchemeGroupVersion, meta.RESTScopeRoot, "CustomResourceDefinition")
 	add(clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
+	add(clusterv1alpha1.GroupVersion, meta.RESTScopeNamespace, "AddOnPlacementScore")
+	add(clusterv1beta1.GroupVersion, meta.RESTScopeNamespace, "Placement", "PlacementDecision")
 	add(clusterv1beta2.GroupVersion, meta.RESTScopeRoot, "ManagedClusterSet")
 	add(clusterv1beta2.GroupVersion, meta.RESTScopeNamespace, "ManagedClusterSetBinding")
 	add(fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
 	add(operatorv1.GroupVersion, meta.RESTScopeRoot, "ClusterManager")
 	add(workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
+	add(workv1alpha1.GroupVersion, meta.RESTScopeNamespace, "ManifestWorkReplicaSet")
 	return mapper
 }

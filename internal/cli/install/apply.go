@@ -13,6 +13,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
@@ -37,6 +39,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	err := errors.Join(
 		corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme), operatorv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme),
+		fleetv1alpha1.AddToScheme(scheme), storagev1.AddToScheme(scheme),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
@@ -48,13 +51,15 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 		}
 	}
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node")
-	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "ServiceAccount", "Secret", "ConfigMap", "Pod", "Event")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "ServiceAccount", "Secret", "ConfigMap", "Service", "PersistentVolumeClaim", "Pod", "Event")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
 	add(apiextensionsv1.SchemeGroupVersion, meta.RESTScopeRoot, "CustomResourceDefinition")
 	add(admissionv1.SchemeGroupVersion, meta.RESTScopeRoot, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 	add(operatorv1.GroupVersion, meta.RESTScopeRoot, "ClusterManager", "Klusterlet")
+	add(fleetv1alpha1.GroupVersion, meta.RESTScopeNamespace, "ControlPlane")
+	add(storagev1.SchemeGroupVersion, meta.RESTScopeRoot, "StorageClass")
 	add(clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
 	add(authorizationv1.SchemeGroupVersion, meta.RESTScopeRoot, "SelfSubjectAccessReview")
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})

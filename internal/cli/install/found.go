@@ -62,6 +62,9 @@ func (o Operator) Definition(ctx context.Context, c client.Reader) (*metav1.Part
 // Release returns the release of the operator that has installed what it works
 // for, and nothing as long as none has.
 func (o Operator) Release(ctx context.Context, c client.Reader) (string, error) {
+	if o.installs == "" {
+		return "", nil
+	}
 	installed, err := definition(ctx, c, o.installs)
 	if err != nil || installed == nil {
 		return "", err

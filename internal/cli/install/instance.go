@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 )
 
@@ -32,20 +34,40 @@ func Klusterlet(name string, spec operatorv1.KlusterletSpec) (*unstructured.Unst
 	return instance(KlusterletOperator(), name, &spec)
 }
 
+// DedicatedName is what a dedicated hub is called if nobody says otherwise.
+const DedicatedName = "hub"
+
+// DedicatedKey is the name of the ControlPlane of a dedicated hub on its host. Its
+// namespace is not that of the ClusterManager, which takes its namespace with it.
+func DedicatedKey(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: name + "-control-plane", Name: name}
+}
+
+// ControlPlane returns the object that makes the API server of a dedicated hub,
+// likewise.
+func ControlPlane(key client.ObjectKey, spec fleetv1alpha1.ControlPlaneSpec) (*unstructured.Unstructured, error) {
+	object, err := instance(ControlPlaneOperator(), key.Name, &spec)
+	if err != nil {
+		return nil, err
+	}
+	object.SetNamespace(key.Namespace)
+	return object, nil
+}
+
 func instance(operator Operator, name string, spec any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	if err != nil {
-		return nil, fmt.Errorf("render %s %q: %w", operator.kind, name, err)
+		return nil, fmt.Errorf("render %s %q: %w", operator.kind.Kind, name, err)
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": compact(content)}}
 	object.SetGroupVersionKind(operator.Kind())
 	object.SetName(name)
-	object.SetLabels(marks())
+	object.SetLabels(Marks())
 	return object, nil
 }
 
-// marks are the labels of everything that is installed.
-func marks() map[string]string {
+// Marks are the labels of everything that is installed.
+func Marks() map[string]string {
 	return map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}
 }
 
@@ -66,14 +88,15 @@ func compact(object map[string]any) map[string]any {
 // BootstrapSecret returns the namespace of agents, and the Secret in it with the
 // kubeconfig that they register with.
 func BootstrapSecret(namespace string, kubeconfig []byte) ([]*unstructured.Unstructured, error) {
-	return encoded(
-		corev1ac.Namespace(namespace).WithLabels(marks()),
-		corev1ac.Secret(operatorv1.BootstrapHubKubeConfigSecret, namespace).WithLabels(marks()).
+	return Encode(
+		corev1ac.Namespace(namespace).WithLabels(Marks()),
+		corev1ac.Secret(operatorv1.BootstrapHubKubeConfigSecret, namespace).WithLabels(Marks()).
 			WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{operatorv1.KubeConfigKey: kubeconfig}),
 	)
 }
 
-func encoded(configurations ...runtime.ApplyConfiguration) ([]*unstructured.Unstructured, error) {
+// Encode returns what applies the configurations, in their order.
+func Encode(configurations ...runtime.ApplyConfiguration) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(configurations))
 	for _, configuration := range configurations {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)

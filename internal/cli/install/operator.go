@@ -10,6 +10,7 @@ package install
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
@@ -39,24 +41,25 @@ const (
 	componentReplicas = "--deployment-replicas="
 )
 
-// Operator is one of the two operators.
+// Operator is one of the operators.
 type Operator struct {
 	// manifests is the name of its folder in config/operator.
 	manifests string
 	// name is that of its Deployment and of the roles.
 	name string
 	// kind is the one of the objects that it works for.
-	kind string
+	kind schema.GroupVersionKind
 	// replicates says that it knows the flag componentReplicas.
 	replicates bool
-	// label is on all that it makes, and installs is a definition among that.
+	// label is on all that it makes, and installs is a definition among that; empty
+	// if it installs none.
 	label, installs string
 }
 
 // ClusterManagerOperator is the operator of a hub.
 func ClusterManagerOperator() Operator {
 	return Operator{
-		manifests: config.ClusterManagerOperator, name: "cluster-manager", kind: "ClusterManager", replicates: true,
+		manifests: config.ClusterManagerOperator, name: "cluster-manager", kind: operatorv1.GroupVersion.WithKind("ClusterManager"), replicates: true,
 		label: operatorv1.LabelCreatedByClusterManager, installs: "managedclusters." + clusterv1.GroupName,
 	}
 }
@@ -64,8 +67,16 @@ func ClusterManagerOperator() Operator {
 // KlusterletOperator is the operator of a member.
 func KlusterletOperator() Operator {
 	return Operator{
-		manifests: config.KlusterletOperator, name: "klusterlet", kind: "Klusterlet",
+		manifests: config.KlusterletOperator, name: "klusterlet", kind: operatorv1.GroupVersion.WithKind("Klusterlet"),
 		label: operatorv1.LabelCreatedByKlusterlet, installs: "appliedmanifestworks." + workv1.GroupVersion.Group,
+	}
+}
+
+// ControlPlaneOperator is the operator of the API servers of dedicated hubs.
+func ControlPlaneOperator() Operator {
+	return Operator{
+		manifests: config.ControlPlaneOperator, name: fleetv1alpha1.ControlPlaneOperator,
+		kind: fleetv1alpha1.GroupVersion.WithKind("ControlPlane"), label: fleetv1alpha1.LabelControlPlane,
 	}
 }
 
@@ -75,21 +86,19 @@ func (o Operator) Key() client.ObjectKey {
 }
 
 // Kind is the kind of the objects that the operator works for.
-func (o Operator) Kind() schema.GroupVersionKind { return operatorv1.GroupVersion.WithKind(o.kind) }
+func (o Operator) Kind() schema.GroupVersionKind { return o.kind }
 
 // CRD is the name of the definition of this kind.
-func (o Operator) CRD() string { return strings.ToLower(o.kind) + "s." + operatorv1.GroupVersion.Group }
+func (o Operator) CRD() string { return strings.ToLower(o.kind.Kind) + "s." + o.kind.Group }
 
 func definitionKind() schema.GroupVersionKind {
 	return apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 }
 
-// other is the operator that may be in the same namespace.
-func (o Operator) other() Operator {
-	if o.kind == ClusterManagerOperator().kind {
-		return KlusterletOperator()
-	}
-	return ClusterManagerOperator()
+// others are the operators that may be in the same namespace.
+func (o Operator) others() []Operator {
+	all := []Operator{ClusterManagerOperator(), KlusterletOperator(), ControlPlaneOperator()}
+	return slices.DeleteFunc(all, func(other Operator) bool { return other == o })
 }
 
 // Options are what an installation of an operator may differ in.

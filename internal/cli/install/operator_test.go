@@ -66,6 +66,7 @@ func TestCommandsInstallWhatMakeInstalls(t *testing.T) {
 	}{
 		"deploy-hub-operator":   {ClusterManagerOperator(), "hub"},
 		"deploy-spoke-operator": {KlusterletOperator(), "spoke"},
+		"deploy-hub-dedicated":  {ControlPlaneOperator(), "hub-dedicated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const image = "registry.example.com/some/capstan:9.8.7"

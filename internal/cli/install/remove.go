@@ -22,11 +22,11 @@ import (
 // Without their definition there are none.
 func (o Operator) Instances(ctx context.Context, c client.Reader) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(o.Kind().GroupVersion().WithKind(o.kind + "List"))
+	list.SetGroupVersionKind(o.kind.GroupVersion().WithKind(o.kind.Kind + "List"))
 	if err := c.List(ctx, list); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("list %ss: %w", o.kind, err)
+		return nil, fmt.Errorf("list %ss: %w", o.kind.Kind, err)
 	}
 	names := make([]string, 0, len(list.Items))
 	for i := range list.Items {
@@ -36,7 +36,7 @@ func (o Operator) Instances(ctx context.Context, c client.Reader) ([]string, err
 }
 
 // Remove removes what installs the operator, and waits until it is gone. The
-// namespace stays while the other operator is in it. It refuses as long as there
+// namespace stays while another operator is in it. It refuses as long as there
 // is an object that the operator would have to clean up after: without it, that
 // object would never go.
 func (o Operator) Remove(ctx context.Context, c client.Client, w Waiter) error {
@@ -45,7 +45,7 @@ func (o Operator) Remove(ctx context.Context, c client.Client, w Waiter) error {
 		return err
 	}
 	if len(instances) > 0 {
-		return exit.Next(fmt.Errorf("the operator %q has to stay: there is still %s %s", o.name, o.kind, strings.Join(instances, ", ")),
+		return exit.Next(fmt.Errorf("the operator %q has to stay: there is still %s %s", o.name, o.kind.Kind, strings.Join(instances, ", ")),
 			"Delete it first, and wait until its operator has cleaned up.")
 	}
 	objects, err := o.own(ctx, w.Client)
@@ -66,18 +66,20 @@ func (o Operator) Remove(ctx context.Context, c client.Client, w Waiter) error {
 }
 
 // own returns what installs this operator only, in the order in which to remove
-// it: without the namespace while the other operator is in it.
+// it: without the namespace while another operator is in it.
 func (o Operator) own(ctx context.Context, c client.Reader) ([]*unstructured.Unstructured, error) {
 	objects, err := o.Objects(Options{})
 	if err != nil {
 		return nil, err
 	}
-	shared, err := o.other().Installed(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	if shared != nil {
-		objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" })
+	for _, other := range o.others() {
+		shared, err := other.Installed(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if shared != nil {
+			objects = slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" })
+		}
 	}
 	slices.Reverse(objects)
 	return objects, nil

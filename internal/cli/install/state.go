@@ -14,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/pods"
 )
 
 // troublesMax is how many different reasons of pods are told.
@@ -52,6 +54,37 @@ func hubState(cm *operatorv1.ClusterManager) state {
 		{operatorv1.ClusterManagerConditionProgressing, metav1.ConditionFalse},
 		{operatorv1.ClusterManagerConditionHubRegistrationDegraded, metav1.ConditionFalse},
 	})
+}
+
+// mistakes are the reasons for which a control plane does not get on until
+// somebody changes its spec or something around it.
+var mistakes = map[string]bool{
+	fleetv1alpha1.ControlPlaneReasonStorageUnavailable:   true,
+	fleetv1alpha1.ControlPlaneReasonPortTaken:            true,
+	fleetv1alpha1.ControlPlaneReasonExternalEtcdInvalid:  true,
+	fleetv1alpha1.ControlPlaneReasonUnsupportedVersion:   true,
+	fleetv1alpha1.ControlPlaneReasonAuditPolicyMissing:   true,
+	fleetv1alpha1.ControlPlaneReasonNameInUse:            true,
+	fleetv1alpha1.ControlPlaneReasonRetainedDataMismatch: true,
+	fleetv1alpha1.ControlPlaneReasonMissingPermissions:   true,
+}
+
+// controlPlaneState tells how far a control plane is, and whether its operator has
+// explained why it does not get on.
+func controlPlaneState(cp *fleetv1alpha1.ControlPlane) (s state, explained bool) {
+	conditions := cp.Status.Conditions
+	s = conditionState(cp.Generation, cp.Status.ObservedGeneration, conditions, []wanted{
+		{fleetv1alpha1.ControlPlaneConditionAvailable, metav1.ConditionTrue},
+		{fleetv1alpha1.ControlPlaneConditionKubeconfigReady, metav1.ConditionTrue},
+	})
+	wrong := meta.FindStatusCondition(conditions, fleetv1alpha1.ControlPlaneConditionDegraded)
+	if wrong != nil && wrong.Status == metav1.ConditionTrue && wrong.ObservedGeneration >= cp.Generation && (!s.done || mistakes[wrong.Reason]) {
+		return state{why: fmt.Sprintf("%s: %s", wrong.Reason, wrong.Message), stuck: mistakes[wrong.Reason]}, wrong.Reason != fleetv1alpha1.ControlPlaneReasonPodsNotReady
+	}
+	if s.done && cp.Status.Endpoint == "" {
+		return state{why: "its API servers do not have a certificate for their address yet"}, false
+	}
+	return s, false
 }
 
 // agentState tells how far the agents of a member are.
@@ -92,10 +125,10 @@ func conditionState(generation, observed int64, conditions []metav1.Condition, a
 
 // troubleOf tells why pods do not run: each reason once, of those that do not
 // pass by themselves within seconds.
-func troubleOf(pods []corev1.Pod) string {
+func troubleOf(list []corev1.Pod) string {
 	var reasons []string
-	for i := range pods {
-		reason := podTrouble(&pods[i])
+	for i := range list {
+		reason := podTrouble(&list[i])
 		if reason != "" && !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 		}
@@ -126,7 +159,7 @@ func podTrouble(pod *corev1.Pod) string {
 			text = fmt.Sprintf("the image %s cannot be pulled: is it on the nodes, or in a registry that they reach?", container.Image)
 		}
 		if last := container.LastTerminationState.Terminated; last != nil {
-			return fmt.Sprintf("%s: terminated with exit code %d %s", text, last.ExitCode, strings.TrimSpace(last.Message))
+			return fmt.Sprintf("%s: terminated with exit code %d %s", text, last.ExitCode, pods.LastWords(last.Message))
 		}
 		return text
 	}
@@ -142,9 +175,10 @@ func remaining(object *unstructured.Unstructured) string {
 		kind, _ := c["type"].(string)
 		message, _ := c["message"].(string)
 		status, _ := c["status"].(string)
+		reason, _ := c["reason"].(string)
 		// Of the several of a namespace or a definition those count that are true;
 		// our kinds have one, which is not true while there is something to wait for.
-		ours := kind == operatorv1.ClusterManagerConditionDeleting
+		ours := kind == operatorv1.ClusterManagerConditionDeleting || reason == fleetv1alpha1.ControlPlaneReasonRemoving
 		others := (strings.HasPrefix(kind, "Namespace") || strings.Contains(kind, "Terminating")) && status == string(metav1.ConditionTrue)
 		if (ours || others) && message != "" {
 			told = append(told, message)

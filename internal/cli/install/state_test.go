@@ -4,15 +4,20 @@
 package install
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
 )
 
 func TestRolloutIsDoneWhenAllPodsAreOfThePresentState(t *testing.T) {
@@ -106,6 +111,66 @@ func TestHubWorksWhenItsConditionsSaySo(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAControlPlaneIsWaitedForUnlessSomethingIsWrong(t *testing.T) {
+	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "message", ObservedGeneration: 2}
+	}
+	available := condition("Available", metav1.ConditionTrue, "AsExpected")
+	kubeconfig := condition("KubeconfigReady", metav1.ConditionTrue, "AsExpected")
+	starting := condition("Available", metav1.ConditionFalse, "Installing")
+	degraded := func(reason string) metav1.Condition { return condition("Degraded", metav1.ConditionTrue, reason) }
+	before := degraded("PortTaken")
+	before.ObservedGeneration = 1
+	cases := map[string]struct {
+		conditions []metav1.Condition
+		moving     bool
+		why        string // empty when it is done
+		stuck      bool
+		explained  bool
+	}{
+		"it works":                    {conditions: []metav1.Condition{available, kubeconfig}},
+		"its address changes":         {conditions: []metav1.Condition{available, kubeconfig}, moving: true, why: "address"},
+		"nobody has begun":            {why: "not begun"},
+		"it starts":                   {conditions: []metav1.Condition{starting, kubeconfig}, why: "Installing: message"},
+		"the kubeconfig is missing":   {conditions: []metav1.Condition{available}, why: "not begun"},
+		"pods are missing":            {conditions: []metav1.Condition{starting, kubeconfig, degraded("PodsNotReady")}, why: "PodsNotReady: message"},
+		"an image cannot be pulled":   {conditions: []metav1.Condition{starting, degraded("ImagePullFailed")}, why: "ImagePullFailed: message", explained: true},
+		"one of several is missing":   {conditions: []metav1.Condition{available, kubeconfig, degraded("PodsNotReady")}},
+		"the port is taken":           {conditions: []metav1.Condition{starting, degraded("PortTaken")}, why: "PortTaken: message", stuck: true, explained: true},
+		"it works, against the spec":  {conditions: []metav1.Condition{available, kubeconfig, degraded("UnsupportedVersion")}, why: "UnsupportedVersion: message", stuck: true, explained: true},
+		"a mistake of an earlier try": {conditions: []metav1.Condition{starting, kubeconfig, before}, why: "Installing: message"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			cp := &fleetv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			cp.Status.ObservedGeneration, cp.Status.Conditions = 2, c.conditions
+			if !c.moving {
+				cp.Status.Endpoint = "https://192.0.2.7:30000"
+			}
+			got, explained := controlPlaneState(cp)
+			if got.done != (c.why == "") || !strings.Contains(got.why, c.why) || got.stuck != c.stuck || explained != c.explained {
+				t.Errorf("got %+v, explained %t, want done %t with %q, stuck %t, explained %t", got, explained, c.why == "", c.why, c.stuck, c.explained)
+			}
+		})
+	}
+}
+
+func TestNobodyWaitsForWhatNeedsSomebody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks, began := 0, time.Now()
+		err := Waiter{Timeout: time.Hour}.until(t.Context(), "it", "Repair it.", func(context.Context) (state, error) {
+			looks++
+			return state{why: "the port is taken", stuck: looks > 5}, nil
+		})
+		if exit.Code(err) != exit.Failed || !strings.Contains(exit.Text(err), "the port is taken\nRepair it.") {
+			t.Errorf("the wait ended with %v", err)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("that took %s", took)
+		}
+	})
 }
 
 func TestTroubleOfPodsIsToldOnce(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	clustermanager "github.com/capstan-io/capstan/operators/clustermanager/manifests"
@@ -37,9 +38,15 @@ type Waiter struct {
 	Note func(text string)
 }
 
+// stuckMax is how long something may be stuck before nobody waits for it any
+// longer: who has just repaired it is given the time that this takes to be seen.
+const stuckMax = 15 * time.Second
+
 // state is how far something is that is waited for.
 type state struct {
 	done bool
+	// stuck says that it does not get on unless somebody does something.
+	stuck bool
 	// why tells people what is missing.
 	why string
 }
@@ -50,6 +57,7 @@ func (w Waiter) until(ctx context.Context, what, next string, look func(context.
 	patience, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	last := ""
+	var stuckSince time.Time
 	for {
 		s, err := look(ctx)
 		switch {
@@ -66,6 +74,14 @@ func (w Waiter) until(ctx context.Context, what, next string, look func(context.
 			w.Note(s.why)
 		}
 		last = s.why
+		switch {
+		case !s.stuck:
+			stuckSince = time.Time{}
+		case stuckSince.IsZero():
+			stuckSince = time.Now()
+		case time.Since(stuckSince) > min(stuckMax, w.Timeout):
+			return exit.Next(fmt.Errorf("%s does not get on: %s", what, last), "%s", next)
+		}
 		timer := time.NewTimer(lookEvery)
 		select {
 		case <-timer.C:
@@ -139,6 +155,24 @@ func (w Waiter) ClusterManager(ctx context.Context, name string) error {
 		}
 		hub := clustermanager.Hub{Name: cm.Name, Spec: cm.Spec}
 		return w.withPods(ctx, s, hub.Namespace(), nil)
+	})
+}
+
+// ControlPlane waits until the API server of a ControlPlane works and its
+// kubeconfig is written.
+func (w Waiter) ControlPlane(ctx context.Context, key client.ObjectKey) error {
+	next := fmt.Sprintf("Run the same command again to continue. %q shows details.",
+		fmt.Sprintf("kubectl -n %s describe controlplane %s", key.Namespace, key.Name))
+	return w.until(ctx, fmt.Sprintf("ControlPlane %q", key), next, func(ctx context.Context) (state, error) {
+		cp := &fleetv1alpha1.ControlPlane{}
+		if err := w.Client.Get(ctx, key, cp); err != nil {
+			return state{}, err
+		}
+		s, explained := controlPlaneState(cp)
+		if s.done || explained {
+			return s, nil
+		}
+		return w.withPods(ctx, s, key.Namespace, nil)
 	})
 }
 

@@ -44,6 +44,10 @@ type cleaning struct {
 	namespaces  bool
 	force       bool
 	timeout     time.Duration
+	// isDedicated asks for the removal of a dedicated hub; deleteData includes what
+	// it has stored.
+	isDedicated, deleteData bool
+	dedicated               dedication
 }
 
 // NewClean returns the command "clean".
@@ -58,7 +62,10 @@ func NewClean(session *hub.Session) *cobra.Command {
 			"As long as the hub has clusters, it refuses and lists them. With --all-clusters they leave first: their agents " +
 			"remove what was delivered to them, but keep running without a hub; \"capstan unjoin\" and \"capstan unregister\" " +
 			"remove the agents, too. " +
-			fmt.Sprintf("A cluster that the hub does not hear from holds up the removal; with --force, the hub gives it up soon after %s, and what was delivered there stays.", silentWait),
+			fmt.Sprintf("A cluster that the hub does not hear from holds up the removal; with --force, the hub gives it up soon after %s, and what was delivered there stays.\n\n", silentWait) +
+			"With --dedicated it removes a dedicated hub from its host, which is the cluster of the current context. What the hub has stored " +
+			"stays on the host, for a hub of the same name, unless --delete-data is given or you agree when asked. A hub that does not " +
+			"answer is removed with --force only.",
 		Example: `  # Show what would be removed
   capstan clean --dry-run=client
 
@@ -66,12 +73,26 @@ func NewClean(session *hub.Session) *cobra.Command {
   capstan clean
 
   # Remove the hub, regardless of its clusters
-  capstan clean --all-clusters --cluster-namespaces --force`,
+  capstan clean --all-clusters --cluster-namespaces --force
+
+  # Remove a dedicated hub from its host, with all that it has stored
+  capstan clean --dedicated --name fleet --delete-data`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		for _, name := range []string{flagName, flagHubContext, flagDeleteData} {
+			if flags.Changed(name) && !c.isDedicated {
+				return exit.UsageError("--%s needs --%s", name, flagDedicated)
+			}
+		}
+		return c.run(cmd.Context())
+	}
+	flags.BoolVar(&c.isDedicated, flagDedicated, false, "Remove a dedicated hub from its host")
+	flags.StringVar(&c.dedicated.name, flagName, install.DedicatedName, "Name of the dedicated hub")
+	flags.StringVar(&c.dedicated.context, flagHubContext, "", "Context of the dedicated hub in the kubeconfig, which is removed (default: its name)")
+	flags.BoolVar(&c.deleteData, flagDeleteData, false, "Also delete what the dedicated hub has stored")
 	flags.BoolVar(&c.allClusters, "all-clusters", false, "Let all clusters leave the hub first")
 	flags.BoolVar(&c.namespaces, "cluster-namespaces", false, "Also delete the namespaces of the clusters, and everything in them")
 	flags.BoolVar(&c.force, "force", false, "Do not wait for clusters that the hub does not hear from; remove an operator that another tool has installed")
@@ -84,9 +105,15 @@ func (c *cleaning) run(ctx context.Context) error {
 	if err := c.mode.Check(); err != nil {
 		return err
 	}
+	if err := c.mayBeDedicated(); err != nil {
+		return err
+	}
 	s, err := openSite(c.session, c.mode, c.timeout)
 	if err != nil {
 		return err
+	}
+	if c.isDedicated {
+		return c.session.Explain(c.cleanDedicated(ctx, s))
 	}
 	return c.session.Explain(c.clean(ctx, s))
 }
@@ -125,7 +152,7 @@ func (c *cleaning) clean(ctx context.Context, s *site) error {
 	})
 	r.remove(ctx, removal{step: "Removing the hub", objects: clusterManagers(found)})
 	if hosted := found.hosted(); len(hosted) > 0 {
-		fmt.Fprintf(s.out, "The operator stays for hubs elsewhere: ClusterManager %s\n", some(hosted))
+		fmt.Fprintf(s.out, "The operator stays for hubs elsewhere: ClusterManager %s. \"capstan clean --dedicated --name NAME\" removes dedicated ones.\n", some(hosted))
 	} else {
 		r.operator(ctx, found)
 	}

@@ -35,6 +35,10 @@ type making struct {
 	wait     bool
 	timeout  time.Duration
 	force    bool
+	// isDedicated asks for a dedicated hub, and given tells which flags were given.
+	isDedicated bool
+	dedicated   dedication
+	given       func(flag string) bool
 }
 
 // NewInit returns the command "init".
@@ -47,12 +51,18 @@ func NewInit(session *hub.Session) *cobra.Command {
 			"CustomResourceDefinitions and a ClusterManager, and waits until the hub works. What already exists stays, so the " +
 			"command can be repeated, and continues where it stopped. A setting whose flag is not given again returns to its " +
 			"default, except for --image.\n\n" +
+			"With --dedicated the cluster becomes the host of a hub with an API server and an etcd of its own, which run as pods. No " +
+			"controllers for workloads run there: what is applied to the hub runs nowhere until a policy sends it to a cluster. The " +
+			"command ends with a context for the hub in the kubeconfig. Settings of a dedicated hub whose flag is not given again stay.\n\n" +
 			"With -o yaml it only prints what it would apply, for a repository that a GitOps tool applies.",
 		Example: `  # Turn the cluster of the current context into a hub
   capstan init
 
   # Turn another one into a hub, with three pods for each component
   capstan init --context hub --replicas 3
+
+  # Make a dedicated hub that survives the loss of a node, hosted by the cluster of the current context
+  capstan init --dedicated --name fleet --replicas 3
 
   # Automatically accept clusters that this user registers
   capstan init --auto-approve-users system:serviceaccount:open-cluster-management:agent-registration-bootstrap
@@ -61,11 +71,21 @@ func NewInit(session *hub.Session) *cobra.Command {
   capstan init -o yaml > hub.yaml`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return m.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
+	m.given = flags.Changed
+	flags.BoolVar(&m.isDedicated, flagDedicated, false, "Make a dedicated hub, whose API server runs as pods on the cluster")
+	ofDedicated := m.dedicated.addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		for _, name := range ofDedicated {
+			if m.given(name) && !m.isDedicated {
+				return exit.UsageError("--%s needs --%s", name, flagDedicated)
+			}
+		}
+		return m.run(cmd.Context())
+	}
 	flags.StringVar(&m.image, "image", "", "Image of Capstan (default: the installed one, otherwise that of this release of capstan)")
-	flags.Int32Var(&m.replicas, "replicas", 0, "Number of pods of the operator and of each component of the hub (default: 1 for the operator; 3 for each component if the control plane has several nodes, otherwise 1)")
+	flags.Int32Var(&m.replicas, "replicas", 0, "Number of pods of the operator and of each component of the hub (default: 1 for the operator; 3 for each component if the control plane has several nodes, otherwise 1); with --dedicated, of API servers (default: 1), and with more than one there are 3 members of etcd")
 	flags.StringSliceVar(&m.gates, "feature-gates", nil, "Feature gates of the hub to turn on or off, such as StrictBootstrap=true; see docs/reference/gates.md")
 	flags.StringSliceVar(&m.users, "auto-approve-users", nil, "Users of the hub whose clusters are accepted automatically; turns on ManagedClusterAutoApproval")
 	flags.StringVarP(&m.output, "output", "o", "", "Only print what would be applied. One of: (yaml)")
@@ -83,20 +103,22 @@ func (m *making) run(ctx context.Context) error {
 	if m.replicas < 0 {
 		return exit.UsageError("--replicas has to be at least 1")
 	}
+	if m.output != "" && m.output != "yaml" {
+		return exit.UsageError("--output: there is no format %q; there is yaml", m.output)
+	}
+	if m.isDedicated {
+		return m.runDedicated(ctx)
+	}
 	spec, err := hubSpec(m.gates, m.users)
 	if err != nil {
 		return err
 	}
-	switch m.output {
-	case "":
-	case "yaml":
+	if m.output != "" {
 		objects, err := m.objects(m.image, spec)
 		if err != nil {
 			return err
 		}
 		return printYAML(m.session.Out, objects)
-	default:
-		return exit.UsageError("--output: there is no format %q; there is yaml", m.output)
 	}
 	s, err := openSite(m.session, m.mode, m.timeout)
 	if err != nil {
@@ -189,12 +211,8 @@ func (s situation) mayInit(force bool, release string) error {
 	if err := s.foreign(force); err != nil {
 		return err
 	}
-	if s.installer() == install.ByCapstan && s.release != "" && s.release != release {
-		word := "\"capstan upgrade\" brings it to this release."
-		if older(release, s.release) {
-			word = "Use capstan of that release, or a newer one."
-		}
-		return exit.Next(fmt.Errorf("there is a hub of release %s already, and this is capstan %s", s.release, release), "%s", word)
+	if err := s.sameRelease(release); err != nil {
+		return err
 	}
 	for i := range s.hubs {
 		cm := &s.hubs[i]
@@ -208,4 +226,16 @@ func (s situation) mayInit(force bool, release string) error {
 		}
 	}
 	return nil
+}
+
+// sameRelease returns an error if a hub of another release is there.
+func (s situation) sameRelease(release string) error {
+	if s.installer() != install.ByCapstan || s.release == "" || s.release == release {
+		return nil
+	}
+	word := "\"capstan upgrade\" brings it to this release."
+	if older(release, s.release) {
+		word = "Use capstan of that release, or a newer one."
+	}
+	return exit.Next(fmt.Errorf("there is a hub of release %s already, and this is capstan %s", s.release, release), "%s", word)
 }

@@ -40,7 +40,8 @@ func NewUpgrade(session *hub.Session) *cobra.Command {
 		Long: "Upgrades the hub to the release of this capstan: its operator, with roles and CustomResourceDefinitions, and " +
 			"with it everything that the operator has installed; waits until everything runs, and shows what has changed. " +
 			"With --cluster-kubeconfig or --cluster-context, it upgrades a member whose agents run on it, instead of the hub. " +
-			"It does not matter whether capstan or make installed it.\n\n" +
+			"It does not matter whether capstan or make installed it. On the host of dedicated hubs it upgrades the operator of " +
+			"their API servers as well; their version of Kubernetes is changed by \"capstan init --dedicated --kubernetes-version\".\n\n" +
 			"Images in a ClusterManager or Klusterlet are changed if they are the operator's; an image that somebody chose " +
 			"stays.",
 		Example: `  # Show what would be changed
@@ -81,7 +82,10 @@ func (u *upgrading) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return u.session.Explain(u.upgrade(ctx, s, install.ClusterManagerOperator(), u.session.Where()))
+	if err := u.upgrade(ctx, s, install.ClusterManagerOperator(), u.session.Where()); err != nil {
+		return u.session.Explain(err)
+	}
+	return u.session.Explain(u.upgradeHost(ctx, s))
 }
 
 func (u *upgrading) upgrade(ctx context.Context, s *site, operator install.Operator, where string) error {

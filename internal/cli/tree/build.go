@@ -122,8 +122,8 @@ func rows(nodes []node, indent string, age func(time.Time) string) []row {
 		if !n.created.IsZero() {
 			r.age = age(n.created)
 		}
-		if n.state.Reason != "" {
-			r.why = n.state.Reason + ": " + strings.Join(strings.Fields(n.state.Message), " ")
+		if r.why = n.state.Reason; n.state.Message != "" {
+			r.why += ": " + strings.Join(strings.Fields(n.state.Message), " ")
 		}
 		lines = append(append(lines, r), rows(n.children, indent+below, age)...)
 	}

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree shows the hub, its clusters, the objects delivered to them, and
-// the health of all of these.
+// Package tree shows the hub, its clusters, the objects delivered to them, the
+// placements and replica sets that choose where, and the health of all of these.
 package tree
 
 import (
@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +19,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/columns"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
@@ -35,10 +34,12 @@ func New(session *hub.Session) *cobra.Command {
 	var problems bool
 	cmd := &cobra.Command{
 		Use:   "tree [CLUSTER...]",
-		Short: "Show clusters, their works and objects as a tree",
+		Short: "Show clusters, their works and objects, and placements, as a tree",
 		Long: "Shows the hub with its clusters, the works that are delivered to them, and the objects of these works: whether " +
 			"each is ready, its conditions, and why it is not ready. A condition without a status is as it should be. " +
-			"Everything comes from the hub: it is what the agents have reported.",
+			"Everything comes from the hub: it is what the agents have reported.\n\n" +
+			"Without names, placements follow, with their decisions, the clusters that are chosen and the works that replica sets " +
+			"have made there; and the replica sets (ManifestWorkReplicaSets).",
 		Example: `  # Everything
   capstan tree
 
@@ -65,6 +66,13 @@ func run(ctx context.Context, session *hub.Session, names []string, problems boo
 	}
 	nodes := build(clusters, works)
 	title := fmt.Sprintf("hub %s (%s)", session.Server(), counts(nodes))
+	if len(names) == 0 {
+		all, err := fetchChoosing(ctx, c)
+		if err != nil {
+			missing = append(missing, fmt.Errorf("placements and replica sets are not shown: %w", session.Explain(err)))
+		}
+		nodes = append(nodes, all.nodes(clusters, works)...)
+	}
 	if problems {
 		nodes = unready(nodes)
 	}
@@ -123,31 +131,16 @@ func worksIn(ctx context.Context, c client.Client, namespace string) ([]workv1.M
 	}
 }
 
-// write prints the lines with each column as wide as it needs to be. The
-// printer of tables counts bytes, of which a branch has three.
+// write prints the lines below the title.
 func write(to io.Writer, title string, lines []row) error {
-	table := [][]string{{"NAME", "READY", "AGE", "CONDITIONS", "WHY"}}
-	for _, l := range lines {
-		table = append(table, []string{l.name, l.ready, l.age, l.conditions, l.why})
-	}
-	var widths [5]int
-	for _, cells := range table {
-		for i, cell := range cells {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+	text := title + "\n"
+	if len(lines) > 0 {
+		table := [][]string{{"NAME", "READY", "AGE", "CONDITIONS", "WHY"}}
+		for _, l := range lines {
+			table = append(table, []string{l.name, l.ready, l.age, l.conditions, l.why})
 		}
+		text += columns.Text(table)
 	}
-	var text strings.Builder
-	fmt.Fprintln(&text, title)
-	if len(lines) == 0 {
-		table = nil
-	}
-	for _, cells := range table {
-		line := ""
-		for i, cell := range cells {
-			line += fmt.Sprintf("%-*s", widths[i]+3, cell)
-		}
-		fmt.Fprintln(&text, strings.TrimRight(line, " "))
-	}
-	_, err := io.WriteString(to, text.String())
+	_, err := io.WriteString(to, text)
 	return err
 }

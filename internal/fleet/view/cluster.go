@@ -107,7 +107,8 @@ type Cluster struct {
 type Nodes struct{ Total, Ready int }
 
 // Of returns what is known about a cluster. What its ClusterConnection says
-// comes before what the cluster tells of itself. Either may be nil. A cluster
+// comes before what the cluster tells of itself: first its spec, where that is
+// somebody's word, then what the agent found. Either may be nil. A cluster
 // without a ClusterConnection is one that calls the hub.
 func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Cluster {
 	if cluster == nil {
@@ -127,9 +128,10 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		Joined: meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionJoined),
 		Mode:   modeOf(connection),
 		Held:   connection.Identity(), Claimed: cmp.Or(Claimed(cluster), connection.Status.ID), property: claims[clusterv1alpha1.ClaimID],
-		Version: cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion]),
-		Zones:   connection.Spec.Zones, Region: cmp.Or(connection.Spec.Region, claims[claimRegion], cluster.Labels[labelRegion]),
-		Provider:      cmp.Or(connection.Spec.Provider, claims[clusterv1alpha1.ClaimPlatform]),
+		Version:       cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion]),
+		Zones:         connection.Spec.Zones,
+		Region:        cmp.Or(connection.Spec.Region, connection.Status.Region, claims[claimRegion], cluster.Labels[labelRegion]),
+		Provider:      cmp.Or(connection.Spec.Provider, connection.Status.Provider, claims[clusterv1alpha1.ClaimPlatform]),
 		GroupVersions: len(connection.Status.APIEnablements),
 		Labels:        cluster.Labels, Claims: claims,
 		Taints: taintsOf(cluster), Allocatable: allocatableOf(cluster),
@@ -137,6 +139,9 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	}
 	if available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
 		c.Available = available.Status
+	}
+	if len(c.Zones) == 0 {
+		c.Zones = connection.Status.Zones
 	}
 	if zones := cmp.Or(claims[claimZone], cluster.Labels[labelZone]); len(c.Zones) == 0 && zones != "" {
 		c.Zones = strings.Split(zones, listSeparator)

@@ -5,6 +5,7 @@ package view
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 )
 
 // Effect is what a taint does to workloads that do not tolerate it.
@@ -54,6 +56,20 @@ type Score struct {
 	Until time.Time
 }
 
+// ScoresOf returns what an AddOnPlacementScore says of the cluster whose
+// namespace it is in.
+func ScoresOf(object *clusterv1alpha1.AddOnPlacementScore) map[ScoreName]Score {
+	scores := make(map[ScoreName]Score, len(object.Status.Scores))
+	for _, item := range object.Status.Scores {
+		score := Score{Value: item.Value}
+		if object.Status.ValidUntil != nil {
+			score.Until = object.Status.ValidUntil.Time
+		}
+		scores[ScoreName{Resource: object.Name, Score: item.Name}] = score
+	}
+	return scores
+}
+
 func taintsOf(cluster *clusterv1.ManagedCluster) []Taint {
 	var taints []Taint
 	for _, t := range cluster.Spec.Taints {
@@ -71,6 +87,14 @@ func allocatableOf(cluster *clusterv1.ManagedCluster) corev1.ResourceList {
 		allocatable[corev1.ResourceName(name)] = quantity
 	}
 	return allocatable
+}
+
+// Alike tells whether everything that is known of two states of a cluster is the
+// same, but for what only Fields tells, and for Decisions.
+func Alike(a, b Cluster) bool {
+	a.Decisions, b.Decisions = 0, 0
+	a.fields, b.fields = nil, nil
+	return reflect.DeepEqual(a, b)
 }
 
 // Fields returns the ManagedCluster as a tree of fields, which must not be

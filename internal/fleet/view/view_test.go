@@ -68,7 +68,14 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	both := told
 	both.Mode, both.Held, both.Version, both.Zones = Push, "seen", "v1.36.0", []string{"c"}
 	both.Region, both.Provider, both.Endpoints = "eu", "cloud", []string{"https://three"}
+	// What the agent found of the nodes stands between the spec and what the cluster
+	// tells of itself.
+	found := connection.DeepCopy()
+	found.Spec.Zones, found.Spec.Region, found.Spec.Provider = nil, "", "cloud"
+	found.Status.Zones, found.Status.Region, found.Status.Provider = []string{"node-zone"}, "node-region", "node-provider"
 	both.Nodes, both.GroupVersions, both.Resources = &Nodes{Total: 3, Ready: 2}, 2, 2
+	placed := both
+	placed.Zones, placed.Region = []string{"node-zone"}, "node-region"
 	cases := map[string]struct {
 		reason     string
 		cluster    *clusterv1.ManagedCluster
@@ -79,6 +86,7 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 		"nothing":                   {reason: "what is not known is empty", want: Cluster{Mode: Pull}},
 		"a cluster of itself":       {reason: "it has no connection, so it calls the hub", cluster: cluster, want: told, identity: "claimed"},
 		"a cluster that is dialled": {reason: "what the hub sees comes before what it is told", cluster: cluster, connection: connection, want: both, identity: "seen"},
+		"a cluster with nodes":      {reason: "the nodes know where they are", cluster: cluster, connection: found, want: placed, identity: "seen"},
 		"a connection alone": {
 			reason: "it may be there first", connection: connection, identity: "seen",
 			want: Cluster{

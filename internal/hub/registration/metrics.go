@@ -5,7 +5,6 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -84,18 +83,4 @@ func count(clusters []clusterv1.ManagedCluster) map[string]int {
 		}
 	}
 	return counts
-}
-
-// register adds the metrics to the registry, if there is one.
-func register(registry prometheus.Registerer, collectors ...prometheus.Collector) error {
-	if registry == nil {
-		return nil
-	}
-	var errs []error
-	for _, c := range collectors {
-		if err := registry.Register(c); err != nil {
-			errs = append(errs, fmt.Errorf("registering metrics: %w", err))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -41,10 +41,12 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lease"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/lifecycle"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/namespaces"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/projection"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/taint"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/binding"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/builtin"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/members"
+	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/rights"
 )
 
@@ -64,6 +66,9 @@ const reviewEvery = 30 * time.Second
 type Options struct {
 	// Gates are the feature gates of features.HubRegistration.
 	Gates features.Set
+	// Mirror has ClusterConnections mirror their ManagedClusters, for the Cluster API
+	// (feature gate AggregatedAPI).
+	Mirror bool
 	// AutoApprovedUsers are the exact names of the users whose first certificate
 	// requests are approved, and whose clusters are accepted, without an
 	// administrator. They count only with the gate ManagedClusterAutoApproval.
@@ -115,7 +120,7 @@ func CacheOptions() (cache.Options, error) {
 			&rbacv1.ClusterRoleBinding{}:                labelled,
 			&rbacv1.RoleBinding{}:                       labelled,
 			&certificatesv1.CertificateSigningRequest{}: csrs,
-			&fleetv1alpha1.ClusterConnection{}:          {Transform: fleet.SlimConnection},
+			&fleetv1alpha1.ClusterConnection{}:          {Transform: fleet.SlimMirror},
 			works:                                       {Transform: existence},
 		},
 	}, nil
@@ -150,10 +155,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	recorder := recorderOf(mgr, held)
+	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held)
+	mirrored := o.Mirror && held.Allow(projection.Needs()...)
 	life := lifecycle.Deps{
 		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace, Rights: held,
-		Unique: o.Gates.Enabled(features.UniqueClusterIdentity),
+		Unique: o.Gates.Enabled(features.UniqueClusterIdentity), Mirrored: mirrored,
 	}
 	if o.Gates.Enabled(features.ResourceCleanup) {
 		resources := o.CleanupResources
@@ -167,8 +173,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		life.Collector = gc.New(c, mgr.GetAPIReader(), o.Clock, kinds)
 	}
 	approvals := approval.New(approval.Deps{Client: c, Clock: o.Clock, Events: recorder, Automatic: automatic(o)})
-	if err := register(o.Metrics, newCollector(ctx, c), approvals.Collector()); err != nil {
+	if err := metrics.Register(o.Metrics, newCollector(ctx, c), approvals.Collector()); err != nil {
 		return err
+	}
+	if mirrored {
+		clusters := projection.New(projection.Deps{Client: c, Live: mgr.GetAPIReader(), Events: recorder})
+		if err := errors.Join(metrics.Register(o.Metrics, clusters.Collector()), clusters.SetupWithManager(mgr)); err != nil {
+			return err
+		}
 	}
 	return errors.Join(
 		lifecycle.New(life).SetupWithManager(ctx, mgr),
@@ -200,14 +212,6 @@ func review(ctx context.Context, mgr ctrl.Manager) (rights.Rights, error) {
 		mgr.GetLogger().Info("this account may not do all that the hub can do; what needs the rest is off", "lacks", rights.Describe(lacked))
 	}
 	return held, mgr.Add(&rights.Guard{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
-}
-
-// recorderOf returns what records events, or nothing if the hub may not.
-func recorderOf(mgr ctrl.Manager, held rights.Rights) *events.Recorder {
-	if !held.Allow(rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}) {
-		return events.Discard()
-	}
-	return events.NewRecorder(mgr.GetEventRecorder(ComponentName))
 }
 
 // automatic returns the users to trust: nobody, unless the gate is on.

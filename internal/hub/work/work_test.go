@@ -142,8 +142,12 @@ func testComponent(t *testing.T, admin client.Client, restConfig *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cached, err := work.CacheOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
 	mgr, err := ctrl.NewManager(own, ctrl.Options{
-		Scheme: scheme, Cache: work.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -178,11 +182,11 @@ func testComponent(t *testing.T, admin client.Client, restConfig *rest.Config) {
 			t.Errorf("ManifestWork %q must stay", w.Name)
 		}
 	}
-	cached := &workv1.ManifestWork{}
-	if err := mgr.GetClient().Get(t.Context(), client.ObjectKeyFromObject(forEver), cached); err != nil {
+	kept := &workv1.ManifestWork{}
+	if err := mgr.GetClient().Get(t.Context(), client.ObjectKeyFromObject(forEver), kept); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(workv1.ManifestsTemplate{}, cached.Spec.Workload); diff != "" {
+	if diff := cmp.Diff(workv1.ManifestsTemplate{}, kept.Spec.Workload); diff != "" {
 		t.Errorf("the cache has manifests (-want +got):\n%s", diff)
 	}
 }

@@ -31,6 +31,11 @@ func ServiceAccount(namespace, name string) authorizationv1.SubjectAccessReviewS
 	}
 }
 
+// User is the review of what a user may do.
+func User(name string) authorizationv1.SubjectAccessReviewSpec {
+	return authorizationv1.SubjectAccessReviewSpec{User: name}
+}
+
 // WaitAllowed waits until the API server allows what the first part of the rule
 // says in the namespace, or with want false, until it does not any more. It
 // learns of roles and bindings some time after they are written, so a test that

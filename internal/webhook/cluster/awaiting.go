@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/webhook/access"
+	"github.com/capstan-io/capstan/internal/access"
 )
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list

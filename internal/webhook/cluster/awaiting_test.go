@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/webhook/access"
+	"github.com/capstan-io/capstan/internal/access"
 )
 
 func TestValidatorLimitsClustersThatWait(t *testing.T) {

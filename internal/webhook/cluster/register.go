@@ -21,7 +21,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
-	"github.com/capstan-io/capstan/internal/webhook/access"
+	"github.com/capstan-io/capstan/internal/access"
 )
 
 // The paths of the webhooks, which their configurations name.

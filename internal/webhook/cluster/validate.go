@@ -18,8 +18,8 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/access"
 	"github.com/capstan-io/capstan/internal/boundtoken"
-	"github.com/capstan-io/capstan/internal/webhook/access"
 )
 
 // Resources of the webhooks, for answers that name what is refused.

@@ -19,16 +19,17 @@ import (
 // warningsMax is how many warnings one answer has.
 const warningsMax = 10
 
-// checkConfigs returns what is wrong with the manifestConfigs of a work. A
+// checkConfigs returns what is wrong with the manifestConfigs of the spec of a
+// work at the path. A
 // field to ignore that cannot be told is an error, as the object would not be
 // applied. What cannot be reported is a warning, as the object is applied all
 // the same.
-func checkConfigs(configs []workv1.ManifestConfigOption) (admission.Warnings, error) {
+func checkConfigs(path string, configs []workv1.ManifestConfigOption) (admission.Warnings, error) {
 	var warnings admission.Warnings
 	var problems []error
 	for i := range configs {
 		config := &configs[i]
-		where := fmt.Sprintf("spec.manifestConfigs[%d]", i)
+		where := fmt.Sprintf("%s.manifestConfigs[%d]", path, i)
 		if strategy := config.UpdateStrategy; strategy != nil && strategy.ServerSideApply != nil {
 			if strategy.Type == workv1.UpdateStrategyTypeServerSideApply {
 				if _, err := ignore.Compile(strategy.ServerSideApply.IgnoreFields); err != nil {

@@ -54,7 +54,7 @@ func TestConfigsAreCompiledAtAdmission(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			v := &validator{sizeMax: workv1.ManifestsSizeMax}
+			v := &validator{specRules: specRules{sizeMax: workv1.ManifestsSizeMax}}
 			work := &workv1.ManifestWork{}
 			work.Name = "w"
 			work.Spec.Workload.Manifests = manifests(configMap("a", "x"))
@@ -76,7 +76,7 @@ func TestWarningsAreLimited(t *testing.T) {
 	for i := range wrong.FeedbackRules[0].JSONPaths {
 		wrong.FeedbackRules[0].JSONPaths[i].Path = ".["
 	}
-	warnings, err := checkConfigs([]workv1.ManifestConfigOption{wrong})
+	warnings, err := checkConfigs("spec", []workv1.ManifestConfigOption{wrong})
 	if err != nil || len(warnings) != warningsMax+1 {
 		t.Fatalf("got %d warnings, %v", len(warnings), err)
 	}

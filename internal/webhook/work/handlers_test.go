@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/webhook/access"
+	"github.com/capstan-io/capstan/internal/access"
 )
 
 func TestMutatorAddsTheFinalizerAtCreation(t *testing.T) {
@@ -161,13 +161,13 @@ func TestExecutorNeedsPermission(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			v := &validator{
+			v := &validator{specRules: specRules{
 				sizeMax: workv1.ManifestsSizeMax, nilExecutor: tc.nilExecutor,
 				access: access.Func(func(_ context.Context, who authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
 					asked = append(asked, access.Describe(what))
 					return !tc.denied && who.Username == "anna", "", tc.err
 				}),
-			}
+			}}
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Namespace: "c1", UserInfo: authenticationv1.UserInfo{Username: "anna"},
 			}}
@@ -210,7 +210,7 @@ func TestUsersAreToldIfATimeToLiveHasNoEffect(t *testing.T) {
 		"Negative": {"it is no time", true, new(int64(-1)), "ttlSecondsAfterFinished is -1, which is less than 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &validator{sizeMax: workv1.ManifestsSizeMax, cleanUp: tc.cleanUp}
+			v := &validator{specRules: specRules{sizeMax: workv1.ManifestsSizeMax}, cleanUp: tc.cleanUp}
 			created, err := v.ValidateCreate(t.Context(), work(tc.seconds))
 			if err != nil {
 				t.Fatal(err)

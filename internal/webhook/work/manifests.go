@@ -46,11 +46,12 @@ func (o object) String() string {
 	return fmt.Sprintf("%s %q", o.kind, name)
 }
 
-// checkManifests returns what is wrong with the manifests of a work, which may
-// have sizeMax bytes together. All wrong manifests are told at once.
-func checkManifests(manifests []workv1.Manifest, sizeMax int) error {
+// checkManifests returns what is wrong with the manifests of the spec of a work
+// at the path, which may have sizeMax bytes together. All wrong manifests are told
+// at once.
+func checkManifests(path string, manifests []workv1.Manifest, sizeMax int) error {
 	if len(manifests) == 0 {
-		return errors.New("spec.workload.manifests is empty: add at least one manifest, or delete the ManifestWork")
+		return fmt.Errorf("%s.workload.manifests is empty: add at least one manifest, or delete this object", path)
 	}
 	size := 0
 	for i := range manifests {
@@ -64,11 +65,11 @@ func checkManifests(manifests []workv1.Manifest, sizeMax int) error {
 	for i := range manifests {
 		o, err := identify(manifests[i].Raw)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("spec.workload.manifests[%d]: %w", i, err))
+			problems = append(problems, fmt.Errorf("%s.workload.manifests[%d]: %w", path, i, err))
 			continue
 		}
 		if before, ok := first[o]; ok {
-			problems = append(problems, fmt.Errorf("spec.workload.manifests[%d]: %s is already in manifests[%d]: remove one of them", i, o, before))
+			problems = append(problems, fmt.Errorf("%s.workload.manifests[%d]: %s is already in manifests[%d]: remove one of them", path, i, o, before))
 			continue
 		}
 		first[o] = i
@@ -89,7 +90,7 @@ func identify(raw []byte) (object, error) {
 		return object{}, fmt.Errorf("it cannot be parsed: %w", err)
 	}
 	if strings.HasSuffix(id.Kind, "List") && id.Metadata.Name == "" {
-		return object{}, fmt.Errorf("it is a %s: add each of its items to spec.workload.manifests instead", id.Kind)
+		return object{}, fmt.Errorf("it is a %s: add each of its items as a manifest instead", id.Kind)
 	}
 	var missing []string
 	for _, field := range []struct{ name, value string }{
@@ -126,22 +127,23 @@ func checkName(name string) error {
 }
 
 // executorUser returns the user on the member that applies the work's
-// manifests, and "" if that is the agent itself.
-func executorUser(executor *workv1.ManifestWorkExecutor) (string, error) {
+// manifests, and "" if that is the agent itself. The spec of the work is at the
+// path.
+func executorUser(path string, executor *workv1.ManifestWorkExecutor) (string, error) {
 	if executor == nil {
 		return "", nil
 	}
 	subject := executor.Subject
 	if subject.Type != workv1.ExecutorSubjectTypeServiceAccount {
-		return "", fmt.Errorf("spec.executor.subject.type is %q, want %s", subject.Type, workv1.ExecutorSubjectTypeServiceAccount)
+		return "", fmt.Errorf("%s.executor.subject.type is %q, want %s", path, subject.Type, workv1.ExecutorSubjectTypeServiceAccount)
 	}
 	if subject.ServiceAccount == nil || subject.ServiceAccount.Namespace == "" || subject.ServiceAccount.Name == "" {
-		return "", errors.New("spec.executor.subject.serviceAccount needs the namespace and name of a ServiceAccount on the member")
+		return "", fmt.Errorf("%s.executor.subject.serviceAccount needs the namespace and name of a ServiceAccount on the member", path)
 	}
 	// A colon would make it the name of another user, who may be allowed.
 	if len(validation.IsDNS1123Label(subject.ServiceAccount.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(subject.ServiceAccount.Name)) > 0 {
-		return "", fmt.Errorf("spec.executor.subject.serviceAccount: namespace %q, name %q is not a valid ServiceAccount",
-			subject.ServiceAccount.Namespace, subject.ServiceAccount.Name)
+		return "", fmt.Errorf("%s.executor.subject.serviceAccount: namespace %q, name %q is not a valid ServiceAccount",
+			path, subject.ServiceAccount.Namespace, subject.ServiceAccount.Name)
 	}
 	return serviceAccountPrefix + subject.ServiceAccount.Namespace + ":" + subject.ServiceAccount.Name, nil
 }

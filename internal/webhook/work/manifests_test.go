@@ -69,7 +69,7 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 			manifests: manifests(`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"x-","name":"x"}}`), want: []string{"has generateName"},
 		},
 		"kubectl's List is taken apart by the user": {
-			manifests: manifests(`{"apiVersion":"v1","kind":"List","items":[]}`), want: []string{"it is a List: add each of its items to spec.workload.manifests"},
+			manifests: manifests(`{"apiVersion":"v1","kind":"List","items":[]}`), want: []string{"it is a List: add each of its items as a manifest instead"},
 		},
 		"a wrong apiVersion is refused": {
 			manifests: manifests(`{"apiVersion":"a/b/c","kind":"X","metadata":{"name":"x"}}`), want: []string{`apiVersion is "a/b/c", want VERSION or GROUP/VERSION`},
@@ -94,7 +94,7 @@ func TestManifestsAreObjectsThatCanBeFoundAgain(t *testing.T) {
 			if tc.sizeMax == 0 {
 				tc.sizeMax = workv1.ManifestsSizeMax
 			}
-			err := checkManifests(tc.manifests, tc.sizeMax)
+			err := checkManifests("spec", tc.manifests, tc.sizeMax)
 			if (err == nil) != (len(tc.want) == 0) {
 				t.Fatalf("%s\ngot error %v, want parts %q", tc.reason, err, tc.want)
 			}
@@ -138,7 +138,7 @@ func FuzzIdentify(f *testing.F) {
 		if o.kind.Kind == "" || o.name == "" {
 			t.Errorf("accepted %q without kind or name", raw)
 		}
-		if utf8.Valid(raw) && checkManifests(manifests(string(raw), string(raw)), 2*len(raw)) == nil {
+		if utf8.Valid(raw) && checkManifests("spec", manifests(string(raw), string(raw)), 2*len(raw)) == nil {
 			t.Errorf("accepted %q twice", raw)
 		}
 	})

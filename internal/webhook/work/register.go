@@ -6,6 +6,7 @@
 package work
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -14,13 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/webhook/access"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/access"
 )
 
 // The paths of the webhooks, which their configurations name.
 const (
 	MutateWorkPath   = "/mutate-work-open-cluster-management-io-v1-manifestwork"
 	ValidateWorkPath = "/validate-work-open-cluster-management-io-v1-manifestwork"
+
+	ValidateReplicaSetPath = "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset"
 )
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
@@ -38,6 +42,9 @@ type Options struct {
 	// CleanUp says that the hub deletes works that have finished, when their time
 	// to live is over (feature gate CleanUpCompletedManifestWork).
 	CleanUp bool
+	// ReplicaSets says that the hub creates the works of ManifestWorkReplicaSets
+	// (feature gate ManifestWorkReplicaSet).
+	ReplicaSets bool
 }
 
 // Handlers returns the webhooks by their paths.
@@ -46,16 +53,17 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 		return nil, fmt.Errorf("the limit for the size of manifests is %d bytes, want more than 0", options.ManifestsSizeMax)
 	}
 	scheme := runtime.NewScheme()
-	if err := workv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("adding the group %s to the scheme: %w", workv1.GroupVersion, err)
+	if err := errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("adding the group %s to the scheme: %w", workv1.GroupName, err)
+	}
+	rules := specRules{
+		access:      access.New(options.Clients.AuthorizationV1().SubjectAccessReviews()),
+		sizeMax:     options.ManifestsSizeMax,
+		nilExecutor: options.NilExecutor,
 	}
 	return map[string]http.Handler{
-		MutateWorkPath: &admission.Webhook{Handler: mutator{}},
-		ValidateWorkPath: admission.WithValidator(scheme, &validator{
-			access:      access.New(options.Clients.AuthorizationV1().SubjectAccessReviews()),
-			sizeMax:     options.ManifestsSizeMax,
-			nilExecutor: options.NilExecutor,
-			cleanUp:     options.CleanUp,
-		}),
+		MutateWorkPath:         &admission.Webhook{Handler: mutator{}},
+		ValidateWorkPath:       admission.WithValidator(scheme, &validator{specRules: rules, cleanUp: options.CleanUp}),
+		ValidateReplicaSetPath: admission.WithValidator(scheme, &replicaSetValidator{specRules: rules, works: options.ReplicaSets}),
 	}, nil
 }

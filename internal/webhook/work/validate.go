@@ -15,18 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/webhook/access"
+	"github.com/capstan-io/capstan/internal/access"
 )
 
 const worksResource = "manifestworks"
 
 // validator refuses ManifestWorks that break a rule.
 type validator struct {
-	access  access.Reviewer
-	sizeMax int // bytes of all manifests
-	// nilExecutor asks for the permission to work as the agent itself where a
-	// work names no executor (feature gate NilExecutorValidating).
-	nilExecutor bool
+	specRules
 	// cleanUp says that ttlSecondsAfterFinished has an effect.
 	cleanUp bool
 }
@@ -40,31 +36,45 @@ func (v *validator) ValidateCreate(ctx context.Context, work *workv1.ManifestWor
 // changes only, so that a work from before a rule can lose its finalizers, and
 // whoever writes labels or finalizers needs no right to the executor.
 func (v *validator) ValidateUpdate(ctx context.Context, old, work *workv1.ManifestWork) (admission.Warnings, error) {
-	if equality.Semantic.DeepEqual(old.Spec, work.Spec) || orphansOnly(old, work) {
+	if equality.Semantic.DeepEqual(old.Spec, work.Spec) || orphansOnly(&old.Spec, &work.Spec) {
 		return nil, nil
 	}
 	return v.validate(ctx, work, nil)
 }
 
+// ValidateDelete implements admission.Validator.
+func (v *validator) ValidateDelete(context.Context, *workv1.ManifestWork) (admission.Warnings, error) {
+	return nil, nil
+}
+
 // orphansOnly tells whether all that changes is that the objects are to stay on
 // the member. Nothing is executed for that, so it needs no right to the
 // executor: the operator does it for a hub that is removed.
-func orphansOnly(old, work *workv1.ManifestWork) bool {
-	option := work.Spec.DeleteOption
+func orphansOnly(old, spec *workv1.ManifestWorkSpec) bool {
+	option := spec.DeleteOption
 	if option == nil || option.PropagationPolicy != workv1.DeletePropagationPolicyOrphan || option.SelectivelyOrphans != nil {
 		return false
 	}
-	before := old.Spec.DeepCopy()
+	before := old.DeepCopy()
 	if before.DeleteOption == nil {
 		before.DeleteOption = &workv1.DeleteOption{}
 	}
 	before.DeleteOption.PropagationPolicy, before.DeleteOption.SelectivelyOrphans = option.PropagationPolicy, nil
-	return equality.Semantic.DeepEqual(*before, work.Spec)
+	return equality.Semantic.DeepEqual(before, spec)
 }
 
-// ValidateDelete implements admission.Validator.
-func (v *validator) ValidateDelete(context.Context, *workv1.ManifestWork) (admission.Warnings, error) {
-	return nil, nil
+func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, name error) (admission.Warnings, error) {
+	warnings, user, err := v.check("spec", &work.Spec)
+	if err := errors.Join(name, err); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	warnings = append(v.warn(work), warnings...)
+	if user == "" {
+		return warnings, nil
+	}
+	return warnings, v.mayExecuteAs(ctx, user, subject{
+		resource: worksResource, namespace: work.Namespace, name: work.Name, executor: work.Spec.Executor,
+	})
 }
 
 // warn returns what the user should know about a work that is not wrong.
@@ -83,25 +93,42 @@ func (v *validator) warn(work *workv1.ManifestWork) admission.Warnings {
 	return nil
 }
 
-func (v *validator) validate(ctx context.Context, work *workv1.ManifestWork, name error) (admission.Warnings, error) {
-	user, executor := executorUser(work.Spec.Executor)
-	warnings, configs := checkConfigs(work.Spec.ManifestConfigs)
-	warnings = append(v.warn(work), warnings...)
-	if err := errors.Join(name, checkManifests(work.Spec.Workload.Manifests, v.sizeMax), configs, executor); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+// specRules are what the spec of a work has to keep, wherever it is written.
+type specRules struct {
+	access  access.Reviewer
+	sizeMax int // bytes of all manifests
+	// nilExecutor asks for the permission to work as the agent itself where a
+	// work names no executor (feature gate NilExecutorValidating).
+	nilExecutor bool
+}
+
+// check returns what is wrong with the spec of a work at the path and, if
+// nothing is, the user on the member whom its author has to be allowed to act
+// as, "" for nobody.
+func (r *specRules) check(path string, spec *workv1.ManifestWorkSpec) (admission.Warnings, string, error) {
+	user, executor := executorUser(path, spec.Executor)
+	warnings, configs := checkConfigs(path, spec.ManifestConfigs)
+	if err := errors.Join(checkManifests(path, spec.Workload.Manifests, r.sizeMax), configs, executor); err != nil {
+		return nil, "", err
 	}
-	if user == "" && v.nilExecutor {
+	if user == "" && r.nilExecutor {
 		user = agentUser
 	}
-	if user == "" {
-		return warnings, nil
-	}
-	return warnings, v.mayExecuteAs(ctx, work, user)
+	return warnings, user, nil
+}
+
+// subject is an object whose author has to be allowed to act as its executor.
+type subject struct {
+	resource string
+	// namespace is that of the cluster, "" if it may be any.
+	namespace string
+	name      string
+	executor  *workv1.ManifestWorkExecutor
 }
 
 // mayExecuteAs asks whether the user of the request may have manifests applied
 // with the rights of the other user, which is one of the member.
-func (v *validator) mayExecuteAs(ctx context.Context, work *workv1.ManifestWork, executor string) error {
+func (r *specRules) mayExecuteAs(ctx context.Context, executor string, of subject) error {
 	ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
 	defer cancel()
 	request, err := admission.RequestFromContext(ctx)
@@ -109,22 +136,26 @@ func (v *validator) mayExecuteAs(ctx context.Context, work *workv1.ManifestWork,
 		return apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
 	}
 	what := authorizationv1.ResourceAttributes{
-		Group: workv1.GroupName, Resource: worksResource, Verb: workv1.ExecuteAsVerb, Namespace: request.Namespace, Name: executor,
+		Group: workv1.GroupName, Resource: worksResource, Verb: workv1.ExecuteAsVerb, Namespace: of.namespace, Name: executor,
 	}
-	may, reason, err := v.access.May(ctx, request.UserInfo, what)
+	may, reason, err := r.access.May(ctx, request.UserInfo, what)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	if may {
 		return nil
 	}
+	where := ""
+	if of.namespace == "" {
+		where = " in all namespaces"
+	}
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
-	refusal := fmt.Errorf("applying the manifests as %q requires a permission: user %q may not %s%s",
-		executor, request.UserInfo.Username, access.Describe(what), reason)
-	if work.Spec.Executor == nil { // what is wrong is the work then, as for clients of OCM
+	refusal := fmt.Errorf("applying the manifests as %q requires a permission: user %q may not %s%s%s",
+		executor, request.UserInfo.Username, access.Describe(what), where, reason)
+	if of.executor == nil { // what is wrong is the object then, as for clients of OCM
 		return apierrors.NewBadRequest(refusal.Error())
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: workv1.GroupName, Resource: worksResource}, work.Name, refusal)
+	return apierrors.NewForbidden(schema.GroupResource{Group: workv1.GroupName, Resource: of.resource}, of.name, refusal)
 }

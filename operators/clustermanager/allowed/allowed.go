@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +36,10 @@ const (
 	Events Feature = "Events"
 	// Binding: the hub may bind the roles that clusters share by their names.
 	Binding Feature = "BindingByName"
+	// Users: the roles view, edit and admin have rules for the kinds of the hub.
+	Users Feature = "UserRoles"
+	// AggregatedAPI: the hub serves the Cluster API, with the gate of this name.
+	AggregatedAPI Feature = "AggregatedAPI"
 	// rest is what else components lack.
 	rest Feature = "Components"
 )
@@ -86,6 +92,16 @@ func Decide(o Operator, rules manifests.Rules) (Decision, error) {
 	d.need(o.Home, NetworkPolicies, "NetworkPolicies are not installed", nil, networkPolicies())
 	d.need(o.Hub, Events, "the hub records no events", choose(registration, inGroup("events.k8s.io")))
 	d.need(o.Hub, Binding, "accepting a cluster gets slower as the fleet grows", choose(registration, binds("")))
+	d.need(o.Hub, Users, "the roles view, edit and admin lack rules for the kinds of the hub", manifests.UserRules())
+	aggregated, _, err := rules(config.APIServer)
+	if err != nil {
+		return Decision{}, err
+	}
+	d.need(o.Hub, AggregatedAPI, "the hub does not serve the Cluster API",
+		slices.Concat(aggregated, choose(registration, deletesClusters)), aggregation()...)
+	if !d.Off(AggregatedAPI) {
+		d.need(o.Home, AggregatedAPI, "the aggregated API server cannot run", nil, apiServerAtHome(o.Hosted)...)
+	}
 	return d, d.needRest(o.Hub, rules)
 }
 
@@ -109,6 +125,7 @@ func (d *Decision) needRest(held rights.Rights, rules manifests.Rules) error {
 	}
 	for _, component := range []string{
 		config.RegistrationController, config.RegistrationWebhook, config.WorkWebhook, config.WorkController,
+		config.PlacementController,
 	} {
 		cluster, namespaced, err := rules(component)
 		if err != nil {
@@ -174,6 +191,11 @@ func binds(role string) func(rbacv1.PolicyRule) bool {
 	}
 }
 
+// deletesClusters chooses the rules by which the deletion of a Cluster is completed.
+func deletesClusters(rule rbacv1.PolicyRule) bool {
+	return slices.Contains(rule.Resources, "managedclusters") && slices.Contains(rule.Verbs, "delete")
+}
+
 // lookAtConnections is what the operator itself needs, to know whether there is
 // a Push cluster.
 func lookAtConnections() rbacv1.PolicyRule {
@@ -197,4 +219,44 @@ func networkPolicies() rbacv1.PolicyRule {
 		APIGroups: []string{networkingv1.GroupName}, Resources: []string{"networkpolicies"},
 		Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},
 	}
+}
+
+// aggregation is what the operator itself does to install the aggregated API and
+// what guards it.
+func aggregation() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"},
+			ResourceNames: []string{"v1alpha1.cluster.karmada.io"}, Verbs: []string{"create", "delete", "get", "patch"},
+		},
+		{
+			APIGroups: []string{admissionv1.GroupName}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+			Verbs: []string{"create"},
+		},
+		{
+			APIGroups: []string{admissionv1.GroupName}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+			ResourceNames: []string{manifests.GuardName}, Verbs: []string{"delete", "get", "patch"},
+		},
+	}
+}
+
+// apiServerAtHome is what the operator itself does where the aggregated API server
+// runs.
+func apiServerAtHome(hosted bool) []rbacv1.PolicyRule {
+	secrets := func(name string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}, Verbs: []string{"delete", "get", "patch"},
+		}
+	}
+	rules := []rbacv1.PolicyRule{
+		secrets(operatorv1.APIServerServingCertSecret),
+		{
+			APIGroups: []string{policyv1.GroupName}, Resources: []string{"poddisruptionbudgets"},
+			Verbs: []string{"create", "delete", "get", "list", "patch", "watch"},
+		},
+	}
+	if hosted {
+		rules = append(rules, secrets(manifests.HubSecret(manifests.APIServerAccount)))
+	}
+	return rules
 }

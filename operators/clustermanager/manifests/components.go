@@ -4,8 +4,11 @@
 package manifests
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
@@ -19,6 +22,7 @@ import (
 const (
 	unsetRegistrationImage = "quay.io/open-cluster-management/registration"
 	unsetWorkImage         = "quay.io/open-cluster-management/work"
+	unsetPlacementImage    = "quay.io/open-cluster-management/placement"
 )
 
 // Ports of components, where the spec has no others.
@@ -27,16 +31,24 @@ const (
 	metricsPort        int32 = 8080
 	webhookPort        int32 = 9443
 	webhookServicePort int32 = 9443
+	// The debug endpoint for Placements, and the health of its container, which is in
+	// a pod with another one.
+	debugPort       int32 = 9443
+	debugHealthPort int32 = 8001
 )
 
 const (
 	webhookCertVolume = "webhook-secret"
 	webhookCertPath   = "/tmp/k8s-webhook-server/serving-certs"
+	debugCertVolume   = "debug-secret"
 )
 
 // Pod labels "app" that do not follow the name of the ClusterManager. Tools
 // wait for pods by them.
-const registrationControllerApp = "clustermanager-registration-controller"
+const (
+	registrationControllerApp = "clustermanager-registration-controller"
+	placementControllerApp    = "clustermanager-placement-controller"
+)
 
 // Services, which are called the same on every hub.
 const (
@@ -103,7 +115,7 @@ func registrationWebhook(h Hub) Component {
 	if h.MaxUnaccepted != nil {
 		w.Args = append(w.Args, "--max-unaccepted-clusters="+strconv.Itoa(*h.MaxUnaccepted))
 	}
-	server := &WebhookServer{
+	server := &Server{
 		Service: registrationWebhookService, Secret: operatorv1.RegistrationWebhookServingCertSecret, Port: bind.port,
 		ServicePort: options.Port, Address: options.Address,
 	}
@@ -125,7 +137,7 @@ func workWebhook(h Hub) Component {
 	bind := bindOf(options.BindConfiguration)
 	w := h.workload("work-webhook", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
 	w.Args = append([]string{"/work", "webhook-server"}, append(gateFlags(h.Work), bind.flags()...)...)
-	server := &WebhookServer{
+	server := &Server{
 		Service: workWebhookService, Secret: operatorv1.WorkWebhookServingCertSecret, Port: bind.port,
 		ServicePort: options.Port, Address: options.Address,
 	}
@@ -142,6 +154,37 @@ func workController(h Hub) Component {
 	return Component{
 		RBAC: config.WorkController, Role: h.role("work:controller"), Workload: w, MetricsPort: metricsPort,
 	}
+}
+
+func placementController(h Hub) Component {
+	w := h.workload("placement-controller", imageOr(h.Spec.PlacementImagePullSpec, unsetPlacementImage, h.OwnImage))
+	w.App = placementControllerApp
+	w.Args = append([]string{"/placement", "controller"}, append(gateFlags(h.Placement), h.TLSFlags...)...)
+	c := Component{
+		RBAC: config.PlacementController, Role: h.role("placement:controller"), Workload: w, MetricsPort: metricsPort,
+		CountsFor: operatorv1.ClusterManagerConditionHubPlacementDegraded,
+	}
+	if h.Placement.Enabled(features.PlacementDebugServer) {
+		c.Debug = &DebugServer{Service: h.Name + "-placement", Secret: operatorv1.PlacementDebugServingCertSecret, Port: debugPort}
+		c.Workload = h.debugging(c.Workload, *c.Debug)
+	}
+	return c
+}
+
+// debugging lets the pods of a workload serve the debug endpoint for Placements
+// from a container of its own, with the same account.
+func (h Hub) debugging(w render.Workload, server DebugServer) render.Workload {
+	w.Volumes = append(w.Volumes, render.SecretVolume(debugCertVolume, server.Secret, false))
+	w.Sidecars = append(w.Sidecars, render.Sidecar{
+		Container: "placement-debug",
+		Args: append([]string{
+			"/placement", "debug", fmt.Sprintf("--listen=0.0.0.0:%d", server.Port), fmt.Sprintf("--health-probe-port=%d", debugHealthPort),
+		}, h.TLSFlags...),
+		HealthPort: debugHealthPort,
+		Ports:      []*corev1ac.ContainerPortApplyConfiguration{render.Port("debug", server.Port)},
+		Mounts:     []*corev1ac.VolumeMountApplyConfiguration{render.Mount(debugCertVolume, webhookCertPath, true)},
+	})
+	return w
 }
 
 // workload returns what all components of the hub have in common.
@@ -169,7 +212,7 @@ func (h Hub) workload(part, image string) render.Workload {
 }
 
 // serving makes a workload serve webhooks.
-func (h Hub) serving(w render.Workload, server *WebhookServer, bind bind) render.Workload {
+func (h Hub) serving(w render.Workload, server *Server, bind bind) render.Workload {
 	w.Args = append(w.Args, h.TLSFlags...)
 	w.HealthPort = bind.health
 	w.HostNetwork = bind.hostNetwork

@@ -34,8 +34,8 @@ const (
 	// which may be the hub itself, with roles of its own.
 	managementRole = "open-cluster-management:management:"
 
-	// webhookPortName makes the port of a Service find that of its EndpointSlice.
-	webhookPortName = "webhook"
+	// serverPortName makes the port of a Service find that of its EndpointSlice.
+	serverPortName = "webhook"
 	// sliceManager is who EndpointSlices say they are managed by.
 	sliceManager = "capstan"
 )
@@ -44,11 +44,22 @@ const (
 // ServiceAccount.
 func HubSecret(account string) string { return account + operatorv1.HubKubeConfigSecretSuffix }
 
-// hosted lets the workload work on the hub from another cluster.
-func (h Hub) hosted(w render.Workload) render.Workload {
-	w.Args = append(slices.Clone(w.Args), "--kubeconfig="+hubDir+"/"+operatorv1.KubeConfigKey, "--hosted")
+// hosted lets the workload of a component work on the hub from another cluster.
+func (h Hub) hosted(c Component) render.Workload {
+	w := c.Workload
+	flags := []string{"--kubeconfig=" + hubDir + "/" + operatorv1.KubeConfigKey}
+	if c.APIServer == nil { // which elects no leader
+		flags = append(flags, "--hosted")
+	}
+	mount := render.Mount(hubVolume, hubDir, true)
+	w.Args = slices.Concat(w.Args, flags)
 	w.Volumes = append(slices.Clone(w.Volumes), render.SecretVolume(hubVolume, HubSecret(w.ServiceAccount), false))
-	w.Mounts = append(slices.Clone(w.Mounts), render.Mount(hubVolume, hubDir, true))
+	w.Mounts = append(slices.Clone(w.Mounts), mount)
+	w.Sidecars = slices.Clone(w.Sidecars)
+	for i := range w.Sidecars {
+		w.Sidecars[i].Args = slices.Concat(w.Sidecars[i].Args, flags)
+		w.Sidecars[i].Mounts = append(slices.Clone(w.Sidecars[i].Mounts), mount)
+	}
 	w.PodAnnotations = map[string]string{hubHashAnnotation: h.Kubeconfigs[w.ServiceAccount]}
 	return w
 }
@@ -65,6 +76,9 @@ func HomeAccess(h Hub, rules Rules) ([]render.Object, error) {
 		cluster, namespaced, err := rules(c.RBAC)
 		if err != nil {
 			return nil, err
+		}
+		if c.APIServer != nil {
+			cluster = nil // it asks the hub about everybody, also those who read its metrics
 		}
 		name := managementRole + h.Name + "-" + c.Workload.Container
 		account := render.Account(h.Namespace(), c.Workload.ServiceAccount)
@@ -98,12 +112,12 @@ func askedAtHome(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return asked
 }
 
-// serviceByAddress returns the Service of a webhook server that is not on the
+// serviceByAddress returns the Service of a server that is not on the
 // hub: another name for it, or an address instead of pods.
-func serviceByAddress(h Hub, server WebhookServer) []render.Object {
+func serviceByAddress(h Hub, server Server) []render.Object {
 	m := h.meta(server.Service)
 	spec := corev1ac.ServiceSpec().WithPorts(corev1ac.ServicePort().
-		WithName(webhookPortName).WithProtocol(corev1.ProtocolTCP).WithPort(server.ServicePort))
+		WithName(serverPortName).WithProtocol(corev1.ProtocolTCP).WithPort(server.ServicePort))
 	service := corev1ac.Service(m.Name, m.Namespace).WithLabels(m.Labels)
 	if net.ParseIP(server.Address) == nil {
 		return []render.Object{service.WithSpec(spec.WithType(corev1.ServiceTypeExternalName).WithExternalName(server.Address))}
@@ -118,6 +132,6 @@ func serviceByAddress(h Hub, server WebhookServer) []render.Object {
 				WithAddresses(server.Address).
 				WithConditions(discoveryv1ac.EndpointConditions().WithReady(true))).
 			WithPorts(discoveryv1ac.EndpointPort().
-				WithName(webhookPortName).WithProtocol(corev1.ProtocolTCP).WithPort(server.ServicePort)),
+				WithName(serverPortName).WithProtocol(corev1.ProtocolTCP).WithPort(server.ServicePort)),
 	}
 }

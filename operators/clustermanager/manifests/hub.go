@@ -47,11 +47,17 @@ type Hub struct {
 	// TLSFlags are the flags by which components are told TLS settings.
 	TLSFlags []string
 	// Gates of the spec.
-	Registration, Work features.Set
+	Registration, Work, Placement features.Set
 	// MaxUnaccepted is how many clusters of one user may wait for acceptance; nil
 	// leaves the default.
 	MaxUnaccepted *int
-	// CABundle, as PEM, verifies the webhook servers.
+	// MaxRequestsPerUser is how many requests for the Cluster API one user may have
+	// under way; 0 is no limit.
+	MaxRequestsPerUser int
+	// APIServerAddress is, in mode Hosted, where the hub's API server reaches the
+	// aggregated one; empty if nobody knows.
+	APIServerAddress string
+	// CABundle, as PEM, verifies the servers of webhooks and aggregated APIs.
 	CABundle []byte
 	// HubPort is, in mode Hosted, the TCP port of the hub's API server.
 	HubPort int32
@@ -106,8 +112,11 @@ type Component struct {
 	Role string
 	// Workload is how it runs.
 	Workload render.Workload
-	// Webhook is set for those that serve webhooks.
-	Webhook *WebhookServer
+	// Webhook is set for those that serve webhooks, APIServer for those that serve
+	// aggregated APIs.
+	Webhook, APIServer *Server
+	// Debug is set for those whose pods serve a debug endpoint.
+	Debug *DebugServer
 	// MetricsPort is where the pods serve metrics.
 	MetricsPort int32
 	// CountsFor is the condition that tells whether its pods are missing; empty
@@ -115,8 +124,8 @@ type Component struct {
 	CountsFor string
 }
 
-// WebhookServer is how API servers reach a component.
-type WebhookServer struct {
+// Server is how API servers reach a component.
+type Server struct {
 	// Service is its name, which does not depend on that of the ClusterManager.
 	Service string
 	// Secret has the serving certificate.
@@ -131,7 +140,7 @@ type WebhookServer struct {
 }
 
 // hosts returns the names of the server, an IP address last.
-func (s WebhookServer) hosts(h Hub) []string {
+func (s Server) hosts(h Hub) []string {
 	hosts := []string{s.Service + "." + h.Namespace() + ".svc"}
 	if s.Address != "" {
 		hosts = append(hosts, s.Address)
@@ -139,12 +148,30 @@ func (s WebhookServer) hosts(h Hub) []string {
 	return hosts
 }
 
+// server is how API servers reach the component; nil if they do not.
+func (c Component) server() *Server {
+	if c.Webhook != nil {
+		return c.Webhook
+	}
+	return c.APIServer
+}
+
+// DebugServer is how people reach the debug endpoint of a component, on the
+// cluster that its pods run on.
+type DebugServer struct {
+	Service string
+	// Secret has the serving certificate.
+	Secret string
+	// Port of the Service, and that the pods listen on.
+	Port int32
+}
+
 // Components returns the parts of the hub, in the order of their installation.
 func Components(h Hub) []Component {
 	components := components(h)
 	if h.Hosted() {
 		for i := range components {
-			components[i].Workload = h.hosted(components[i].Workload)
+			components[i].Workload = h.hosted(components[i])
 		}
 	}
 	return components
@@ -153,13 +180,16 @@ func Components(h Hub) []Component {
 // OptionalAccounts are the ServiceAccounts of the components that a hub need not
 // have.
 func OptionalAccounts() []string {
-	return []string{"work-controller-sa", fleetv1alpha1.PushAgentServiceAccount}
+	return []string{workControllerAccount, fleetv1alpha1.PushAgentServiceAccount, APIServerAccount}
 }
 
 func components(h Hub) []Component {
-	components := []Component{registrationController(h), registrationWebhook(h), workWebhook(h)}
-	if h.Work.Enabled(features.CleanUpCompletedManifestWork) {
+	components := []Component{registrationController(h), registrationWebhook(h), workWebhook(h), placementController(h)}
+	if h.Work.Enabled(features.CleanUpCompletedManifestWork) || h.Work.Enabled(features.ManifestWorkReplicaSet) {
 		components = append(components, workController(h))
+	}
+	if h.AggregatedAPI() {
+		components = append(components, apiServer(h))
 	}
 	if h.NoPush {
 		return components
@@ -167,12 +197,21 @@ func components(h Hub) []Component {
 	return append(components, pushAgent(h))
 }
 
-// ServingCertificates returns the certificates that the webhook servers need.
-func ServingCertificates(h Hub) []certs.Serving {
-	var list []certs.Serving
+// OptionalCertificates are the Secrets with serving certificates of what a hub
+// need not have.
+func OptionalCertificates() []string {
+	return []string{operatorv1.PlacementDebugServingCertSecret, operatorv1.APIServerServingCertSecret}
+}
+
+// ServingCertificates returns the certificates that the servers need.
+func ServingCertificates(h Hub) []certs.Leaf {
+	var list []certs.Leaf
 	for _, c := range Components(h) {
-		if c.Webhook != nil {
-			list = append(list, certs.Serving{Secret: c.Webhook.Secret, Hosts: c.Webhook.hosts(h)})
+		if server := c.server(); server != nil {
+			list = append(list, certs.Leaf{Secret: server.Secret, Hosts: server.hosts(h)})
+		}
+		if c.Debug != nil {
+			list = append(list, certs.Leaf{Secret: c.Debug.Secret, Hosts: []string{c.Debug.Service + "." + h.Namespace() + ".svc"}})
 		}
 	}
 	return list
@@ -219,16 +258,32 @@ func Access(h Hub, rules Rules) ([]render.Object, error) {
 	return objects, nil
 }
 
-// Services returns what leads the hub's API server to the webhook servers.
+// Services returns what leads the hub's API server to the servers of components.
 func Services(h Hub) []render.Object {
 	var objects []render.Object
 	for _, c := range Components(h) {
+		server := c.server()
 		switch {
-		case c.Webhook == nil:
+		case server == nil:
 		case h.Hosted():
-			objects = append(objects, serviceByAddress(h, *c.Webhook)...)
+			objects = append(objects, serviceByAddress(h, *server)...)
 		default:
-			objects = append(objects, render.Service(h.meta(c.Webhook.Service), c.Workload.App, c.Webhook.ServicePort, c.Webhook.Port))
+			objects = append(objects, render.Service(h.meta(server.Service), c.Workload.App, server.ServicePort, server.Port))
+		}
+	}
+	return objects
+}
+
+// HomeServices returns what leads to servers where the pods run: those for people,
+// and in mode Hosted that of aggregated APIs.
+func HomeServices(h Hub) []render.Object {
+	var objects []render.Object
+	for _, c := range Components(h) {
+		if c.Debug != nil {
+			objects = append(objects, render.Service(h.meta(c.Debug.Service), c.Workload.App, c.Debug.Port, c.Debug.Port))
+		}
+		if c.APIServer != nil && h.Hosted() {
+			objects = append(objects, render.Service(h.meta(hostedAPIServerService), c.Workload.App, c.APIServer.ServicePort, c.APIServer.Port))
 		}
 	}
 	return objects

@@ -38,13 +38,14 @@ func testRules(component string) (cluster, namespaced []rbacv1.PolicyRule, err e
 	return cluster, namespaced, nil
 }
 
-func testHub(spec operatorv1.ClusterManagerSpec, registration, work map[string]bool) Hub {
+func testHub(spec operatorv1.ClusterManagerSpec, registration, work, placement map[string]bool) Hub {
 	h := Hub{
 		Name: "cluster-manager", Spec: spec, OperatorNamespace: "open-cluster-management",
 		OwnImage: "registry.example/capstan:1", Replicas: 1, CABundle: []byte("the bundle"),
 	}
 	h.Registration, _ = features.Resolve(features.HubRegistration, registration)
 	h.Work, _ = features.Resolve(features.HubWork, work)
+	h.Placement, _ = features.Resolve(features.HubPlacement, placement)
 	return h
 }
 
@@ -75,11 +76,12 @@ func everything() Hub {
 			},
 		},
 	}, map[string]bool{
-		"ManagedClusterAutoApproval": true, "DefaultClusterSet": false, "NetworkPolicies": true, "StrictBootstrap": true,
-	}, map[string]bool{"NilExecutorValidating": true, "CleanUpCompletedManifestWork": true})
+		"ManagedClusterAutoApproval": true, "DefaultClusterSet": false, "NetworkPolicies": true, "StrictBootstrap": true, "AggregatedAPI": true,
+	}, map[string]bool{"NilExecutorValidating": true, "CleanUpCompletedManifestWork": true}, map[string]bool{"PlacementDebugServer": true})
 	h.Replicas = 3
 	h.PullSecret = "pull"
 	h.MaxUnaccepted = ptr.To(50)
+	h.MaxRequestsPerUser = 100
 	h.Labels = map[string]string{"team": "fleet"}
 	h.ProxyEnv = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy:3128"}}
 	h.TLSFlags = []string{"--tls-min-version=VersionTLS13"}
@@ -98,9 +100,10 @@ func hosted() Hub {
 				WorkWebhookConfiguration: operatorv1.HostedWebhookConfiguration{Address: "192.0.2.7", Port: 31443},
 			},
 		},
-	}, map[string]bool{"NetworkPolicies": true}, map[string]bool{"CleanUpCompletedManifestWork": true})
+	}, map[string]bool{"NetworkPolicies": true, "AggregatedAPI": true}, map[string]bool{"ManifestWorkReplicaSet": true}, map[string]bool{"PlacementDebugServer": true})
 	h.Name = "hub1"
 	h.HubPort = 8443
+	h.APIServerAddress = h.HostedAPIServerAddress()
 	h.Kubeconfigs = map[string]string{"registration-controller-sa": "0123", "work-webhook-sa": "4567"}
 	return h
 }
@@ -112,7 +115,7 @@ func TestManifestsAreAsInTheGoldenFiles(t *testing.T) {
 	}{
 		"default": {
 			reason: "a ClusterManager without a spec",
-			hub:    testHub(operatorv1.ClusterManagerSpec{}, nil, nil),
+			hub:    testHub(operatorv1.ClusterManagerSpec{}, nil, nil, nil),
 		},
 		"everything": {
 			reason: "every field that changes something",
@@ -154,7 +157,17 @@ func everyObject(t *testing.T, h Hub) []render.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.Concat(Namespaces(h), access, home, Bootstrap(h), Services(h), NetworkPolicies(h), Deployments(h), Webhooks(h))
+	users := UserRoles(h, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules })
+	return slices.Concat(Namespaces(h), access, users, home, Bootstrap(h), Services(h), HomeServices(h),
+		NetworkPolicies(h), DisruptionBudgets(h), Deployments(h), Webhooks(h), Guard(h), apiServices(h))
+}
+
+// apiServices are those that are installed.
+func apiServices(h Hub) []render.Object {
+	if !h.AggregatedAPI() {
+		return nil
+	}
+	return APIServices(h)
 }
 
 func rendered(t *testing.T, h Hub) []byte {
@@ -210,13 +223,13 @@ func TestUnsetImageIsThatOfTheOperator(t *testing.T) {
 	}
 }
 
-func TestNobodyButWebhooksIsReachedByAService(t *testing.T) {
+func TestNobodyButServersIsReachedByAService(t *testing.T) {
 	for _, service := range Services(everything()) {
 		u, err := render.Unstructured(service)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasSuffix(u.GetName(), "-webhook") {
+		if !strings.HasSuffix(u.GetName(), "-webhook") && u.GetName() != "cluster-manager-apiserver" {
 			t.Errorf("Service %s", u.GetName())
 		}
 	}

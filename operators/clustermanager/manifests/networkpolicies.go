@@ -79,14 +79,20 @@ func apiServerPorts(h Hub) []int32 {
 	return numbers
 }
 
-// servedPorts returns the ports of webhooks and probes, each once.
+// servedPorts returns the ports of webhooks, aggregated APIs, debug endpoints and probes, each once.
 func servedPorts(h Hub) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
 	var numbers []int32
 	for _, c := range Components(h) {
-		if c.Webhook != nil {
-			numbers = append(numbers, c.Webhook.Port)
+		if server := c.server(); server != nil {
+			numbers = append(numbers, server.Port)
+		}
+		if c.Debug != nil {
+			numbers = append(numbers, c.Debug.Port)
 		}
 		numbers = append(numbers, c.Workload.HealthPort)
+		for _, sidecar := range c.Workload.Sidecars {
+			numbers = append(numbers, sidecar.HealthPort)
+		}
 	}
 	return tcpPorts(numbers)
 }

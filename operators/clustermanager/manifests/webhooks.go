@@ -15,11 +15,15 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/render"
 )
 
 // webhookTimeoutSeconds is how long an API server waits for a webhook.
 const webhookTimeoutSeconds = 10
+
+// workControllerAccount is the ServiceAccount of the work controller.
+const workControllerAccount = "work-controller-sa"
 
 // hook is one webhook; its configuration has the same name.
 type hook struct {
@@ -37,6 +41,9 @@ type hook struct {
 	// report would otherwise cost two calls each. A rule that looks at something
 	// else has to be added here: TestInstalledWebhooks tells.
 	concerns string
+	// exempt is a ServiceAccount of the hub whose requests it does not look at;
+	// empty is none.
+	exempt string
 }
 
 // Parts of expressions, about a request that updates something.
@@ -91,6 +98,8 @@ func mutatingHooks() []hook {
 			service: workWebhookService,
 			group:   workv1.GroupVersion.Group, version: workv1.GroupVersion.Version, resource: "manifestworks",
 			operations: []admissionv1.OperationType{admissionv1.Create},
+			// It sets the finalizer itself.
+			exempt: workControllerAccount,
 			// Only works that an agent sees need the finalizer that agents remove.
 			selector: metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
 				WithKey(clusterv1.LabelClusterName).WithOperator(metav1.LabelSelectorOpExists)),
@@ -123,6 +132,16 @@ func validatingHooks() []hook {
 			group:   workv1.GroupVersion.Group, version: workv1.GroupVersion.Version, resource: "manifestworks",
 			operations: both,
 			concerns:   anyOf(created, specChanged),
+			// It writes what was admitted as a ManifestWorkReplicaSet, for its author.
+			exempt: workControllerAccount,
+		},
+		{
+			name:    "manifestworkreplicasetvalidators.admission.work.open-cluster-management.io",
+			path:    "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset",
+			service: workWebhookService,
+			group:   workv1alpha1.GroupVersion.Group, version: workv1alpha1.GroupVersion.Version, resource: "manifestworkreplicasets",
+			operations: both,
+			concerns:   anyOf(created, specChanged),
 		},
 	}
 }
@@ -146,7 +165,7 @@ func Webhooks(h Hub) []render.Object {
 				WithRules(k.rule()).
 				WithNamespaceSelector(k.namespaces()).
 				WithObjectSelector(metav1ac.LabelSelector()).
-				WithMatchConditions(k.conditions()...).
+				WithMatchConditions(k.conditions(h)...).
 				WithFailurePolicy(admissionv1.Fail).
 				WithMatchPolicy(admissionv1.Equivalent).
 				WithSideEffects(admissionv1.SideEffectClassNone).
@@ -162,7 +181,7 @@ func Webhooks(h Hub) []render.Object {
 				WithRules(k.rule()).
 				WithNamespaceSelector(k.namespaces()).
 				WithObjectSelector(metav1ac.LabelSelector()).
-				WithMatchConditions(k.conditions()...).
+				WithMatchConditions(k.conditions(h)...).
 				WithFailurePolicy(admissionv1.Fail).
 				WithMatchPolicy(admissionv1.Equivalent).
 				WithSideEffects(admissionv1.SideEffectClassNone).
@@ -187,13 +206,16 @@ func (k hook) rule() *admissionv1ac.RuleWithOperationsApplyConfiguration {
 
 // conditions returns on what the API server calls the webhook. A request about
 // which the expression fails is refused, by the failure policy.
-func (k hook) conditions() []*admissionv1ac.MatchConditionApplyConfiguration {
-	if k.concerns == "" {
-		return nil
+func (k hook) conditions(h Hub) []*admissionv1ac.MatchConditionApplyConfiguration {
+	var conditions []*admissionv1ac.MatchConditionApplyConfiguration
+	if k.concerns != "" {
+		conditions = append(conditions, admissionv1ac.MatchCondition().WithName("concerned").WithExpression(k.concerns))
 	}
-	return []*admissionv1ac.MatchConditionApplyConfiguration{
-		admissionv1ac.MatchCondition().WithName("concerned").WithExpression(k.concerns),
+	if k.exempt != "" {
+		user := fmt.Sprintf("system:serviceaccount:%s:%s", h.Namespace(), k.exempt)
+		conditions = append(conditions, admissionv1ac.MatchCondition().WithName("not-exempt").WithExpression(fmt.Sprintf("request.userInfo.username != %q", user)))
 	}
+	return conditions
 }
 
 // namespaces returns a selector in any case, so that nobody can exempt a

@@ -40,29 +40,35 @@ func Progressing(rollouts []Rollout) metav1.Condition {
 	return condition
 }
 
-// Placement says that there is no placement.
-func Placement() metav1.Condition {
-	return metav1.Condition{
-		Type: operatorv1.ClusterManagerConditionHubPlacementDegraded, Status: metav1.ConditionFalse,
-		Reason:  operatorv1.ClusterManagerReasonPlacementNotInstalled,
-		Message: "this release has no placement controller: Placements get no decisions",
-	}
+// Placement says whether pods of the placement controller are missing.
+func Placement(rollouts []Rollout) metav1.Condition {
+	return degraded(rollouts, metav1.Condition{
+		Type:   operatorv1.ClusterManagerConditionHubPlacementDegraded,
+		Reason: operatorv1.ClusterManagerReasonPlacementFunctional, Message: "all placement pods are available",
+	}, operatorv1.ClusterManagerReasonUnavailablePlacementPod)
 }
 
 // Registration says whether pods of the registration controller or webhook are missing.
 func Registration(rollouts []Rollout) metav1.Condition {
+	return degraded(rollouts, metav1.Condition{
+		Type:   operatorv1.ClusterManagerConditionHubRegistrationDegraded,
+		Reason: operatorv1.ClusterManagerReasonRegistrationFunctional, Message: "all registration pods are available",
+	}, operatorv1.ClusterManagerReasonUnavailableRegistrationPod)
+}
+
+// degraded returns the condition: as it is given, with status False, or with the
+// other reason if pods are missing that count for it.
+func degraded(rollouts []Rollout, functional metav1.Condition, unavailable string) metav1.Condition {
 	var missing []string
 	for _, r := range rollouts {
-		if r.CountsFor == operatorv1.ClusterManagerConditionHubRegistrationDegraded && r.Available < r.Wanted {
+		if r.CountsFor == functional.Type && r.Available < r.Wanted {
 			missing = append(missing, r.String())
 		}
 	}
-	condition := metav1.Condition{
-		Type: operatorv1.ClusterManagerConditionHubRegistrationDegraded, Status: metav1.ConditionFalse,
-		Reason: operatorv1.ClusterManagerReasonRegistrationFunctional, Message: "all registration pods are available",
-	}
+	condition := functional
+	condition.Status = metav1.ConditionFalse
 	if len(missing) > 0 {
-		condition.Status, condition.Reason = metav1.ConditionTrue, operatorv1.ClusterManagerReasonUnavailableRegistrationPod
+		condition.Status, condition.Reason = metav1.ConditionTrue, unavailable
 		condition.Message = strings.Join(missing, "; ")
 	}
 	return condition

@@ -7,13 +7,16 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/install"
 )
 
@@ -22,6 +25,8 @@ const (
 	patchesMax = 8
 	// orphan makes an agent leave on its member what a deleted work delivered.
 	orphan = `{"spec":{"deleteOption":{"propagationPolicy":"Orphan","selectivelyOrphans":null}}}`
+	// orphanTemplate does so for the works of a ManifestWorkReplicaSet.
+	orphanTemplate = `{"spec":{"manifestWorkTemplate":{"deleteOption":{"propagationPolicy":"Orphan","selectivelyOrphans":null}}}}`
 )
 
 func workKind() schema.GroupVersionKind {
@@ -39,34 +44,55 @@ func KeepsWorks(cm *operatorv1.ClusterManager) bool {
 // Orphan makes all works of a hub leave on their members what they delivered,
 // but for those that somebody has deleted already. It returns how many.
 func Orphan(ctx context.Context, hub *install.Target) (int, error) {
-	count, next := 0, ""
+	count, _, err := patchAll(ctx, hub, workKind(), orphan)
+	return count, err
+}
+
+// OrphanTemplates makes the works of all ManifestWorkReplicaSets such works, or
+// their controller would undo it. It returns how many it has changed.
+func OrphanTemplates(ctx context.Context, hub *install.Target) (int, error) {
+	_, changed, err := patchAll(ctx, hub, workv1alpha1.GroupVersion.WithKind("ManifestWorkReplicaSet"), orphanTemplate)
+	return changed, err
+}
+
+// patchAll patches all objects of a kind that nobody has deleted, and returns how
+// many these are, and how many of them have changed by that.
+func patchAll(ctx context.Context, hub *install.Target, kind schema.GroupVersionKind, patch string) (count, changed int, err error) {
+	next := ""
 	for {
-		works := worksList()
-		if err := hub.Live.List(ctx, works, client.Limit(pageSize), client.Continue(next)); err != nil {
-			return count, unlessUnknown(err, "ManifestWorks")
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := hub.Live.List(ctx, list, client.Limit(pageSize), client.Continue(next)); err != nil {
+			return count, changed, unlessUnknown(err, kind.Kind+"s")
 		}
 		group, patching := errgroup.WithContext(ctx)
 		group.SetLimit(patchesMax)
-		for i := range works.Items {
-			work := &works.Items[i]
-			if !work.DeletionTimestamp.IsZero() {
+		var written atomic.Int64
+		for i := range list.Items {
+			item := &list.Items[i]
+			if !item.DeletionTimestamp.IsZero() {
 				continue
 			}
-			work.SetGroupVersionKind(workKind())
+			item.SetGroupVersionKind(kind)
 			count++
+			before := item.ResourceVersion
 			group.Go(func() error {
-				err := hub.Client.Patch(patching, work, client.RawPatch(types.MergePatchType, []byte(orphan)))
+				err := hub.Client.Patch(patching, item, client.RawPatch(types.MergePatchType, []byte(patch)))
 				if client.IgnoreNotFound(err) != nil {
-					return fmt.Errorf("orphaning ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
+					return fmt.Errorf("orphaning %s %q: %w", kind.Kind, client.ObjectKeyFromObject(item), err)
+				}
+				if item.ResourceVersion != before {
+					written.Add(1)
 				}
 				return nil
 			})
 		}
 		if err := group.Wait(); err != nil {
-			return count, err
+			return count, changed, err
 		}
-		if next = works.Continue; next == "" {
-			return count, nil
+		changed += int(written.Load())
+		if next = list.Continue; next == "" {
+			return count, changed, nil
 		}
 	}
 }

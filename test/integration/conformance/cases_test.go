@@ -29,6 +29,7 @@ func sections() []section {
 		{"Agents that fail, clusters that are denied", troubles()},
 		{"Delivering works", delivering()},
 		{"Update strategies", strategies()},
+		{"Placing", placing()},
 		{"Feedback, conditions and health", reporting()},
 		{"An unreachable cluster", outage()},
 		{"Leaving", leaving()},

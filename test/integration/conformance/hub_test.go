@@ -54,7 +54,7 @@ func buildPrograms(t testing.TB, dir string) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	for _, link := range []string{"registration", "work", "registration-operator"} {
+	for _, link := range []string{"registration", "work", "placement", "registration-operator"} {
 		if err := os.Symlink("capstan-manager", filepath.Join(filepath.Dir(executable), link)); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,9 @@ func startHub(t testing.TB, dir, programs string) *hub {
 		CABundle: certificate, Replicas: 1, PushClusters: true,
 	}
 	m.Registration, _ = features.Resolve(features.HubRegistration, nil)
-	m.Work, _ = features.Resolve(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
+	m.Work, _ = features.Resolve(features.HubWork, map[string]bool{
+		string(features.CleanUpCompletedManifestWork): true, string(features.ManifestWorkReplicaSet): true,
+	})
 	ports := map[string]int{}
 	for _, c := range manifests.Components(m) {
 		if c.Webhook != nil {

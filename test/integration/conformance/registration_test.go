@@ -32,6 +32,7 @@ func telling() []testCase {
 	return []testCase{
 		{name: "the version of the cluster is reported", run: version},
 		{name: "capacity and allocatable resources are reported as nodes are added, cordoned and removed", run: resources},
+		{name: "the ClusterConnection reports where the nodes are: zones, region and provider", run: place},
 		{name: "claims are reported, reserved ones first, also when they change or are deleted", run: claims},
 		{name: "the heartbeat follows leaseDurationSeconds", run: heartbeat},
 		{name: "the member gets the managed namespaces of its set", run: managedNamespaces},
@@ -40,6 +41,7 @@ func telling() []testCase {
 			without: map[mode]string{modePush: "it has no Klusterlet; its ClusterConnection reports it, see the next line"},
 		},
 		{name: "the ClusterConnection reports mode, identity, version and APIs, and the hub connects to Push clusters only", run: connectionTells},
+		{name: "the hub knows what pods request and what the nodes have left, while it asks for that", run: requests},
 	}
 }
 
@@ -117,6 +119,32 @@ func resources(s *scene) {
 		s.Fatal(err)
 	}
 	told("4 1", "3 1")
+}
+
+// place has a node say where it is, in another zone, and no longer.
+func place(s *scene) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.id + "-placed"}}
+	s.admin("{apiVersion: v1, kind: Node, metadata: {name: NS-placed, labels: {topology.kubernetes.io/zone: eu-1, topology.kubernetes.io/region: eu}}, spec: {providerID: 'metal:///1'}}")
+	told := func(want string) {
+		s.Helper()
+		eventually(s, "the cluster is told to be in "+want, func() error {
+			connection := &fleetv1alpha1.ClusterConnection{}
+			if err := s.hub.client.Get(s.Context(), client.ObjectKey{Name: s.clusterName()}, connection); err != nil {
+				return err
+			}
+			if has := fmt.Sprintf("%v of region %q and provider %q", connection.Status.Zones, connection.Status.Region, connection.Status.Provider); has != want {
+				return errors.New(has)
+			}
+			return nil
+		})
+	}
+	told(`[eu-1] of region "eu" and provider "metal"`)
+	s.patchMember(node, `{"metadata":{"labels":{"topology.kubernetes.io/zone":"eu-2"}}}`)
+	told(`[eu-2] of region "eu" and provider "metal"`)
+	if err := s.member.client.Delete(s.Context(), node); err != nil {
+		s.Fatal(err)
+	}
+	told(`[] of region "" and provider ""`)
 }
 
 func claims(s *scene) {

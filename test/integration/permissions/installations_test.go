@@ -33,6 +33,9 @@ const (
 	pushCluster = "cluster2"
 )
 
+// team is the namespace of users.
+const team = "team-a"
+
 // installation is something that has accounts on one cluster.
 type installation struct {
 	// name is that of its folder in testdata.
@@ -45,9 +48,11 @@ func installations() []installation {
 	list := []installation{
 		{"hub", hub},
 		{"hub-clusters", clusters},
+		{"hub-users", users},
 		{"hub-hosted", hostedHub(hubmanifests.Access, bootstrap)},
 		{"hub-hosted-management", hostedHub(hubmanifests.HomeAccess)},
 		{"operators", operators},
+		{"control-plane", controlPlane},
 		{"member-push", push},
 	}
 	for _, m := range []struct {
@@ -83,6 +88,28 @@ func operators(t *testing.T) []*unstructured.Unstructured {
 	return all
 }
 
+// controlPlane is the operator of dedicated hubs, with what it is granted in the
+// namespace of a ControlPlane and in that of its kubeconfig.
+func controlPlane(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := config.Operator(config.ControlPlaneOperator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for namespace, role := range map[string]string{
+		"hub-control-plane": fleetv1alpha1.ControlPlaneNamespaceRole, "hub": fleetv1alpha1.ControlPlaneKubeconfigRole,
+	} {
+		objects = append(objects, typed(t, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "control-plane"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{
+				Kind: rbacv1.ServiceAccountKind, Namespace: operatorv1.DefaultOperatorNamespace, Name: fleetv1alpha1.ControlPlaneOperator,
+			}},
+		}))
+	}
+	return objects
+}
+
 // hub is a hub with every component.
 func hub(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
@@ -113,6 +140,24 @@ func clusters(t *testing.T) []*unstructured.Unstructured {
 	return objects
 }
 
+// users are those of a namespace of the hub: one for each role, called like it.
+func users(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	objects := encode(t, fromRules(t, everyComponent("cluster-manager"), userRoles))
+	for _, role := range []string{"view", "edit", "admin"} {
+		objects = append(objects, typed(t, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role}},
+		}))
+	}
+	return objects
+}
+
+func userRoles(h hubmanifests.Hub, _ hubmanifests.Rules) ([]render.Object, error) {
+	return hubmanifests.UserRoles(h, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules }), nil
+}
+
 func bootstrap(h hubmanifests.Hub, _ hubmanifests.Rules) ([]render.Object, error) {
 	return hubmanifests.Bootstrap(h), nil
 }
@@ -133,7 +178,8 @@ func hostedHub(parts ...hubPart) func(*testing.T) []*unstructured.Unstructured {
 // everyComponent is a hub that has all components.
 func everyComponent(name string) hubmanifests.Hub {
 	h := hubmanifests.Hub{Name: name, OperatorNamespace: operatorv1.DefaultOperatorNamespace, PushClusters: true}
-	h.Registration, _ = features.Resolve(features.HubRegistration, nil)
+	h.Registration, _ = features.Resolve(features.HubRegistration, map[string]bool{string(features.AggregatedAPI): true})
+	h.APIServerAddress = "clusters.example.com" // which hosted hubs need
 	h.Work, _ = features.Resolve(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
 	return h
 }

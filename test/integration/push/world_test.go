@@ -88,7 +88,7 @@ func must(t *testing.T, err error) {
 // world is a hub at work and a member that is nothing but a cluster.
 type world struct{ hub, member *side }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, options ...func(*registration.Options)) *world {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	w := &world{
@@ -104,7 +104,7 @@ func newWorld(t *testing.T) *world {
 			Verbs: []string{"get", "list", "watch"},
 		}},
 	}))
-	w.controllers(t)
+	w.controllers(t, options)
 	w.agent(t)
 	return w
 }
@@ -130,7 +130,7 @@ func (w *world) as(t *testing.T, component, account string) *rest.Config {
 }
 
 // controllers runs the registration controllers of the hub until the test ends.
-func (w *world) controllers(t *testing.T) {
+func (w *world) controllers(t *testing.T, options []func(*registration.Options)) {
 	t.Helper()
 	scheme, err := registration.NewScheme()
 	must(t, err)
@@ -142,8 +142,12 @@ func (w *world) controllers(t *testing.T) {
 	})
 	must(t, err)
 	gates, _ := features.Resolve(features.HubRegistration, nil)
+	o := registration.Options{Gates: gates, OwnNamespace: hubNamespace}
+	for _, set := range options {
+		set(&o)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	must(t, registration.Setup(ctx, manager, registration.Options{Gates: gates, OwnNamespace: hubNamespace}))
+	must(t, registration.Setup(ctx, manager, o))
 	run(t, cancel, "controllers", func() error { return manager.Start(ctx) })
 }
 

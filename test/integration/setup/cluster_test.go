@@ -26,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -53,9 +54,9 @@ type cluster struct {
 	stop  func()
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T, options ...func(*envtest.Environment)) *cluster {
 	t.Helper()
-	environment, restConfig := env.Start(t)
+	environment, restConfig := env.Start(t, options...)
 	scheme, err := clustermanager.NewScheme()
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ type hub struct {
 	client  client.Client
 	clock   *clocktesting.FakeClock
 	rotator *certs.Rotator
-	wanted  []certs.Serving
+	wanted  []certs.Leaf
 	bundle  []byte
 
 	dir    string
@@ -99,7 +99,7 @@ func (h *hub) advance(d time.Duration) { h.clock.Step(d) }
 
 // want makes the hub want the certificate of its server.
 func (h *hub) want() {
-	h.wanted = []certs.Serving{{Secret: operatorv1.RegistrationWebhookServingCertSecret, Hosts: []string{host}}}
+	h.wanted = []certs.Leaf{{Secret: operatorv1.RegistrationWebhookServingCertSecret, Hosts: []string{host}}}
 }
 
 // rotate does what the operator does in each pass.

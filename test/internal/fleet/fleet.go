@@ -19,7 +19,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -33,7 +32,7 @@ const hubName = "hub"
 const bootstrapUser = "system:serviceaccount:" + operatorNamespace + ":" + operatorv1.BootstrapServiceAccount
 
 // hubReadyMax is how long the programs of the hub may take to work.
-const hubReadyMax = time.Minute
+const hubReadyMax = 5 * time.Minute
 
 // The ports of the programs of the hub on this machine.
 const (
@@ -55,6 +54,9 @@ type Options struct {
 	HubApart bool
 	// Fsync lets the etcd of the clusters wait for the disk, as in production.
 	Fsync bool
+	// ReplicaSets gives the rights for ManifestWorkReplicaSets to the controller of
+	// works, which is for the caller to start.
+	ReplicaSets bool
 	// Before is called with the bare clusters, before there is anything of ours.
 	Before func(context.Context, *Fleet) error
 }
@@ -265,13 +267,13 @@ func (f *Fleet) startHub(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("the webhooks do not answer (logs in %s): %w", f.Path("logs"), errors.Join(err, last))
 	}
-	if err := f.Hub.Client.Delete(limit, first); err != nil {
-		return fmt.Errorf("deleting a cluster: %w", err)
+	if err := Poll(limit, func(ctx context.Context) (bool, error) {
+		last = f.Hub.Client.Delete(ctx, first)
+		return apierrors.IsNotFound(last), nil
+	}); err != nil {
+		return fmt.Errorf("a cluster that was deleted is still there (logs in %s): %w", f.Path("logs"), errors.Join(err, last))
 	}
-	return Poll(limit, func(ctx context.Context) (bool, error) {
-		err := f.Hub.Client.Get(ctx, client.ObjectKeyFromObject(first), first)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
+	return nil
 }
 
 // Start starts the built executable with the arguments.

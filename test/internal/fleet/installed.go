@@ -44,7 +44,7 @@ func (f *Fleet) install(ctx context.Context) error {
 	}
 	h := manifests.Hub{Name: "cluster-manager", OperatorNamespace: operatorNamespace, CABundle: certificate, Replicas: 1}
 	h.Registration, _ = features.Resolve(features.HubRegistration, nil)
-	h.Work, _ = features.Resolve(features.HubWork, nil)
+	h.Work, _ = features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): f.options.ReplicaSets})
 	for _, name := range []string{operatorNamespace, h.Namespace(), metav1.NamespacePublic} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := f.ensureNamespace(ctx, namespace); err != nil {

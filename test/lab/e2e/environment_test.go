@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -143,6 +144,27 @@ func (e *environment) eventually(try func() error) {
 			e.Fatal(err)
 		}
 	}
+}
+
+// imagesIn lists the names of the images of an archive.
+func (e *environment) imagesIn(archive string) []string {
+	e.Helper()
+	content, err := run(exec.Command("tar", "-xOf", archive, "manifest.json"))
+	if err != nil {
+		e.Fatal(err)
+	}
+	var manifest []struct{ RepoTags []string }
+	if err := json.Unmarshal([]byte(content), &manifest); err != nil {
+		e.Fatal(err)
+	}
+	var names []string
+	for _, image := range manifest {
+		names = append(names, image.RepoTags...)
+	}
+	if len(names) == 0 {
+		e.Fatalf("there are no images in %s", archive)
+	}
+	return names
 }
 
 // processes lists the processes of the lab.

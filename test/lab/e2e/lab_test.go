@@ -10,6 +10,7 @@ package e2e
 import (
 	"crypto/x509"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -50,6 +51,8 @@ func TestLab(t *testing.T) {
 		{"commands run in the network of a cluster", testExec},
 		{"logs, exec and port-forward work", testStreams},
 		{"images are made and loaded", testImages},
+		{"volumes outlive pods and stops, and go with their claims", testVolumes},
+		{"programs of Kubernetes run as pods", testKubernetesImages},
 		{"the API server is extended through services", testExtension},
 		{"certificates are signed", testSigning},
 		{"bootstrap tokens authenticate", testBootstrapToken},
@@ -167,6 +170,67 @@ func testImages(e *environment) {
 		name := strings.ReplaceAll(program, "/", "-")
 		e.kubectl(alpha, "run", name, "--image=lab/copy:1", "--image-pull-policy=Never", "--restart=Never", "--", "/"+program, "serve")
 		e.kubectl(alpha, "wait", "pod/"+name, "--for=condition=Ready", "--timeout=60s")
+	}
+}
+
+func testVolumes(e *environment) {
+	e.apply(alpha, "journal.yaml", nil)
+	e.awaitStarts(1)
+	e.kubectl(alpha, "delete", "pod", "journal-0")
+	e.awaitStarts(2)
+	e.lab("stop", alpha)
+	e.lab("start", alpha)
+	e.awaitStarts(3)
+	if made := e.volumes(); len(made) != 1 {
+		e.Errorf("there are the directories %q, want one", made)
+	}
+	e.kubectl(alpha, "delete", "statefulset/journal", "--timeout=60s")
+	e.kubectl(alpha, "delete", "pvc", "--all", "--timeout=60s")
+	e.kubectl(alpha, "wait", "pv", "--all", "--for=delete", "--timeout=60s")
+	if left := e.volumes(); len(left) != 0 {
+		e.Errorf("of deleted claims there are the directories %q", left)
+	}
+}
+
+// awaitStarts waits until the journal knows of as many starts.
+func (e *environment) awaitStarts(want int) {
+	e.Helper()
+	e.eventually(func() error {
+		journal, err := e.tryKubectl(alpha, "exec", "journal-0", "--", "/hello", "get", "http://localhost:8080/journal")
+		if got := strings.Count(journal, "journal-0"); err == nil && got != want {
+			return fmt.Errorf("the journal knows %d starts, want %d", got, want)
+		}
+		return err
+	})
+}
+
+// volumes lists the directories that volumes of alpha are in.
+func (e *environment) volumes() []string {
+	e.Helper()
+	found, err := filepath.Glob(filepath.Join(e.dir, "clusters", alpha, "volumes", "*"))
+	if err != nil {
+		e.Fatal(err)
+	}
+	return found
+}
+
+// testKubernetesImages runs each program of the archive as the name of its image
+// promises.
+func testKubernetesImages(e *environment) {
+	archive := filepath.Join(bin, "kubernetes.tar")
+	e.lab("load-image", archive, "--cluster", alpha)
+	for _, image := range e.imagesIn(archive) {
+		program, version, found := strings.Cut(strings.TrimPrefix(image, "registry.k8s.io/"), ":")
+		if !found {
+			e.Errorf("the image %s has no version", image)
+		}
+		pod := "try-" + program
+		e.kubectl(alpha, "run", pod, "--image="+image, "--image-pull-policy=Never", "--restart=Never",
+			"--command", "--", program, "--version")
+		e.kubectl(alpha, "wait", "pod/"+pod, "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s")
+		if logs := e.kubectl(alpha, "logs", pod); !strings.Contains(logs, strings.TrimSuffix(version, "-0")) {
+			e.Errorf("the image %s runs %q", image, logs)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -99,11 +100,48 @@ func TestCertificatesOfWebhookServers(t *testing.T) {
 	}
 }
 
+// TestServersOfAggregatedAPIs has an APIService without a condition, which the API
+// server has not looked at yet.
+func TestServersOfAggregatedAPIs(t *testing.T) {
+	api := func(labels, service map[string]any, status string) unstructured.Unstructured {
+		return unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "v1.example.com", "labels": labels},
+			"spec":     map[string]any{"service": service},
+			"status":   map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": status, "reason": "MissingEndpoints", "message": "there are none"}}},
+		}}
+	}
+	ours, service := map[string]any{operatorv1.LabelCreatedByClusterManager: "hub"}, map[string]any{"namespace": "n", "name": "s"}
+	local := api(ours, nil, "False")
+	unstructured.RemoveNestedField(local.Object, "spec", "service")
+	fresh := api(ours, service, "")
+	unstructured.RemoveNestedField(fresh.Object, "status")
+	for name, c := range map[string]struct {
+		reason string
+		api    unstructured.Unstructured
+		want   []string
+	}{
+		"ours is down":        {reason: "the Cluster API is ours to mend", api: api(ours, service, "False"), want: []string{"hub/apis=Broken:APIUnavailable"}},
+		"another one is down": {reason: "the hub works, but namespaces stay", api: api(nil, service, "False"), want: []string{"hub/apis=Odd:APIUnavailable"}},
+		"it answers":          {reason: "nothing to say", api: api(ours, service, "True")},
+		"new":                 {reason: "the API server has not looked yet", api: fresh},
+		"of the API server":   {reason: "nobody else is asked", api: local},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hub(time.Time{})
+			h.APIServices = evidence.Reading[*unstructured.UnstructuredList]{Found: true, Value: &unstructured.UnstructuredList{Items: []unstructured.Unstructured{c.api}}}
+			got := slices.DeleteFunc(reasons(Hub(&evidence.Evidence{Hub: h})), func(found string) bool { return !strings.HasPrefix(found, "hub/apis") })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
 // TestWhatCannotBeReadIsNotGuessed gives the diagnosis nothing but errors.
 func TestWhatCannotBeReadIsNotGuessed(t *testing.T) {
 	no := errors.New("no")
 	h := hub(time.Time{})
-	h.KindsErr, h.Managers.Err, h.Operator.Deployment.Err, h.Mutating.Err, h.Validating.Err, h.Tokens.Err, h.Requests.Err = no, no, no, no, no, no, no
+	h.KindsErr, h.Managers.Err, h.Operator.Deployment.Err, h.Mutating.Err, h.Validating.Err, h.Tokens.Err, h.Requests.Err, h.APIServices.Err = no, no, no, no, no, no, no, no
 	h.Bootstrap = []evidence.Object{{Reading: evidence.Reading[struct{}]{Err: no}}}
 	e := &evidence.Evidence{Hub: h, Cluster: &evidence.Cluster{Name: "c"}, Member: &evidence.Member{Silent: true}}
 	e.Cluster.Managed.Err, e.Cluster.Connection.Err, e.Cluster.Others.Err, e.Cluster.Works.Err, e.Member.UID.Err = no, no, no, no, no

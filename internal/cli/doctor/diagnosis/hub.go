@@ -29,6 +29,7 @@ func hubChecks() []check {
 	answers := func(e *evidence.Evidence) bool { return e.Hub.Version.Found }
 	isHub := func(e *evidence.Evidence) bool { return answers(e) && e.Hub.KnownKinds > 0 }
 	isHere := func(e *evidence.Evidence) bool { return isHub(e) && !hostedHub(e.Hub) }
+	asksOthersToo := func(e *evidence.Evidence) bool { return isHub(e) && asksOthers(e.Hub) }
 	return []check{
 		{OnHub, "api", "the hub answers", nil, hubAnswers},
 		{OnHub, "kinds", "it knows the kinds of a hub", answers, hubKinds},
@@ -36,6 +37,7 @@ func hubChecks() []check {
 		{OnHub, "clustermanager", "the hub is installed", isHere, hubManager},
 		{OnHub, "components", "its components run", isHere, hubComponents},
 		{OnHub, "webhooks", "its webhooks answer", isHub, hubWebhooks},
+		{OnHub, "apis", "the servers of aggregated APIs answer", asksOthersToo, hubAPIs},
 		{OnHub, "bootstrap", "clusters may ask to join", isHub, hubBootstrap},
 		{OnHub, "signer", "certificates that are approved are signed", isHub, hubSigner},
 	}

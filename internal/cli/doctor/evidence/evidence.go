@@ -17,11 +17,14 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/probe"
 )
@@ -84,6 +87,8 @@ type Hub struct {
 	Validating Reading[*admissionv1.ValidatingWebhookConfigurationList]
 	Serving    map[string]Reading[*corev1.Secret]
 	Trials     []Trial
+	// APIServices are those of all APIs.
+	APIServices Reading[*unstructured.UnstructuredList]
 	// Bootstrap are the role for joining and its binding.
 	Bootstrap []Object
 	// Tokens are the bootstrap tokens.
@@ -141,11 +146,14 @@ type Member struct {
 	Applied       Reading[*workv1.AppliedManifestWorkList]
 }
 
-// Evidence is all that is known about one cluster.
+// Evidence is all that is known about a hub, or one cluster of it.
 type Evidence struct {
 	Hub *Hub
 	// Cluster is nil if only the hub was asked about.
 	Cluster *Cluster
 	// Member is nil if the user has not given access to it.
 	Member *Member
+	// Placements and ReplicaSets are all, if no cluster was asked about.
+	Placements  Reading[*clusterv1beta1.PlacementList]
+	ReplicaSets Reading[*workv1alpha1.ManifestWorkReplicaSetList]
 }

@@ -11,9 +11,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
+
+// GatherPlacements reads all Placements, and the replica sets that use them.
+func (e *Evidence) GatherPlacements(ctx context.Context, settings *rest.Config) error {
+	c, err := connect(settings)
+	if err != nil {
+		return err
+	}
+	parallel(
+		func() { e.Placements = many(ctx, c, &clusterv1beta1.PlacementList{}) },
+		func() { e.ReplicaSets = many(ctx, c, &workv1alpha1.ManifestWorkReplicaSetList{}) },
+	)
+	return nil
+}
 
 // GatherFleet reads what the hub knows about all clusters, by a few lists. The
 // grants, namespaces and credentials of single clusters are not read.

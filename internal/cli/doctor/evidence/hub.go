@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -75,7 +76,19 @@ func (h *Hub) gather(ctx context.Context, c client.Client, raw rest.Interface) {
 				client.MatchingFields{"type": string(api.SecretTypeBootstrapToken)})
 		},
 		func() { h.Trials = trials(ctx, c) },
+		func() { h.APIServices = apiServices(ctx, c) },
 	)
+}
+
+func apiServices(ctx context.Context, c client.Client) Reading[*unstructured.UnstructuredList] {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(apiService().GroupVersion().WithKind(apiService().Kind + "List"))
+	return many(ctx, c, list)
+}
+
+// apiService is the kind by which an API server knows who serves an API.
+func apiService() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
 }
 
 func rawClient(settings *rest.Config) (rest.Interface, error) {

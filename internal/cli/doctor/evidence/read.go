@@ -25,9 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/render"
 )
@@ -45,7 +47,7 @@ func connect(config *rest.Config) (client.Client, error) {
 	err := errors.Join(
 		admissionv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), certificatesv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
 		corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
-		clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), operatorv1.AddToScheme(scheme), workv1.AddToScheme(scheme),
+		clusterv1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), operatorv1.AddToScheme(scheme), workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
@@ -65,6 +67,7 @@ func mapper() meta.RESTMapper {
 		}
 	}
 	add(admissionv1.SchemeGroupVersion, meta.RESTScopeRoot, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+	add(apiService().GroupVersion(), meta.RESTScopeRoot, apiService().Kind)
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment")
 	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
 	add(coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
@@ -73,9 +76,11 @@ func mapper() meta.RESTMapper {
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
 	add(clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
+	add(clusterv1beta1.GroupVersion, meta.RESTScopeNamespace, "Placement")
 	add(fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
 	add(operatorv1.GroupVersion, meta.RESTScopeRoot, "ClusterManager", "Klusterlet")
 	add(workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
+	add(workv1alpha1.GroupVersion, meta.RESTScopeNamespace, "ManifestWorkReplicaSet")
 	add(workv1.GroupVersion, meta.RESTScopeRoot, "AppliedManifestWork")
 	return m
 }

@@ -1,7 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kube is every Kubernetes program the lab runs, in one executable.
+// Command kube is every Kubernetes program the lab runs, in one executable, and
+// what makes their volumes.
 //
 // The program to run is taken from the name the executable was called by, so
 // that a symbolic link named kube-apiserver is kube-apiserver. One executable
@@ -50,6 +51,11 @@ func main() {
 	case "coredns":
 		if err := runDNS(os.Args[1:]); err != nil {
 			fmt.Fprintf(os.Stderr, "coredns: %v\n", err)
+			os.Exit(1)
+		}
+	case "provisioner":
+		if err := runProvisioner(os.Args[1:]); err != nil {
+			fmt.Fprintf(os.Stderr, "provisioner: %v\n", err)
 			os.Exit(1)
 		}
 	default:

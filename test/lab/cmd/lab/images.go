@@ -53,7 +53,7 @@ func newImageCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&spec.Binary, "binary", "", "executable that containers run")
-	flags.StringVar(&spec.Reference, "ref", "", "name and tag of the image")
+	flags.StringSliceVar(&spec.References, "ref", nil, "name and tag of the image; can be given more than once")
 	flags.StringSliceVar(&files, "file", nil, "further file for the image, as source:/target; can be given more than once")
 	flags.StringSliceVar(&spec.Links, "link", nil, "path in the image of a link to the executable; can be given more than once")
 	flags.BoolVar(&spec.NoEntrypoint, "no-entrypoint", false, "leave it to pods to name the program")

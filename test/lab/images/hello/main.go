@@ -4,7 +4,7 @@
 // Command hello is a sample workload: a web server that tells its name, and a
 // client to try connections with from inside a pod.
 //
-//	hello serve [-tls-cert FILE -tls-key FILE]
+//	hello serve [-tls-cert FILE -tls-key FILE] [-journal FILE]
 //	hello get [-cacert FILE] URL
 package main
 
@@ -50,10 +50,17 @@ func serve(args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	cert := flags.String("tls-cert", "", "file with the certificate to serve with")
 	key := flags.String("tls-key", "", "file with the key of the certificate")
+	journal := flags.String("journal", "", "file to which each start adds the name of the host; /journal shows it")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 
+	if *journal != "" {
+		if err := record(*journal); err != nil {
+			return err
+		}
+		http.HandleFunc("GET /journal", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, *journal) })
+	}
 	http.HandleFunc("GET /", hello)
 	http.HandleFunc("POST /deny", deny)
 	if *cert != "" {
@@ -62,6 +69,20 @@ func serve(args []string) error {
 	}
 	log.Print("serving on port 8080")
 	return http.ListenAndServe(":8080", nil)
+}
+
+// record adds the name of the host to a file, and waits until the disk has it.
+func record(path string) error {
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(file, name)
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // hello tells the name of the host, which in a pod is the name of the pod.

@@ -45,8 +45,9 @@ type Spec struct {
 	// Binary is the static executable that containers run. It is put in the
 	// root directory of the image.
 	Binary string
-	// Reference is the name and tag of the image.
-	Reference string
+	// References are the names and tags of the image, of which it has one or
+	// more.
+	References []string
 	// Files are put in the image beside the executable.
 	Files []File
 	// Links are the paths of symbolic links to the executable, for one that
@@ -61,16 +62,20 @@ type Spec struct {
 // Write makes an image and writes it to a file, as an archive that containerd
 // and docker load. The same input gives the same image.
 func Write(spec Spec, output string) error {
-	tag, err := name.NewTag(spec.Reference)
-	if err != nil {
-		return fmt.Errorf("read image reference: %w", err)
-	}
 	img, err := build(spec)
 	if err != nil {
-		return fmt.Errorf("build image %s: %w", tag, err)
+		return fmt.Errorf("build image of %s: %w", spec.Binary, err)
 	}
-	if err := tarball.WriteToFile(output, tag, img); err != nil {
-		return fmt.Errorf("write image %s: %w", tag, err)
+	images := make(map[name.Tag]v1.Image, len(spec.References))
+	for _, reference := range spec.References {
+		tag, err := name.NewTag(reference)
+		if err != nil {
+			return fmt.Errorf("read image reference: %w", err)
+		}
+		images[tag] = img
+	}
+	if err := tarball.MultiWriteToFile(output, images); err != nil {
+		return fmt.Errorf("write image %s: %w", strings.Join(spec.References, ", "), err)
 	}
 	return nil
 }

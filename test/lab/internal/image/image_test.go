@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
@@ -24,7 +25,7 @@ func TestAnImageHasTheExecutableAndFilesAndIsTheSameEachTime(t *testing.T) {
 	if err := os.WriteFile(extra, []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	spec := Spec{Binary: binary, Reference: "test/app:1", Files: []File{{Source: extra, Target: "/etc/extra"}}}
+	spec := Spec{Binary: binary, References: []string{"test/app:1"}, Files: []File{{Source: extra, Target: "/etc/extra"}}}
 	img := write(t, spec)
 
 	config, err := img.ConfigFile()
@@ -64,7 +65,7 @@ func TestAnImageHasTheExecutableAndFilesAndIsTheSameEachTime(t *testing.T) {
 func TestLinksGiveTheExecutableFurtherNames(t *testing.T) {
 	img := write(t, Spec{
 		Binary:       newBinary(t),
-		Reference:    "test/app:1",
+		References:   []string{"test/app:1"},
 		Links:        []string{"/other", "usr/bin/third"},
 		NoEntrypoint: true,
 	})
@@ -93,7 +94,7 @@ func TestAPathIsTakenOnce(t *testing.T) {
 		"link over the root":       {Links: []string{"/"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec.Binary, spec.Reference = binary, "test/app:1"
+			spec.Binary, spec.References = binary, []string{"test/app:1"}
 			if err := Write(spec, filepath.Join(t.TempDir(), "image.tar")); err == nil {
 				t.Error("got no error")
 			}
@@ -157,5 +158,36 @@ func headers(t *testing.T, img v1.Image) map[string]*tar.Header {
 			t.Fatal(err)
 		}
 		headers[header.Name] = header
+	}
+}
+
+func TestAnImageHasAllItsNames(t *testing.T) {
+	dir := t.TempDir()
+	binary, output := filepath.Join(dir, "app"), filepath.Join(dir, "app.tar")
+	if err := os.WriteFile(binary, []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"test/app:1", "registry.test/other:v2"}
+	if err := Write(Spec{Binary: binary, References: names}, output); err != nil {
+		t.Fatal(err)
+	}
+	var digests []v1.Hash
+	for _, reference := range names {
+		tag, err := name.NewTag(reference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := tarball.ImageFromPath(output, &tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := img.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests = append(digests, digest)
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("the names stand for %s and %s", digests[0], digests[1])
 	}
 }

@@ -17,7 +17,7 @@ func (p components) all() []daemon.Spec {
 	c := p.cluster
 	daemons := []daemon.Spec{c.etcd().Daemon(c.lab.place.program()), p.apiServer(), p.controllerManager()}
 	if !c.Nodeless {
-		daemons = append(daemons, p.scheduler(), p.containerd(), p.kubelet(), p.proxy(), p.dns())
+		daemons = append(daemons, p.scheduler(), p.containerd(), p.kubelet(), p.proxy(), p.dns(), p.provisioner())
 	}
 	return daemons
 }
@@ -150,4 +150,13 @@ func (p components) proxy() daemon.Spec {
 func (p components) dns() daemon.Spec {
 	c := p.cluster
 	return p.component("coredns", "-conf="+c.path("Corefile"))
+}
+
+func (p components) provisioner() daemon.Spec {
+	c := p.cluster
+	return p.component("provisioner",
+		"--kubeconfig="+c.componentKubeconfig(provisionerPair),
+		"--node="+c.node(),
+		"--dir="+c.path("volumes"),
+	)
 }

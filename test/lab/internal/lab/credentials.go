@@ -31,10 +31,14 @@ const (
 	proxyPair               = "kube-proxy"
 	dnsPair                 = "coredns"
 	nodePair                = "kubelet"
+	provisionerPair         = "provisioner"
 )
 
 // frontProxyName is whom extension API servers trust to tell them the user.
 const frontProxyName = "front-proxy-client"
+
+// provisionerUser is who makes volumes.
+const provisionerUser = "lab:provisioner"
 
 // administrators is the group that may do everything.
 const administrators = "system:masters"
@@ -81,7 +85,7 @@ func (m credentials) ensure() error {
 func (m credentials) clients() []string {
 	clients := []string{adminPair, controllerManagerPair}
 	if !m.cluster.Nodeless {
-		clients = append(clients, schedulerPair, proxyPair, dnsPair, nodePair)
+		clients = append(clients, schedulerPair, proxyPair, dnsPair, nodePair, provisionerPair)
 	}
 	return clients
 }
@@ -141,6 +145,7 @@ func (m credentials) certificates() map[string]pki.Request {
 		schedulerPair:         client("system:kube-scheduler"),
 		proxyPair:             client("system:kube-proxy"),
 		dnsPair:               client("system:coredns"),
+		provisionerPair:       client(provisionerUser),
 		nodePair:              node,
 	}
 }

@@ -49,7 +49,7 @@ func (n node) start(ctx context.Context, ended context.CancelCauseFunc, client k
 	if !running {
 		since = time.Now() // What the node said before does not count.
 	}
-	if err := startDaemons(ended, daemons.kubelet(), daemons.proxy(), daemons.dns()); err != nil {
+	if err := startDaemons(ended, daemons.kubelet(), daemons.proxy(), daemons.dns(), daemons.provisioner()); err != nil {
 		return err
 	}
 	if err := await(ctx, "kube-proxy", checks.Healthy(fmt.Sprintf("http://%s:10256/healthz", address))); err != nil {

@@ -13,6 +13,7 @@ import (
 	"text/template"
 
 	"github.com/capstan-io/capstan/test/lab/internal/machine"
+	"github.com/capstan-io/capstan/test/lab/internal/storage"
 )
 
 // pauseImage is the image that holds the namespaces of a pod open.
@@ -47,6 +48,8 @@ type parameters struct {
 	Domain     string
 	PauseImage string
 	PluginDir  string
+	// Provisioner and ProvisionerUser are what makes volumes, and its user.
+	Provisioner, ProvisionerUser string
 }
 
 func (n node) parameters() parameters {
@@ -62,6 +65,9 @@ func (n node) parameters() parameters {
 		Domain:     clusterDomain,
 		PauseImage: pauseImage,
 		PluginDir:  machine.PluginDir(),
+
+		Provisioner:     storage.Provisioner,
+		ProvisionerUser: provisionerUser,
 	}
 }
 

@@ -78,7 +78,7 @@ func (l Lab) processes() ([]string, error) {
 // called by. Others that name the directory are users of the lab.
 var daemonNames = map[string]bool{
 	"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true,
-	"kubelet": true, "kube-proxy": true, "coredns": true,
+	"kubelet": true, "kube-proxy": true, "coredns": true, "provisioner": true,
 	"containerd": true, "containerd-shim-runc-v2": true,
 }
 

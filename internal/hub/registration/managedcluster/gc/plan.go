@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
 // priorityMax is the highest cleanup priority, which is deleted last.
@@ -34,6 +35,9 @@ type patience struct {
 
 // patienceWith decides how long to wait for the agent.
 func patienceWith(mc *clusterv1.ManagedCluster, now time.Time) patience {
+	if mc.Annotations[fleetv1alpha1.AnnotationForceDetach] == "true" {
+		return patience{over: true, why: "its deletion is forced, so its agent is not waited for"}
+	}
 	joined := meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
 	available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	var why string

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
 func TestPatienceWithAnAgent(t *testing.T) {
@@ -27,6 +28,7 @@ func TestPatienceWithAnAgent(t *testing.T) {
 		reason     string
 		conditions []metav1.Condition
 		denied     bool
+		forced     bool
 		deadline   string
 		after      time.Duration
 		over       bool
@@ -64,6 +66,9 @@ func TestPatienceWithAnAgent(t *testing.T) {
 		"a deadline that is none": {
 			reason: "waits, and says what is wrong", conditions: []metav1.Condition{joined, silent}, deadline: "soon", says: `"soon"`,
 		},
+		"a cluster that is well and forced": {
+			reason: "somebody does not want to wait", conditions: []metav1.Condition{joined, well}, forced: true, over: true, says: "forced",
+		},
 		"a denied cluster": {
 			reason: "its agent may not clean up", conditions: []metav1.Condition{joined, well}, denied: true, says: "does not accept",
 		},
@@ -77,6 +82,9 @@ func TestPatienceWithAnAgent(t *testing.T) {
 			}
 			if c.deadline != "" {
 				mc.Annotations = map[string]string{clusterv1.AnnotationDetachDeadline: c.deadline}
+			}
+			if c.forced {
+				mc.Annotations = map[string]string{fleetv1alpha1.AnnotationForceDetach: "true"}
 			}
 			got := patienceWith(mc, deleted.Add(c.after))
 			if got.over != c.over || got.left != c.left || !strings.Contains(got.why, c.says) || (c.says == "") != (got.why == "") {

@@ -79,7 +79,7 @@ func ClusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 		},
 		{
 			APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"}, ResourceNames: own,
-			Verbs: []string{"get"},
+			Verbs: []string{"get", "list", "watch"},
 		},
 		{
 			APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections/status"}, ResourceNames: own,

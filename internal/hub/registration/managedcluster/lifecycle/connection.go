@@ -7,6 +7,7 @@ import (
 	"context"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,7 +53,10 @@ func (w *writer) connect(ctx context.Context, name, id string) error {
 	if err != nil || have != nil && (id == "" || have.Identity() != "") {
 		return err
 	}
-	metadata := map[string]any{"name": name, "labels": map[string]any{clusterv1.LabelClusterName: name}}
+	metadata := map[string]any{"name": name}
+	if !w.mirrored {
+		metadata["labels"] = map[string]any{clusterv1.LabelClusterName: name}
+	}
 	if id != "" {
 		metadata["annotations"] = map[string]any{fleetv1alpha1.AnnotationClusterID: id}
 	}
@@ -72,13 +76,21 @@ func (w *writer) disconnect(ctx context.Context, name string) error {
 	return w.remove(ctx, connection)
 }
 
-// forget removes a ClusterConnection of ours whose ManagedCluster is gone. One
-// that an administrator made may be there before its ManagedCluster.
+// forget removes a ClusterConnection whose ManagedCluster is gone: one of ours, or
+// one with a Cluster. One that an administrator made may be there before its
+// ManagedCluster, and a Cluster in the cache before its ManagedCluster is.
 func (w *writer) forget(ctx context.Context, name string) error {
 	connection, err := w.connection(ctx, name)
-	if err != nil || connection == nil || connection.Spec.SyncMode == fleetv1alpha1.SyncModePush ||
-		connection.Labels[clusterv1.LabelClusterName] != name {
+	if err != nil || connection == nil {
 		return err
+	}
+	ours := connection.Spec.SyncMode != fleetv1alpha1.SyncModePush && connection.Labels[clusterv1.LabelClusterName] == name
+	if connection.Cluster == nil && !ours {
+		return nil
+	}
+	err = w.live.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
+	if !apierrors.IsNotFound(err) {
+		return wrap(err, "reading", "ManagedCluster", name)
 	}
 	return w.remove(ctx, connection)
 }
@@ -102,7 +114,7 @@ func (c *Controller) connectionMatters(ctx context.Context) predicate.Predicate 
 			if before == nil || after == nil {
 				return true
 			}
-			return before.Generation != after.Generation || before.Identity() != after.Identity() ||
+			return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || before.Identity() != after.Identity() ||
 				after.Identity() == "" && before.Status.ID != after.Status.ID
 		},
 	}

@@ -63,6 +63,9 @@ type Deps struct {
 	// (feature gate UniqueClusterIdentity). Otherwise two that have agents of their
 	// own may be in the fleet side by side.
 	Unique bool
+	// Mirrored says that ClusterConnections mirror their ManagedClusters, labels
+	// included (feature gate AggregatedAPI).
+	Mirrored bool
 }
 
 // Controller accepts, denies and removes clusters.
@@ -74,7 +77,9 @@ type Controller struct {
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, writer: &writer{client: d.Client, live: d.Live, ownNamespace: d.OwnNamespace, rights: d.Rights}}
+	return &Controller{Deps: d, writer: &writer{
+		client: d.Client, live: d.Live, ownNamespace: d.OwnNamespace, rights: d.Rights, mirrored: d.Mirrored,
+	}}
 }
 
 // Name is the name of the controller in logs and metrics.

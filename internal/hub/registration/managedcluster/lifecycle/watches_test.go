@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
 func TestOnlyChangesOfOthersMatter(t *testing.T) {
@@ -46,6 +47,35 @@ func TestOnlyChangesOfOthersMatter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := matters(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
 				t.Errorf("got %t, want %t: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestWhatIsMirroredIsNoNews(t *testing.T) {
+	connection := func(change func(*fleetv1alpha1.ClusterConnection)) *fleetv1alpha1.ClusterConnection {
+		c := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "east", Generation: 1}}
+		change(c)
+		return c
+	}
+	cases := map[string]struct {
+		change func(*fleetv1alpha1.ClusterConnection)
+		want   bool
+	}{
+		"what the hub mirrors": {func(c *fleetv1alpha1.ClusterConnection) {
+			c.Generation, c.Labels, c.Cluster = 2, map[string]string{"a": "b"}, &fleetv1alpha1.ClusterProjection{UID: "uid"}
+		}, false},
+		"another mode": {func(c *fleetv1alpha1.ClusterConnection) {
+			c.Generation, c.Spec.SyncMode = 2, fleetv1alpha1.SyncModePush
+		}, true},
+		"who it says to be": {func(c *fleetv1alpha1.ClusterConnection) { c.Status.ID = "id" }, true},
+	}
+	matter := (&Controller{}).connectionMatters(t.Context())
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := connection(func(*fleetv1alpha1.ClusterConnection) {})
+			if got := matter.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: connection(tc.change)}); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -32,6 +32,9 @@ type writer struct {
 	ownNamespace string
 	// rights are those of the hub, which can give a cluster no more.
 	rights rights.Rights
+	// mirrored says that ClusterConnections have the labels of their ManagedClusters,
+	// and no others.
+	mirrored bool
 }
 
 // limited leaves the role what the hub can grant.

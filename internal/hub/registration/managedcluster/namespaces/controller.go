@@ -27,7 +27,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/conflict"
-	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters;managedclustersets,verbs=get;list;watch
@@ -71,7 +71,7 @@ func (c *Controller) clusters(ctx context.Context, obj client.Object) []reconcil
 	if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing cache gives an error
 	}
-	selector, err := managedclusterset.Selector(set)
+	selector, err := view.SetSelector(set)
 	if err != nil {
 		selector = labels.Nothing()
 	}
@@ -129,7 +129,7 @@ func wanted(mc *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClusterSe
 		if len(set.Spec.ManagedNamespaces) == 0 || !set.DeletionTimestamp.IsZero() {
 			continue
 		}
-		selector, err := managedclusterset.Selector(set)
+		selector, err := view.SetSelector(set)
 		if err != nil || !selector.Matches(labels.Set(mc.Labels)) {
 			continue
 		}

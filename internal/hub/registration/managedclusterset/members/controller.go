@@ -27,7 +27,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/conflict"
-	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters;managedclustersets,verbs=get;list;watch
@@ -83,7 +83,7 @@ func (c *Controller) enqueue(
 	}
 	appeared, gone := before == nil && after != nil, after == nil && before != nil
 	for i := range sets.Items {
-		selector, err := managedclusterset.Selector(&sets.Items[i])
+		selector, err := view.SetSelector(&sets.Items[i])
 		if err != nil {
 			continue // its status says so
 		}
@@ -105,7 +105,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	before := set.DeepCopy()
-	selector, err := managedclusterset.Selector(set)
+	selector, err := view.SetSelector(set)
 	if err != nil {
 		conditions.Set(&set.Status.Conditions, set.Generation, metav1.Condition{
 			Type: clusterv1beta2.ManagedClusterSetConditionEmpty, Status: metav1.ConditionTrue,

@@ -1,0 +1,142 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ClusterProjection is what the Cluster API serves of a cluster besides spec and
+// status of its ClusterConnection. The labels of a Cluster are those of the
+// ClusterConnection, which mirror those of the ManagedCluster, so that selectors
+// work on both.
+type ClusterProjection struct {
+	// uid is that of the ManagedCluster, from which the UID of the Cluster follows.
+	// +required
+	// +kubebuilder:validation:Required
+	UID types.UID `json:"uid"`
+
+	// id identifies the cluster, as status.id does, once the hub has verified it. It
+	// is unique: of two Clusters that are the same cluster the later one has none, and
+	// condition DuplicateIdentity says which one has it.
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// resourceVersion is that of the ManagedCluster when it was mirrored.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+
+	// creationTimestamp is that of the ManagedCluster.
+	// +optional
+	CreationTimestamp metav1.Time `json:"creationTimestamp,omitempty"`
+
+	// deletionTimestamp is that of the ManagedCluster.
+	// +optional
+	DeletionTimestamp *metav1.Time `json:"deletionTimestamp,omitempty"`
+
+	// generation is that of the Cluster: it grows when the spec of the Cluster
+	// changes, taints included, and never falls.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// annotations are those of the Cluster. They are its own: a ManagedCluster has
+	// others.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// accepted is spec.hubAcceptsClient of the ManagedCluster.
+	// +optional
+	Accepted bool `json:"accepted,omitempty"`
+
+	// taints are those of the ManagedCluster, with the effects of Kubernetes:
+	// NoSelect is NoExecute, NoSelectIfNew NoSchedule, and PreferNoSelect
+	// PreferNoSchedule.
+	// +optional
+	// +listType=atomic
+	Taints []corev1.Taint `json:"taints,omitempty"`
+
+	// conditions are those of the ManagedCluster, DuplicateIdentity among them.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// secretRef is spec.secretRef of the Cluster as it was written.
+	// +optional
+	SecretRef *NamespacedSecretReference `json:"secretRef,omitempty"`
+
+	// impersonatorSecretRef is spec.impersonatorSecretRef of the Cluster as it was
+	// written.
+	// +optional
+	ImpersonatorSecretRef *NamespacedSecretReference `json:"impersonatorSecretRef,omitempty"`
+
+	// managedFields are those of the Cluster, as JSON.
+	// +optional
+	// +kubebuilder:validation:MaxLength=262144
+	ManagedFields string `json:"managedFields,omitempty"`
+
+	// intent is what of a write to the Cluster the ManagedCluster does not have yet.
+	// The hub completes it, and then removes it.
+	// +optional
+	Intent *ClusterIntent `json:"intent,omitempty"`
+}
+
+// NamespacedSecretReference names a Secret on the hub.
+type NamespacedSecretReference struct {
+	// namespace is the namespace of the Secret.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is the name of the Secret.
+	// +required
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+}
+
+// ClusterIntent is a change of a ManagedCluster that was written to its Cluster.
+// It says what to change and not what to become, so that changes that others make
+// to the ManagedCluster meanwhile are kept. Completing it twice does nothing more.
+type ClusterIntent struct {
+	// id is another one each time that something is added to the intent. The
+	// ManagedCluster has that of the latest intent that was completed in annotation
+	// fleet.capstan.io/completed-intent, so that it is not completed twice.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ID string `json:"id,omitempty"`
+
+	// labels are set on the ManagedCluster, and removedLabels taken from it.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// removedLabels are the keys of labels that are taken from the ManagedCluster.
+	// +optional
+	// +listType=set
+	RemovedLabels []string `json:"removedLabels,omitempty"`
+
+	// taints are set on the ManagedCluster, in the place of those of the same key and
+	// effect.
+	// +optional
+	// +listType=atomic
+	Taints []corev1.Taint `json:"taints,omitempty"`
+
+	// removedTaints are taken from the ManagedCluster, by key and effect.
+	// +optional
+	// +listType=atomic
+	RemovedTaints []corev1.Taint `json:"removedTaints,omitempty"`
+
+	// accept accepts the ManagedCluster. Who wrote it was allowed to.
+	// +optional
+	Accept bool `json:"accept,omitempty"`
+
+	// delete deletes the ManagedCluster.
+	// +optional
+	Delete bool `json:"delete,omitempty"`
+
+	// force ends the deletion of the cluster without waiting for its agent: the
+	// finalizers of its works are removed, and what they brought stays on the cluster.
+	// +optional
+	Force bool `json:"force,omitempty"`
+}

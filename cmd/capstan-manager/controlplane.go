@@ -1,0 +1,61 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/logging"
+	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/process"
+	"github.com/capstan-io/capstan/operators/controlplane"
+)
+
+// controlPlaneLock is the Lease by which the replicas of the operator agree.
+const controlPlaneLock = "control-plane-lock"
+
+// newControlPlaneCommand returns the command that runs the operator of dedicated
+// hubs on a server with these defaults.
+func newControlPlaneCommand(server options.Server) *cobra.Command {
+	flags := newManagerFlags(server)
+	cmd := &cobra.Command{
+		Use:   fleetv1alpha1.ControlPlaneOperator,
+		Short: "Runs the operator that installs the API servers of dedicated hubs",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runControlPlane(cmd.Context(), &flags) },
+	}
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+func runControlPlane(ctx context.Context, flags *managerFlags) error {
+	if _, err := logging.Setup(flags.verbosity); err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleetv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return fmt.Errorf("making the scheme: %w", err)
+		}
+	}
+	namespace := process.Namespace(operatorv1.DefaultOperatorNamespace)
+	mgr, err := flags.manager(process.Options{
+		Component: controlplane.FieldOwner, Scheme: scheme, Cache: controlplane.CacheOptions(),
+		Watched: controlplane.Watched(), Namespace: namespace, Lease: controlPlaneLock,
+	})
+	if err != nil {
+		return err
+	}
+	if err := controlplane.Setup(mgr, namespace); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}

@@ -1,0 +1,135 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterinfo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/agent/clusterinfo/requests"
+	"github.com/capstan-io/capstan/internal/dial"
+	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/watch"
+)
+
+// What a pod requests is in its spec, so the metadata is not enough.
+//
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+
+// podsPause is the least time between two reports of what pods request: in a busy
+// cluster that always changes.
+const podsPause = 30 * time.Second
+
+// pods follows what the pods of the member request. It is a watch.Handler.
+type pods struct {
+	kick func()
+	stop context.CancelFunc
+
+	// taken is what is reported, and takeAt when it may change again. Only the loop
+	// uses them.
+	taken  *requests.Taken
+	takeAt time.Time
+
+	mu   sync.Mutex
+	sums requests.Sums
+	// known says that the sums are of all pods, changed that they are not those that
+	// were taken last, and refused that the agent may not list pods.
+	known, changed, refused bool
+}
+
+// followPods follows the pods until it is stopped or ctx ends. Those that have
+// finished are not asked for.
+func followPods(ctx context.Context, c *fleet.Connection, clk clock.Clock, kick func()) (*pods, error) {
+	reader, err := client.NewWithWatch(c.Spoke.GetConfig(), client.Options{
+		HTTPClient: c.Spoke.GetHTTPClient(), Scheme: c.Spoke.GetScheme(), Mapper: c.Spoke.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the pods of cluster %q: %w", c.Name, err)
+	}
+	unfinished := fields.AndSelectors(
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
+	p := &pods{kick: kick}
+	ctx, p.stop = context.WithCancel(dial.Reduced(ctx))
+	follower := watch.Watch[*requests.Pod]{
+		Source: watch.Reduced(reader, &corev1.PodList{}, unfinished, requests.Of), Handler: p, Clock: clk,
+	}
+	c.Go(func() { follower.Run(ctx) })
+	return p, nil
+}
+
+// take returns the sums that are to be reported, nil if they are not known, and
+// when they may change, zero if nothing changed.
+func (p *pods) take(now time.Time) (taken *requests.Taken, again time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.changed {
+		return p.taken, 0
+	}
+	if wait := p.takeAt.Sub(now); wait > 0 && p.known && p.taken != nil {
+		return p.taken, wait
+	}
+	p.taken, p.changed = nil, false
+	if p.known {
+		p.taken, p.takeAt = p.sums.Take(), now.Add(podsPause)
+	}
+	return p.taken, 0
+}
+
+// forbidden tells whether the agent may not list pods.
+func (p *pods) forbidden() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
+}
+
+// change changes what is known, and kicks the loop if that has seen all changes
+// before.
+func (p *pods) change(do func() (changed bool)) {
+	p.mu.Lock()
+	news := do() && !p.changed
+	p.changed = p.changed || news
+	p.mu.Unlock()
+	if news {
+		p.kick()
+	}
+}
+
+// Replace implements watch.Handler.
+func (p *pods) Replace(all []*requests.Pod, _ string) {
+	p.change(func() bool {
+		p.sums.Replace(all)
+		p.known, p.refused = true, false
+		return true
+	})
+}
+
+// Update implements watch.Handler.
+func (p *pods) Update(pod *requests.Pod) { p.change(func() bool { return p.sums.Set(pod) }) }
+
+// Delete implements watch.Handler.
+func (p *pods) Delete(pod *requests.Pod) { p.change(func() bool { return p.sums.Delete(pod.UID) }) }
+
+// Bookmark implements watch.Handler.
+func (p *pods) Bookmark(string) {}
+
+// Failed implements watch.Handler. What is known stays until there is something
+// better, unless the pods are none of the agent's business.
+func (p *pods) Failed(err error) {
+	if !watch.Refused(err) {
+		return
+	}
+	p.change(func() bool {
+		before := p.refused
+		p.sums, p.known, p.refused = requests.Sums{}, false, true
+		return !before
+	})
+}

@@ -1,0 +1,232 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package requests
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// list returns a list of resources, such as "cpu", "1", "memory", "1Gi".
+func list(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
+}
+
+func container(requests corev1.ResourceList) corev1.Container {
+	return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests}}
+}
+
+func pod(uid, node string, requests corev1.ResourceList, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{container(requests)}}}
+	p.UID = types.UID(uid)
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func texts(sum Sum) map[string]string {
+	m := map[string]string{}
+	for name, quantity := range sum.List() {
+		m[name] = quantity.String()
+	}
+	return m
+}
+
+func TestWhatAPodRequestsIsWhatTheSchedulerCounts(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	for name, test := range map[string]struct {
+		change func(*corev1.Pod)
+		want   map[string]string
+	}{
+		"containers": {func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, container(list("cpu", "250m", "example.com/gpu", "2")))
+		}, map[string]string{"pods": "1", "cpu": "1250m", "memory": "1Gi", "example.com/gpu": "2"}},
+		"an init container needs more than all others": {func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{container(list("cpu", "3"))}
+		}, map[string]string{"pods": "1", "cpu": "3", "memory": "1Gi"}},
+		"a sidecar runs beside them": {func(p *corev1.Pod) {
+			sidecar := container(list("cpu", "100m"))
+			sidecar.RestartPolicy = &always
+			p.Spec.InitContainers = []corev1.Container{sidecar}
+		}, map[string]string{"pods": "1", "cpu": "1100m", "memory": "1Gi"}},
+		"overhead": {
+			func(p *corev1.Pod) { p.Spec.Overhead = list("cpu", "50m") },
+			map[string]string{"pods": "1", "cpu": "1050m", "memory": "1Gi"},
+		},
+		"of the pod as a whole": {func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", "5")}
+		}, map[string]string{"pods": "1", "cpu": "5", "memory": "1Gi"}},
+		"what is zero is not there": {
+			func(p *corev1.Pod) { p.Spec.Containers[0] = container(list("cpu", "0")) },
+			map[string]string{"pods": "1"},
+		},
+		"half of a byte is one": {
+			func(p *corev1.Pod) { p.Spec.Containers[0] = container(list("memory", "500m")) },
+			map[string]string{"pods": "1", "memory": "1"},
+		},
+		"a pod that has failed": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, map[string]string{}},
+		"a pod that is done":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, map[string]string{}},
+	} {
+		sums := &Sums{}
+		sums.Set(Of(pod("a", "n", list("cpu", "1", "memory", "1Gi"), test.change)))
+		if diff := cmp.Diff(test.want, texts(sums.Take().Placed)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestSumsFollowThePods(t *testing.T) {
+	s := &Sums{}
+	small, big := list("cpu", "100m"), list("cpu", "2", "memory", "1Gi")
+	expect := func(when string, waiting, placed, onOne map[string]string) {
+		t.Helper()
+		taken := s.Take()
+		for what, pair := range map[string][2]map[string]string{
+			"waiting": {waiting, texts(taken.Waiting)}, "placed": {placed, texts(taken.Placed)}, "on one": {onOne, texts(taken.nodes["one"])},
+		} {
+			if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", when, what, diff)
+			}
+		}
+	}
+	none := map[string]string{}
+	expect("at first", none, none, none)
+	s.Replace([]*Pod{Of(pod("a", "one", small)), Of(pod("b", "two", big)), Of(pod("c", "", big))})
+	expect("with three pods", map[string]string{"pods": "1", "cpu": "2", "memory": "1Gi"},
+		map[string]string{"pods": "2", "cpu": "2100m", "memory": "1Gi"}, map[string]string{"pods": "1", "cpu": "100m"})
+	if s.Set(Of(pod("a", "one", small))) {
+		t.Error("a pod that is the same changes a sum")
+	}
+	if !s.Set(Of(pod("c", "one", big))) || !s.Set(Of(pod("b", "two", small))) {
+		t.Error("a pod that has a node now, or requests less, changes no sum")
+	}
+	expect("after two changes", none,
+		map[string]string{"pods": "3", "cpu": "2200m", "memory": "1Gi"}, map[string]string{"pods": "2", "cpu": "2100m", "memory": "1Gi"})
+	if !s.Delete("c") || s.Delete("c") || !s.Set(Of(pod("b", "two", small, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))) {
+		t.Error("what is gone changes a sum twice, or not at all")
+	}
+	expect("after two are gone", none, map[string]string{"pods": "1", "cpu": "100m"}, map[string]string{"pods": "1", "cpu": "100m"})
+	s.Replace(nil)
+	expect("without pods", none, none, none)
+}
+
+func TestLeft(t *testing.T) {
+	s := &Sums{}
+	s.Set(Of(pod("a", "one", list("cpu", "1500m", "memory", "3Gi"))))
+	s.Set(Of(pod("b", "", list("cpu", "1"))))
+	node := func(name string, cordoned bool, allocatable corev1.ResourceList) corev1.Node {
+		n := corev1.Node{Spec: corev1.NodeSpec{Unschedulable: cordoned}, Status: corev1.NodeStatus{Allocatable: allocatable}}
+		n.Name = name
+		return n
+	}
+	var left []map[string]string
+	for _, list := range s.Take().Left([]corev1.Node{
+		node("cordoned", true, list("cpu", "1")), node("one", false, list("cpu", "2", "memory", "2Gi", "pods", "110", "example.com/gpu", "1")),
+		node("two", false, list("cpu", "1")),
+	}) {
+		m := map[string]string{}
+		for name, quantity := range list {
+			m[name] = quantity.String()
+		}
+		left = append(left, m)
+	}
+	want := []map[string]string{{"cpu": "500m", "memory": "0", "pods": "109", "example.com/gpu": "1"}, {"cpu": "1"}}
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Whatever happened before, the sums are those of the pods that there are, and
+// nothing is kept of those that are gone.
+func TestSumsDependOnWhatThereIsOnly(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	s, now := &Sums{}, map[string]*Pod{}
+	for i := range 5000 {
+		uid := fmt.Sprint(random.IntN(100))
+		if random.IntN(3) == 0 {
+			delete(now, uid)
+			s.Delete(types.UID(uid))
+			continue
+		}
+		p := pod(uid, []string{"", "one", "two"}[random.IntN(3)], list("cpu", fmt.Sprint(random.IntN(4)), "memory", fmt.Sprint(random.IntN(2))))
+		now[uid] = Of(p)
+		s.Set(Of(p))
+		if i%100 != 0 {
+			continue
+		}
+		fresh := &Sums{}
+		for _, p := range now {
+			fresh.Set(p)
+		}
+		got, want := s.Take(), fresh.Take()
+		for what, pair := range map[string][2]Sum{"waiting": {want.Waiting, got.Waiting}, "placed": {want.Placed, got.Placed}, "one": {want.nodes["one"], got.nodes["one"]}} {
+			if diff := cmp.Diff(texts(pair[0]), texts(pair[1])); diff != "" {
+				t.Fatalf("%s after %d changes (-want +got):\n%s", what, i, diff)
+			}
+		}
+	}
+	for uid := range now {
+		s.Delete(types.UID(uid))
+	}
+	if len(s.pods)+len(s.nodes)+len(s.shapes)+len(s.names) > 0 {
+		t.Errorf("%d pods, %d nodes, %d shapes and %d names are left", len(s.pods), len(s.nodes), len(s.shapes), len(s.names))
+	}
+}
+
+// Who may create pods may not make the agent keep or report any number of
+// resources.
+func TestMadeUpResourcesAreLimited(t *testing.T) {
+	s := &Sums{}
+	for i := range 1000 {
+		requests := corev1.ResourceList{}
+		for j := range 50 {
+			requests[corev1.ResourceName(fmt.Sprintf("example.com/%d-%d", i, j))] = resource.MustParse("1")
+		}
+		s.Set(Of(pod(fmt.Sprint(i), "", requests)))
+	}
+	if got := len(s.Take().Waiting.List()); got != namesMax+1 {
+		t.Errorf("%d resources are told of, want %d and the pods", got, namesMax)
+	}
+	for i := range 1000 {
+		s.Delete(types.UID(fmt.Sprint(i)))
+	}
+	if s.Set(Of(pod("a", "", list("cpu", "1")))); texts(s.Take().Waiting)["cpu"] != "1" {
+		t.Error("when they are gone, another resource does not count")
+	}
+}
+
+// BenchmarkMemory reports what is kept of a pod: 10,000 pods on 100 nodes, of 500
+// different workloads.
+func BenchmarkMemory(b *testing.B) {
+	const pods = 10_000
+	for b.Loop() {
+		s := &Sums{}
+		before := heap()
+		for i := range pods {
+			s.Set(Of(pod(fmt.Sprintf("00000000-0000-4000-8000-%012d", i), fmt.Sprintf("node-%d", i%100),
+				list("cpu", fmt.Sprintf("%dm", 1+i%500), "memory", "128Mi"))))
+		}
+		b.ReportMetric(float64(heap()-before)/pods, "B/pod")
+		runtime.KeepAlive(s)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}

@@ -1,0 +1,50 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/agent/connect"
+)
+
+// TestAReportSaysWhichSpecItIsAbout is what 'capstan join' and 'kubectl wait' wait
+// for after a change of the spec: the outcome may be the one from before.
+func TestAReportSaysWhichSpecItIsAbout(t *testing.T) {
+	scheme, err := connect.HubScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := 0
+	hub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+			writes++
+			return nil
+		},
+	})
+	agent := &Agent{hub: hub}
+	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "east", Generation: 1}}
+	if err := agent.report(t.Context(), connection, outcome{}, "id"); err != nil || writes != 1 {
+		t.Fatalf("%d writes of what is news, %v", writes, err)
+	}
+	connection.Status.ID, connection.Status.Conditions = "id", outcome{}.conditions()
+	for i := range connection.Status.Conditions {
+		connection.Status.Conditions[i].ObservedGeneration = 1
+	}
+	if err := agent.report(t.Context(), connection, outcome{}, "id"); err != nil || writes != 1 {
+		t.Errorf("%d further writes of what is known, %v", writes-1, err)
+	}
+	connection.Generation = 2
+	if err := agent.report(t.Context(), connection, outcome{}, "id"); err != nil || writes != 2 {
+		t.Errorf("%d writes after a change of the spec, want one more: %v", writes, err)
+	}
+}

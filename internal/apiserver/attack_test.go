@@ -1,0 +1,261 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+func secret(namespace, name string, data map[string]string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: data}
+}
+
+func pushed() *v1alpha1.Cluster {
+	c := clusterOf("pushed", v1alpha1.Push)
+	c.Spec.SecretRef = &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "pushed"}
+	c.Spec.ImpersonatorSecretRef = &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "pushed-impersonator"}
+	return c
+}
+
+func testSecrets(t *testing.T, h *hub) {
+	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-cluster"}})
+	h.create(t, secret("karmada-cluster", "pushed", map[string]string{"token": "t1", "caBundle": "ca", "more": "never copied"}))
+	h.create(t, secret("karmada-cluster", "pushed-impersonator", map[string]string{"token": "t2"}))
+	h.create(t, secret("karmada-cluster", "empty", nil))
+	err := h.Create(t.Context(), pushed())
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `grant it get by a Role in namespace "karmada-cluster"`) {
+		t.Errorf("a Secret that the server may not read: %v, want who has to grant what", err)
+	}
+	if err := h.Get(t.Context(), client.ObjectKey{Name: "pushed"}, &clusterv1.ManagedCluster{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a create that failed leaves a ManagedCluster (%v)", err)
+	}
+	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}
+	h.grant(t, serverUser, "karmada-cluster", read)
+	env.WaitAllowed(t.Context(), t, h.admin, env.User(serverUser), "karmada-cluster", read, true)
+	c := pushed()
+	h.create(t, c)
+	same(t, "secretRef as it was written", c.Spec.SecretRef, pushed().Spec.SecretRef)
+	same(t, "impersonatorSecretRef as it was written", c.Spec.ImpersonatorSecretRef, pushed().Spec.ImpersonatorSecretRef)
+	for name, want := range map[string]string{fleetv1alpha1.DefaultSecretName: "t1 ca 2", "cluster-impersonator": "t2  1"} {
+		copied := &corev1.Secret{}
+		if err := h.Get(t.Context(), client.ObjectKey{Namespace: "pushed", Name: name}, copied); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%s %s %d", copied.Data["token"], copied.Data["caBundle"], len(copied.Data)); got != want {
+			t.Errorf("copy %s is %q, want %q", name, got, want)
+		}
+	}
+	connection := &fleetv1alpha1.ClusterConnection{}
+	h.get(t, "pushed", connection)
+	same(t, "the Secret of the connection, by default the copy", connection.Spec.SecretRef, (*fleetv1alpha1.SecretReference)(nil))
+	same(t, "the impersonator of the connection", connection.Spec.ImpersonatorSecretRef, &fleetv1alpha1.SecretReference{Name: "cluster-impersonator"})
+}
+
+// testSecretMistakes are references that cannot be copied.
+func testSecretMistakes(t *testing.T, h *hub) {
+	for name, want := range map[string]string{"nothing": "Not found", "empty": "has no key token"} {
+		c := clusterOf("pushed2", v1alpha1.Push)
+		c.Spec.SecretRef = &v1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: name}
+		if err := h.Create(t.Context(), c); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Secret %s: %v, want %s", name, err, want)
+		}
+	}
+	h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}})
+	c := clusterOf("foreign", v1alpha1.Push)
+	c.Spec.SecretRef = pushed().Spec.SecretRef
+	if err := h.Create(t.Context(), c); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "does not belong to this cluster") {
+		t.Errorf("a copy into a namespace that is not the cluster's: %v, want that it is refused", err)
+	}
+}
+
+// testAttacks are writes of a user who may write Clusters and nothing else.
+func testAttacks(t *testing.T, h *hub) {
+	const user = "mallory"
+	write := rbacv1.PolicyRule{
+		APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clusters", "clusters/status"},
+		Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+	}
+	h.grant(t, user, "", write)
+	env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "", write, true)
+	config, _ := h.user(t, user)
+	mallory, err := client.New(config, client.Options{Scheme: scheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.create(t, secret("default", "of-somebody", map[string]string{"token": "t"}))
+	h.joined(t, "target", func(_ *clusterv1.ManagedCluster, c *fleetv1alpha1.ClusterConnection) {
+		c.Spec.SyncMode, c.Spec.APIEndpoint = fleetv1alpha1.SyncModePush, "https://member.example.com:6443"
+	})
+	h.joined(t, "pull")
+	const sent = `get secrets. "cluster-connection" in namespace "target"`
+	for name, test := range map[string]struct {
+		cluster string
+		change  func(*v1alpha1.Cluster)
+		want    string
+	}{
+		"RedirectEndpoint": {"target", func(c *v1alpha1.Cluster) { c.Spec.APIEndpoint = "https://evil.example.com" }, sent},
+		"Proxy":            {"target", func(c *v1alpha1.Cluster) { c.Spec.ProxyURL = "http://evil.example.com" }, sent},
+		"SkipTLS":          {"target", func(c *v1alpha1.Cluster) { c.Spec.InsecureSkipTLSVerification = true }, sent},
+		"NameASecret": {"target", func(c *v1alpha1.Cluster) {
+			c.Spec.SecretRef = &v1alpha1.LocalSecretReference{Namespace: "default", Name: "of-somebody"}
+		}, `get secrets. "of-somebody" in namespace "default"`},
+		"NameAnImpersonator": {"pull", func(c *v1alpha1.Cluster) {
+			c.Spec.ImpersonatorSecretRef = &v1alpha1.LocalSecretReference{Namespace: "default", Name: "of-somebody"}
+		}, `get secrets. "of-somebody" in namespace "default"`},
+		"JoinASet": {"pull", func(c *v1alpha1.Cluster) { c.Labels = map[string]string{clusterv1.LabelClusterSet: "prod"} }, `create managedclustersets/join`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &v1alpha1.Cluster{}
+			h.get(t, test.cluster, cluster)
+			test.change(cluster)
+			err := mallory.Update(t.Context(), cluster)
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want that it is forbidden without %s", err, test.want)
+			}
+		})
+	}
+	for _, c := range []*v1alpha1.Cluster{clusterOf("mine", v1alpha1.Pull), clusterOf("mine", v1alpha1.Push)} {
+		if err := mallory.Create(t.Context(), c); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "update managedclusters/accept") {
+			t.Errorf("creating a Cluster without the right to accept it: %v, want that it is forbidden", err)
+		}
+	}
+	accept := rbacv1.PolicyRule{APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"}}
+	h.grant(t, user, "", accept)
+	env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "", accept, true)
+	if err := mallory.Create(t.Context(), clusterOf("mine", v1alpha1.Push)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "get secrets") {
+		t.Errorf("a Push cluster that would be sent a credential which is there: %v, want that it is forbidden", err)
+	}
+	cluster := &v1alpha1.Cluster{}
+	h.get(t, "target", cluster)
+	cluster.Spec.Provider, cluster.Labels = "acme", map[string]string{"a": "b"}
+	if err := mallory.Update(t.Context(), cluster); err != nil {
+		t.Errorf("ordinary fields: %v, want that the right to write Clusters suffices", err)
+	}
+}
+
+// testFrontProxy asks the server without the hub in between, with headers that
+// only the hub may send.
+func testFrontProxy(t *testing.T, h *hub) {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(h.ca.pem)
+	path := fmt.Sprintf("https://localhost:%d/apis/%s/clusters", h.port, v1alpha1.GroupVersion)
+	ask := func(certificates ...tls.Certificate) int {
+		t.Helper()
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certificates, MinVersion: tls.VersionTLS12}}
+		defer transport.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Remote-User", "admin")
+		request.Header.Set("X-Remote-Group", "system:masters")
+		response, err := (&http.Client{Transport: transport}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		return response.StatusCode
+	}
+	config, _ := h.user(t, "nobody")
+	own, err := tls.X509KeyPair(config.CertData, config.KeyData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := h.ca.issue(t, "somebody-else", nil) // of the same CA, with a name that is not allowed
+	wrong, err := tls.X509KeyPair(other.cert, other.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hubs := h.ca.issue(t, "front-proxy-client", nil)
+	right, err := tls.X509KeyPair(hubs.cert, hubs.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		certificates []tls.Certificate
+		want         []int
+	}{
+		"NoCertificate":  {nil, []int{http.StatusForbidden, http.StatusUnauthorized}},
+		"OfAUser":        {[]tls.Certificate{own}, []int{http.StatusForbidden}},
+		"OfAnotherProxy": {[]tls.Certificate{wrong}, []int{http.StatusForbidden, http.StatusUnauthorized}},
+		"OfTheHub":       {[]tls.Certificate{right}, []int{http.StatusOK}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ask(test.certificates...); got != test.want[0] && got != test.want[len(test.want)-1] {
+				t.Errorf("headers of the front proxy: %d, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// testCertificate replaces the certificate of the server while it serves.
+func testCertificate(t *testing.T, h *hub) {
+	before := served(t.Context(), t, h)
+	want := h.certify(t)
+	until(t, "the new certificate is served", func(ctx context.Context) error {
+		if now := served(ctx, t, h); now.Cmp(before) == 0 {
+			return fmt.Errorf("the serial number is still %s", now)
+		}
+		return nil
+	})
+	if _, err := tls.X509KeyPair(want.cert, want.key); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.List(t.Context(), &v1alpha1.ClusterList{}); err != nil {
+		t.Errorf("after the certificate has changed: %v", err)
+	}
+	config := rest.AnonymousClientConfig(h.admin)
+	config.Host, config.TLSClientConfig = fmt.Sprintf("https://localhost:%d", h.port), rest.TLSClientConfig{CAData: h.ca.pem}
+	plain, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := plain.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s, want 200 for everybody", path, response.Status)
+		}
+	}
+}
+
+// served returns the serial number of the certificate that is served.
+func served(ctx context.Context, t *testing.T, h *hub) *big.Int {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(h.ca.pem)
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS12}}
+	connection, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", h.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber //nolint:forcetypeassert // of TLS
+}

@@ -1,0 +1,135 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
+	"github.com/capstan-io/capstan/internal/fleet/projection"
+)
+
+// create checks all of a new Cluster before it writes any of it.
+func (w *writer) create(ctx context.Context, cluster *v1alpha1.Cluster, dryRun []string) (*v1alpha1.Cluster, error) {
+	connection, mc, err := w.free(ctx, cluster.Name)
+	if err != nil {
+		return nil, err
+	}
+	before := &v1alpha1.Cluster{}
+	if mc != nil {
+		projection.Refresh(connection, mc)
+		inherit(cluster, connection)
+		before = translate.Cluster(connection)
+	}
+	if err := w.rights.mayCreate(ctx, before, cluster, connection); err != nil {
+		return nil, err
+	}
+	if mc == nil {
+		mc, err = w.declare(ctx, cluster, dryRun)
+	} else {
+		err = w.try(ctx, connection, translate.Difference(before, cluster))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := w.secrets.copy(ctx, &v1alpha1.Cluster{}, cluster, dryRun); err != nil {
+		return nil, err
+	}
+	projection.Refresh(connection, mc)
+	id := w.newID()
+	cluster.Generation = max(connection.Cluster.Generation, 1)
+	if err := translate.Store(connection, cluster, id); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	translate.Accept(connection, id)
+	return w.write(ctx, connection, dryRun)
+}
+
+// write stores the ClusterConnection of a new Cluster, which may be there already.
+func (w *writer) write(ctx context.Context, connection *fleetv1alpha1.ClusterConnection, dryRun []string) (*v1alpha1.Cluster, error) {
+	var stored *fleetv1alpha1.ClusterConnection
+	var err error
+	if connection.ResourceVersion == "" {
+		stored, err = w.hub.connections.Create(ctx, connection, metav1.CreateOptions{DryRun: dryRun, FieldManager: fieldManager})
+	} else {
+		stored, err = w.hub.connections.Update(ctx, connection, metav1.UpdateOptions{DryRun: dryRun, FieldManager: fieldManager})
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return nil, conflict(connection.Name) // the hub made the connection of its ManagedCluster meanwhile
+	}
+	if err != nil {
+		return nil, problem(err, connection.Name)
+	}
+	return translate.Cluster(stored), nil
+}
+
+// inherit adds the labels and taints of the ManagedCluster that a new Cluster
+// takes over: those that it does not have itself stay.
+func inherit(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) {
+	labels := maps.Clone(connection.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, cluster.Labels)
+	cluster.Labels = labels
+	for _, t := range connection.Cluster.Taints {
+		if !slices.ContainsFunc(cluster.Spec.Taints, func(own corev1.Taint) bool { return own.Key == t.Key && own.Effect == t.Effect }) {
+			cluster.Spec.Taints = append(cluster.Spec.Taints, t)
+		}
+	}
+}
+
+// free returns the ClusterConnection that a new Cluster is to have, which may be
+// new as well, and its ManagedCluster, nil if there is none. It fails if there is
+// such a Cluster already.
+func (w *writer) free(ctx context.Context, name string) (*fleetv1alpha1.ClusterConnection, *clusterv1.ManagedCluster, error) {
+	connection, err := w.hub.connections.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		connection = &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	case err != nil:
+		return nil, nil, problem(err, name)
+	case taken(connection.Cluster):
+		return nil, nil, apierrors.NewAlreadyExists(resource(), name)
+	}
+	mc, err := w.hub.clusters.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		connection.Cluster = nil // that of an earlier one
+		return connection, nil, nil
+	case err != nil:
+		return nil, nil, problem(err, name)
+	case mc.DeletionTimestamp != nil || mc.Spec.HubAcceptsClient:
+		return nil, nil, apierrors.NewAlreadyExists(resource(), name)
+	}
+	return connection, mc, nil
+}
+
+// taken tells whether somebody accepted the cluster, or deletes it.
+func taken(c *fleetv1alpha1.ClusterProjection) bool {
+	return c != nil && (c.Accepted || c.DeletionTimestamp != nil || c.Intent != nil && (c.Intent.Accept || c.Intent.Delete))
+}
+
+// declare creates the ManagedCluster of a new Cluster. It is not accepted yet.
+func (w *writer) declare(ctx context.Context, cluster *v1alpha1.Cluster, dryRun []string) (*clusterv1.ManagedCluster, error) {
+	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}}
+	projection.Complete(mc, &fleetv1alpha1.ClusterIntent{Labels: cluster.Labels, Taints: cluster.Spec.Taints})
+	created, err := w.hub.clusters.Create(ctx, mc, metav1.CreateOptions{DryRun: dryRun, FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil, conflict(cluster.Name)
+	}
+	if err != nil {
+		return nil, problem(err, cluster.Name)
+	}
+	return created, nil
+}

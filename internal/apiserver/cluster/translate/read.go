@@ -1,0 +1,157 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/fleet/grades"
+)
+
+// Cluster returns the Cluster that a ClusterConnection shows as, or nil if it is
+// the connection of no ManagedCluster. It shares no memory that either side
+// changes.
+func Cluster(connection *fleetv1alpha1.ClusterConnection) *v1alpha1.Cluster {
+	if connection.Cluster == nil {
+		return nil
+	}
+	cluster := &v1alpha1.Cluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Cluster"},
+		ObjectMeta: objectMeta(connection),
+		Spec:       spec(connection),
+		Status:     status(connection),
+	}
+	Locate(cluster, connection)
+	return cluster
+}
+
+// Locate sets where a Cluster is to what its agent reports, unless it says so
+// itself.
+func Locate(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) {
+	is, reported := &cluster.Spec, &connection.Status
+	is.Provider, is.Region = cmp.Or(is.Provider, reported.Provider), cmp.Or(is.Region, reported.Region)
+	if len(is.Zones) == 0 && is.Zone == "" {
+		is.Zones = slices.Clone(reported.Zones)
+	}
+}
+
+// UID returns the UID of the Cluster of a ManagedCluster. It is another one,
+// because the two are different objects to a garbage collector, and it is the
+// same for each replica and each release: the namespace must never change.
+func UID(managed types.UID) types.UID {
+	namespace := uuid.UUID{0x2f, 0x0c, 0x6a, 0x52, 0x8d, 0x1e, 0x4b, 0x7a, 0x9e, 0x35, 0x61, 0x7c, 0xd4, 0x08, 0xb3, 0x9a}
+	return types.UID(uuid.NewSHA1(namespace, []byte(managed)).String())
+}
+
+func objectMeta(connection *fleetv1alpha1.ClusterConnection) metav1.ObjectMeta {
+	cluster := connection.Cluster
+	o := metav1.ObjectMeta{
+		Name:              connection.Name,
+		UID:               UID(cluster.UID),
+		ResourceVersion:   connection.ResourceVersion,
+		Generation:        cluster.Generation,
+		CreationTimestamp: cluster.CreationTimestamp,
+		DeletionTimestamp: cluster.DeletionTimestamp.DeepCopy(),
+		Labels:            maps.Clone(connection.Labels),
+		Annotations:       maps.Clone(cluster.Annotations),
+		Finalizers:        []string{v1alpha1.Finalizer},
+		ManagedFields:     managedFields(cluster.ManagedFields),
+	}
+	if Forced(connection) {
+		o.Finalizers = nil
+	}
+	if o.DeletionTimestamp != nil {
+		o.DeletionGracePeriodSeconds = new(int64)
+	}
+	return o
+}
+
+// Forced tells whether the deletion of the Cluster does not wait for its agent.
+func Forced(connection *fleetv1alpha1.ClusterConnection) bool {
+	return connection.Cluster != nil && connection.Cluster.Intent != nil && connection.Cluster.Intent.Force
+}
+
+// managedFields decodes what Record encoded. Fields that nobody can decode belong
+// to nobody: the next write records its own.
+func managedFields(encoded string) []metav1.ManagedFieldsEntry {
+	if encoded == "" {
+		return nil
+	}
+	var entries []metav1.ManagedFieldsEntry
+	if err := json.Unmarshal([]byte(encoded), &entries); err != nil {
+		return nil
+	}
+	return entries
+}
+
+func spec(connection *fleetv1alpha1.ClusterConnection) v1alpha1.ClusterSpec {
+	from := &connection.Spec
+	return v1alpha1.ClusterSpec{
+		ID:                          connection.Cluster.ID,
+		SyncMode:                    v1alpha1.ClusterSyncMode(from.SyncMode),
+		APIEndpoint:                 from.APIEndpoint,
+		SecretRef:                   secretRef(connection),
+		ImpersonatorSecretRef:       impersonatorSecretRef(connection),
+		InsecureSkipTLSVerification: from.InsecureSkipTLSVerification,
+		ProxyURL:                    from.ProxyURL,
+		ProxyHeader:                 maps.Clone(from.ProxyHeader),
+		Provider:                    from.Provider,
+		Region:                      from.Region,
+		Zones:                       slices.Clone(from.Zones),
+		Taints:                      taints(connection.Cluster.Taints),
+		ResourceModels:              resourceModels(grades.Of(from)),
+	}
+}
+
+// secretRef returns the reference as it was written; for a Push cluster that was
+// not joined by way of a Cluster it is the Secret that the push agent uses.
+func secretRef(connection *fleetv1alpha1.ClusterConnection) *v1alpha1.LocalSecretReference {
+	if written := connection.Cluster.SecretRef; written != nil {
+		return &v1alpha1.LocalSecretReference{Namespace: written.Namespace, Name: written.Name}
+	}
+	if connection.Spec.SyncMode != fleetv1alpha1.SyncModePush && connection.Spec.SecretRef == nil {
+		return nil
+	}
+	return &v1alpha1.LocalSecretReference{Namespace: connection.Name, Name: LocalSecret(connection)}
+}
+
+// LocalSecret returns the name of the Secret in the namespace of the cluster that
+// its connection sends.
+func LocalSecret(connection *fleetv1alpha1.ClusterConnection) string {
+	if connection.Spec.SecretRef == nil {
+		return fleetv1alpha1.DefaultSecretName
+	}
+	return connection.Spec.SecretRef.Name
+}
+
+func impersonatorSecretRef(connection *fleetv1alpha1.ClusterConnection) *v1alpha1.LocalSecretReference {
+	if written := connection.Cluster.ImpersonatorSecretRef; written != nil {
+		return &v1alpha1.LocalSecretReference{Namespace: written.Namespace, Name: written.Name}
+	}
+	if connection.Spec.ImpersonatorSecretRef == nil {
+		return nil
+	}
+	return &v1alpha1.LocalSecretReference{Namespace: connection.Name, Name: connection.Spec.ImpersonatorSecretRef.Name}
+}
+
+func taints(from []corev1.Taint) []corev1.Taint {
+	if from == nil {
+		return nil
+	}
+	to := make([]corev1.Taint, len(from))
+	for i := range from {
+		from[i].DeepCopyInto(&to[i])
+	}
+	return to
+}

@@ -1,0 +1,161 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package translate
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+)
+
+func status(connection *fleetv1alpha1.ClusterConnection) v1alpha1.ClusterStatus {
+	from := &connection.Status
+	to := v1alpha1.ClusterStatus{
+		KubernetesVersion: from.KubernetesVersion,
+		Conditions:        conditions(connection),
+		ResourceSummary:   resourceSummary(from.ResourceSummary),
+	}
+	for _, e := range from.APIEnablements {
+		enablement := v1alpha1.APIEnablement{GroupVersion: e.GroupVersion}
+		for _, r := range e.Resources {
+			enablement.Resources = append(enablement.Resources, v1alpha1.APIResource(r))
+		}
+		to.APIEnablements = append(to.APIEnablements, enablement)
+	}
+	if from.NodeSummary != nil {
+		to.NodeSummary = &v1alpha1.NodeSummary{TotalNum: from.NodeSummary.TotalNum, ReadyNum: from.NodeSummary.ReadyNum}
+	}
+	return to
+}
+
+func resourceSummary(from *fleetv1alpha1.ResourceSummary) *v1alpha1.ResourceSummary {
+	if from == nil {
+		return nil
+	}
+	to := &v1alpha1.ResourceSummary{
+		Allocatable: resources(from.Allocatable), Allocating: resources(from.Allocating), Allocated: resources(from.Allocated),
+	}
+	for _, m := range from.AllocatableModelings {
+		to.AllocatableModelings = append(to.AllocatableModelings, v1alpha1.AllocatableModeling{Grade: uint(max(m.Grade, 0)), Count: int(m.Count)})
+	}
+	return to
+}
+
+func resources(from fleetv1alpha1.ResourceList) corev1.ResourceList {
+	if from == nil {
+		return nil
+	}
+	to := make(corev1.ResourceList, len(from))
+	for name, quantity := range from {
+		to[corev1.ResourceName(name)] = quantity.DeepCopy()
+	}
+	return to
+}
+
+// hidden tells whether a condition of a ClusterConnection does not show in its
+// Cluster: Ready says what those of the push agent mean.
+func hidden(conditionType string) bool {
+	return conditionType == fleetv1alpha1.ClusterConnectionConditionConnected ||
+		conditionType == fleetv1alpha1.ClusterConnectionConditionCredentialsValid
+}
+
+// agents tells whether the agent of a cluster reports a condition of Clusters.
+func agents(conditionType string) bool {
+	return conditionType == v1alpha1.ClusterConditionCompleteAPIEnablements ||
+		conditionType == fleetv1alpha1.ClusterConnectionConditionCompleteResourceSummary
+}
+
+// Ours tells whether the hub itself maintains a condition of Clusters, so that
+// nobody else can set it.
+func Ours(conditionType string) bool {
+	return hidden(conditionType) || conditionType == v1alpha1.ClusterConditionReady ||
+		agents(conditionType) || conditionType == clusterv1.ManagedClusterConditionDuplicateIdentity
+}
+
+// conditions returns those of a Cluster: Ready, that two clusters are the same,
+// and then those in the status of the ClusterConnection in their order, which are
+// the agent's and those of clients of the Cluster API.
+func conditions(connection *fleetv1alpha1.ClusterConnection) []metav1.Condition {
+	all := []metav1.Condition{ready(connection)}
+	if c := meta.FindStatusCondition(connection.Cluster.Conditions, clusterv1.ManagedClusterConditionDuplicateIdentity); c != nil {
+		all = append(all, elsewhere(*c))
+	}
+	for _, c := range connection.Status.Conditions {
+		switch {
+		case agents(c.Type):
+			all = append(all, elsewhere(c))
+		case !Ours(c.Type):
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// elsewhere returns a condition without the generation that it is about, which is
+// that of the object that it was set on.
+func elsewhere(c metav1.Condition) metav1.Condition {
+	c.ObservedGeneration = 0
+	return c
+}
+
+// ready says in Karmada's words what ManagedCluster and ClusterConnection say.
+func ready(connection *fleetv1alpha1.ClusterConnection) metav1.Condition {
+	cluster := connection.Cluster
+	answer := func(c *metav1.Condition, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{
+			Type: v1alpha1.ClusterConditionReady, Status: status, Reason: reason,
+			Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		}
+	}
+	unknown := func(message string) metav1.Condition {
+		return answer(&metav1.Condition{Message: message, LastTransitionTime: cluster.CreationTimestamp}, metav1.ConditionUnknown, v1alpha1.ClusterReasonStatusUnknown)
+	}
+	accepted := meta.FindStatusCondition(cluster.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	available := meta.FindStatusCondition(cluster.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	connected := meta.FindStatusCondition(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionConnected)
+	switch {
+	case !cluster.Accepted:
+		return unknown("The hub does not accept the cluster")
+	case accepted != nil && accepted.Status != metav1.ConditionTrue:
+		return answer(accepted, metav1.ConditionUnknown, v1alpha1.ClusterReasonStatusUnknown)
+	case available != nil && available.Status == metav1.ConditionTrue:
+		return answer(available, metav1.ConditionTrue, v1alpha1.ClusterReasonReady)
+	case connection.Spec.SyncMode == fleetv1alpha1.SyncModePush && connected != nil && connected.Status == metav1.ConditionFalse:
+		return answer(connected, metav1.ConditionFalse, v1alpha1.ClusterReasonNotReachable)
+	case available == nil:
+		return unknown("The cluster has not reported its state yet")
+	case available.Status == metav1.ConditionFalse:
+		return answer(available, metav1.ConditionFalse, v1alpha1.ClusterReasonNotReady)
+	default:
+		return answer(available, metav1.ConditionUnknown, v1alpha1.ClusterReasonStatusUnknown)
+	}
+}
+
+// Conditions returns the conditions of a ClusterConnection after its Cluster got
+// others: those of types that the hub does not maintain become as they were
+// written, all others stay.
+func Conditions(connection *fleetv1alpha1.ClusterConnection, written []metav1.Condition) []metav1.Condition {
+	var all []metav1.Condition
+	for _, c := range connection.Status.Conditions {
+		at := slices.IndexFunc(written, func(w metav1.Condition) bool { return w.Type == c.Type })
+		switch {
+		case Ours(c.Type):
+			all = append(all, c)
+		case at >= 0:
+			all = append(all, written[at])
+		}
+	}
+	for _, w := range written {
+		if !Ours(w.Type) && meta.FindStatusCondition(all, w.Type) == nil {
+			all = append(all, w)
+		}
+	}
+	return all
+}

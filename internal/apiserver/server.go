@@ -1,0 +1,98 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericserver "k8s.io/apiserver/pkg/server"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	"github.com/capstan-io/capstan/internal/apiserver/cluster"
+	"github.com/capstan-io/capstan/internal/apiserver/openapi"
+	"github.com/capstan-io/capstan/internal/version"
+)
+
+// Config is what a server needs, but for what follows from the rest.
+type Config struct {
+	Generic *genericserver.Config
+	// Hub is the API server whose objects are served.
+	Hub    *clientrest.Config
+	Scheme *runtime.Scheme
+	Codecs serializer.CodecFactory
+	Clock  clock.PassiveClock
+}
+
+// Completed is the whole configuration of a server.
+type Completed struct {
+	*Config
+	generic genericserver.CompletedConfig
+}
+
+// Complete fills in what follows from the rest.
+func (c *Config) Complete() Completed {
+	return Completed{Config: c, generic: c.Generic.Complete(nil)}
+}
+
+// Server is the aggregated API server.
+type Server struct {
+	generic *genericserver.GenericAPIServer
+}
+
+// New returns the server.
+func (c Completed) New() (*Server, error) {
+	generic, err := c.generic.New("capstan-apiserver", genericserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("set up the server: %w", err)
+	}
+	clusters, status, err := cluster.NewStorage(cluster.Options{Hub: c.Hub, Scheme: c.Scheme, Clock: c.Clock})
+	if err != nil {
+		return nil, err
+	}
+	group := genericserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Scheme, runtime.NewParameterCodec(c.Scheme), c.Codecs)
+	group.VersionedResourcesStorageMap[v1alpha1.GroupVersion.Version] = map[string]rest.Storage{"clusters": clusters, "clusters/status": status}
+	if err := generic.InstallAPIGroup(&group); err != nil {
+		return nil, fmt.Errorf("serve %s: %w", v1alpha1.GroupVersion, err)
+	}
+	return &Server{generic: generic}, nil
+}
+
+// Run serves until ctx ends, and until the requests that are on their way then
+// are answered.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.generic.PrepareRun().RunWithContext(ctx); err != nil {
+		return fmt.Errorf("serve the Cluster API: %w", err)
+	}
+	return nil
+}
+
+// newScheme returns the types that are served.
+func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
+	scheme := runtime.NewScheme()
+	if err := cluster.AddToScheme(scheme); err != nil {
+		return nil, serializer.CodecFactory{}, fmt.Errorf("set up the types that are served: %w", err)
+	}
+	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
+	if err := scheme.SetVersionPriority(v1alpha1.GroupVersion); err != nil {
+		return nil, serializer.CodecFactory{}, fmt.Errorf("set up the types that are served: %w", err)
+	}
+	return scheme, serializer.NewCodecFactory(scheme, serializer.WithStreamingCollectionEncodingToJSON()), nil
+}
+
+// describe sets how the server describes what it serves.
+func describe(c *genericserver.Config, scheme *runtime.Scheme) {
+	namer := apiopenapi.NewDefinitionNamer(scheme)
+	c.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(openapi.Definitions, namer)
+	c.OpenAPIConfig.Info.Title, c.OpenAPIConfig.Info.Version = "Capstan", version.Get()
+	c.OpenAPIV3Config = genericserver.DefaultOpenAPIV3Config(openapi.Definitions, namer)
+	c.OpenAPIV3Config.Info.Title, c.OpenAPIV3Config.Info.Version = "Capstan", version.Get()
+}

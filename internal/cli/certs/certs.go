@@ -1,0 +1,66 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certs shows when the certificates of a dedicated hub expire, and
+// renews them.
+package certs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/install"
+)
+
+// New returns the command "certs".
+func New(session *hub.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "certs",
+		Short: "Show and renew the certificates of a dedicated hub",
+		Long: "Shows when the certificates of a dedicated hub expire, and renews them before their time. The cluster of the " +
+			"current context is the host of the hub.\n\n" +
+			"Nobody has to do so: the operator renews each certificate long before it expires.",
+	}
+	cmd.AddCommand(newExpiry(session), newRenew(session))
+	return cmd
+}
+
+// plane is the control plane that a command is about.
+type plane struct {
+	session *hub.Session
+	name    string
+}
+
+func (p *plane) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&p.name, "name", install.DedicatedName, "Name of the dedicated hub")
+}
+
+// find returns the control plane, and a client for its host.
+func (p *plane) find(ctx context.Context) (client.Client, *fleetv1alpha1.ControlPlane, error) {
+	config, err := p.session.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := install.NewClient(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, cp := install.DedicatedKey(p.name), &fleetv1alpha1.ControlPlane{}
+	switch err := c.Get(ctx, key, cp); {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, nil, exit.Next(fmt.Errorf("%s has no dedicated hub %q", p.session.Where(), p.name),
+			"\"kubectl get controlplanes -A\" on its host lists those that there are. Choose the host by --context and the hub by --name.")
+	case err != nil:
+		return nil, nil, fmt.Errorf("read ControlPlane %q: %w", key, err)
+	}
+	return c, cp, nil
+}

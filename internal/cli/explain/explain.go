@@ -1,0 +1,169 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain says which clusters are chosen, and why: those of what is on
+// the hub, and those of what somebody is about to declare.
+//
+// It runs the engine of the hub on what the user may read, so it needs no right
+// but that, and nothing has to be kept for it on the hub.
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/fleet"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/placement"
+	"github.com/capstan-io/capstan/internal/scheduler"
+)
+
+// New returns the command "explain".
+func New(session *hub.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Say which clusters are chosen, and why",
+	}
+	cmd.AddCommand(newPlacement(session))
+	return cmd
+}
+
+// explanation is one call of the command.
+type explanation struct {
+	session   *hub.Session
+	namespace string
+	cluster   string
+	output    output
+}
+
+func newPlacement(session *hub.Session) *cobra.Command {
+	e := &explanation{session: session}
+	cmd := &cobra.Command{
+		Use:     "placement NAME [-n NAMESPACE]",
+		Aliases: []string{"placements"},
+		Short:   "Say which clusters a Placement chooses, and why the others are not chosen",
+		Long: "Says of every cluster whether the Placement chooses it, and why or why not. With --cluster, it says everything about " +
+			"one cluster: what each filter says, the score by prioritizer, and its rank.\n\n" +
+			"It makes the decision anew, as of now, on what you may read on the hub, with the decision that is written as the " +
+			"previous one. If the outcome is another one, it says so. It names what you may not read, and changes nothing.",
+		Example: `  # Which clusters, and why not the others?
+  capstan explain placement web -n team-a
+
+  # Why not this one?
+  capstan explain placement web -n team-a --cluster member3
+
+  # For a script
+  capstan explain placement web -n team-a -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: complete.Placements(session, func() string { return namespaceOf(session, e.namespace) }),
+		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
+	}
+	cmd.Flags().StringVarP(&e.namespace, "namespace", "n", "", "Namespace of the Placement (default: that of the kubeconfig's context)")
+	cmd.Flags().StringVar(&e.cluster, "cluster", "", "Say everything about this cluster")
+	e.output.addFlag(cmd)
+	// The flags are there and have no other function: there is no error to expect.
+	_ = cmd.RegisterFlagCompletionFunc("namespace", complete.PlacementNamespaces(session))
+	_ = cmd.RegisterFlagCompletionFunc("cluster", complete.Clusters(session))
+	return cmd
+}
+
+// namespaceOf returns the namespace of a flag, or of the kubeconfig.
+func namespaceOf(session *hub.Session, given string) string {
+	if given != "" {
+		return given
+	}
+	if chosen := session.Namespace(); chosen != "" {
+		return chosen
+	}
+	return metav1.NamespaceDefault
+}
+
+func (e *explanation) run(ctx context.Context, name string) error {
+	if err := e.output.check(); err != nil {
+		return err
+	}
+	c, err := e.session.Connect()
+	if err != nil {
+		return err
+	}
+	namespace, p := namespaceOf(e.session, e.namespace), &clusterv1beta1.Placement{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, p)
+	if apierrors.IsNotFound(err) && hub.Served(err) {
+		return exit.Next(fmt.Errorf("there is no placement %q in namespace %q", name, namespace), "\"capstan get placements -A\" lists those that there are.")
+	}
+	if err != nil {
+		return err
+	}
+	state, err := fleet.Read(ctx, c, namespace, fleet.NeedsOf(p))
+	if err != nil {
+		return err
+	}
+	o, result := decide(p, state, placement.Decided(p, state.Decisions), e.session.Clock.Now())
+	o.Notes = append(o.Notes, held(p)...)
+	if !o.Difference.none() {
+		o.Notes = append(o.Notes, behind(p, o))
+	}
+	if e.cluster != "" {
+		if err := e.single(o, result, state); err != nil {
+			return err
+		}
+	}
+	return e.output.print(e.session, o, func() string { return e.text(o) })
+}
+
+// single leaves only the verdict on the cluster that was asked for, with all
+// that there is to tell.
+func (e *explanation) single(o *outcome, result scheduler.Result, state *fleet.State) error {
+	c, found := state.Clusters.Cluster(e.cluster)
+	if !found {
+		return exit.Next(fmt.Errorf("there is no cluster %q", e.cluster), "\"capstan get clusters\" lists those that there are.")
+	}
+	for _, v := range o.Clusters {
+		if v.Name == e.cluster {
+			v.examine(result, c)
+			o.Clusters = []verdict{v}
+			return nil
+		}
+	}
+	return nil
+}
+
+// held says what keeps the decisions of a Placement as they are.
+func held(p *clusterv1beta1.Placement) []string {
+	switch {
+	case !p.DeletionTimestamp.IsZero():
+		return []string{"The placement is being deleted: its decisions stay as they are until it is gone."}
+	case p.Annotations[clusterv1beta1.AnnotationSchedulingDisable] == "true":
+		return []string{fmt.Sprintf("Annotation %s is set: the decisions stay as they are.", clusterv1beta1.AnnotationSchedulingDisable)}
+	default:
+		return nil
+	}
+}
+
+// behind says why the decision that is written may be another one.
+func behind(p *clusterv1beta1.Placement, o *outcome) string {
+	seen := false
+	for _, kind := range []string{clusterv1beta1.PlacementConditionSatisfied, clusterv1beta1.PlacementConditionMisconfigured} {
+		c := meta.FindStatusCondition(p.Status.Conditions, kind)
+		seen = seen || c != nil && c.ObservedGeneration >= p.Generation
+	}
+	switch {
+	case len(held(p)) > 0:
+		return "This is what would be chosen otherwise."
+	case !seen:
+		return "The hub's placement controller has not looked at the latest change of the placement yet: \"capstan doctor\" tells whether it runs."
+	case len(o.Unread) > 0:
+		return "That may be because of what could not be read here."
+	default:
+		return "If it stays so for more than a moment, see with \"capstan doctor\" whether the hub's placement controller runs."
+	}
+}

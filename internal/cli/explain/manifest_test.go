@@ -1,0 +1,116 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/placement"
+)
+
+const several = `# a comment alone
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: cluster.open-cluster-management.io/v1beta1
+  kind: Placement
+  metadata: {name: one}
+  spec: {}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {name: apps}
+spec: {clusterSet: apps}
+---
+apiVersion: example.com/v1
+kind: Database
+metadata: {name: orders}
+`
+
+func TestReadManifest(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "two.yaml")
+	two := "apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: Placement\nmetadata: {name: two, namespace: team-b}\nspec: {}\n"
+	if err := os.WriteFile(file, []byte(two), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := readManifest([]string{file, standardInput}, strings.NewReader(several), "team-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{"others": m.others}
+	for _, p := range m.placements {
+		got["placements"] = append(got["placements"], p.GetNamespace()+"/"+p.GetName())
+	}
+	for i := range m.bindings {
+		got["bindings"] = append(got["bindings"], m.bindings[i].Namespace+"/"+m.bindings[i].Name)
+	}
+	want := map[string][]string{"placements": {"team-b/two", "team-a/one"}, "bindings": {"team-a/apps"}, "others": {"ConfigMap", "Database"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestMistakesInFilesNameTheirPlace(t *testing.T) {
+	head := "apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: Placement\n"
+	cases := map[string]struct{ text, want string }{
+		"no YAML":             {text: "a: b: c", want: "document 1"},
+		"a field":             {text: head + "metadata: {name: a}\nspec: {predicate: []}\n", want: "spec.predicate"},
+		"a type":              {text: head + "metadata: {name: a}\nspec: {numberOfClusters: two}\n", want: "numberOfClusters"},
+		"a field twice":       {text: head + "metadata: {name: a}\nspec: {}\nspec: {}\n", want: "spec"},
+		"no name":             {text: head + "spec: {}\n", want: "metadata.name"},
+		"the second document": {text: head + "metadata: {name: a}\nspec: {}\n---\n" + head + "metadata: {name: b}\nspec: {x: 1}\n", want: "document 2"},
+		"nothing":             {text: "", want: "no Placement"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := readManifest([]string{standardInput}, strings.NewReader(tc.text), "team-a")
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestDefaults is about a user whose Placements the hub does not check: a weight
+// that is not written is 1, and one that is 0 stays.
+func TestDefaults(t *testing.T) {
+	m, err := readManifest([]string{standardInput}, strings.NewReader(`
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: one}
+spec:
+  prioritizerPolicy:
+    configurations:
+    - scoreCoordinate: {builtIn: Steady}
+    - {scoreCoordinate: {builtIn: Balance}, weight: 0}
+  spreadPolicy: {spreadConstraints: [{topologyKey: zone, topologyKeyType: Label}]}
+`), "team-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fillIn(m.placements[0].Object); err != nil {
+		t.Fatal(err)
+	}
+	p, err := typed(m.placements[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := p.Spec.PrioritizerPolicy
+	if policy.Mode != "Additive" || policy.Configurations[0].Weight != 1 || policy.Configurations[1].Weight != 0 {
+		t.Errorf("the policy is %+v", policy)
+	}
+	if spread := p.Spec.SpreadPolicy.SpreadConstraints[0]; spread.MaxSkew != 1 || spread.WhenUnsatisfiable != "ScheduleAnyway" {
+		t.Errorf("the spread constraint is %+v", spread)
+	}
+	if _, problems := placement.Compile(p, nil); len(problems) > 0 {
+		t.Errorf("the defaults are not right: %v", problems)
+	}
+}

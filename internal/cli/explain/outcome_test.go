@@ -1,0 +1,111 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/cli/fleet"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/placement"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// state is a namespace with all clusters.
+func state(clusters ...view.Cluster) *fleet.State {
+	all := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
+	all.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{
+		SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{},
+	}
+	return &fleet.State{
+		Clusters: view.New(clusters...), Sets: map[string]*clusterv1beta2.ManagedClusterSet{"all": all},
+		Bindings: []clusterv1beta2.ManagedClusterSetBinding{{Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"}}},
+	}
+}
+
+func TestTheDifferenceToWhatIsWritten(t *testing.T) {
+	p := &clusterv1beta1.Placement{}
+	p.Spec.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{
+		GroupName: "canary", ClusterSelector: clusterv1beta1.GroupClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}},
+	}}
+	before := []placement.Choice{{Cluster: "a", Group: 0}, {Cluster: "b", Group: 1}, {Cluster: "gone", Group: 1}}
+	o, _ := decide(p, state(view.Cluster{Name: "a", Labels: map[string]string{"canary": "yes"}}, view.Cluster{Name: "b"}, view.Cluster{Name: "c"}), before, noon)
+	want := difference{Add: []string{"c"}, Remove: []string{"gone"}, Move: []string{"a"}}
+	if diff := cmp.Diff(want, o.Difference); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	var rows []string
+	for _, row := range o.changes()[1:] {
+		rows = append(rows, strings.Join(row, "|"))
+	}
+	wantRows := []string{"~|a|0 canary|200|", "|b|1|200|", "+|c|1|100|", "-|gone|||it is not there any more"}
+	if diff := cmp.Diff(wantRows, rows); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAMistakeLeavesWhatIsChosen(t *testing.T) {
+	p := &clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{NumberOfClusters: new(int32(-1))}}
+	o, _ := decide(p, state(view.Cluster{Name: "a"}), []placement.Choice{{Cluster: "b"}}, noon)
+	if len(o.Mistakes) == 0 || !strings.Contains(o.Mistakes[0], "spec.numberOfClusters") || !o.Difference.none() || !strings.Contains(o.headline(), "what is chosen stays: b") {
+		t.Errorf("the outcome is %+v: %s", o, o.headline())
+	}
+}
+
+func TestWhatCostsTooMuchForTheFleetLeavesWhatIsChosen(t *testing.T) {
+	costly := strings.Repeat("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, ", 3) + `!"` + strings.Repeat("x", 5000) + `".contains("y")` + strings.Repeat(")", 3)
+	p := &clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{Predicates: []clusterv1beta1.ClusterPredicate{{
+		RequiredClusterSelector: clusterv1beta1.ClusterSelector{CelSelector: clusterv1beta1.ClusterCelSelector{CelExpressions: []string{costly}}},
+	}}}}
+	var clusters []view.Cluster
+	for i := range 110 {
+		clusters = append(clusters, view.Cluster{Name: fmt.Sprintf("c%03d", i)})
+	}
+	o, _ := decide(p, state(clusters...), []placement.Choice{{Cluster: "c109"}}, noon)
+	if len(o.Mistakes) != 1 || !strings.Contains(o.Mistakes[0], "cost more than") || !o.Difference.none() || !strings.Contains(o.headline(), "what is chosen stays: c109") {
+		t.Errorf("the outcome is %+v: %s", o, o.headline())
+	}
+}
+
+func TestWhenTimeAloneChangesTheOutcome(t *testing.T) {
+	p := &clusterv1beta1.Placement{Spec: clusterv1beta1.PlacementSpec{Tolerations: []clusterv1beta1.Toleration{{Key: "gpu", Operator: "Exists", TolerationSeconds: new(int64(60))}}}}
+	gpu := view.Taint{Key: "gpu", Effect: view.NoSelect, Since: noon.Add(-20 * time.Second)}
+	o, _ := decide(p, state(view.Cluster{Name: "a", Taints: []view.Taint{gpu}}), nil, noon)
+	var text strings.Builder
+	o.printNotes(&text, noon)
+	if want := "In 40s a toleration or a score ends"; !strings.Contains(text.String(), want) {
+		t.Errorf("the notes do not say %q: %s", want, text.String())
+	}
+}
+
+func TestWhyTheDecisionIsAnotherOne(t *testing.T) {
+	seen := []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied, ObservedGeneration: 2}}
+	cases := map[string]struct {
+		reason    string
+		placement clusterv1beta1.Placement
+		unread    []string
+		want      string
+	}{
+		"nobody has looked":    {reason: "the controller does not run, or has only just started", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: clusterv1beta1.PlacementStatus{Conditions: seen}}, want: "has not looked at the latest change"},
+		"scheduling is off":    {reason: "then it is no wonder", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1beta1.AnnotationSchedulingDisable: "true"}}}, want: "otherwise"},
+		"something was hidden": {reason: "the hub sees it", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: clusterv1beta1.PlacementStatus{Conditions: seen}}, unread: []string{"x"}, want: "could not be read"},
+		"no reason is known":   {reason: "a moment, or a controller that hangs", placement: clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: clusterv1beta1.PlacementStatus{Conditions: seen}}, want: "for more than a moment"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := behind(&tc.placement, &outcome{Unread: tc.unread}); !strings.Contains(got, tc.want) {
+				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

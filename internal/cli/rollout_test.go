@@ -1,0 +1,107 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/placer"
+)
+
+// rolls does what a directive about a rollout says, if it is one:
+//
+//	replicates                    the controller of replica sets runs, until the session ends
+//	applies CLUSTER WORK          the agent applies what it is given next
+//	fails CLUSTER WORK MESSAGE    the agent cannot apply what it is given next
+//	rolled NAMESPACE/SET MESSAGE  wait until the rollout says this
+func rolls(t *testing.T, w *world, directive string) bool {
+	t.Helper()
+	words := strings.SplitN(directive, " ", 4)
+	switch {
+	case directive == "replicates":
+		placer.StartReplicaSets(t, w.config)
+	case len(words) == 3 && words[0] == "applies":
+		agentReports(t, w, words[1], words[2], "")
+	case len(words) == 4 && words[0] == "fails":
+		agentReports(t, w, words[1], words[2], words[3])
+	case len(words) == 4 && words[0] == "rolled":
+		rolled(t, w, words[1], words[2]+" "+words[3])
+	default:
+		return false
+	}
+	return true
+}
+
+// agentReports waits for a work that is new to the agent of a cluster, and reports
+// that it is applied, or the problem.
+func agentReports(t *testing.T, w *world, cluster, name, problem string) {
+	t.Helper()
+	eventually(t, func() error {
+		work := &workv1.ManifestWork{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: name}, work); err != nil {
+			return fmt.Errorf("in the namespace of cluster %s: %w", cluster, err)
+		}
+		if c := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); c != nil && c.ObservedGeneration == work.Generation {
+			return fmt.Errorf("work %s of cluster %s has not changed", name, cluster)
+		}
+		objects := len(work.Spec.Workload.Manifests)
+		work.Status.ResourceStatus.Manifests = nil
+		for i, manifest := range work.Spec.Workload.Manifests {
+			object := &unstructured.Unstructured{}
+			if err := object.UnmarshalJSON(manifest.Raw); err != nil {
+				return err
+			}
+			kind := object.GroupVersionKind()
+			reported := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{
+				Ordinal: int32(i), Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
+			}}
+			own := ""
+			if i == objects-1 {
+				own = problem // the others are fine
+			}
+			say(&reported.Conditions, work.Generation, "Manifest", own)
+			work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, reported)
+		}
+		say(&work.Status.Conditions, work.Generation, "ManifestWork", problem)
+		return w.client.Status().Update(t.Context(), work)
+	})
+}
+
+// say sets what an agent says about a work, or one object of it.
+func say(conditions *[]metav1.Condition, generation int64, of, problem string) {
+	applied := metav1.Condition{Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue, Reason: "Applied" + of + "Complete", ObservedGeneration: generation}
+	available := metav1.Condition{Type: workv1.ManifestWorkConditionAvailable, Status: metav1.ConditionTrue, Reason: "ResourceAvailable", ObservedGeneration: generation}
+	if problem != "" {
+		applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, "Applied"+of+"Failed", problem
+		available.Status, available.Reason = metav1.ConditionFalse, "ResourceNotAvailable"
+	}
+	meta.SetStatusCondition(conditions, applied)
+	meta.SetStatusCondition(conditions, available)
+}
+
+// rolled waits until the message about a rollout contains a text.
+func rolled(t *testing.T, w *world, set, text string) {
+	t.Helper()
+	namespace, name, _ := strings.Cut(set, "/")
+	eventually(t, func() error {
+		s := &workv1alpha1.ManifestWorkReplicaSet{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, s); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(s.Status.Conditions, workv1alpha1.ConditionPlacementRolledOut)
+		if c == nil || c.ObservedGeneration != s.Generation || !strings.Contains(c.Message, text) {
+			return fmt.Errorf("the rollout of %s says %+v, want %q", set, c, text)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,174 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/install"
+)
+
+// runDedicated makes a dedicated hub.
+func (m *making) runDedicated(ctx context.Context) error {
+	d := &m.dedicated
+	d.replicas = m.replicas
+	if err := d.check(); err != nil {
+		return err
+	}
+	if !m.wait {
+		return exit.UsageError("--wait=false is for shared hubs: what a dedicated hub is made of needs one another")
+	}
+	hub, err := d.hub(m.gates, m.users)
+	if err != nil {
+		return err
+	}
+	if m.output != "" {
+		options := install.Options{Image: m.image}
+		objects, err := d.objects(operatorOptions{options, options}, d.controlPlane(nil, m.given), hub)
+		if err != nil {
+			return err
+		}
+		return printYAML(m.session.Out, objects.all())
+	}
+	s, err := openSite(m.session, m.mode, m.timeout)
+	if err != nil {
+		return err
+	}
+	return m.session.Explain(m.installDedicated(ctx, s, hub))
+}
+
+// installDedicated makes the hub step by step; what there is already stays.
+func (m *making) installDedicated(ctx context.Context, s *site, hub operatorv1.ClusterManagerSpec) error {
+	d := &m.dedicated
+	kubeconfig := hubContext{files: m.session.Flags().ToRawKubeConfigLoader().ConfigAccess(), name: d.contextName()}
+	var before host
+	var objects dedicatedObjects
+	err := s.steps.Do("Checking the host", func() (err error) {
+		if before, err = d.survey(ctx, s.read); err != nil {
+			return err
+		}
+		if err := d.mayMake(ctx, s.read, before, m.force); err != nil {
+			return err
+		}
+		if err := kubeconfig.free(before.endpoint()); err != nil {
+			return err
+		}
+		if objects, err = d.objects(before.options(m.image), d.controlPlane(before.live, m.given), hub); err != nil {
+			return err
+		}
+		return s.preflight(ctx, objects.all())
+	})
+	if err != nil {
+		return err
+	}
+	if !m.mode.Changes() {
+		return s.rehearse(ctx, objects.all())
+	}
+	if err := s.putOperator(ctx, before.controlPlane.operator, objects.controlPlaneOperator, true); err != nil {
+		return err
+	}
+	if err := s.putOperator(ctx, before.hub.operator, objects.hubOperator, true); err != nil {
+		return err
+	}
+	if err := d.start(ctx, s, objects); err != nil {
+		return err
+	}
+	return m.connect(ctx, s, kubeconfig)
+}
+
+// options returns those of the operators: as they are, with the image if one is
+// given. Both may have been there before, for other hubs.
+func (h host) options(image string) operatorOptions {
+	of := func(s situation) install.Options {
+		options := install.Options{}
+		if s.deployment != nil {
+			options = install.OptionsOf(s.deployment)
+		}
+		options.Image = cmp.Or(image, options.Image)
+		return options
+	}
+	return operatorOptions{controlPlane: of(h.controlPlane), hub: of(h.hub)}
+}
+
+// start makes the control plane and then the hub on it, and waits for both.
+func (d *dedication) start(ctx context.Context, s *site, objects dedicatedObjects) error {
+	err := s.steps.Do("Starting the control plane "+d.name, func() error {
+		if err := install.Apply(ctx, s.write, objects.controlPlane...); err != nil {
+			return err
+		}
+		return s.waiter().ControlPlane(ctx, d.key())
+	})
+	if err != nil {
+		return err
+	}
+	return s.steps.Do("Starting the hub "+d.name, func() error {
+		if err := install.Apply(ctx, s.write, objects.hub...); err != nil {
+			return err
+		}
+		return s.waiter().ClusterManager(ctx, d.name)
+	})
+}
+
+// connect writes the context of the hub into the kubeconfig, and says what to do
+// with it.
+func (m *making) connect(ctx context.Context, s *site, kubeconfig hubContext) error {
+	d := &m.dedicated
+	cp := &fleetv1alpha1.ControlPlane{}
+	var expires time.Time
+	err := s.steps.Do(fmt.Sprintf("Writing the context %s into the kubeconfig", kubeconfig.name), func() error {
+		if err := s.read.Get(ctx, d.key(), cp); err != nil {
+			return fmt.Errorf("read ControlPlane %q: %w", d.key(), err)
+		}
+		content, err := d.kubeconfig(ctx, s.read)
+		if err != nil {
+			return err
+		}
+		expires, err = kubeconfig.write(cp.Status.Endpoint, content)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	m.sayDedicated(cp, kubeconfig.name, expires)
+	return nil
+}
+
+// kubeconfig returns that of the hub's administrator, which its operator writes.
+func (d *dedication) kubeconfig(ctx context.Context, c client.Reader) ([]byte, error) {
+	key := client.ObjectKey{Namespace: d.name, Name: operatorv1.ExternalHubKubeConfigSecret}
+	secret := &corev1.Secret{}
+	if err := c.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of the hub in Secret %q: %w", key, err)
+	}
+	return secret.Data[operatorv1.KubeConfigKey], nil
+}
+
+// sayDedicated tells what to do with the new hub.
+func (m *making) sayDedicated(cp *fleetv1alpha1.ControlPlane, name string, expires time.Time) {
+	out := m.session.Out
+	fmt.Fprintf(out, "\nThe dedicated hub %q is ready at %s (Kubernetes %s); it runs on %s.\n", cp.Name, cp.Status.Endpoint, cp.Status.Version, m.session.Where())
+	if !expires.IsZero() {
+		fmt.Fprintf(out, "The credential in context %q is valid until %s; the same command again renews it.\n", name, expires.UTC().Format(time.DateOnly))
+	}
+	if strings.Contains(cp.Status.Endpoint, ".svc") {
+		fmt.Fprintln(out, "Only pods on its host reach this address; --service-type NodePort or LoadBalancer gives it another one.")
+	}
+	fmt.Fprintf(out, `
+Let clusters join:
+  capstan token create --context %[1]s --print-register-command   # for clusters that call the hub: run there what this prints
+  capstan join NAME --context %[1]s --cluster-kubeconfig FILE     # for clusters that the hub calls
+See them:
+  capstan get clusters --context %[1]s
+`, name)
+}

@@ -1,0 +1,90 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/metrics"
+	"github.com/capstan-io/capstan/internal/rights"
+)
+
+// The election of a leader among the replicas.
+//
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=hub,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=hub,resources=leases,resourceNames=placement-controller-lock,verbs=get;update
+// +kubebuilder:rbac:groups="",namespace=hub,resources=pods,verbs=get
+
+const (
+	// ComponentName is the name of the component in events and metrics.
+	ComponentName = "placement-controller"
+	// LockName is the Lease by which the replicas agree on which one works.
+	LockName = "placement-controller-lock"
+)
+
+// NewScheme returns the kinds that the controller works with.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(
+		authorizationv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1alpha1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme))
+}
+
+// CacheOptions keeps no object's managed fields, and of clusters what the scheduler
+// and expressions read.
+func CacheOptions() cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&clusterv1.ManagedCluster{}: {Transform: fleet.SlimCluster}},
+	}
+}
+
+// Watched are kinds that a replica that leads has to have in its cache to be ready.
+func Watched() []client.Object {
+	return []client.Object{
+		&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}, &clusterv1.ManagedCluster{},
+		&clusterv1beta2.ManagedClusterSet{}, &clusterv1beta2.ManagedClusterSetBinding{}, &clusterv1alpha1.AddOnPlacementScore{},
+	}
+}
+
+// Options are what the controller is set up with.
+type Options struct {
+	// Clock defaults to the real one.
+	Clock clock.PassiveClock
+	// Metrics is where the metrics are registered. Nil means nowhere.
+	Metrics prometheus.Registerer
+}
+
+// Setup adds the controller to the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	held, err := rights.Review(ctx, mgr.GetClient())
+	if err != nil {
+		return err
+	}
+	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	c := New(mgr.GetClient(), o.Clock, events.Allowed(mgr.GetEventRecorder(ComponentName), held))
+	if err := metrics.Register(o.Metrics, c.Collectors()...); err != nil {
+		return err
+	}
+	return c.SetupWithManager(mgr)
+}

@@ -1,0 +1,435 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	manifests "github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+// endpoint is the debug endpoint of a hub with two clusters, "calm" and "busy",
+// and a Placement "web" in namespace team-a. Namespace team-b has one, too.
+// There are ServiceAccounts in team-a: reader may get Placements there, author
+// create them, and stranger nothing.
+type endpoint struct {
+	*testing.T
+
+	client client.Client
+	http   *http.Client
+	host   string
+	tokens map[string]string
+}
+
+func TestEndpoint(t *testing.T) {
+	e := start(t)
+	t.Run("Get", func(t *testing.T) { e.of(t).get() })
+	t.Run("Post", func(t *testing.T) { e.of(t).post() })
+	t.Run("Attacks", func(t *testing.T) { e.of(t).attacks() })
+	t.Run("Mistakes", func(t *testing.T) { e.of(t).mistakes() })
+	t.Run("WritesNothing", func(t *testing.T) {
+		decisions := &clusterv1beta1.PlacementDecisionList{}
+		if err := e.client.List(t.Context(), decisions); err != nil || len(decisions.Items) > 0 {
+			t.Errorf("there are %d PlacementDecisions, %v", len(decisions.Items), err)
+		}
+		list := &clusterv1beta1.PlacementList{}
+		if err := e.client.List(t.Context(), list); err != nil || len(list.Items) != 2 || list.Items[0].Generation+list.Items[1].Generation != 2 {
+			t.Errorf("the Placements are %+v, %v", list.Items, err)
+		}
+	})
+}
+
+func (e *endpoint) of(t *testing.T) *endpoint {
+	part := *e
+	part.T = t
+	return &part
+}
+
+func (e *endpoint) get() {
+	want := Answer{
+		Placement: &clusterv1beta1.Placement{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "cluster.open-cluster-management.io/v1beta1", Kind: "Placement"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", Labels: map[string]string{"app": "web"}},
+		},
+		Filtered: []Filtered{
+			{Name: "Predicate", Clusters: []string{"busy", "calm", "tainted"}},
+			{Name: "Predicate,TaintToleration", Clusters: []string{"busy", "calm"}},
+		},
+		Prioritized: []Prioritized{
+			{Name: "Balance", Weight: 1, Scores: map[string]int64{"busy": 100, "calm": 100}},
+			{Name: "Steady", Weight: 1, Scores: map[string]int64{"busy": 0, "calm": 0}},
+			{Name: "PreferNoSelect", Weight: 1, Scores: map[string]int64{"busy": -100}},
+		},
+		Aggregated: []ClusterScore{{"calm", 100}, {"busy", 0}},
+	}
+	status, body := e.ask(http.MethodGet, Path+"team-a/web", e.tokens["reader"], nil)
+	got := e.answer(status, body)
+	want.Placement.Spec = got.Placement.Spec // with the defaults of the API server
+	if diff := cmp.Diff(want, got); diff != "" {
+		e.Errorf("(-want +got):\n%s", diff)
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(body, &keys); err != nil {
+		e.Fatal(err)
+	}
+	for _, key := range []string{"placement", "filteredPipelineResults", "prioritizeResults", "aggregatedScores"} {
+		if keys[key] == nil {
+			e.Errorf("the answer has no %s: %s", key, body)
+		}
+	}
+}
+
+// post asks what a Placement would choose that is not there: as OCM's clients do,
+// with the name in the body, and with the name in the path.
+func (e *endpoint) post() {
+	for path, name := range map[string]string{Path: `"namespace": "team-a", "name": "trial"`, Path + "team-a/trial": ""} {
+		body := fmt.Sprintf(`{"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "metadata": {%s},
+			"spec": {"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]}}`, name)
+		got := e.answer(e.ask(http.MethodPost, path, e.tokens["author"], []byte(body)))
+		if got.Placement.Namespace != "team-a" || got.Placement.Name != "trial" || got.Error != "" {
+			e.Errorf("POST %s is answered with %+v", path, got)
+		}
+		if diff := cmp.Diff([]ClusterScore{{"calm", 100}}, got.Aggregated); diff != "" {
+			e.Errorf("POST %s (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+// attacks are requests of those who may not know what they ask for. None of the
+// answers may tell a cluster, or which Placements there are.
+func (e *endpoint) attacks() {
+	named := func(namespace string) []byte {
+		return fmt.Appendf(nil, `{"metadata": {"namespace": %q, "name": "web"}}`, namespace)
+	}
+	cases := map[string]struct {
+		method, path, token string
+		body                []byte
+		want                int
+		message             string
+	}{
+		"no token":                      {path: Path + "team-a/web", want: 401, message: "send the bearer token"},
+		"a forged token":                {path: Path + "team-a/web", token: "eyJhbGciOiJub25lIn0.e30.", want: 401, message: "rejects this token"},
+		"a token of another right":      {path: Path + "team-a/web", token: "author", want: 403, message: `may not get placements.cluster.open-cluster-management.io "web" in namespace "team-a": bind it`},
+		"a token without rights":        {path: Path + "team-a/web", token: "stranger", want: 403, message: "may not get"},
+		"another namespace":             {path: Path + "team-b/web", token: "reader", want: 403, message: `in namespace "team-b"`},
+		"whether there is one":          {path: Path + "team-b/none", token: "reader", want: 403, message: `in namespace "team-b"`},
+		"one that is not there":         {path: Path + "team-a/none", token: "reader", want: 404, message: `no Placement "team-a/none"`},
+		"creation, by a reader":         {method: http.MethodPost, path: Path + "team-a/web", token: "reader", body: named("team-a"), want: 403, message: "may not create"},
+		"creation in another namespace": {method: http.MethodPost, path: Path, token: "author", body: named("team-b"), want: 403, message: `may not create placements.cluster.open-cluster-management.io in namespace "team-b"`},
+		"two namespaces":                {method: http.MethodPost, path: Path + "team-a/web", token: "author", body: named("team-b"), want: 400, message: `the body that of "team-b/web"`},
+		"no namespace":                  {method: http.MethodPost, path: Path, token: "author", body: []byte(`{}`), want: 400, message: "metadata.namespace"},
+		"a namespace that is a path":    {method: http.MethodPost, path: Path, token: "author", body: named("team-a/../team-b"), want: 400, message: "metadata.namespace"},
+		"a step up":                     {path: Path + "team-a/../team-b/web", token: "reader", want: 404, message: "there is nothing here"},
+		"an encoded step up":            {path: Path + "team-a/%2e%2e/team-b/web", token: "reader", want: 404, message: "there is nothing here"},
+		"an encoded slash":              {path: Path + "team-a%2Fweb%2F..", token: "reader", want: 404, message: "there is nothing here"},
+		"an empty part":                 {path: Path + "team-a//web", token: "reader", want: 404, message: "there is nothing here"},
+		"no name":                       {path: Path + "team-a/", token: "reader", want: 404, message: "there is nothing here"},
+		"all of a namespace":            {path: Path + "team-a/*", token: "reader", want: 404, message: "there is nothing here"},
+		"another path":                  {path: "/metrics", token: "reader", want: 404, message: "there is nothing here"},
+		"deletion":                      {method: http.MethodDelete, path: Path + "team-a/web", token: "reader", want: 405, message: "use GET"},
+		"an update":                     {method: http.MethodPut, path: Path + "team-a/web", token: "author", body: named("team-a"), want: 405, message: "use GET"},
+		"a huge body":                   {method: http.MethodPost, path: Path, token: "author", body: bytes.Repeat([]byte("x"), BodyMax+1), want: 413, message: "1048576 bytes"},
+		"a body that is no Placement":   {method: http.MethodPost, path: Path, token: "author", body: []byte(`[1, 2]`), want: 400, message: "no Placement in JSON"},
+		"endless brackets":              {method: http.MethodPost, path: Path, token: "author", body: bytes.Repeat([]byte("["), BodyMax), want: 400, message: "no Placement in JSON"},
+	}
+	for name, tc := range cases {
+		e.Run(name, func(t *testing.T) {
+			method := tc.method
+			if method == "" {
+				method = http.MethodGet
+			}
+			token := tc.token
+			if known := e.tokens[token]; known != "" {
+				token = known
+			}
+			status, body := e.of(t).ask(method, tc.path, token, tc.body)
+			var got Answer
+			if err := json.Unmarshal(body, &got); err != nil {
+				t.Fatalf("got %d %q, which is not JSON: %v", status, body, err)
+			}
+			if status != tc.want || !strings.Contains(got.Error, tc.message) {
+				t.Errorf("got %d %q, want %d %q", status, got.Error, tc.want, tc.message)
+			}
+			for _, secret := range []string{"calm", "busy", "tainted"} {
+				if strings.Contains(string(body), secret) {
+					t.Errorf("the answer names cluster %s: %s", secret, body)
+				}
+			}
+		})
+	}
+}
+
+// mistakes are Placements that the endpoint says what is wrong with, soon.
+func (e *endpoint) mistakes() {
+	ask := func(expressions ...string) Answer {
+		p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "trial"}}
+		for _, text := range expressions {
+			p.Spec.Predicates = append(p.Spec.Predicates, clusterv1beta1.ClusterPredicate{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
+				CelSelector: clusterv1beta1.ClusterCelSelector{CelExpressions: []string{text}},
+			}})
+		}
+		body, err := json.Marshal(p)
+		if err != nil {
+			e.Fatal(err)
+		}
+		return e.answer(e.ask(http.MethodPost, Path, e.tokens["author"], body))
+	}
+	const at = "spec.predicates[0].requiredClusterSelector.celSelector.celExpressions[0]"
+	digits := "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+	costly := strings.Repeat(digits+".all(a, ", 6) + "true" + strings.Repeat(")", 6)
+	for name, got := range map[string]Answer{
+		"an unknown function":    ask("managedCluster.nonsense()"),
+		"a costly expression":    ask(costly),
+		"a hundred of them":      ask(strings.Split(strings.Repeat(costly+"\n", 100), "\n")[:100]...),
+		"an enormous expression": ask("'" + strings.Repeat("x", BodyMax/2) + "' == ''"),
+	} {
+		if !strings.Contains(got.Error, at) {
+			e.Errorf("%s: the error is %.200q, want one of %s", name, got.Error, at)
+		}
+	}
+}
+
+// answer returns the answer of a request that was granted.
+func (e *endpoint) answer(status int, body []byte) Answer {
+	e.Helper()
+	var got Answer
+	if err := json.Unmarshal(body, &got); err != nil || status != http.StatusOK {
+		e.Fatalf("got %d %s, %v", status, body, err)
+	}
+	return got
+}
+
+// ask sends the path as it is.
+func (e *endpoint) ask(method, path, token string, body []byte) (int, []byte) {
+	e.Helper()
+	unescaped, err := url.PathUnescape(path)
+	if err != nil {
+		e.Fatal(err)
+	}
+	request := (&http.Request{
+		Method: method, URL: &url.URL{Scheme: "https", Host: e.host, Path: unescaped, RawPath: path}, Header: http.Header{},
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}).WithContext(e.Context())
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := e.http.Do(request)
+	if err != nil {
+		e.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return response.StatusCode, answer
+}
+
+// start serves the endpoint with a certificate for the address that it is on.
+func start(t *testing.T) *endpoint {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
+	scheme, err := placement.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &endpoint{T: t, client: c, host: fmt.Sprintf("127.0.0.1:%d", freePort(t)), tokens: map[string]string{}}
+	e.populate()
+	for name, verb := range map[string]string{"reader": "get", "author": "create", "stranger": ""} {
+		e.account(name, verb)
+		if verb != "" {
+			env.WaitAllowed(t.Context(), t, config, env.ServiceAccount("team-a", name), "team-a", rule(verb), true)
+		}
+	}
+	mgr, err := ctrl.NewManager(e.asController(config), ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, roots := certificate(t)
+	if err := Setup(t.Context(), mgr, Options{Listen: e.host, CertDir: dir, SetTLS: func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }}); err != nil {
+		t.Fatal(err)
+	}
+	e.http = &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}}
+	t.Cleanup(e.http.CloseIdleConnections)
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(t.Context()) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Errorf("the manager: %v", err)
+		}
+	})
+	return e
+}
+
+// asController returns the config of somebody who may do what the placement
+// controller may, in whose pods the endpoint is, except for writing anything but
+// reviews.
+func (e *endpoint) asController(config *rest.Config) *rest.Config {
+	e.Helper()
+	rules, _, err := manifests.Rules(manifests.PlacementController)
+	if err != nil {
+		e.Fatal(err)
+	}
+	for i := range rules {
+		if rules[i].APIGroups[0] != authenticationv1.GroupName && rules[i].APIGroups[0] != authorizationv1.GroupName {
+			rules[i].Verbs = slices.DeleteFunc(rules[i].Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+		}
+	}
+	rules = slices.DeleteFunc(rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
+	const name = "placement-debug"
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+		},
+	} {
+		if err := e.client.Create(e.Context(), object); err != nil {
+			e.Fatal(err)
+		}
+	}
+	for _, rule := range rules {
+		env.WaitAllowed(e.Context(), e.T, config, authorizationv1.SubjectAccessReviewSpec{User: name}, "", rule, true)
+	}
+	config = rest.CopyConfig(config)
+	config.Impersonate.UserName = name
+	return config
+}
+
+// populate makes what Placements are about.
+func (e *endpoint) populate() {
+	e.Helper()
+	labelled := map[string]string{"fleet": "yes"}
+	prefer := []clusterv1.Taint{{Key: "full", Effect: clusterv1.TaintEffectPreferNoSelect}}
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-b"}},
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "busy", Labels: labelled}, Spec: clusterv1.ManagedClusterSpec{Taints: prefer}},
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "calm", Labels: map[string]string{"fleet": "yes", "env": "prod"}}},
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}},
+		&clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "tainted", Labels: labelled},
+			Spec:       clusterv1.ManagedClusterSpec{Taints: []clusterv1.Taint{{Key: "gpu", Effect: clusterv1.TaintEffectNoSelect}}},
+		},
+		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}, Spec: clusterv1beta2.ManagedClusterSetSpec{
+			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{MatchLabels: labelled}},
+		}},
+	}
+	for _, namespace := range []string{"team-a", "team-b"} {
+		objects = append(objects,
+			&clusterv1beta2.ManagedClusterSetBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fleet"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "fleet"},
+			},
+			&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: map[string]string{"app": "web"}}})
+	}
+	for _, object := range objects {
+		if err := e.client.Create(e.Context(), object); err != nil {
+			e.Fatal(err)
+		}
+	}
+}
+
+func rule(verb string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"placements"}, Verbs: []string{verb}}
+}
+
+// account makes a ServiceAccount that may do one thing with Placements of its
+// namespace, or nothing, and a token for it.
+func (e *endpoint) account(name, verb string) {
+	e.Helper()
+	at := metav1.ObjectMeta{Namespace: "team-a", Name: name}
+	account := &corev1.ServiceAccount{ObjectMeta: at}
+	objects := []client.Object{account}
+	if verb != "" {
+		objects = append(objects, &rbacv1.Role{ObjectMeta: at, Rules: []rbacv1.PolicyRule{rule(verb)}}, &rbacv1.RoleBinding{
+			ObjectMeta: at, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: at.Namespace, Name: name}},
+		})
+	}
+	for _, object := range objects {
+		if err := e.client.Create(e.Context(), object); err != nil {
+			e.Fatal(err)
+		}
+	}
+	token := &authenticationv1.TokenRequest{}
+	if err := e.client.SubResource("token").Create(e.Context(), account, token); err != nil {
+		e.Fatal(err)
+	}
+	e.tokens[name] = token.Status.Token
+}
+
+// certificate returns a directory with a serving certificate, and who signed it.
+func certificate(t *testing.T) (string, *x509.CertPool) {
+	t.Helper()
+	authority, err := certs.NewAuthority("test", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := certs.NewServing(authority, []string{"127.0.0.1"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{corev1.TLSCertKey: pair.CertPEM, corev1.TLSPrivateKeyKey: pair.KeyPEM} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(authority.Certificate)
+	return dir, roots
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,52 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+)
+
+// action is what events say that the controller was about.
+const action = "Schedule"
+
+// tell records one event for a change of the decision, whatever it took to write
+// it.
+func (c *Controller) tell(p *clusterv1beta1.Placement, before, after []slice, done writes) {
+	reason := reasonOf(before, after, done)
+	if reason == "" {
+		return
+	}
+	if reason == clusterv1beta1.PlacementEventScoreUpdate {
+		c.events.Eventf(p, nil, corev1.EventTypeNormal, reason, action, "the scores of %d clusters were updated", len(listed(after)))
+		return
+	}
+	had, has := sets.New(listed(before)...), sets.New(listed(after)...)
+	c.events.Eventf(p, nil, corev1.EventTypeNormal, reason, action,
+		"%d clusters chosen: %d added, %d removed", len(has), len(has.Difference(had)), len(had.Difference(has)))
+}
+
+// reasonOf returns the reason of the event for the writes, "" if there are none.
+func reasonOf(before, after []slice, done writes) string {
+	isNew := func(s slice) bool {
+		return !slices.ContainsFunc(before, func(old slice) bool { return old.Number == s.Number })
+	}
+	changed := slices.Concat(done.First, done.Then)
+	switch {
+	case done.none():
+		return ""
+	case sameChoice(before, after):
+		return clusterv1beta1.PlacementEventScoreUpdate
+	case len(changed) == 0:
+		return clusterv1beta1.PlacementEventDecisionDelete
+	case len(done.Gone) == 0 && !slices.ContainsFunc(changed, func(s slice) bool { return !isNew(s) }):
+		return clusterv1beta1.PlacementEventDecisionCreate
+	default:
+		return clusterv1beta1.PlacementEventDecisionUpdate
+	}
+}

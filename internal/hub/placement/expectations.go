@@ -1,0 +1,113 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+)
+
+// expectationsMax is for how long a write is waited for: somebody else may have
+// deleted the object before the cache showed it.
+const expectationsMax = 30 * time.Second
+
+// expectations are own writes that the cache may not show yet. Who decides by
+// what was before them can find nothing to do, and is not told later: the event
+// of the write says only what the controller knows.
+type expectations struct {
+	clock clock.PassiveClock
+
+	mu     sync.Mutex
+	writes map[types.NamespacedName]written // by Placement
+}
+
+// written is what was written for a Placement: one that has the name of another
+// that is gone does not wait for what was written for that.
+type written struct {
+	placement types.UID
+	objects   map[types.UID]expectation
+}
+
+// expectation is a version that an object has at least, "" if it is gone.
+type expectation struct {
+	version string
+	until   time.Time
+}
+
+func newExpectations(clk clock.PassiveClock) *expectations {
+	return &expectations{clock: clk, writes: map[types.NamespacedName]written{}}
+}
+
+// wrote notes that the Placement or one of its decisions was written.
+func (e *expectations) wrote(p *clusterv1beta1.Placement, object client.Object) {
+	e.expect(p, object, object.GetResourceVersion())
+}
+
+// deleted notes that one of its decisions was deleted.
+func (e *expectations) deleted(p *clusterv1beta1.Placement, object client.Object) {
+	e.expect(p, object, "")
+}
+
+func (e *expectations) expect(p *clusterv1beta1.Placement, object client.Object, version string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := client.ObjectKeyFromObject(p)
+	if e.writes[key].placement != p.UID || e.writes[key].objects == nil {
+		e.writes[key] = written{placement: p.UID, objects: map[types.UID]expectation{}}
+	}
+	e.writes[key].objects[object.GetUID()] = expectation{version: version, until: e.clock.Now().Add(expectationsMax)}
+}
+
+// met tells whether what was read shows all that was written: the Placement, and
+// PlacementDecisions of its namespace.
+func (e *expectations) met(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := client.ObjectKeyFromObject(p)
+	now, shown := e.clock.Now(), map[types.UID]client.Object{p.UID: p}
+	for i := range decisions {
+		shown[decisions[i].UID] = &decisions[i]
+	}
+	for uid, expected := range e.writes[key].objects {
+		if e.writes[key].placement == p.UID && !expected.metBy(shown[uid]) && now.Before(expected.until) {
+			return false
+		}
+	}
+	delete(e.writes, key)
+	return true
+}
+
+// saw notes an event of a PlacementDecision: what is there, or was and is gone.
+func (e *expectations) saw(key types.NamespacedName, object client.Object, gone bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	expected, ours := e.writes[key].objects[object.GetUID()]
+	if ours && (gone || expected.metBy(object)) {
+		delete(e.writes[key].objects, object.GetUID())
+	}
+}
+
+// metBy tells whether an object is as expected; nil is one that is gone. One that
+// a finalizer keeps is deleted as far as we are concerned.
+func (x expectation) metBy(object client.Object) bool {
+	if object == nil || x.version == "" {
+		return x.version == "" && (object == nil || !object.GetDeletionTimestamp().IsZero())
+	}
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), x.version)
+	return err != nil || order >= 0
+}
+
+// forget drops what was written for a Placement.
+func (e *expectations) forget(key types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.writes, key)
+}

@@ -1,0 +1,296 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/placement"
+)
+
+// model is the fleet as the controller knows it, and what Placements have made
+// of it. It is kept up to date by events, so that an event of a cluster finds
+// the few Placements that can care. It is safe for concurrent use.
+type model struct {
+	mu       sync.Mutex
+	clusters map[string]view.Cluster
+	scores   map[string]map[string]scoreSet    // by cluster and AddOnPlacementScore
+	chosen   map[types.NamespacedName]listing  // by PlacementDecision
+	counts   map[string]int                    // of decisions, by cluster
+	requests map[types.NamespacedName]*tracked // which do not change
+	readers  map[types.NamespacedName]*tracked // those of them with expressions
+	// fleet is as it was when it was asked for last. Since then the clusters that
+	// are stale have changed.
+	fleet view.Fleet
+	stale map[string]bool
+}
+
+// listing is what is known of a PlacementDecision.
+type listing struct {
+	version string // the resourceVersion
+	says    decision
+	// coming is what we are about to write; it is nil when nothing is under way.
+	coming *decision
+}
+
+// decision is what a PlacementDecision says.
+type decision struct {
+	clusters []string
+	// fingerprint is all of it that is ours.
+	fingerprint string
+	// unwritten says that it has no status.
+	unwritten bool
+}
+
+// scoreSet is what one AddOnPlacementScore says.
+type scoreSet map[view.ScoreName]view.Score
+
+// tracked is what a Placement asks for, and has.
+type tracked struct {
+	request placement.Request
+	targets []string // in the order of names
+	// deciding says that the targets are being chosen.
+	deciding bool
+	// wanting says that there are fewer than it asks for.
+	wanting bool
+}
+
+// cares tells whether a change of a cluster can matter.
+func (t tracked) cares(before, after *view.Cluster, name string, now time.Time) bool {
+	if t.deciding { // whether it will be chosen is not known
+		return t.can(before, after, true, now) || t.can(before, after, false, now)
+	}
+	_, chosen := slices.BinarySearch(t.targets, name)
+	return t.can(before, after, chosen, now)
+}
+
+func (t tracked) can(before, after *view.Cluster, chosen bool, now time.Time) bool {
+	return t.request.Affected(before, after, chosen, now) || chosen && t.request.Grouping.Moves(before, after) ||
+		(t.deciding || t.wanting) && t.request.Reconsiders(before, after, chosen, now)
+}
+
+func newModel() *model {
+	return &model{
+		clusters: map[string]view.Cluster{}, scores: map[string]map[string]scoreSet{}, chosen: map[types.NamespacedName]listing{},
+		counts: map[string]int{}, requests: map[types.NamespacedName]*tracked{}, readers: map[types.NamespacedName]*tracked{}, stale: map[string]bool{},
+	}
+}
+
+// setCluster notes what is known of a cluster now, and returns the Placements
+// that can care.
+func (m *model) setCluster(c view.Cluster, now time.Time) []types.NamespacedName {
+	m.mu.Lock()
+	c.Scores = m.scoresOf(c.Name)
+	changed := m.replace(c.Name, &c)
+	m.mu.Unlock()
+	return changed.affected(now)
+}
+
+// forgetCluster notes that a cluster is gone, and returns the Placements that
+// can care.
+func (m *model) forgetCluster(name string, now time.Time) []types.NamespacedName {
+	m.mu.Lock()
+	changed := m.replace(name, nil)
+	m.mu.Unlock()
+	return changed.affected(now)
+}
+
+// setScores notes what an AddOnPlacementScore says of a cluster, nil if it is
+// gone, and returns the Placements that can care.
+func (m *model) setScores(cluster, resource string, scores scoreSet, now time.Time) []types.NamespacedName {
+	return m.rescore(cluster, resource, scores).affected(now)
+}
+
+func (m *model) rescore(cluster, resource string, scores scoreSet) change {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.scores[cluster] == nil {
+		m.scores[cluster] = map[string]scoreSet{}
+	}
+	m.scores[cluster][resource] = scores
+	if scores == nil {
+		delete(m.scores[cluster], resource)
+	}
+	if len(m.scores[cluster]) == 0 {
+		delete(m.scores, cluster)
+	}
+	c, known := m.clusters[cluster]
+	if !known {
+		return change{}
+	}
+	c.Scores = m.scoresOf(cluster)
+	return m.replace(cluster, &c)
+}
+
+func (m *model) scoresOf(cluster string) map[view.ScoreName]view.Score {
+	all := map[view.ScoreName]view.Score{}
+	for _, scores := range m.scores[cluster] {
+		maps.Copy(all, scores)
+	}
+	return all
+}
+
+// change is one of a cluster, and the Placements that may care.
+type change struct {
+	name          string
+	before, after *view.Cluster // nil for none
+	asked         map[types.NamespacedName]*tracked
+}
+
+// affected returns the Placements that can care. It runs expressions of users, and
+// the model is not locked then: a Placement that is tracked in between looks at
+// the fleet later, and sees the change.
+func (c change) affected(now time.Time) []types.NamespacedName {
+	var affected []types.NamespacedName
+	for key, t := range c.asked {
+		if t.cares(c.before, c.after, c.name, now) {
+			affected = append(affected, key)
+		}
+	}
+	return affected
+}
+
+// replace puts a cluster in the place of the one that was known, nil for none.
+func (m *model) replace(name string, after *view.Cluster) change {
+	var before *view.Cluster
+	if c, known := m.clusters[name]; known {
+		before = &c
+	}
+	m.stale[name] = true
+	if after == nil {
+		delete(m.clusters, name)
+	} else {
+		m.clusters[name] = *after
+	}
+	if before == nil || after == nil || !view.Alike(*before, *after) {
+		return change{name, before, after, maps.Clone(m.requests)}
+	}
+	return change{name, before, after, maps.Clone(m.readers)} // it has only said that it is alive
+}
+
+// sawDecision notes what a PlacementDecision says, of which an event tells, and
+// tells whether somebody else has written that. Events come late: what is older
+// than what is known does not count.
+func (m *model) sawDecision(key types.NamespacedName, version string, says decision) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.chosen[key]
+	if !newer(version, known.version) {
+		return false
+	}
+	if says.unwritten && known.coming != nil {
+		return false // we have created it, and its status follows
+	}
+	m.list(key, listing{version: version, says: says, coming: known.coming})
+	ours := known.coming != nil && known.coming.fingerprint == says.fingerprint
+	return !ours && known.says.fingerprint != says.fingerprint
+}
+
+// lostDecision notes that a PlacementDecision is gone, and tells whether that is
+// new.
+func (m *model) lostDecision(key types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, known := m.chosen[key]
+	m.list(key, listing{})
+	delete(m.chosen, key)
+	return known
+}
+
+// writing notes what is about to be written to a PlacementDecision, so that the
+// event that tells of it is no news, although it may come before the answer.
+func (m *model) writing(key types.NamespacedName, says decision) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.chosen[key]
+	l.coming = &says
+	m.chosen[key] = l
+}
+
+// wrote notes how that ended: the version is "" if it failed.
+func (m *model) wrote(key types.NamespacedName, version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.chosen[key]
+	written := l.coming
+	l.coming = nil
+	m.chosen[key] = l
+	switch {
+	case written != nil && version != "" && newer(version, l.version):
+		m.list(key, listing{version: version, says: *written})
+	case l.version == "": // it does not exist
+		delete(m.chosen, key)
+	}
+}
+
+// list puts a listing in the place of the one that was known.
+func (m *model) list(key types.NamespacedName, l listing) {
+	for _, c := range m.chosen[key].says.clusters {
+		if m.counts[c]--; m.counts[c] == 0 {
+			delete(m.counts, c)
+		}
+		m.stale[c] = true
+	}
+	for _, c := range l.says.clusters {
+		m.counts[c]++
+		m.stale[c] = true
+	}
+	m.chosen[key] = l
+}
+
+// newer tells whether a version is newer than another, which may be none. Those
+// that cannot be compared are.
+func newer(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err != nil || order > 0
+}
+
+// track notes what a Placement asks for, and has.
+func (m *model) track(key types.NamespacedName, t tracked) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.requests[key] = &t
+	delete(m.readers, key)
+	if t.request.ReadsFields() {
+		m.readers[key] = &t
+	}
+}
+
+// forget drops a Placement that is gone.
+func (m *model) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.requests, key)
+	delete(m.readers, key)
+}
+
+// snapshot returns the fleet as it is now.
+func (m *model) snapshot() view.Fleet {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.stale) == 0 {
+		return m.fleet
+	}
+	var changed []view.Cluster
+	var gone []string
+	for name := range m.stale {
+		c, known := m.clusters[name]
+		if !known {
+			gone = append(gone, name)
+			continue
+		}
+		c.Decisions = m.counts[name]
+		changed = append(changed, c)
+	}
+	m.fleet = m.fleet.With(changed, gone)
+	clear(m.stale)
+	return m.fleet
+}

@@ -1,0 +1,70 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/placement"
+	"github.com/capstan-io/capstan/internal/scheduler"
+)
+
+// Preview chooses clusters for a Placement as Reconcile does, and writes nothing.
+// The client should read from a cache with the index of Index, which it does not
+// change. The present
+// decisions are those of the Placement's UID. Problems are the user's; with any,
+// there is no result.
+func Preview(
+	ctx context.Context, cached client.Client, clk clock.PassiveClock, p *clusterv1beta1.Placement,
+) (scheduler.Result, field.ErrorList, error) {
+	c := New(cached, clk, events.Discard())
+	bound, err := c.bound(ctx, p.Namespace)
+	if err != nil {
+		return scheduler.Result{}, nil, err
+	}
+	request, problems := placement.Compile(p, bound)
+	if len(problems) > 0 {
+		return scheduler.Result{}, problems, nil
+	}
+	decisions, err := c.decisions(ctx, p)
+	if err != nil {
+		return scheduler.Result{}, nil, err
+	}
+	if err := c.learn(ctx); err != nil {
+		return scheduler.Result{}, nil, err
+	}
+	has := slices.Sorted(slices.Values(listed(decisions.slices)))
+	return scheduler.Schedule(c.model.snapshot(), request.Request, has, clk.Now()), nil, nil
+}
+
+// learn tells the model at once what the watches tell it one by one.
+func (c *Controller) learn(ctx context.Context) error {
+	clusters, scores := &clusterv1.ManagedClusterList{}, &clusterv1alpha1.AddOnPlacementScoreList{}
+	decisions := &clusterv1beta1.PlacementDecisionList{}
+	for _, list := range []client.ObjectList{clusters, scores, decisions} {
+		if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing %T: %w", list, err)
+		}
+	}
+	for i := range scores.Items {
+		c.score(&scores.Items[i], false)
+	}
+	for i := range decisions.Items {
+		c.decision(&decisions.Items[i], false)
+	}
+	for i := range clusters.Items {
+		c.cluster(&clusters.Items[i], false)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/placement"
+)
+
+// workers is how many Placements are looked at at a time.
+const workers = 8
+
+// indexPlacement finds the PlacementDecisions of a Placement in the cache, by
+// their names.
+const indexPlacement = "placement-by-name"
+
+// Index adds the index by which the controller and Preview read decisions.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &clusterv1beta1.PlacementDecision{}, indexPlacement, byPlacement); err != nil {
+		return fmt.Errorf("indexing PlacementDecisions: %w", err)
+	}
+	return nil
+}
+
+func byPlacement(decision client.Object) []string {
+	if owner, _, named := placement.ParseDecisionName(decision.GetName()); named {
+		return []string{owner}
+	}
+	return nil
+}
+
+// SetupWithManager adds the controller to the manager.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+		For(&clusterv1beta1.Placement{}, changed).
+		Watches(&clusterv1beta1.PlacementDecision{}, c.feed(c.decision)).
+		Watches(&clusterv1.ManagedCluster{}, c.feed(c.cluster)).
+		Watches(&clusterv1alpha1.AddOnPlacementScore{}, c.feed(c.score)).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, handler.EnqueueRequestsFromMapFunc(c.inNamespace)).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(c.bySet),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: c.arrivals.newQueue}).
+		Complete(conflict.Quiet(c))
+}
+
+// feed returns a handler that tells the model of each object, and enqueues the
+// Placements that can care. gone is true for an object that was deleted.
+func (c *Controller) feed(tell func(object client.Object, gone bool) []types.NamespacedName) handler.EventHandler {
+	enqueue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], keys []types.NamespacedName) {
+		for _, key := range keys {
+			q.Add(reconcile.Request{NamespacedName: key})
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(q, tell(e.Object, false))
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(q, tell(e.ObjectNew, false))
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(q, tell(e.Object, true))
+		},
+	}
+}
+
+func (c *Controller) cluster(object client.Object, gone bool) []types.NamespacedName {
+	if gone {
+		return c.model.forgetCluster(object.GetName(), c.clock.Now())
+	}
+	cluster, ok := object.(*clusterv1.ManagedCluster)
+	if !ok {
+		return nil
+	}
+	return c.model.setCluster(view.Of(cluster, nil), c.clock.Now())
+}
+
+func (c *Controller) score(object client.Object, gone bool) []types.NamespacedName {
+	var scores scoreSet
+	if score, ok := object.(*clusterv1alpha1.AddOnPlacementScore); ok && !gone {
+		scores = view.ScoresOf(score)
+	}
+	return c.model.setScores(object.GetNamespace(), object.GetName(), scores, c.clock.Now())
+}
+
+// decision notes what a PlacementDecision says, for Balance, and brings back its
+// Placement in case somebody else has changed it.
+func (c *Controller) decision(object client.Object, gone bool) []types.NamespacedName {
+	d, ok := object.(*clusterv1beta1.PlacementDecision)
+	if !ok {
+		return nil
+	}
+	name, _, named := placement.ParseDecisionName(d.Name)
+	key, owner := client.ObjectKeyFromObject(d), types.NamespacedName{Namespace: d.Namespace, Name: name}
+	c.expectations.saw(owner, d, gone)
+	var news bool
+	if gone {
+		news = c.model.lostDecision(key)
+	} else {
+		says := decision{fingerprint: fingerprint(d), unwritten: unwritten(d)}
+		for _, chosen := range d.Status.Decisions {
+			says.clusters = append(says.clusters, chosen.ClusterName)
+		}
+		news = c.model.sawDecision(key, d.ResourceVersion, says)
+	}
+	if !news || !named {
+		return nil // it is as we wrote it, or a user's
+	}
+	return []types.NamespacedName{owner}
+}
+
+// inNamespace maps an object to the Placements of its namespace.
+func (c *Controller) inNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+	list := &clusterv1beta1.PlacementList{}
+	if err := c.client.List(ctx, list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil // only a missing cache gives an error
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// bySet maps a set to the Placements of the namespaces that it is bound to.
+func (c *Controller) bySet(ctx context.Context, set client.Object) []reconcile.Request {
+	bindings := &clusterv1beta2.ManagedClusterSetBindingList{}
+	if err := c.client.List(ctx, bindings, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // only a missing cache gives an error
+	}
+	var requests []reconcile.Request
+	for i := range bindings.Items {
+		if bindings.Items[i].Spec.ClusterSet == set.GetName() {
+			requests = append(requests, c.inNamespace(ctx, &bindings.Items[i])...)
+		}
+	}
+	return requests
+}

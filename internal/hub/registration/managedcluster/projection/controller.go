@@ -1,0 +1,145 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/fleet/projection"
+)
+
+const (
+	// fieldOwner owns what is mirrored, and what intents change.
+	fieldOwner = "registration-controller-projection"
+	// reconcilesMax is how many clusters are worked on at once.
+	reconcilesMax = 8
+)
+
+// ReasonWriteRefused is the reason of the event for a write to a Cluster that its
+// ManagedCluster does not take.
+const ReasonWriteRefused = "ClusterWriteRefused"
+
+// Deps is what the controller needs.
+type Deps struct {
+	// Client reads from the cache, Live from the API server.
+	Client client.Client
+	Live   client.Reader
+	Events events.EventRecorder
+}
+
+// Controller keeps the Cluster of every ManagedCluster.
+type Controller struct {
+	Deps
+	writes *prometheus.CounterVec
+}
+
+// New returns the controller.
+func New(d Deps) *Controller { return &Controller{Deps: d, writes: newWrites()} }
+
+// Needs returns the rights without which there are no Clusters.
+func Needs() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"},
+			Verbs: []string{"get", "list", "watch", "create", "patch"},
+		},
+		{
+			APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"},
+			Verbs: []string{"get", "list", "watch", "patch", "delete"},
+		},
+	}
+}
+
+// Name is the name of the controller in logs and metrics.
+func (c *Controller) Name() string { return "managedcluster.projection" }
+
+// Reconcile completes what was written to one Cluster, and makes it show its
+// ManagedCluster.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	mc, connection, err := c.read(ctx, req.Name)
+	if err != nil || mc == nil {
+		return ctrl.Result{}, err // the Cluster of one that is gone is removed with it
+	}
+	if connection == nil {
+		return ctrl.Result{}, c.create(ctx, mc)
+	}
+	before := connection.DeepCopy()
+	var failed error
+	if intent := intentOf(connection, mc); intent != nil {
+		done, err := c.complete(ctx, mc, intent)
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return ctrl.Result{}, ignoreNotFound(err)
+		}
+		if done {
+			projection.Done(connection, mc)
+		}
+		failed = err
+	}
+	projection.Refresh(connection, mc)
+	return ctrl.Result{}, errors.Join(failed, c.write(ctx, before, connection))
+}
+
+// intentOf returns what is to be done to the ManagedCluster, nil if nothing is.
+func intentOf(connection *fleetv1alpha1.ClusterConnection, mc *clusterv1.ManagedCluster) *fleetv1alpha1.ClusterIntent {
+	if !projection.Of(connection, mc) {
+		return nil
+	}
+	return connection.Cluster.Intent
+}
+
+// complete changes the ManagedCluster as the intent says, and tells whether that
+// is over: one that the API server finds invalid would never be done. In memory
+// the ManagedCluster is changed in any case but that, so that the Cluster goes on
+// to show what was written to it.
+func (c *Controller) complete(ctx context.Context, mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) (done bool, err error) {
+	stored := mc.DeepCopy()
+	err = c.change(ctx, mc, intent)
+	if err == nil && intent.Delete && mc.DeletionTimestamp.IsZero() {
+		err = c.remove(ctx, mc)
+	}
+	switch {
+	case err == nil:
+		c.writes.WithLabelValues(resultCompleted).Inc()
+		return true, nil
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		c.writes.WithLabelValues(resultDropped).Inc()
+		c.tell(stored, err)
+		*mc = *stored
+		return true, nil
+	case apierrors.IsForbidden(err):
+		c.writes.WithLabelValues(resultForbidden).Inc()
+		c.tell(stored, err)
+	}
+	return false, err
+}
+
+func (c *Controller) tell(mc *clusterv1.ManagedCluster, err error) {
+	c.Events.Eventf(mc, nil, corev1.EventTypeWarning, ReasonWriteRefused, "CompleteWrite",
+		"what was written to the Cluster cannot be written to the ManagedCluster: %v", err)
+}
+
+// nameable tells whether there can be a ClusterConnection for the cluster. Without
+// one there is no namespace either: the hub's webhook refuses such a name, and the
+// hub never accepts it and says so in a condition.
+func nameable(cluster string) bool { return len(validation.IsDNS1123Label(cluster)) == 0 }
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("completing what was written to the Cluster: %w", err)
+}

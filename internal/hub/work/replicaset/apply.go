@@ -1,0 +1,169 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+)
+
+const (
+	// writesAtOnce is how many works of one replica set are written at a time.
+	writesAtOnce = 32
+	// writesPerPass is how many are written until the replica set is read anew and
+	// others have had their turn.
+	writesPerPass = 500
+	// blockedAgain is how soon to look again for what a work could not be created:
+	// another has its name, or the cluster has no namespace.
+	blockedAgain = 5 * time.Second
+	// labelOwner is the field owner of labels and annotations that are changed.
+	labelOwner = "work-controller-labels"
+	// errorsTold is how many errors are told of.
+	errorsTold = 5
+)
+
+// apply writes what the plan says, as much as fits a pass, and tells whether
+// that was all.
+func (c *Controller) apply(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p plan) (bool, error) {
+	tasks := make([]func() error, 0, len(p.Gone)+len(p.Writes))
+	for _, work := range p.Gone {
+		tasks = append(tasks, func() error { return c.remove(ctx, work) })
+	}
+	for _, w := range p.Writes {
+		tasks = append(tasks, func() error { return c.put(ctx, set, w) })
+	}
+	n := min(len(tasks), writesPerPass)
+	return n == len(tasks), inParallel(tasks[:n])
+}
+
+// inParallel does all tasks, some at a time, and returns the first errors.
+func inParallel(tasks []func() error) error {
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	var mu sync.Mutex
+	var failed []error
+	for _, task := range tasks {
+		group.Go(func() error {
+			if err := task(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = append(failed, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // every task has kept its error
+	return joined(failed)
+}
+
+// joined joins the first errors.
+func joined(errs []error) error {
+	if more := len(errs) - errorsTold; more > 0 {
+		errs = append(errs[:errorsTold:errorsTold], fmt.Errorf("%d more errors", more))
+	}
+	return errors.Join(errs...)
+}
+
+// put creates or changes one work.
+func (c *Controller) put(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, w write) error {
+	if w.Work == nil {
+		return c.create(ctx, newWork(set, w.Cluster, w.Placement))
+	}
+	if w.Meta {
+		if err := c.label(ctx, set, w); err != nil {
+			return err
+		}
+	}
+	if !w.Spec {
+		return nil
+	}
+	// The spec is replaced as a whole, which a merge would not. The work is still
+	// the one that was looked at.
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": w.Work.UID},
+		{"op": "replace", "path": "/spec", "value": set.Spec.ManifestWorkTemplate},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the template: %w", err)
+	}
+	return c.patch(ctx, w.Work, client.RawPatch(types.JSONPatchType, patch))
+}
+
+// create creates a work. One that exists already is ours, and was made by another
+// replica or just before a crash: the watch brings it.
+func (c *Controller) create(ctx context.Context, work *workv1.ManifestWork) error {
+	err := c.client.Create(ctx, work)
+	if !apierrors.IsAlreadyExists(err) {
+		return wrap("creating", work, err)
+	}
+	existing := &workv1.ManifestWork{}
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(work), existing); err != nil {
+		return wrap("reading", work, client.IgnoreNotFound(err))
+	}
+	if existing.Labels[workv1.LabelManifestWorkReplicaSet] != work.Labels[workv1.LabelManifestWorkReplicaSet] {
+		return foreignError{client.ObjectKeyFromObject(work)}
+	}
+	return nil
+}
+
+// foreignError says that a work of the name is somebody else's.
+type foreignError struct{ work types.NamespacedName }
+
+func (e foreignError) Error() string {
+	return fmt.Sprintf("ManifestWork %q exists and does not belong to this ManifestWorkReplicaSet: delete it, or rename this one", e.work)
+}
+
+// label writes the label and the annotation of a work. The spec, and so the
+// generation, remains as it is.
+func (c *Controller) label(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, w write) error {
+	var health any // null removes it
+	if value, ok := set.Annotations[workv1.AnnotationReportHealth]; ok {
+		health = value
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         w.Work.UID,
+		"labels":      map[string]any{workv1.LabelPlacementName: w.Placement},
+		"annotations": map[string]any{workv1.AnnotationReportHealth: health},
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding labels: %w", err)
+	}
+	// With a field owner of its own, the time when the spec was written stays.
+	return c.patch(ctx, w.Work, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(labelOwner))
+}
+
+func (c *Controller) patch(ctx context.Context, work *workv1.ManifestWork, patch client.Patch, options ...client.PatchOption) error {
+	target := &workv1.ManifestWork{}
+	target.Namespace, target.Name = work.Namespace, work.Name
+	return wrap("changing", work, client.IgnoreNotFound(c.client.Patch(ctx, target, patch, options...)))
+}
+
+// remove deletes the work that was looked at, not a later one of its name.
+func (c *Controller) remove(ctx context.Context, work client.Object) error {
+	err := c.client.Delete(ctx, work, client.Preconditions{UID: ptr.To(work.GetUID())})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return wrap("deleting", work, client.IgnoreNotFound(err))
+}
+
+func wrap(doing string, work client.Object, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s ManifestWork %q: %w", doing, client.ObjectKeyFromObject(work), err)
+}

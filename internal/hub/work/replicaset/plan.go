@@ -1,0 +1,191 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/rollout"
+)
+
+// facts are what a plan is made of.
+type facts struct {
+	Choices []choice
+	// Works by cluster, the one to keep first.
+	Works map[string][]*workv1.ManifestWork
+	// Joined tells whether a cluster has a namespace for works.
+	Joined map[string]bool
+	// Strangers are works of others that have the name of ours, by cluster.
+	Strangers map[string]types.NamespacedName
+	// Template is the hash of the template.
+	Template string
+	// Health is what the works have as annotation AnnotationReportHealth.
+	Health string
+	Now    time.Time
+}
+
+// plan is what is to be written now, and why not more.
+type plan struct {
+	Writes []write
+	// Gone are works to delete.
+	Gone []*workv1.ManifestWork
+	// Progress is about each Placement, in the order of the choices.
+	Progress []progress
+	// After is when to look again although nothing happens; zero is never.
+	After time.Time
+}
+
+// write is a work to create or to change.
+type write struct {
+	Cluster, Placement string
+	// Work is the one to change, nil to create one.
+	Work *workv1.ManifestWork
+	// Spec and Meta say what of it is to be changed.
+	Spec, Meta bool
+}
+
+// progress is how far the clusters of a Placement are.
+type progress struct {
+	Choice   choice
+	Decision rollout.Decision
+	States   map[string]state
+	// Absent are chosen clusters that have no namespace for works yet. They are no
+	// part of the rollout.
+	Absent []string
+}
+
+// planOf decides what is to be written now.
+func planOf(f facts) plan {
+	p := plan{}
+	wanted := map[string]bool{}
+	for _, c := range f.Choices {
+		part := f.progressOf(c)
+		apply := map[string]bool{}
+		for _, cluster := range part.Decision.Apply {
+			apply[cluster] = true
+		}
+		for _, group := range c.Groups {
+			for _, cluster := range group.Clusters {
+				wanted[cluster] = true
+				if w := f.writeOf(cluster, c.Placement, apply[cluster]); f.Joined[cluster] && (w.Spec || w.Meta) {
+					p.Writes = append(p.Writes, w)
+				}
+			}
+		}
+		if after := part.Decision.After; !after.IsZero() && (p.After.IsZero() || after.Before(p.After)) {
+			p.After = after
+		}
+		p.Progress = append(p.Progress, part)
+	}
+	p.Gone = f.gone(wanted)
+	return p
+}
+
+// progressOf decides how the rollout to the clusters of a Placement goes on.
+func (f facts) progressOf(c choice) progress {
+	p := progress{Choice: c, States: make(map[string]state, c.Clusters)}
+	states := make(map[string]rollout.State, c.Clusters)
+	groups := make([]rollout.Group, 0, len(c.Groups))
+	for _, group := range c.Groups {
+		present := rollout.Group{Name: group.Name}
+		for _, cluster := range group.Clusters {
+			if !f.Joined[cluster] {
+				p.Absent = append(p.Absent, cluster)
+				continue
+			}
+			present.Clusters = append(present.Clusters, cluster)
+			s := f.stateOf(cluster)
+			p.States[cluster], states[cluster] = s, s.State
+		}
+		groups = append(groups, present)
+	}
+	if len(c.Problems) == 0 {
+		p.Decision = rollout.Decide(groups, states, c.Strategy, f.Now)
+	}
+	return p
+}
+
+// stateOf returns how far a cluster is. One whose work cannot be created has
+// failed, or others would wait for it for ever.
+func (f facts) stateOf(cluster string) state {
+	if stranger, blocked := f.Strangers[cluster]; blocked {
+		return state{State: rollout.State{Status: rollout.Failed}, Why: foreignError{stranger}.Error()}
+	}
+	return stateOf(f.work(cluster), f.Template, f.Now)
+}
+
+func (f facts) work(cluster string) *workv1.ManifestWork {
+	if works := f.Works[cluster]; len(works) > 0 {
+		return works[0]
+	}
+	return nil
+}
+
+// writeOf returns what is to be changed about the work of a cluster, whose turn
+// it is or not to get the template.
+func (f facts) writeOf(cluster, placement string, turn bool) write {
+	work := f.work(cluster)
+	w := write{Cluster: cluster, Placement: placement, Work: work}
+	switch {
+	case work == nil:
+		w.Spec = turn
+	case !work.DeletionTimestamp.IsZero():
+	default:
+		w.Spec = turn && work.Annotations[keptHash] != f.Template
+		w.Meta = work.Labels[workv1.LabelPlacementName] != placement || work.Annotations[workv1.AnnotationReportHealth] != f.Health
+	}
+	return w
+}
+
+// gone returns the works that are one too many for a cluster, and those of
+// clusters that are not chosen. The latter stay while the decisions are
+// incomplete, so that no cluster loses its work on a move, and while a Placement
+// is missing, which may be a mistake.
+func (f facts) gone(wanted map[string]bool) []*workv1.ManifestWork {
+	certain := !slices.ContainsFunc(f.Choices, func(c choice) bool { return c.Missing || !c.Settled })
+	var gone []*workv1.ManifestWork
+	for _, cluster := range slices.Sorted(maps.Keys(f.Works)) {
+		works := f.Works[cluster]
+		if wanted[cluster] {
+			works = works[1:]
+		} else if !certain {
+			continue
+		}
+		for _, work := range works {
+			if work.DeletionTimestamp.IsZero() {
+				gone = append(gone, work)
+			}
+		}
+	}
+	return gone
+}
+
+// blocked says which works of others have the name of ours; nil for none.
+func (f facts) blocked() error {
+	var errs []error
+	for _, cluster := range slices.Sorted(maps.Keys(f.Strangers)) {
+		errs = append(errs, foreignError{f.Strangers[cluster]})
+	}
+	return joined(errs)
+}
+
+// again returns after how long to look again although nothing happens; 0 is
+// never. Of the work of somebody else that goes there is no event, and a
+// namespace may have come since it was looked for.
+func (p plan) again(f facts) time.Duration {
+	var after time.Duration
+	if !p.After.IsZero() {
+		after = max(p.After.Sub(f.Now), time.Millisecond)
+	}
+	absent := slices.ContainsFunc(p.Progress, func(part progress) bool { return len(part.Absent) > 0 })
+	if (absent || len(f.Strangers) > 0) && (after == 0 || after > blockedAgain) {
+		return blockedAgain
+	}
+	return after
+}

@@ -1,0 +1,91 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/rollout"
+)
+
+// state is how far a cluster is with the template.
+type state struct {
+	rollout.State
+	// Why says what has gone wrong.
+	Why string
+	// ByProgressing says that the state is that of condition Progressing, and not
+	// of Applied and Available.
+	ByProgressing bool
+}
+
+// stateOf returns how far a cluster is by its work, nil for none. The template is
+// a hash. What the agent says about another generation does not count, and no
+// state began before the spec was written: conditions that remain True through a
+// change keep the time of their transition. Nor did one begin after now: these
+// times are by the member's clock, which may be wrong, and its agent may lie.
+func stateOf(work *workv1.ManifestWork, template string, now time.Time) state {
+	if work == nil || work.Annotations[keptHash] != template && work.DeletionTimestamp.IsZero() {
+		return state{State: rollout.State{Status: rollout.ToApply}}
+	}
+	if !work.DeletionTimestamp.IsZero() {
+		return state{State: rollout.State{Status: rollout.Progressing, Since: work.DeletionTimestamp.Time}}
+	}
+	applied, available := current(work, workv1.ManifestWorkConditionApplied), current(work, workv1.ManifestWorkConditionAvailable)
+	progressing, degraded := current(work, workv1.ManifestWorkConditionProgressing), current(work, workv1.ManifestWorkConditionDegraded)
+	result := state{ByProgressing: progressing != nil}
+	var by []*metav1.Condition
+	switch {
+	case is(applied, metav1.ConditionFalse):
+		result.Status, result.Why, by = rollout.Failed, explain(applied), []*metav1.Condition{applied}
+	case !is(applied, metav1.ConditionTrue):
+		result.Status = rollout.Progressing
+	case is(degraded, metav1.ConditionTrue) && !is(progressing, metav1.ConditionFalse):
+		result.Status, result.Why, by = rollout.Failed, explain(degraded), []*metav1.Condition{degraded}
+	case is(progressing, metav1.ConditionFalse):
+		result.Status, by = rollout.Succeeded, []*metav1.Condition{progressing}
+	case progressing != nil:
+		result.Status, by = rollout.Progressing, []*metav1.Condition{progressing}
+	case is(available, metav1.ConditionTrue):
+		result.Status, by = rollout.Succeeded, []*metav1.Condition{applied, available}
+	default:
+		result.Status = rollout.Progressing
+	}
+	result.Since = latest(work.ManagedFields[0].Time.Time, by, now)
+	return result
+}
+
+// latest returns the last of a time and the transitions of conditions until now.
+func latest(last time.Time, of []*metav1.Condition, now time.Time) time.Time {
+	for _, c := range of {
+		if c.LastTransitionTime.After(last) && !c.LastTransitionTime.After(now) {
+			last = c.LastTransitionTime.Time
+		}
+	}
+	return last
+}
+
+// current returns a condition of the work as it is now, nil for none.
+func current(work *workv1.ManifestWork, name string) *metav1.Condition {
+	for i := range work.Status.Conditions {
+		if c := &work.Status.Conditions[i]; c.Type == name && c.ObservedGeneration == work.Generation {
+			return c
+		}
+	}
+	return nil
+}
+
+func is(c *metav1.Condition, status metav1.ConditionStatus) bool {
+	return c != nil && c.Status == status
+}
+
+func explain(c *metav1.Condition) string {
+	if c.Message == "" {
+		return fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Reason)
+	}
+	return fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message)
+}

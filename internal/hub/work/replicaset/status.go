@@ -1,0 +1,272 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/rollout"
+)
+
+// namesMax is how many clusters a message names.
+const namesMax = 5
+
+// status is what is reported about a replica set. Without Placements, only the
+// conditions are.
+type status struct {
+	Summary    workv1alpha1.ManifestWorkReplicaSetSummary
+	Placements []workv1alpha1.PlacementSummary
+	Conditions []metav1.Condition
+}
+
+// invalidName is the status of a replica set whose works could not be labelled.
+func invalidName(set types.NamespacedName, problems []string) status {
+	return status{Conditions: []metav1.Condition{{
+		Type: workv1alpha1.ConditionManifestworkApplied, Status: metav1.ConditionFalse, Reason: workv1alpha1.ReasonInvalidManifestWorkName,
+		Message: fmt.Sprintf("ManifestWorks have the label %s=%s, which is invalid: %s. Create the ManifestWorkReplicaSet with a shorter name",
+			workv1.LabelManifestWorkReplicaSet, ownerOf(set), strings.Join(problems, "; ")),
+	}}}
+}
+
+// statusOf sums up what there is, what is planned, and what could not be written.
+func statusOf(f facts, p plan, paused bool, failed error) status {
+	s := status{Placements: make([]workv1alpha1.PlacementSummary, 0, len(p.Progress))}
+	byPlacement := map[string]*workv1alpha1.ManifestWorkReplicaSetSummary{}
+	for _, part := range p.Progress {
+		byPlacement[part.Choice.Placement] = &workv1alpha1.ManifestWorkReplicaSetSummary{}
+	}
+	var wrong []string
+	for _, cluster := range slices.Sorted(maps.Keys(f.Works)) {
+		for _, work := range f.Works[cluster] {
+			if !work.DeletionTimestamp.IsZero() {
+				continue
+			}
+			count(&s.Summary, work)
+			if own := byPlacement[work.Labels[workv1.LabelPlacementName]]; own != nil {
+				count(own, work)
+			}
+			if why := wrongWith(work); why != "" {
+				wrong = append(wrong, fmt.Sprintf("%s (%s)", cluster, why))
+			}
+		}
+	}
+	for _, part := range p.Progress {
+		s.Placements = append(s.Placements, workv1alpha1.PlacementSummary{
+			Name: part.Choice.Placement, Summary: *byPlacement[part.Choice.Placement],
+			AvailableDecisionGroups: fmt.Sprintf("%d (%d / %d clusters applied)", len(part.Choice.Groups), part.have(), part.Choice.Clusters),
+		})
+	}
+	verified := verified(p.Progress)
+	s.Conditions = []metav1.Condition{verified, rolledOut(p.Progress, paused), applied(s.Summary, verified, wrong, failed)}
+	return s
+}
+
+func count(s *workv1alpha1.ManifestWorkReplicaSetSummary, work *workv1.ManifestWork) {
+	s.Total++
+	for name, n := range map[string]*int{
+		workv1.ManifestWorkConditionApplied: &s.Applied, workv1.ManifestWorkConditionAvailable: &s.Available,
+		workv1.ManifestWorkConditionProgressing: &s.Progressing, workv1.ManifestWorkConditionDegraded: &s.Degraded,
+	} {
+		if meta.IsStatusConditionTrue(work.Status.Conditions, name) {
+			*n++
+		}
+	}
+}
+
+// wrongWith returns why the objects of a work are not all available and well.
+func wrongWith(work *workv1.ManifestWork) string {
+	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
+	available := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionAvailable)
+	degraded := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionDegraded)
+	switch {
+	case applied != nil && applied.Status != metav1.ConditionTrue:
+		return explain(applied)
+	case is(degraded, metav1.ConditionTrue):
+		return explain(degraded)
+	case available == nil:
+		return "its agent has not reported yet"
+	case available.Status != metav1.ConditionTrue:
+		return explain(available)
+	}
+	return ""
+}
+
+// verified is condition PlacementVerified.
+func verified(all []progress) metav1.Condition {
+	condition := metav1.Condition{Type: workv1alpha1.ConditionPlacementVerified, Status: metav1.ConditionFalse}
+	clusters := 0
+	var names []string
+	for n, part := range all {
+		clusters += part.Choice.Clusters
+		names = append(names, part.Choice.Placement)
+		switch {
+		case part.Choice.Missing:
+			condition.Reason = workv1alpha1.ReasonPlacementDecisionNotFound
+			condition.Message = fmt.Sprintf("spec.placementRefs[%d]: Placement %q does not exist in this namespace: create it, or remove the reference. "+
+				"No ManifestWork is deleted until then", n, part.Choice.Placement)
+			return condition
+		case len(part.Choice.Problems) > 0:
+			condition.Reason = workv1alpha1.ReasonNotAsExpected
+			condition.Message = fmt.Sprintf("%v. The ManifestWorks of Placement %q are not changed until this is corrected",
+				part.Choice.Problems.ToAggregate(), part.Choice.Placement)
+			return condition
+		}
+	}
+	if clusters == 0 {
+		condition.Reason = workv1alpha1.ReasonPlacementDecisionEmpty
+		condition.Message = "no cluster is chosen: see condition PlacementSatisfied of " + list("Placement", names)
+		return condition
+	}
+	condition.Status, condition.Reason = metav1.ConditionTrue, workv1alpha1.ReasonAsExpected
+	condition.Message = fmt.Sprintf("%d clusters are chosen by %s", clusters, list("Placement", names))
+	return condition
+}
+
+// applied is condition ManifestworkApplied.
+func applied(sum workv1alpha1.ManifestWorkReplicaSetSummary, verified metav1.Condition, wrong []string, failed error) metav1.Condition {
+	condition := metav1.Condition{Type: workv1alpha1.ConditionManifestworkApplied, Status: metav1.ConditionFalse}
+	switch {
+	case failed != nil:
+		condition.Reason, condition.Message = workv1alpha1.ReasonNotAsExpected, failed.Error()
+	case sum.Total == 0 && verified.Reason == workv1alpha1.ReasonPlacementDecisionEmpty:
+		condition.Reason, condition.Message = workv1alpha1.ReasonPlacementDecisionEmpty, "no cluster is chosen"
+	case sum.Total == 0:
+		condition.Reason, condition.Message = workv1alpha1.ReasonNotAsExpected, "there is no ManifestWork yet"
+	case sum.Available == sum.Total && sum.Progressing == 0 && sum.Degraded == 0 && len(wrong) == 0:
+		condition.Status, condition.Reason = metav1.ConditionTrue, workv1alpha1.ReasonAsExpected
+		condition.Message = fmt.Sprintf("the objects of all %d ManifestWorks are available", sum.Total)
+	case sum.Progressing > 0 && sum.Degraded == 0:
+		condition.Reason = workv1alpha1.ReasonProcessing
+		condition.Message = fmt.Sprintf("%d of %d ManifestWorks are progressing", sum.Progressing, sum.Total)
+	default:
+		condition.Reason = workv1alpha1.ReasonNotAsExpected
+		condition.Message = fmt.Sprintf("%d of %d ManifestWorks are not as expected: %s", len(wrong), sum.Total, few(wrong))
+	}
+	return condition
+}
+
+// rolledOut is condition PlacementRolledOut.
+func rolledOut(all []progress, paused bool) metav1.Condition {
+	condition := metav1.Condition{Type: workv1alpha1.ConditionPlacementRolledOut, Status: metav1.ConditionTrue, Reason: workv1alpha1.ReasonComplete}
+	var parts []string
+	if paused {
+		parts = append(parts, "paused by annotation "+fleetv1alpha1.AnnotationPaused+": no ManifestWork is changed")
+	}
+	for _, part := range all {
+		if part.Choice.Missing {
+			condition.Status = metav1.ConditionFalse
+			continue // PlacementVerified says so
+		}
+		text, done := part.tell()
+		parts = append(parts, fmt.Sprintf("Placement %q: %s", part.Choice.Placement, text))
+		if !done {
+			condition.Status = metav1.ConditionFalse
+		}
+	}
+	if condition.Status == metav1.ConditionFalse {
+		condition.Reason = workv1alpha1.ReasonProgressing
+	}
+	condition.Message = strings.Join(append(parts, judgedBy(all)...), ". ")
+	return condition
+}
+
+// tell says how far the clusters of a Placement are, and whether they are done.
+func (p progress) tell() (string, bool) {
+	of := map[rollout.Status]int{}
+	var wrong []string
+	for _, group := range p.Choice.Groups {
+		for _, cluster := range group.Clusters {
+			s := p.States[cluster]
+			of[s.Status]++
+		}
+	}
+	for _, cluster := range p.Decision.Failed {
+		why := p.States[cluster].Why
+		if p.States[cluster].Status == rollout.Progressing {
+			why = "not done by the deadline"
+		}
+		wrong = append(wrong, fmt.Sprintf("%s (%s)", cluster, why))
+	}
+	text := fmt.Sprintf("%d of %d clusters succeeded", of[rollout.Succeeded], p.Choice.Clusters)
+	if n := len(p.Decision.Apply); n > 0 {
+		text += fmt.Sprintf(", %d being changed", n)
+	}
+	if n := of[rollout.Progressing]; n > 0 {
+		text += fmt.Sprintf(", %d in progress", n)
+	}
+	if n := p.Decision.Waiting; n > 0 {
+		text += fmt.Sprintf(", %d waiting for others", n)
+	}
+	if len(wrong) > 0 {
+		text += fmt.Sprintf(", %d failed: %s", len(wrong), few(wrong))
+	}
+	if p.Decision.Stopped != "" {
+		text += fmt.Sprintf(". The rollout has stopped: %s. Change the template, or maxFailures", p.Decision.Stopped)
+	}
+	if len(p.Absent) > 0 {
+		text += fmt.Sprintf(". %d have no namespace on the hub, because they have not been accepted: %s", len(p.Absent), few(p.Absent))
+	}
+	return text, len(p.Choice.Problems) == 0 && p.Choice.Settled && len(p.Absent) == 0 && of[rollout.Succeeded] == p.Choice.Clusters && p.Decision.Done
+}
+
+// have is how many clusters have the template.
+func (p progress) have() int {
+	n := 0
+	for _, s := range p.States {
+		if s.Status != rollout.ToApply {
+			n++
+		}
+	}
+	return n
+}
+
+// judgedBy says which conditions the states are from.
+func judgedBy(all []progress) []string {
+	rich, plain := 0, 0
+	for _, part := range all {
+		for _, s := range part.States {
+			switch {
+			case s.Status == rollout.ToApply:
+			case s.ByProgressing:
+				rich++
+			default:
+				plain++
+			}
+		}
+	}
+	switch {
+	case rich+plain == 0:
+		return nil
+	case plain == 0:
+		return []string{"Judged by condition Progressing of the ManifestWorks"}
+	case rich == 0:
+		return []string{"Judged by conditions Applied and Available of the ManifestWorks, because they have no condition Progressing"}
+	}
+	return []string{fmt.Sprintf("Judged by condition Progressing of %d ManifestWorks, and by Applied and Available of %d, which have none", rich, plain)}
+}
+
+// few joins some of the items.
+func few(items []string) string {
+	if more := len(items) - namesMax; more > 0 {
+		return strings.Join(items[:namesMax], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(items, ", ")
+}
+
+func list(kind string, names []string) string {
+	if len(names) != 1 {
+		kind += "s"
+	}
+	return kind + " " + few(names)
+}

@@ -1,0 +1,68 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+)
+
+// Clients of OCM compare the whole struct: DesiredTotal and Updated stay 0.
+func TestSummaries(t *testing.T) {
+	with := func(names ...string) *workv1.ManifestWork {
+		work := &workv1.ManifestWork{}
+		for _, name := range names {
+			work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{Type: name, Status: metav1.ConditionTrue})
+		}
+		return work
+	}
+	var got workv1alpha1.ManifestWorkReplicaSetSummary
+	for _, work := range []*workv1.ManifestWork{
+		with(), with(workv1.ManifestWorkConditionApplied),
+		with(workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkConditionProgressing),
+		with(workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkConditionDegraded),
+		with(workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkConditionDegraded),
+	} {
+		count(&got, work)
+	}
+	want := workv1alpha1.ManifestWorkReplicaSetSummary{Total: 5, Applied: 4, Available: 3, Degraded: 2, Progressing: 1, DesiredTotal: 0, Updated: 0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWhetherTheWorksAreAsExpected(t *testing.T) {
+	empty := metav1.Condition{Reason: workv1alpha1.ReasonPlacementDecisionEmpty}
+	cases := map[string]struct {
+		sum      workv1alpha1.ManifestWorkReplicaSetSummary
+		verified metav1.Condition
+		wrong    []string
+		failed   error
+		reason   string
+		text     string
+	}{
+		"all are available":        {sum: workv1alpha1.ManifestWorkReplicaSetSummary{Total: 2, Applied: 2, Available: 2}, reason: workv1alpha1.ReasonAsExpected, text: "all 2 ManifestWorks"},
+		"one is progressing":       {sum: workv1alpha1.ManifestWorkReplicaSetSummary{Total: 2, Applied: 2, Available: 2, Progressing: 1}, reason: workv1alpha1.ReasonProcessing, text: "1 of 2 ManifestWorks"},
+		"one is degraded":          {sum: workv1alpha1.ManifestWorkReplicaSetSummary{Total: 2, Applied: 2, Available: 2, Degraded: 1, Progressing: 1}, wrong: []string{"a (no room)"}, reason: workv1alpha1.ReasonNotAsExpected, text: "a (no room)"},
+		"none was created yet":     {reason: workv1alpha1.ReasonNotAsExpected, text: "no ManifestWork yet"},
+		"no cluster is chosen":     {verified: empty, reason: workv1alpha1.ReasonPlacementDecisionEmpty, text: "no cluster is chosen"},
+		"one could not be written": {sum: workv1alpha1.ManifestWorkReplicaSetSummary{Total: 2, Applied: 2, Available: 2}, failed: errors.New("not allowed"), reason: workv1alpha1.ReasonNotAsExpected, text: "not allowed"},
+		"one has not reported":     {sum: workv1alpha1.ManifestWorkReplicaSetSummary{Total: 1}, wrong: []string{"a (its agent has not reported yet)"}, reason: workv1alpha1.ReasonNotAsExpected, text: "has not reported"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := applied(tc.sum, tc.verified, tc.wrong, tc.failed)
+			if (got.Status == metav1.ConditionTrue) != (tc.reason == workv1alpha1.ReasonAsExpected) || got.Reason != tc.reason || !strings.Contains(got.Message, tc.text) {
+				t.Errorf("got %+v, want %s: …%s…", got, tc.reason, tc.text)
+			}
+		})
+	}
+}

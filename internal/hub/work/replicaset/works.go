@@ -1,0 +1,164 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+)
+
+const (
+	// indexOwner finds the works of a replica set in the cache.
+	indexOwner = "manifestworkreplicaset"
+	// keptHash is an annotation of works in the cache only: the hash of their spec,
+	// which is not kept.
+	keptHash = "spec-hash"
+	// nameHashLength is how much of a hash is in the names of works.
+	nameHashLength = 5
+	// messageMax is how much of the message of a condition is kept.
+	messageMax = 200
+)
+
+// Trim keeps of a work in a cache what the controller decides by: no manifest,
+// but a hash of the spec, and when this was written last. It is false for a work
+// that is not of a replica set.
+func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
+	owner, ours := work.Labels[workv1.LabelManifestWorkReplicaSet]
+	if !ours {
+		return nil, false
+	}
+	trimmed := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion, Generation: work.Generation,
+		CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp,
+		Labels:        map[string]string{workv1.LabelManifestWorkReplicaSet: owner, workv1.LabelPlacementName: work.Labels[workv1.LabelPlacementName]},
+		Annotations:   map[string]string{keptHash: hashOf(&work.Spec)},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Time: written(work)}},
+	}}
+	if health, ok := work.Annotations[workv1.AnnotationReportHealth]; ok {
+		trimmed.Annotations[workv1.AnnotationReportHealth] = health
+	}
+	for _, name := range []string{
+		workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable,
+		workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded,
+	} {
+		if c := meta.FindStatusCondition(work.Status.Conditions, name); c != nil {
+			kept := *c
+			kept.Message = strings.ToValidUTF8(strings.Clone(c.Message[:min(len(c.Message), messageMax)]), "")
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, kept)
+		}
+	}
+	return trimmed, true
+}
+
+// written returns when the spec was written last, by whomever.
+func written(work *workv1.ManifestWork) *metav1.Time {
+	last := work.CreationTimestamp
+	for i := range work.ManagedFields {
+		entry := &work.ManagedFields[i]
+		if entry.Subresource == "" && entry.Time != nil && entry.FieldsV1 != nil && last.Before(entry.Time) &&
+			bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
+			last = *entry.Time
+		}
+	}
+	return &last
+}
+
+// hashOf returns a hash of a spec as the API server has it, with its defaults.
+func hashOf(spec *workv1.ManifestWorkSpec) string {
+	content, err := json.Marshal(spec)
+	if err != nil {
+		return "" // only manifests that are no JSON, which nobody stores
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:16])
+}
+
+// ownerOf returns the value of the label that the works of a replica set have.
+func ownerOf(set types.NamespacedName) string { return set.Namespace + "." + set.Name }
+
+// ownedBy returns the replica set whose work has the label.
+func ownedBy(label string) (types.NamespacedName, bool) {
+	namespace, name, ok := strings.Cut(label, ".")
+	return types.NamespacedName{Namespace: namespace, Name: name}, ok
+}
+
+// workName returns the name of the works of a replica set. It is the same at any
+// time, so that nobody can create a second work for a cluster.
+func workName(set types.NamespacedName) string {
+	sum := sha256.Sum256([]byte(ownerOf(set)))
+	return set.Name + "-" + hex.EncodeToString(sum[:])[:nameHashLength]
+}
+
+// isOurs tells whether a work with our label has a name that we or OCM's
+// controller give. An agent may label any work of its cluster, and thereby ask
+// for its deletion or hold up ours, but cannot choose a name.
+func isOurs(set types.NamespacedName, work client.Object) bool {
+	return strings.HasPrefix(work.GetName(), set.Name+"-")
+}
+
+// works returns the works of a replica set by their cluster, as the cache has
+// them. The first of a cluster is the one to keep.
+func (c *Controller) works(ctx context.Context, set types.NamespacedName) (map[string][]*workv1.ManifestWork, error) {
+	list := &workv1.ManifestWorkList{}
+	if err := c.client.List(ctx, list, client.MatchingFields{indexOwner: ownerOf(set)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %q: %w", set, err)
+	}
+	name := workName(set)
+	byCluster := map[string][]*workv1.ManifestWork{}
+	for i := range list.Items {
+		if work := &list.Items[i]; isOurs(set, work) {
+			byCluster[work.Namespace] = append(byCluster[work.Namespace], work)
+		}
+	}
+	for _, works := range byCluster {
+		slices.SortFunc(works, func(a, b *workv1.ManifestWork) int {
+			return cmp.Or(rank(a, name)-rank(b, name), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	return byCluster, nil
+}
+
+// rank is lower for a work that is rather kept: one that is not being deleted,
+// and that has our name.
+func rank(work *workv1.ManifestWork, name string) int {
+	switch {
+	case !work.DeletionTimestamp.IsZero():
+		return 2
+	case work.Name != name:
+		return 1
+	}
+	return 0
+}
+
+// newWork returns the work of a cluster. It is born with the finalizer of the
+// agent, which the hub's webhook does not look at again.
+func newWork(set *workv1alpha1.ManifestWorkReplicaSet, cluster, placement string) *workv1.ManifestWork {
+	key := client.ObjectKeyFromObject(set)
+	work := &workv1.ManifestWork{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: workName(key), Finalizers: []string{workv1.FinalizerManifestWorkCleanup},
+			Labels: map[string]string{workv1.LabelManifestWorkReplicaSet: ownerOf(key), workv1.LabelPlacementName: placement},
+		},
+		Spec: *set.Spec.ManifestWorkTemplate.DeepCopy(),
+	}
+	if health, ok := set.Annotations[workv1.AnnotationReportHealth]; ok {
+		work.Annotations = map[string]string{workv1.AnnotationReportHealth: health}
+	}
+	return work
+}

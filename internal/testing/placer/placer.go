@@ -1,0 +1,68 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placer runs the hub's controllers of placements and of replica sets, for
+// tests of what meets them through API objects only.
+package placer
+
+import (
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/hub/work"
+)
+
+// Start runs the placement controller until the test ends.
+func Start(t testing.TB, config *rest.Config) {
+	t.Helper()
+	scheme, err := placement.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, config, ctrl.Options{Scheme: scheme}, func(mgr ctrl.Manager) error {
+		return placement.Setup(t.Context(), mgr, placement.Options{})
+	})
+}
+
+// StartReplicaSets runs the controller of replica sets until the test ends.
+func StartReplicaSets(t testing.TB, config *rest.Config) {
+	t.Helper()
+	scheme, err := work.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached, err := work.CacheOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, config, ctrl.Options{Scheme: scheme, Cache: cached}, func(mgr ctrl.Manager) error {
+		gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
+		return work.Setup(mgr, work.Options{Gates: gates})
+	})
+}
+
+func run(t testing.TB, config *rest.Config, options ctrl.Options, setup func(ctrl.Manager) error) {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	options.Metrics = metricsserver.Options{BindAddress: "0"}
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := setup(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(t.Context()) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Errorf("the controller: %v", err)
+		}
+	})
+}

@@ -1,0 +1,331 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+const (
+	operatorAccount = "system:serviceaccount:open-cluster-management:control-plane"
+	// home is the namespace of the ControlPlane, and kubeconfigs that of its
+	// kubeconfig.
+	name, home, kubeconfigs = "hub", "hub-control-plane", "hub"
+	// binding gives the operator its permissions in each of them.
+	binding = "control-plane"
+)
+
+// harness is the operator on a host with a real API server, which also stands
+// for the one that the operator installs: nobody runs pods here. The operator has
+// its own roles and nothing more.
+type harness struct {
+	t *testing.T
+	// admin is the client of the host's administrator.
+	admin    client.Client
+	config   *rest.Config
+	c        *Controller
+	recorder *events.FakeRecorder
+	clock    *clocktesting.FakeClock
+	// connections are those that the operator made to API servers.
+	connections []*rest.Config
+	// outdated is what is wrong with the certificate of an API server, if anything.
+	outdated error
+	// unreachable is what connecting to the API server fails with, if anything.
+	unreachable error
+}
+
+func start(t *testing.T) *harness {
+	t.Helper()
+	environment, admin := env.Start(t, func(e *envtest.Environment) {
+		e.CRDInstallOptions.Paths = []string{"../../config/crd/fleet.capstan.io_controlplanes.yaml"}
+	})
+	h := &harness{t: t, config: admin, recorder: events.NewFakeRecorder(100), clock: clocktesting.NewFakeClock(time.Now())}
+	h.admin = h.client(admin)
+	objects, err := config.Operator(config.ControlPlaneOperator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "Namespace", "ClusterRole", "ClusterRoleBinding":
+			h.create(object)
+		}
+	}
+	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: home, Labels: map[string]string{operatorv1.LabelOperatedBy: fleetv1alpha1.ControlPlaneOperator},
+	}})
+	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kubeconfigs}})
+	user, err := environment.AddUser(envtest.User{Name: operatorAccount, Groups: []string{"system:serviceaccounts"}}, admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := h.client(user.Config())
+	h.c = New(Deps{
+		Client: restricted, Live: restricted, Events: h.recorder, Clock: h.clock, Namespace: operatorv1.DefaultOperatorNamespace,
+		Serves: func(context.Context, string, string, []byte) error { return h.outdated },
+		Connect: func(c *rest.Config) (client.Client, error) {
+			h.connections = append(h.connections, c)
+			return h.admin, h.unreachable
+		},
+	})
+	return h
+}
+
+func (h *harness) client(config *rest.Config) client.Client {
+	h.t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme)); err != nil {
+		h.t.Fatal(err)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// grant makes the bindings that the messages of the operator ask for.
+func (h *harness) grant() {
+	h.t.Helper()
+	for namespace, role := range map[string]string{
+		home: fleetv1alpha1.ControlPlaneNamespaceRole, kubeconfigs: fleetv1alpha1.ControlPlaneKubeconfigRole,
+	} {
+		h.create(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: binding},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{
+				Kind: rbacv1.ServiceAccountKind, Namespace: operatorv1.DefaultOperatorNamespace, Name: fleetv1alpha1.ControlPlaneOperator,
+			}},
+		})
+		h.granted(namespace, true)
+	}
+}
+
+// revoke takes the binding in a namespace away again.
+func (h *harness) revoke(namespace string) {
+	h.t.Helper()
+	h.remove(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: binding}})
+	h.granted(namespace, false)
+}
+
+// granted waits until the API server knows whether the operator may work in the
+// namespace.
+func (h *harness) granted(namespace string, want bool) {
+	h.t.Helper()
+	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}
+	env.WaitAllowed(h.t.Context(), h.t, h.config, env.ServiceAccount(operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator), namespace, rule, want)
+}
+
+// class makes a default StorageClass.
+func (h *harness) class() {
+	h.create(&storagev1.StorageClass{
+		ObjectMeta:  metav1.ObjectMeta{Name: "standard", Annotations: map[string]string{defaultClassAnnotation: "true"}},
+		Provisioner: "example.com/none",
+	})
+}
+
+func (h *harness) create(object client.Object) {
+	h.t.Helper()
+	if err := h.admin.Create(h.t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *harness) remove(object client.Object) {
+	h.t.Helper()
+	if err := h.admin.Delete(h.t.Context(), object); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// plane creates a ControlPlane, changed by the functions.
+func (h *harness) plane(change ...func(*fleetv1alpha1.ControlPlaneSpec)) {
+	h.t.Helper()
+	cp := &fleetv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}}
+	cp.Spec.Etcd.Managed = &fleetv1alpha1.ControlPlaneManagedEtcd{}
+	for _, f := range change {
+		f(&cp.Spec)
+	}
+	h.create(cp)
+}
+
+func (h *harness) update(change func(*fleetv1alpha1.ControlPlaneSpec)) {
+	h.t.Helper()
+	cp := h.get()
+	change(&cp.Spec)
+	if err := h.admin.Update(h.t.Context(), cp); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *harness) get() *fleetv1alpha1.ControlPlane {
+	h.t.Helper()
+	cp := &fleetv1alpha1.ControlPlane{}
+	h.read(cp, home, name)
+	return cp
+}
+
+func (h *harness) read(into client.Object, namespace, name string) {
+	h.t.Helper()
+	if err := h.admin.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *harness) exists(object client.Object, namespace, name string) bool {
+	h.t.Helper()
+	err := h.admin.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object)
+	if client.IgnoreNotFound(err) != nil {
+		h.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// walk runs one pass and fails the test if it does.
+func (h *harness) walk() ctrl.Result {
+	h.t.Helper()
+	result, err := h.c.Reconcile(h.t.Context(), h.get())
+	if err != nil {
+		h.t.Fatalf("Reconcile: %v", err)
+	}
+	return result
+}
+
+// refuse runs one pass and fails the test unless it ends with a mistake.
+func (h *harness) refuse() {
+	h.t.Helper()
+	if _, err := h.c.Reconcile(h.t.Context(), h.get()); !errors.Is(err, reconcile.TerminalError(nil)) {
+		h.t.Fatalf("Reconcile: got error %v, want a terminal one", err)
+	}
+}
+
+// expect compares a condition.
+func (h *harness) expect(kind string, status metav1.ConditionStatus, reason, message string) {
+	h.t.Helper()
+	cp := h.get()
+	got := meta.FindStatusCondition(cp.Status.Conditions, kind)
+	if got == nil {
+		h.t.Fatalf("condition %s is missing; there are %+v", kind, cp.Status.Conditions)
+	}
+	if got.Status != status || got.Reason != reason || !strings.Contains(got.Message, message) {
+		h.t.Errorf("condition %s is %s/%s (%s), want %s/%s and %q in the message", kind, got.Status, got.Reason, got.Message, status, reason, message)
+	}
+	if got.ObservedGeneration != cp.Generation {
+		h.t.Errorf("condition %s is of generation %d, want %d", kind, got.ObservedGeneration, cp.Generation)
+	}
+}
+
+// ready says in the status of a workload that all its pods are.
+func (h *harness) ready(workload client.Object, suffix string) {
+	h.t.Helper()
+	h.read(workload, home, name+suffix)
+	switch w := workload.(type) {
+	case *appsv1.StatefulSet:
+		n := *w.Spec.Replicas
+		w.Status = appsv1.StatefulSetStatus{
+			ObservedGeneration: w.Generation, Replicas: n, ReadyReplicas: n, UpdatedReplicas: n, AvailableReplicas: n,
+			CurrentRevision: "a", UpdateRevision: "a",
+		}
+	case *appsv1.Deployment:
+		n := *w.Spec.Replicas
+		w.Status = appsv1.DeploymentStatus{ObservedGeneration: w.Generation, Replicas: n, ReadyReplicas: n, UpdatedReplicas: n, AvailableReplicas: n}
+	}
+	if err := h.admin.Status().Update(h.t.Context(), workload); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *harness) etcdReady() {
+	h.t.Helper()
+	h.ready(&appsv1.StatefulSet{}, fleetv1alpha1.ControlPlaneEtcdSuffix)
+}
+
+func (h *harness) serverReady() {
+	h.t.Helper()
+	h.ready(&appsv1.Deployment{}, fleetv1alpha1.ControlPlaneAPIServerSuffix)
+}
+
+func (h *harness) managerReady() {
+	h.t.Helper()
+	h.ready(&appsv1.Deployment{}, fleetv1alpha1.ControlPlaneControllerManagerSuffix)
+}
+
+func (h *harness) deployment(suffix string) *appsv1.Deployment {
+	h.t.Helper()
+	d := &appsv1.Deployment{}
+	h.read(d, home, name+suffix)
+	return d
+}
+
+// install walks until everything is installed.
+func (h *harness) install() {
+	h.t.Helper()
+	h.walk()
+	h.etcdReady()
+	h.walk()
+	h.serverReady()
+	h.walk()
+	h.managerReady()
+	h.walk()
+	h.expect(fleetv1alpha1.ControlPlaneConditionAvailable, metav1.ConditionTrue, fleetv1alpha1.ControlPlaneReasonAsExpected, "")
+}
+
+// pod makes a pod of a component that waits.
+func (h *harness) pod(component, reason, message string) *corev1.Pod {
+	h.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name + "-" + component + "-x", Labels: map[string]string{
+			fleetv1alpha1.LabelControlPlane: name, operatorv1.LabelPartOf: operatorv1.PartOfCapstan, fleetv1alpha1.LabelControlPlaneComponent: component,
+		}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: component, Image: "x"}}},
+	}
+	h.create(pod)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: component, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+	}}
+	if err := h.admin.Status().Update(h.t.Context(), pod); err != nil {
+		h.t.Fatal(err)
+	}
+	return pod
+}
+
+// released takes the finalizer off that a controller takes off elsewhere.
+func (h *harness) released(claims ...string) {
+	h.t.Helper()
+	for _, claim := range claims {
+		object := &corev1.PersistentVolumeClaim{}
+		h.read(object, home, claim)
+		object.Finalizers = nil
+		if err := h.admin.Update(context.Background(), object); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}

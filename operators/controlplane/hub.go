@@ -1,0 +1,135 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+)
+
+const (
+	// hubTimeout is how long a request to the API server may take.
+	hubTimeout = 10 * time.Second
+	// reconnectAfter is how long a client of an API server is used.
+	reconnectAfter = 24 * time.Hour
+	// operatorUser is whom the API server takes the operator for.
+	operatorUser = "capstan:control-plane-operator"
+)
+
+// hubs has a client for each API server that the operator has installed.
+type hubs struct {
+	connect func(*rest.Config) (client.Client, error)
+	clock   clock.PassiveClock
+
+	mu    sync.Mutex
+	known map[types.NamespacedName]knownHub
+}
+
+type knownHub struct {
+	client client.Client
+	// trust tells what the client was made of.
+	trust string
+	since time.Time
+}
+
+func newHubs(connect func(*rest.Config) (client.Client, error), c clock.PassiveClock) *hubs {
+	return &hubs{connect: connect, clock: c, known: map[types.NamespacedName]knownHub{}}
+}
+
+// get returns a client of the API server. Its certificate is made here and stored
+// nowhere: it is of the group that no role can take anything from, so that the
+// operator can repair roles.
+func (h *hubs) get(p *pass) (client.Client, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := client.ObjectKeyFromObject(p.Object)
+	bundle := p.bundles[manifests.ServingAuthority]
+	trust := hash(bundle, p.signer.CertPEM)
+	now := h.clock.Now()
+	if known, ok := h.known[key]; ok && known.trust == trust && now.Before(known.since.Add(reconnectAfter)) {
+		return known.client, nil
+	}
+	pair, err := certs.NewLeaf(p.signer, certs.Leaf{User: operatorUser, Groups: []string{"system:masters"}}, now)
+	if err != nil {
+		return nil, err
+	}
+	made, err := h.connect(&rest.Config{
+		Host: p.plane.InternalURL(), Timeout: hubTimeout,
+		TLSClientConfig: rest.TLSClientConfig{CAData: bundle, CertData: pair.CertPEM, KeyData: pair.KeyPEM},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the API server: %w", err)
+	}
+	h.known[key] = knownHub{client: made, trust: trust, since: now}
+	return made, nil
+}
+
+// forget drops the client of an API server that is gone.
+func (h *hubs) forget(key types.NamespacedName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.known, key)
+}
+
+// hub makes the first objects in the API server itself. Those that tell where it
+// is come once it has an address.
+func (i *installation) hub(ctx context.Context, p *pass) error {
+	there, err := i.hubs.get(p)
+	if err != nil {
+		return i.notReachable(p, err)
+	}
+	if p.plane.Endpoint.Host == "" {
+		return nil
+	}
+	objects, err := manifests.HubObjects(p.plane, p.bundles[manifests.ServingAuthority])
+	if err != nil {
+		return err
+	}
+	// What is there is not the host's, so it is in no record of the pass.
+	if _, err := render.NewApplier(there, there, FieldOwner).Apply(ctx, objects...); err != nil {
+		return i.notReachable(p, err)
+	}
+	return nil
+}
+
+// notReachable tells that the API server does not do what it is asked for: its
+// Service leads to it a little later than its pods are ready.
+func (i *installation) notReachable(p *pass, err error) error {
+	return install.UnreachableError{
+		Reason: fleetv1alpha1.ControlPlaneReasonNotReachable, After: waitRetry,
+		Message: fmt.Sprintf("the API server at %s does not do what it is asked for: %v", p.plane.InternalURL(), err),
+	}
+}
+
+// kubeconfig writes the kubeconfig for others.
+func (i *installation) kubeconfig(ctx context.Context, p *pass) error {
+	p.facts.Kubeconfig = false
+	namespace, name := p.plane.KubeconfigSecret()
+	if err := i.oursIn(ctx, p, &corev1.Secret{}, client.ObjectKey{Namespace: namespace, Name: name}); err != nil {
+		return err
+	}
+	secret, err := manifests.KubeconfigSecret(p.plane, p.bundles[manifests.ServingAuthority], p.admin)
+	if err != nil {
+		return err
+	}
+	if err := p.Apply(ctx, i.target, secret); err != nil {
+		return err
+	}
+	p.facts.Kubeconfig = true
+	return nil
+}

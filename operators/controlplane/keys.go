@@ -1,0 +1,146 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+)
+
+const (
+	// encryptionKeyBytes is the size of a key of the encryption at rest, and
+	// firstEncryptionKey its key in the Secret.
+	encryptionKeyBytes = 32
+	firstEncryptionKey = "key1"
+
+	// hashBytes is how much of a SHA-256 tells two configurations apart.
+	hashBytes = 8
+)
+
+// keys makes the keys that are never made again: without those of ServiceAccounts
+// all tokens are invalid, and without those of the encryption nobody can read
+// what is stored. It also finds out what pods have to start anew for.
+func (c *credentials) keys(ctx context.Context, p *pass) error {
+	accounts, err := c.serviceAccountKeys(ctx, p)
+	if err != nil {
+		return err
+	}
+	p.plane.Issuer = string(accounts[manifests.ServiceAccountIssuer])
+	if err := c.encryption(ctx, p); err != nil {
+		return err
+	}
+	policy, err := c.auditPolicy(ctx, p)
+	if err != nil {
+		return err
+	}
+	p.plane.Hashes = map[string]string{
+		manifests.Etcd:      hash(p.bundles[manifests.EtcdAuthority]),
+		manifests.APIServer: hash(p.bundles[manifests.EtcdAuthority], flat(accounts), policy),
+		manifests.ControllerManager: hash(p.bundles[manifests.ServingAuthority],
+			accounts[manifests.ServiceAccountKey]),
+	}
+	return nil
+}
+
+// serviceAccountKeys returns the keys and the issuer of ServiceAccounts' tokens,
+// which are made together with the control plane.
+func (c *credentials) serviceAccountKeys(ctx context.Context, p *pass) (map[string][]byte, error) {
+	return c.once(ctx, p, p.plane.ServiceAccountSecret(), func() (map[string][]byte, error) {
+		private, public, err := certs.NewSigningKey()
+		return map[string][]byte{
+			manifests.ServiceAccountKey: private, manifests.ServiceAccountPublicKeys: public,
+			manifests.ServiceAccountIssuer: []byte(p.plane.DefaultIssuer()),
+		}, err
+	})
+}
+
+// encryption writes the configuration of the encryption at rest next to its keys.
+// The API server reads a changed one without a restart.
+func (c *credentials) encryption(ctx context.Context, p *pass) error {
+	data, err := c.once(ctx, p, p.plane.EncryptionSecret(), func() (map[string][]byte, error) {
+		key := make([]byte, encryptionKeyBytes)
+		_, err := rand.Read(key)
+		return map[string][]byte{firstEncryptionKey: key}, err
+	})
+	if err != nil {
+		return err
+	}
+	keys := []manifests.EncryptionKey{{Name: firstEncryptionKey, Secret: data[firstEncryptionKey]}}
+	configuration := manifests.EncryptionConfiguration(p.plane, keys)
+	meta := render.Meta{Name: p.plane.EncryptionSecret(), Namespace: p.plane.Namespace, Labels: p.plane.Labels()}
+	return p.Apply(ctx, c.target, render.Secret(meta, corev1.SecretTypeOpaque, configuration))
+}
+
+// once returns the data of a Secret, which it makes if there is none.
+func (c *credentials) once(ctx context.Context, p *pass, name string, data func() (map[string][]byte, error)) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	if err := c.ours(ctx, p, secret, name); err != nil {
+		return nil, err
+	}
+	if secret.UID != "" {
+		return secret.Data, nil
+	}
+	made, err := data()
+	if err != nil {
+		return nil, fmt.Errorf("making the keys of Secret %q: %w", name, err)
+	}
+	secret.Namespace, secret.Name, secret.Labels = p.plane.Namespace, name, p.plane.Labels()
+	secret.Type, secret.Data = corev1.SecretTypeOpaque, made
+	if err := c.Client.Create(ctx, secret, client.FieldOwner(FieldOwner+"-keys")); err != nil {
+		return nil, fmt.Errorf("storing the keys of Secret %q: %w", name, err)
+	}
+	return made, nil
+}
+
+// auditPolicy returns the policy that the user wrote; nil is none.
+func (c *credentials) auditPolicy(ctx context.Context, p *pass) ([]byte, error) {
+	if p.plane.Spec.Audit == nil {
+		return nil, nil
+	}
+	config := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: p.plane.Namespace, Name: p.plane.Spec.Audit.PolicyConfigMap.Name}
+	if err := c.Live.Get(ctx, key, config); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the ConfigMap %q: %w", key, err)
+	}
+	policy := config.Data[manifests.AuditPolicyKey]
+	if policy == "" {
+		return nil, install.UnreachableError{
+			Reason: fleetv1alpha1.ControlPlaneReasonAuditPolicyMissing, After: brokenRetry,
+			Message: fmt.Sprintf("ConfigMap %q has no key %s with an audit policy: create it, or remove spec.audit", key, manifests.AuditPolicyKey),
+		}
+	}
+	return []byte(policy), nil
+}
+
+// hash tells texts from others.
+func hash(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%d:", len(part))
+		sum.Write(part)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:hashBytes])
+}
+
+func flat(data map[string][]byte) []byte {
+	var all []byte
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		all = append(append(all, key...), data[key]...)
+	}
+	return all
+}

@@ -1,0 +1,77 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// clusterInfoRole lets everybody read where the API server is.
+const clusterInfoRole = "capstan:cluster-info"
+
+// HubObjects returns the first objects in the API server itself: who its
+// administrators are, and where clusters that join find it. The bundle is what
+// they verify it with.
+func HubObjects(p Plane, bundle []byte) ([]render.Object, error) {
+	info, err := kubeconfigOf("", clientcmdapi.Cluster{Server: p.Endpoint.URL(), CertificateAuthorityData: bundle}, clientcmdapi.AuthInfo{})
+	if err != nil {
+		return nil, err
+	}
+	public := render.Meta{Name: clusterInfoRole, Namespace: metav1.NamespacePublic}
+	return []render.Object{
+		render.ClusterRoleBinding(render.Meta{Name: fleetv1alpha1.ControlPlaneAdminsGroup}, "cluster-admin",
+			render.Group(fleetv1alpha1.ControlPlaneAdminsGroup)),
+		render.ConfigMap(public.Named(bootstrapapi.ConfigMapClusterInfo), map[string]string{bootstrapapi.KubeConfigKey: string(info)}),
+		render.Role(public, []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"},
+			ResourceNames: []string{bootstrapapi.ConfigMapClusterInfo}, Verbs: []string{"get"},
+		}}),
+		render.RoleBinding(public, clusterInfoRole, rbacv1.Subject{
+			Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "system:anonymous",
+		}, render.Group("system:authenticated")),
+	}, nil
+}
+
+// KubeconfigSecret returns the Secret with the kubeconfig of the certificate, for
+// what runs on the host.
+func KubeconfigSecret(p Plane, bundle []byte, admin *certs.Pair) (render.Object, error) {
+	kubeconfig, err := kubeconfigOf(p.Name, clientcmdapi.Cluster{Server: p.InternalURL(), CertificateAuthorityData: bundle},
+		clientcmdapi.AuthInfo{ClientCertificateData: admin.CertPEM, ClientKeyData: admin.KeyPEM})
+	if err != nil {
+		return nil, err
+	}
+	namespace, name := p.KubeconfigSecret()
+	labels := p.Labels()
+	labels[fleetv1alpha1.LabelControlPlaneNamespace] = p.Namespace
+	return render.Secret(render.Meta{Name: name, Namespace: namespace, Labels: labels}, corev1.SecretTypeOpaque,
+		map[string][]byte{kubeconfigKey: kubeconfig}), nil
+}
+
+// kubeconfigOf returns a kubeconfig with one cluster and, unless the name is
+// empty, one user.
+func kubeconfigOf(name string, cluster clientcmdapi.Cluster, user clientcmdapi.AuthInfo) ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &cluster
+	if name != "" {
+		config.AuthInfos[name] = &user
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+		config.CurrentContext = name
+	}
+	encoded, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a kubeconfig: %w", err)
+	}
+	return encoded, nil
+}

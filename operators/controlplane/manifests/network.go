@@ -1,0 +1,150 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/utils/ptr"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// Ports of what the API server connects to: DNS (5353 is OpenShift's), and the
+// webhooks and the aggregated API server of hosted hubs.
+func dnsPorts() []int32 { return []int32{53, 5353} }
+func hubPorts() []int32 { return []int32{8443, 9443} }
+
+const httpsPort int32 = 443
+
+type (
+	ingress = networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration
+	egress  = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
+	peer    = networkingv1ac.NetworkPolicyPeerApplyConfiguration
+)
+
+// Filtered tells whether there are NetworkPolicies.
+func Filtered(p Plane) bool { return ptr.Deref(p.Spec.NetworkPolicies.Enabled, true) }
+
+// NetworkPolicies returns the policies of the pods, one for each component: only
+// the API server talks to etcd, and it talks to nobody but etcd, DNS, the hub's
+// components in the namespace of the kubeconfig, and whom the spec names.
+func NetworkPolicies(p Plane) []render.Object {
+	policies := []render.Object{
+		policy(p, APIServer,
+			[]*ingress{networkingv1ac.NetworkPolicyIngressRule().WithPorts(tcp(fleetv1alpha1.ControlPlanePort)...)},
+			append(apiServerEgress(p), dns())),
+		policy(p, ControllerManager, nil,
+			[]*egress{toComponent(p, APIServer, fleetv1alpha1.ControlPlanePort), dns()}),
+	}
+	if !p.Managed() {
+		return policies
+	}
+	return append(policies, policy(p, Etcd,
+		[]*ingress{
+			networkingv1ac.NetworkPolicyIngressRule().WithFrom(pods(p, APIServer), pods(p, Etcd)).WithPorts(tcp(etcdClientPort)...),
+			networkingv1ac.NetworkPolicyIngressRule().WithFrom(pods(p, Etcd)).WithPorts(tcp(etcdPeerPort)...),
+		},
+		[]*egress{toComponent(p, Etcd, etcdPeerPort, etcdClientPort), dns()}))
+}
+
+func apiServerEgress(p Plane) []*egress {
+	namespace, _ := p.KubeconfigSecret()
+	rules := []*egress{
+		networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcp(hubPorts()...)...).
+			WithTo(networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().
+				WithMatchLabels(map[string]string{corev1.LabelMetadataName: namespace}))),
+	}
+	if external := p.Spec.Etcd.External; external != nil {
+		rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcp(portsOf(external.Endpoints)...)...))
+	} else {
+		rules = append(rules, toComponent(p, Etcd, etcdClientPort))
+	}
+	for _, to := range p.Spec.NetworkPolicies.Egress {
+		rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcp(to.Port)...).
+			WithTo(networkingv1ac.NetworkPolicyPeer().WithIPBlock(networkingv1ac.IPBlock().WithCIDR(to.CIDR))))
+	}
+	return rules
+}
+
+// portsOf returns the ports of URLs, each once.
+func portsOf(urls []string) []int32 {
+	var ports []int32
+	for _, text := range urls {
+		port := httpsPort
+		if parsed, err := url.Parse(text); err == nil {
+			if number, err := strconv.ParseUint(parsed.Port(), 10, 16); err == nil {
+				port = int32(number)
+			}
+		}
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
+func policy(p Plane, component string, in []*ingress, out []*egress) render.Object {
+	return render.NetworkPolicy(p.meta(component), networkingv1ac.NetworkPolicySpec().
+		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(p.PodLabels(component))).
+		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
+		WithIngress(in...).WithEgress(out...))
+}
+
+func pods(p Plane, component string) *peer {
+	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(p.PodLabels(component)))
+}
+
+func toComponent(p Plane, component string, ports ...int32) *egress {
+	return networkingv1ac.NetworkPolicyEgressRule().WithTo(pods(p, component)).WithPorts(tcp(ports...)...)
+}
+
+func dns() *egress {
+	return networkingv1ac.NetworkPolicyEgressRule().
+		WithPorts(portsFor(corev1.ProtocolUDP, dnsPorts())...).
+		WithPorts(portsFor(corev1.ProtocolTCP, dnsPorts())...)
+}
+
+func tcp(ports ...int32) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
+	return portsFor(corev1.ProtocolTCP, ports)
+}
+
+func portsFor(protocol corev1.Protocol, numbers []int32) []*networkingv1ac.NetworkPolicyPortApplyConfiguration {
+	list := make([]*networkingv1ac.NetworkPolicyPortApplyConfiguration, 0, len(numbers))
+	for _, number := range numbers {
+		list = append(list, networkingv1ac.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number)))
+	}
+	return list
+}
+
+// DisruptionBudgets returns the budgets of the components that have replicas: a
+// node that is drained takes one of them at a time.
+func DisruptionBudgets(p Plane) []render.Object {
+	var budgets []render.Object
+	add := func(component string, replicas int32) {
+		if replicas < 2 {
+			return
+		}
+		m := p.meta(component)
+		budgets = append(budgets, policyv1ac.PodDisruptionBudget(m.Name, m.Namespace).WithLabels(m.Labels).
+			WithSpec(policyv1ac.PodDisruptionBudgetSpec().
+				WithMaxUnavailable(intstr.FromInt32(1)).
+				WithSelector(metav1ac.LabelSelector().WithMatchLabels(p.PodLabels(component)))))
+	}
+	if p.Managed() {
+		add(Etcd, p.Spec.Etcd.Managed.Replicas)
+	}
+	add(APIServer, p.Spec.Replicas)
+	add(ControllerManager, p.Spec.Replicas)
+	return budgets
+}

@@ -1,0 +1,187 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+const (
+	// runAs is the user and group of all processes: images of the Kubernetes project
+	// name root, and need no more than any other user has.
+	runAs = 65532
+
+	// HashAnnotation on pods tells what they read when they started.
+	HashAnnotation = "fleet.capstan.io/config-hash"
+
+	pkiDir    = "/etc/capstan/pki"
+	configDir = "/etc/capstan/config"
+
+	// Weights of the wish that replicas run in different zones and on different nodes.
+	spreadZoneWeight = 30
+	spreadHostWeight = 70
+)
+
+// component is what differs between the pods of the components.
+type component struct {
+	name      string
+	image     string
+	command   []string
+	env       []*corev1ac.EnvVarApplyConfiguration
+	resources *corev1.ResourceRequirements
+	// cpu and memory are requested where there are no resources.
+	cpu, memory string
+	ports       []*corev1ac.ContainerPortApplyConfiguration
+	files       []files
+	volumes     []*corev1ac.VolumeApplyConfiguration
+	mounts      []*corev1ac.VolumeMountApplyConfiguration
+	probes      probes
+	// graceSeconds is how long a pod may take to terminate.
+	graceSeconds int64
+}
+
+// files are those of a Secret or a ConfigMap in a directory.
+type files struct {
+	volume, directory string
+	secret, configMap string
+}
+
+// probes say where a component tells how it is.
+type probes struct {
+	port               int32
+	scheme             corev1.URIScheme
+	live, ready, start string
+	// startSeconds is how long it may take until it has started.
+	startSeconds int32
+}
+
+// How often the kubelet asks, in seconds, and how often it may fail.
+const (
+	startPeriod, startFailureSeconds  = 2, 2
+	livePeriod, liveFailures, timeout = 10, 8, 15
+	readyPeriod, readyFailures        = 2, 3
+)
+
+// template returns the pods of a component.
+func template(p Plane, c component) *corev1ac.PodTemplateSpecApplyConfiguration {
+	template := corev1ac.PodTemplateSpec().
+		WithLabels(p.Labels()).WithLabels(p.PodLabels(c.name)).
+		WithSpec(pod(p, c))
+	if hash := p.Hashes[c.name]; hash != "" {
+		template.WithAnnotations(map[string]string{HashAnnotation: hash})
+	}
+	return template
+}
+
+func pod(p Plane, c component) *corev1ac.PodSpecApplyConfiguration {
+	pod := corev1ac.PodSpec().
+		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
+		WithTerminationGracePeriodSeconds(c.graceSeconds).
+		WithAffinity(affinity(p, c.name)).
+		WithNodeSelector(p.Spec.Placement.NodeSelector).
+		WithTolerations(render.Tolerations(p.Spec.Placement.Tolerations)...).
+		WithSecurityContext(corev1ac.PodSecurityContext().
+			WithRunAsNonRoot(true).WithRunAsUser(runAs).WithRunAsGroup(runAs).WithFSGroup(runAs).
+			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithContainers(container(c)).
+		WithVolumes(c.volumes...)
+	for _, f := range c.files {
+		pod.WithVolumes(f.source())
+	}
+	for _, secret := range p.Spec.ImagePullSecrets {
+		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
+	}
+	if p.Spec.PriorityClassName != "" {
+		pod.WithPriorityClassName(p.Spec.PriorityClassName)
+	}
+	return pod
+}
+
+func container(c component) *corev1ac.ContainerApplyConfiguration {
+	made := corev1ac.Container().
+		WithName(c.name).
+		WithImage(c.image).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithCommand(c.command...).
+		WithEnv(c.env...).
+		WithPorts(c.ports...).
+		WithResources(resources(c)).
+		WithVolumeMounts(c.mounts...).
+		WithStartupProbe(c.probes.probe(c.probes.start, startPeriod, c.probes.startSeconds/startFailureSeconds)).
+		WithLivenessProbe(c.probes.probe(c.probes.live, livePeriod, liveFailures)).
+		WithReadinessProbe(c.probes.probe(c.probes.ready, readyPeriod, readyFailures)).
+		WithSecurityContext(corev1ac.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithPrivileged(false).
+			WithReadOnlyRootFilesystem(true).
+			WithRunAsNonRoot(true).
+			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
+	for _, f := range c.files {
+		made.WithVolumeMounts(render.Mount(f.volume, f.directory, true))
+	}
+	return made
+}
+
+func resources(c component) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if c.resources != nil {
+		return render.ResourceRequirements(*c.resources)
+	}
+	return render.ResourceRequirements(corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(c.cpu), corev1.ResourceMemory: resource.MustParse(c.memory),
+	}})
+}
+
+func (p probes) probe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(p.port)).WithScheme(p.scheme)).
+		WithPeriodSeconds(period).WithFailureThreshold(failures).WithTimeoutSeconds(timeout)
+}
+
+// secretFiles are the files of a Secret, below the directory of keys.
+func secretFiles(name, secret string) files {
+	return files{volume: name, directory: pkiDir + "/" + name, secret: secret}
+}
+
+// bundleFiles are those of the ConfigMap with the bundle of an authority.
+func bundleFiles(p Plane, authority string) files {
+	return files{volume: authority, directory: pkiDir + "/" + authority, configMap: p.Of(authority)}
+}
+
+func (f files) source() *corev1ac.VolumeApplyConfiguration {
+	if f.secret != "" {
+		return render.SecretVolume(f.volume, f.secret, false)
+	}
+	return corev1ac.Volume().WithName(f.volume).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(f.configMap))
+}
+
+// affinity returns that of the spec, or the wish that replicas are spread.
+func affinity(p Plane, component string) *corev1ac.AffinityApplyConfiguration {
+	if given := p.Spec.Placement.Affinity; given != nil {
+		affinity := corev1ac.Affinity()
+		if encoded, err := json.Marshal(given); err == nil && json.Unmarshal(encoded, affinity) == nil {
+			return affinity // both types have the same JSON
+		}
+	}
+	term := func(weight int32, topologyKey string) *corev1ac.WeightedPodAffinityTermApplyConfiguration {
+		return corev1ac.WeightedPodAffinityTerm().WithWeight(weight).
+			WithPodAffinityTerm(corev1ac.PodAffinityTerm().
+				WithTopologyKey(topologyKey).
+				WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(p.PodLabels(component))))
+	}
+	return corev1ac.Affinity().WithPodAntiAffinity(corev1ac.PodAntiAffinity().
+		WithPreferredDuringSchedulingIgnoredDuringExecution(
+			term(spreadHostWeight, corev1.LabelHostname),
+			term(spreadZoneWeight, corev1.LabelTopologyZone)))
+}

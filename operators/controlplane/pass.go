@@ -1,0 +1,131 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+	"github.com/capstan-io/capstan/operators/controlplane/status"
+)
+
+// pass is one walk and what its phases leave for each other.
+type pass struct {
+	*install.Pass[*fleetv1alpha1.ControlPlane]
+	// plane is what manifests are made of.
+	plane manifests.Plane
+	// pods are those of the control plane when the walk began, by component.
+	pods map[string][]corev1.Pod
+	// bundles verify what each authority has signed.
+	bundles map[string][]byte
+	// signer is the authority of clients, admin the certificate of the kubeconfig.
+	signer, admin *certs.Pair
+	// served tells whether the API servers have a certificate for the endpoint.
+	served bool
+	facts  status.Facts
+}
+
+func begin(base *install.Pass[*fleetv1alpha1.ControlPlane]) *pass {
+	cp := base.Object
+	p := &pass{Pass: base, pods: map[string][]corev1.Pod{}, bundles: map[string][]byte{}}
+	p.plane = manifests.Plane{Name: cp.Name, Namespace: cp.Namespace, Spec: *cp.Spec.DeepCopy(), Hashes: map[string]string{}}
+	namespace, name := p.plane.KubeconfigSecret()
+	p.facts.Where = namespace + "/" + name
+	p.facts.Certificates = cp.Status.Certificates
+	if upgrading(cp) {
+		p.facts.Upgrading = fmt.Sprintf("from %s to %s", cp.Status.Version, cp.Spec.Version)
+	}
+	p.facts.Kubeconfig = meta.IsStatusConditionTrue(cp.Status.Conditions, fleetv1alpha1.ControlPlaneConditionKubeconfigReady)
+	p.DueIn(resync)
+	return p
+}
+
+func upgrading(cp *fleetv1alpha1.ControlPlane) bool {
+	return cp.Status.Version != "" && cp.Status.Version != cp.Spec.Version
+}
+
+// set sets a condition of the ControlPlane.
+func (p *pass) set(condition metav1.Condition) {
+	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, condition)
+}
+
+// report writes what a walk found into the status, in memory.
+func (h *host) report(p *pass, o install.Outcome) {
+	p.facts.Outcome, p.facts.Now = o, h.Clock.Now()
+	for _, condition := range status.Conditions(p.facts) {
+		p.set(condition)
+	}
+	p.Object.Status.Certificates = p.facts.Certificates
+	if p.served {
+		p.Object.Status.Endpoint = p.plane.Endpoint.URL()
+	}
+	if o.Observed() || o.Result == install.Waiting {
+		p.Object.Status.ObservedGeneration = p.Object.Generation
+	}
+	if o.Result == install.Done {
+		p.Object.Status.Version = p.Object.Spec.Version
+	}
+}
+
+// reportRemoval says what a removal waits for, and that data are kept.
+func reportRemoval(p *pass, o install.Outcome) {
+	if retains(p.Object) {
+		p.set(metav1.Condition{
+			Type: fleetv1alpha1.ControlPlaneConditionDataRetained, Status: metav1.ConditionTrue,
+			Reason: fleetv1alpha1.ControlPlaneReasonRetained, Message: retained(p),
+		})
+	}
+	p.set(metav1.Condition{
+		Type: fleetv1alpha1.ControlPlaneConditionAvailable, Status: metav1.ConditionFalse,
+		Reason: fleetv1alpha1.ControlPlaneReasonRemoving, Message: "the control plane is being removed",
+	})
+	p.set(metav1.Condition{
+		Type: fleetv1alpha1.ControlPlaneConditionProgressing, Status: metav1.ConditionTrue,
+		Reason: fleetv1alpha1.ControlPlaneReasonRemoving, Message: o.Message,
+	})
+}
+
+// permitted makes phases tell what to do if the operator lacks permissions in a
+// namespace. It tries again, as nobody tells it that they were granted.
+func permitted(phases ...install.Phase[*pass]) []install.Phase[*pass] {
+	for n := range phases {
+		run := phases[n].Run
+		phases[n].Run = func(ctx context.Context, p *pass) error {
+			err := run(ctx, p)
+			if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `User "`) {
+				return err
+			}
+			return install.UnreachableError{
+				Reason: fleetv1alpha1.ControlPlaneReasonMissingPermissions, After: brokenRetry,
+				Message: fmt.Sprintf("%v; grant the operator its permissions: %s", err, grants(p)),
+			}
+		}
+	}
+	return phases
+}
+
+// grants are the commands that give the operator what it needs.
+func grants(p *pass) string {
+	command := func(name, namespace, role string) string {
+		return fmt.Sprintf("kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s",
+			name, namespace, role, operatorv1.DefaultOperatorNamespace, fleetv1alpha1.ControlPlaneOperator)
+	}
+	commands := command("control-plane", p.plane.Namespace, fleetv1alpha1.ControlPlaneNamespaceRole)
+	if namespace, _ := p.plane.KubeconfigSecret(); namespace != p.plane.Namespace {
+		commands += "; " + command("control-plane-kubeconfig", namespace, fleetv1alpha1.ControlPlaneKubeconfigRole)
+	}
+	return commands
+}

@@ -1,0 +1,79 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/events"
+)
+
+// workers is how many ControlPlanes are worked on at the same time, so that an
+// API server that does not respond holds up its own ControlPlane only.
+const workers = 4
+
+// Setup adds the operator, which runs in the namespace, to the manager.
+func Setup(mgr ctrl.Manager, namespace string) error {
+	c := New(Deps{
+		Serves: serves,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
+		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)), Namespace: namespace,
+		Connect: func(config *rest.Config) (client.Client, error) {
+			return client.New(config, client.Options{Scheme: mgr.GetScheme()})
+		},
+	})
+	return c.SetupWithManager(mgr)
+}
+
+// serves finds out whether the server at the address has a certificate for the
+// host, of one of the authorities.
+func serves(ctx context.Context, address, host string, authorities []byte) error {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authorities)
+	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
+	defer cancel()
+	dialer := tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}}
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("connecting to %s as %s: %w", address, host, err)
+	}
+	// Nothing was sent, so there is nothing to lose.
+	_ = connection.Close()
+	return nil
+}
+
+// SetupWithManager adds the controller to the manager.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	err := ctrl.NewControllerManagedBy(mgr).Named("controlplane").
+		For(&fleetv1alpha1.ControlPlane{}, builder.WithPredicates(changed)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(reconcile.AsReconciler(mgr.GetClient(), c))
+	if err != nil {
+		return fmt.Errorf("setting up the controller of ControlPlanes: %w", err)
+	}
+	return nil
+}
+
+// Watched are kinds that a replica that leads has to have in its cache to be ready.
+func Watched() []client.Object { return []client.Object{&fleetv1alpha1.ControlPlane{}} }
+
+// CacheOptions are those of the operator's cache.
+func CacheOptions() cache.Options {
+	return cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+}

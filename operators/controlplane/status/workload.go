@@ -1,0 +1,126 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/pods"
+)
+
+// Workload is how far the pods of a component are.
+type Workload struct {
+	// Name is that of the StatefulSet or Deployment, with its kind.
+	Name string
+	// Wanted, Ready and Updated are numbers of pods; Updated are those that are as
+	// wanted now, and ready.
+	Wanted, Ready, Updated int32
+	// Settled is false while pods of an earlier state are there.
+	Settled bool
+	// Reason and Message say what keeps a pod from running; empty if nothing does.
+	Reason, Message string
+}
+
+// Done tells whether all pods are as wanted.
+func (w Workload) Done() bool { return w.Settled && w.Wanted > 0 && w.Updated >= w.Wanted }
+
+func (w Workload) String() string {
+	text := fmt.Sprintf("%s has %d of %d pods ready", w.Name, w.Ready, w.Wanted)
+	if w.Message != "" {
+		text += ": " + w.Message
+	}
+	return text
+}
+
+// OfDeployment says how far a Deployment with the pods is.
+func OfDeployment(d *appsv1.Deployment, list []corev1.Pod) Workload {
+	w := Workload{
+		Name: fmt.Sprintf("Deployment %q", d.Name), Ready: d.Status.ReadyReplicas,
+		Updated: min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas),
+	}
+	if d.Spec.Replicas != nil {
+		w.Wanted = *d.Spec.Replicas
+	}
+	w.Settled = d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas <= d.Status.UpdatedReplicas
+	w.Reason, w.Message = trouble(list)
+	for _, condition := range d.Status.Conditions {
+		if w.Reason == "" && condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			w.Reason, w.Message = fleetv1alpha1.ControlPlaneReasonPodsNotReady, "no pod can be created: "+condition.Message
+		}
+	}
+	return w
+}
+
+// OfStatefulSet says how far a StatefulSet with the pods is.
+func OfStatefulSet(s *appsv1.StatefulSet, list []corev1.Pod) Workload {
+	w := Workload{Name: fmt.Sprintf("StatefulSet %q", s.Name), Ready: s.Status.ReadyReplicas}
+	if s.Spec.Replicas != nil {
+		w.Wanted = *s.Spec.Replicas
+	}
+	current := s.Status.CurrentRevision == s.Status.UpdateRevision
+	w.Updated = min(s.Status.UpdatedReplicas, s.Status.ReadyReplicas)
+	if current {
+		w.Updated = s.Status.ReadyReplicas // it does not count them once all are
+	}
+	w.Settled = s.Status.ObservedGeneration >= s.Generation && current
+	w.Reason, w.Message = trouble(list)
+	return w
+}
+
+// trouble returns what keeps the first pod that says so from running. A pod that
+// is only on its way says nothing.
+func trouble(list []corev1.Pod) (reason, message string) {
+	sorted := slices.Clone(list)
+	slices.SortFunc(sorted, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for i := range sorted {
+		if !sorted[i].DeletionTimestamp.IsZero() {
+			continue
+		}
+		why, text := pods.Waiting(&sorted[i])
+		if reason := reasonOf(why, text); reason != "" {
+			return reason, advice(reason, why, text)
+		}
+	}
+	return "", ""
+}
+
+func reasonOf(why, text string) string {
+	switch why {
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
+		return fleetv1alpha1.ControlPlaneReasonImagePullFailed
+	case "CrashLoopBackOff", "RunContainerError", "CreateContainerError", "CreateContainerConfigError":
+		return fleetv1alpha1.ControlPlaneReasonPodsCrashing
+	case corev1.PodReasonUnschedulable:
+		if strings.Contains(text, "PersistentVolumeClaim") {
+			return fleetv1alpha1.ControlPlaneReasonStorageUnavailable
+		}
+		return fleetv1alpha1.ControlPlaneReasonUnschedulable
+	default:
+		return ""
+	}
+}
+
+// advice says what happened and what to do about it.
+func advice(reason, why, text string) string {
+	said := why
+	if text != "" {
+		said += ": " + text
+	}
+	switch reason {
+	case fleetv1alpha1.ControlPlaneReasonImagePullFailed:
+		return said + "; check spec.version, spec.imageRegistry, spec.images and spec.imagePullSecrets"
+	case fleetv1alpha1.ControlPlaneReasonStorageUnavailable:
+		return said + "; check the PersistentVolumeClaims and the StorageClass in spec.etcd.managed.storage"
+	case fleetv1alpha1.ControlPlaneReasonUnschedulable:
+		return said + "; check spec.placement and the resources of the nodes"
+	default:
+		return said
+	}
+}

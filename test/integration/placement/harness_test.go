@@ -1,0 +1,342 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+const (
+	// patience only decides how long a failure takes.
+	patience = time.Minute
+	apps     = "apps"
+	tier     = "tier"
+)
+
+// hub is an API server with clusters, all of which can be chosen in namespace
+// apps.
+type hub struct {
+	*testing.T
+	client.WithWatch
+	config *rest.Config
+	scheme *runtime.Scheme
+}
+
+func newHub(t *testing.T) hub {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	scheme, err := placement.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hub{T: t, WithWatch: c, config: config, scheme: scheme}
+	h.create(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apps}},
+		&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetSpec{
+			ClusterSelector: clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{}},
+		}},
+		&clusterv1beta2.ManagedClusterSetBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: "all"}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "all"},
+		})
+	return h
+}
+
+// run runs a part of the test on the same hub, and takes its Placements away.
+func (h hub) run(name string, part func(hub)) {
+	h.Run(name, func(t *testing.T) {
+		mine := h
+		mine.T = t
+		part(mine)
+		for _, kind := range []client.Object{&clusterv1beta1.Placement{}, &clusterv1beta1.PlacementDecision{}} {
+			mine.ok(mine.DeleteAllOf(mine.Context(), kind, client.InNamespace(apps)))
+		}
+	})
+}
+
+func (h hub) ok(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h hub) create(objects ...client.Object) {
+	h.Helper()
+	for _, o := range objects {
+		h.ok(h.Create(h.Context(), o))
+	}
+}
+
+// get reads an object into one that may have been used before.
+func (h hub) get(o client.Object) {
+	h.Helper()
+	key := client.ObjectKeyFromObject(o)
+	reflect.ValueOf(o).Elem().SetZero()
+	h.ok(h.Get(h.Context(), key, o))
+}
+
+// patch changes an object as it is now, or its status.
+func (h hub) patch(o client.Object, change func()) {
+	h.Helper()
+	h.get(o)
+	before, _ := o.DeepCopyObject().(client.Object)
+	change()
+	after, _ := o.DeepCopyObject().(client.Object)
+	h.ok(h.Patch(h.Context(), o, client.MergeFrom(before)))
+	h.ok(h.Status().Patch(h.Context(), after, client.MergeFrom(before)))
+}
+
+// clusters creates clusters named after their number.
+func (h hub) clusters(from, to int, label string) {
+	h.Helper()
+	for i := from; i <= to; i++ {
+		h.create(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name(i), Labels: map[string]string{tier: label}}})
+	}
+}
+
+// label changes the tier of a cluster.
+func (h hub) label(cluster, label string) {
+	h.Helper()
+	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+	h.patch(c, func() { c.Labels = map[string]string{tier: label} })
+}
+
+func name(i int) string { return fmt.Sprintf("c%03d", i) }
+
+func names(from, to int) []string {
+	var all []string
+	for i := from; i <= to; i++ {
+		all = append(all, name(i))
+	}
+	return all
+}
+
+// placing returns a Placement that chooses the clusters of a tier.
+func placing(placement, label string) *clusterv1beta1.Placement {
+	return &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: placement}, Spec: clusterv1beta1.PlacementSpec{
+		Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{tier: label}},
+		}}},
+	}}
+}
+
+// canaries makes the clusters of a tier the first group.
+func canaries(p *clusterv1beta1.Placement, label string) *clusterv1beta1.Placement {
+	p.Spec.Predicates = nil
+	p.Spec.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{
+		GroupName: "canary", ClusterSelector: clusterv1beta1.GroupClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{tier: label}}},
+	}}
+	return p
+}
+
+// until waits until nothing is wrong.
+func (h hub) until(wrong func() string) {
+	h.Helper()
+	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		problem := wrong()
+		if problem == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.Fatal(problem)
+		}
+	}
+}
+
+// lists waits until exactly these PlacementDecisions are there, by number, with
+// the labels, the owner and the status of the Placement that belong to them.
+func (h hub) lists(p *clusterv1beta1.Placement, groups map[int][]string, numbers ...int) {
+	h.Helper()
+	h.until(func() string { return h.wrong(p, groups, numbers) })
+}
+
+// wrong says what is wrong with the decisions, whose clusters by group are given.
+func (h hub) wrong(p *clusterv1beta1.Placement, groups map[int][]string, numbers []int) string {
+	h.get(p)
+	list := &clusterv1beta1.PlacementDecisionList{}
+	h.ok(h.List(h.Context(), list, client.InNamespace(apps), client.MatchingLabels{clusterv1beta1.LabelPlacement: p.Name}))
+	var want []string
+	for _, n := range numbers {
+		want = append(want, fmt.Sprintf("%s-decision-%d", p.Name, n))
+	}
+	var got []string
+	found, total := map[int][]string{}, 0
+	for i := range list.Items {
+		d := &list.Items[i]
+		got = append(got, d.Name)
+		if !metav1.IsControlledBy(d, p) || len(d.Status.Decisions) > clusterv1beta1.DecisionsMax || d.Status.Decisions == nil {
+			return fmt.Sprintf("%s has %d decisions and owners %v", d.Name, len(d.Status.Decisions), d.OwnerReferences)
+		}
+		group := 0
+		if _, err := fmt.Sscan(d.Labels[clusterv1beta1.LabelDecisionGroupIndex], &group); err != nil {
+			return fmt.Sprintf("%s: the group's index is %q", d.Name, d.Labels[clusterv1beta1.LabelDecisionGroupIndex])
+		}
+		for _, decision := range d.Status.Decisions {
+			found[group] = append(found[group], decision.ClusterName)
+			total++
+		}
+	}
+	slices.Sort(want)
+	for _, clusters := range found {
+		slices.Sort(clusters)
+	}
+	if !slices.Equal(got, want) || !maps.EqualFunc(found, groups, slices.Equal) {
+		return fmt.Sprintf("the decisions are %v with %v, want %v with %v", got, found, want, groups)
+	}
+	if int(p.Status.NumberOfSelectedClusters) != total || len(p.Status.DecisionGroups) != max(1, len(groups)) {
+		return fmt.Sprintf("the status is %+v", p.Status)
+	}
+	return ""
+}
+
+// errKilled is what a controller gets that is killed.
+var errKilled = errors.New("killed")
+
+// writes are the writes of a controller.
+type writes struct {
+	mu   sync.Mutex
+	seen []string
+	// dies is the number of the write that is the last, 0 for none. If lost is set,
+	// it takes place, and only the answer is lost.
+	dies int
+	lost bool
+}
+
+// around makes a write, notes it, and fails it if the controller is dead.
+func (w *writes) around(what string, o client.Object, write func() error) error {
+	switch o.(type) {
+	case *clusterv1beta1.Placement, *clusterv1beta1.PlacementDecision:
+	default:
+		return write()
+	}
+	w.mu.Lock()
+	w.seen = append(w.seen, what+" "+o.GetName())
+	n := len(w.seen)
+	w.mu.Unlock()
+	if w.dies == 0 || n < w.dies {
+		return write()
+	}
+	if n == w.dies && w.lost {
+		return errors.Join(errKilled, write())
+	}
+	return errKilled
+}
+
+func (w *writes) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.seen)
+}
+
+// of returns the writes about a Placement.
+func (w *writes) of(placement string) []string {
+	return slices.DeleteFunc(w.all(), func(write string) bool {
+		_, object, _ := strings.Cut(write, " ")
+		return object != placement && !strings.HasPrefix(object, placement+"-decision-")
+	})
+}
+
+// controller is one that runs.
+type controller struct {
+	*writes
+	metrics *prometheus.Registry
+	stop    func()
+}
+
+// start starts a controller, until it is stopped or the test ends.
+func (h hub) start(w *writes) controller {
+	h.Helper()
+	wrap := func(config *rest.Config, o client.Options) (client.Client, error) {
+		c, err := client.NewWithWatch(config, o)
+		if err != nil {
+			return nil, err
+		}
+		return interceptor.NewClient(c, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				return w.around("create", o, func() error { return c.Create(ctx, o, opts...) })
+			},
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				return w.around("update", o, func() error { return c.Update(ctx, o, opts...) })
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				return w.around("delete", o, func() error { return c.Delete(ctx, o, opts...) })
+			},
+			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+				return w.around(sub, o, func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				return w.around(sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, patch, opts...) })
+			},
+		}), nil
+	}
+	mgr, err := ctrl.NewManager(h.config, ctrl.Options{
+		Scheme: h.scheme, NewClient: wrap, Cache: placement.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	})
+	h.ok(err)
+	registry := prometheus.NewRegistry()
+	h.ok(placement.Setup(h.Context(), mgr, placement.Options{Metrics: registry}))
+	ctx, cancel := context.WithCancel(h.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			h.Errorf("the manager: %v", err)
+		}
+	})
+	h.Cleanup(stop)
+	return controller{writes: w, metrics: registry, stop: stop}
+}
+
+// evaluations is how often the controller has chosen clusters.
+func (c controller) evaluations(h hub) int {
+	h.Helper()
+	families, err := c.metrics.Gather()
+	h.ok(err)
+	for _, family := range families {
+		if family.GetName() == "capstan_placement_evaluations_total" {
+			return int(family.GetMetric()[0].GetCounter().GetValue())
+		}
+	}
+	h.Fatal("evaluations are not counted")
+	return 0
+}

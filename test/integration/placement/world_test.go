@@ -1,0 +1,293 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placement breaks the placement controller while clusters change, and
+// sees that each time the PlacementDecisions end as exactly what the Placements
+// declare: no cluster missing, none listed twice, and nothing written any more.
+// Replica sets lose the API server in the middle of a rollout, and end with one
+// work for each cluster.
+// With -args -long the fleets are larger and the faults last longer.
+package placement
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+var long = flag.Bool("long", false, "larger fleets, and longer faults")
+
+const (
+	// patience only decides how long a failure takes.
+	patience = 2 * time.Minute
+	// still is how long nothing may be written any more.
+	still = time.Second
+	// clients is how many requests of the test are under way at a time.
+	clients = 16
+
+	fleetLabel, envLabel, ringLabel = "fleet", "env", "ring"
+	prod, canary                    = "prod", "canary"
+	// few is how many clusters one of the placements wants, and groupSize how many
+	// a group of another has at most.
+	few, groupSize = 7, 20
+)
+
+// world is a hub with a fleet, and placements of all sorts.
+type world struct {
+	*testing.T
+	client.WithWatch
+	config *rest.Config
+	set    *clusterv1beta2.ManagedClusterSet
+	name   string // of the fleet and of the namespace
+}
+
+func TestFaults(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	_, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	scheme, err := placement.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(restConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]func(*world){
+		"killed": testKilledAtEveryWrite, "handover": testTwoControllersAtOnce, "churn": testClustersComeAndGo, "outage": testOutageDuringRollouts,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{T: t, WithWatch: c, config: restConfig, name: name}
+			w.furnish()
+			test(w)
+		})
+	}
+}
+
+// furnish makes the namespace with its set, and the placements.
+func (w *world) furnish() {
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.name}})
+	w.set = &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: clusterv1beta2.ManagedClusterSetSpec{
+		ClusterSelector: clusterv1beta2.ManagedClusterSelector{
+			SelectorType: clusterv1beta2.SelectorTypeLabelSelector, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: w.name}},
+		},
+	}}
+	w.create(w.set)
+	w.create(&clusterv1beta2.ManagedClusterSetBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: w.name}, Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: w.name},
+	})
+	everywhere := clusterv1beta1.PlacementSpec{}
+	everywhere.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup.IntVal = groupSize
+	everywhere.DecisionStrategy.GroupStrategy.DecisionGroups = []clusterv1beta1.DecisionGroup{{GroupName: canary, ClusterSelector: clusterv1beta1.GroupClusterSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{ringLabel: canary}},
+	}}}
+	byLabel := clusterv1beta1.PlacementSpec{Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{envLabel: prod}},
+	}}}}
+	some := byLabel
+	some.NumberOfClusters = new(int32(few))
+	// Balance would let the choice depend on the decisions of the others.
+	some.PrioritizerPolicy = clusterv1beta1.PrioritizerPolicy{
+		Mode: clusterv1beta1.PrioritizerPolicyModeExact,
+		Configurations: []clusterv1beta1.PrioritizerConfig{{
+			ScoreCoordinate: &clusterv1beta1.ScoreCoordinate{Type: clusterv1beta1.ScoreCoordinateTypeBuiltIn, BuiltIn: "Steady"}, Weight: 1,
+		}},
+	}
+	for name, spec := range map[string]clusterv1beta1.PlacementSpec{"everywhere": everywhere, "prod": byLabel, "few": some} {
+		w.create(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: name}, Spec: spec})
+	}
+}
+
+func (w *world) cluster(i int) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("%s-%03d", w.name, i), Labels: map[string]string{fleetLabel: w.name, envLabel: []string{prod, "test"}[i%2]},
+	}}
+}
+
+// all does something n times, several at a time.
+func (w *world) all(n int, do func(ctx context.Context, i int) error) {
+	w.Helper()
+	group, ctx := errgroup.WithContext(w.Context())
+	group.SetLimit(clients)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	w.must(group.Wait())
+}
+
+func (w *world) label(ctx context.Context, i int, key, value string) error {
+	return w.Patch(ctx, w.cluster(i), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)))
+}
+
+func (w *world) create(o client.Object) {
+	w.Helper()
+	w.must(w.Create(w.Context(), o))
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// errKilled is what the writes of a dead controller end with.
+var errKilled = errors.New("the controller is dead")
+
+// controller is one life of the controller.
+type controller struct {
+	// limit is at which write it dies, from 1; 0 is never. The write is carried out
+	// if late is true, but nobody hears the answer.
+	limit int
+	late  bool
+
+	mu     sync.Mutex
+	writes int
+	dead   bool
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// start starts a controller. The test waits for its end.
+func (w *world) start(c *controller) *controller {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	c.cancel, c.done = cancel, make(chan error, 1)
+	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
+		Scheme: w.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: placement.CacheOptions(),
+		Controller: config.Controller{SkipNameValidation: new(true)},
+		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
+			inner, err := client.NewWithWatch(config, options)
+			if err != nil {
+				return nil, err
+			}
+			return interceptor.NewClient(inner, c.funcs()), nil
+		},
+	})
+	w.must(err)
+	w.must(placement.Setup(ctx, mgr, placement.Options{}))
+	go func() { c.done <- mgr.Start(ctx) }()
+	w.Cleanup(c.kill)
+	return c
+}
+
+// kill ends the controller at once: what it is about to write is not written.
+func (c *controller) kill() {
+	c.mu.Lock()
+	c.dead = true
+	c.mu.Unlock()
+	c.cancel()
+	c.done <- <-c.done // it may be asked again
+}
+
+// ended tells whether the controller has died.
+func (c *controller) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}
+
+// funcs count what the controller writes, and end it.
+func (c *controller) funcs() interceptor.Funcs {
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, inner client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			return c.write(ctx, o, func(ctx context.Context) error { return inner.Create(ctx, o, options...) })
+		},
+		Delete: func(ctx context.Context, inner client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			return c.write(ctx, o, func(ctx context.Context) error { return inner.Delete(ctx, o, options...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, inner client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
+			return c.write(ctx, o, func(ctx context.Context) error { return inner.SubResource(sub).Update(ctx, o, options...) })
+		},
+		SubResourcePatch: func(ctx context.Context, inner client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			return c.write(ctx, o, func(ctx context.Context) error { return inner.SubResource(sub).Patch(ctx, o, patch, options...) })
+		},
+	}
+}
+
+func (c *controller) write(ctx context.Context, o client.Object, do func(context.Context) error) error {
+	switch o.(type) {
+	case *clusterv1beta1.Placement, *clusterv1beta1.PlacementDecision:
+	default:
+		return do(ctx) // it asks what it may
+	}
+	c.mu.Lock()
+	if c.dead {
+		c.mu.Unlock()
+		return errKilled
+	}
+	c.writes++
+	last := c.limit > 0 && c.writes == c.limit
+	c.dead = last
+	c.mu.Unlock()
+	if !last {
+		return do(ctx)
+	}
+	defer c.cancel()
+	if c.late {
+		return errors.Join(do(context.WithoutCancel(ctx)), errKilled) // the others that fail would take it back
+	}
+	return errKilled
+}
+
+func (c *controller) written() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes
+}
+
+// settles waits until everything is as declared, and sees that it stays so
+// without a single write.
+func (w *world) settles(running ...*controller) {
+	w.Helper()
+	var wrong error
+	for deadline := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
+		if wrong = w.exact(); wrong == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("not as declared after %s: %v", patience, wrong)
+		}
+	}
+	<-time.After(still / 2) // the last event may be under way
+	written := func() (all []int) {
+		for _, c := range running {
+			all = append(all, c.written())
+		}
+		return all
+	}
+	before := written()
+	<-time.After(still)
+	w.must(w.exact())
+	if after := written(); !slices.Equal(before, after) {
+		w.Errorf("the controllers have written %v times, and then %v, although nothing was to be done", before, after)
+	}
+}

@@ -1,0 +1,234 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/apiserver"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/options"
+	clusterwebhook "github.com/capstan-io/capstan/internal/webhook/cluster"
+	"github.com/capstan-io/capstan/internal/webhook/serving"
+)
+
+// programs are the pods of a hub that the Cluster API needs, in this process: as
+// the accounts that the operator made, with the flags and certificates that it
+// gave them, behind its Services.
+type programs struct {
+	*cluster
+	address net.IP
+	ended   map[string]func()
+}
+
+func startPrograms(t *testing.T, c *cluster) *programs {
+	t.Helper()
+	p := &programs{cluster: c, address: ownAddress(t), ended: map[string]func(){}}
+	t.Cleanup(func() {
+		for _, end := range p.ended {
+			end()
+		}
+	})
+	return p
+}
+
+func (p *programs) run(t *testing.T) {
+	t.Helper()
+	p.runController(t)
+	p.runWebhooks(t)
+	p.runAPIServer(t)
+}
+
+func (p *programs) stop(name string) {
+	p.ended[name]()
+	delete(p.ended, name)
+}
+
+// background runs a program until the test ends.
+func (p *programs) background(t *testing.T, name string, run func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			t.Errorf("%s ended: %v", name, err)
+		}
+	})
+	p.ended[name] = func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (p *programs) runController(t *testing.T) {
+	t.Helper()
+	gates := slices.DeleteFunc(p.args(t, "cluster-manager-registration-controller"), func(arg string) bool { return !strings.HasPrefix(arg, "--feature-gates=") })
+	for i := range gates {
+		gates[i] = strings.TrimPrefix(gates[i], "--feature-gates=")
+	}
+	set, err := features.Parse(features.HubRegistration, gates)
+	must(t, err)
+	cached, err := registration.CacheOptions()
+	must(t, err)
+	scheme, err := registration.NewScheme()
+	must(t, err)
+	config, _ := p.as(t, "registration-controller-sa")
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	must(t, err)
+	must(t, registration.Setup(t.Context(), mgr, registration.Options{Gates: set, OwnNamespace: operatorv1.DefaultHubNamespace, Mirror: set.Enabled(features.AggregatedAPI)}))
+	p.background(t, "the registration controller", mgr.Start)
+}
+
+func (p *programs) runWebhooks(t *testing.T) {
+	t.Helper()
+	config, _ := p.as(t, "registration-webhook-sa")
+	clients, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	counting, err := metadata.NewForConfig(config)
+	must(t, err)
+	handlers, err := clusterwebhook.Handlers(clusterwebhook.Options{Clients: clients, Metadata: counting, Clock: clock.RealClock{}, DefaultSet: true})
+	must(t, err)
+	port := p.route(t, "cluster-manager-registration-webhook")
+	o := serving.Options{
+		Component: "registration-webhook", Handlers: handlers, Config: config, Port: port, Clock: clock.RealClock{},
+		CertDir: p.mount(t, operatorv1.RegistrationWebhookServingCertSecret),
+		Server:  options.Server{HealthProbePort: p.freePort(t), TLSMinVersion: "VersionTLS12"},
+	}
+	p.background(t, "the registration webhook", func(ctx context.Context) error { return serving.Run(ctx, o) })
+}
+
+func (p *programs) runAPIServer(t *testing.T) {
+	t.Helper()
+	const mounted = "/tmp/k8s-webhook-server/serving-certs"
+	folder := p.mount(t, operatorv1.APIServerServingCertSecret)
+	args := p.args(t, "cluster-manager-apiserver")
+	if args[0] != "/capstan-apiserver" {
+		t.Fatalf("the program is %q", args[0])
+	}
+	for i := range args {
+		args[i] = strings.Replace(args[i], mounted, folder, 1)
+	}
+	o := apiserver.NewOptions()
+	flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
+	o.AddFlags(flags)
+	must(t, flags.Parse(args[1:]))
+	must(t, o.Validate())
+	_, o.Hub.Kubeconfig = p.as(t, "apiserver-sa")
+	o.Serving.BindPort, o.ShutdownDelay = p.route(t, "cluster-manager-apiserver"), 0
+	config, err := o.Config()
+	must(t, err)
+	server, err := config.Complete().New()
+	must(t, err)
+	p.background(t, "apiserver", server.Run)
+}
+
+// args returns the arguments of a Deployment's program.
+func (p *programs) args(t *testing.T, deployment string) []string {
+	t.Helper()
+	d := &appsv1.Deployment{}
+	must(t, p.client.Get(t.Context(), client.ObjectKey{Namespace: operatorv1.DefaultHubNamespace, Name: deployment}, d))
+	return d.Spec.Template.Spec.Containers[0].Args
+}
+
+// as returns how a ServiceAccount of the hub reaches it, also as a file.
+func (p *programs) as(t *testing.T, account string) (*rest.Config, string) {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorv1.DefaultHubNamespace, Name: account}}
+	must(t, p.client.SubResource("token").Create(t.Context(), of, request))
+	config := rest.AnonymousClientConfig(p.config)
+	config.BearerToken, config.QPS = request.Status.Token, -1
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["hub"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	kubeconfig.AuthInfos["hub"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+	kubeconfig.Contexts["hub"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "hub"}
+	kubeconfig.CurrentContext = "hub"
+	file := filepath.Join(t.TempDir(), account)
+	must(t, clientcmd.WriteToFile(*kubeconfig, file))
+	return config, file
+}
+
+// mount returns a folder with the keys of a Secret of the hub.
+func (p *programs) mount(t *testing.T, name string) string {
+	t.Helper()
+	secret, folder := &corev1.Secret{}, t.TempDir()
+	must(t, p.client.Get(t.Context(), client.ObjectKey{Namespace: operatorv1.DefaultHubNamespace, Name: name}, secret))
+	for key, value := range secret.Data {
+		must(t, os.WriteFile(filepath.Join(folder, key), value, 0o600))
+	}
+	return folder
+}
+
+// route returns a port of this machine that a Service of the hub leads to.
+func (p *programs) route(t *testing.T, service string) int {
+	t.Helper()
+	s := &corev1.Service{}
+	must(t, p.client.Get(t.Context(), client.ObjectKey{Namespace: operatorv1.DefaultHubNamespace, Name: service}, s))
+	port := p.freePort(t)
+	must(t, p.client.Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: s.Namespace, Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{p.address.String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To(s.Spec.Ports[0].Name), Port: ptr.To(int32(port)), Protocol: ptr.To(corev1.ProtocolTCP)}},
+	}))
+	return port
+}
+
+func (p *programs) freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", ":0")
+	must(t, err)
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// ownAddress returns an address of this machine that an EndpointSlice may have.
+func ownAddress(t *testing.T) net.IP {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	must(t, err)
+	for _, address := range addresses {
+		if n, ok := address.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.To4()
+		}
+	}
+	t.Fatal("this machine has no network")
+	return nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
