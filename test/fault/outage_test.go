@@ -83,8 +83,17 @@ func TestNetworkIsCut(t *testing.T) {
 func TestHubIsRestoredFromAnOlderSnapshot(t *testing.T) {
 	// Works that the hub has forgotten end after the grace period.
 	w := newWorld(t, "--appliedmanifestwork-eviction-grace-period=3s")
-	w.during(func() { w.must(theFleet.SaveHub(t.Context())) })
+	// One work is on its way out in the snapshot. The agent lets go of it later, and
+	// has to do so again when the hub has it again.
+	leaving := w.work("leaving", w.object("ConfigMap", "leaving", "value"))
+	w.must(w.put(t.Context(), leaving.DeepCopy()))
 	w.settles()
+	w.kill()
+	w.must(w.hub.Client.Delete(t.Context(), leaving.DeepCopy()))
+	w.during(func() { w.must(theFleet.SaveHub(t.Context())) })
+	w.start()
+	w.settles()
+	w.must(w.put(t.Context(), leaving))
 	w.during(func() { w.pause(3 * time.Second) })
 	w.settles() // the hub knows what the snapshot does not
 	w.must(theFleet.RestoreHub(t.Context()))

@@ -24,6 +24,10 @@ import (
 // what it waits for: most are over by then, and cost no write.
 const deletionReportAfter = time.Second
 
+// finishedCheck is when to look whether a work that was let go of is gone: a hub
+// that was restored from a snapshot has it again, and its cache may not tell.
+const finishedCheck = 10 * time.Second
+
 // withoutWork takes care of a record whose work the hub does not have.
 func (p *pass) withoutWork(ctx context.Context) error {
 	switch {
@@ -89,8 +93,9 @@ func (p *pass) claim(ctx context.Context) error {
 // finalize removes from the member what the work brought there, then the
 // finalizer that keeps the work.
 func (p *pass) finalize(ctx context.Context) error {
-	if p.memory.work.Finished(p.work) {
-		return nil
+	if finished, err := p.cluster.works.Finished(ctx, p.work, &p.memory.work); err != nil || finished {
+		p.comeBack(finishedCheck)
+		return err
 	}
 	if p.memory.leavingSince.IsZero() {
 		p.memory.leavingSince = p.cluster.options.Clock.Now()
@@ -115,6 +120,7 @@ func (p *pass) finalize(ctx context.Context) error {
 			return errors.Join(err, p.reportDeletion(ctx, report.Deleting(result.Leftovers, record.Unlisted(), err)))
 		}
 	}
+	p.comeBack(finishedCheck)
 	return p.cluster.works.Finish(ctx, p.work, &p.memory.work)
 }
 

@@ -111,9 +111,11 @@ func (w *Works) WriteStatus(
 		return fmt.Errorf("encoding the status of manifestwork %q: %w", before.Name, err)
 	}
 	// The answer is metadata only: it would have the manifests, too.
-	works := w.Metadata.Resource(workv1.GroupVersion.WithResource("manifestworks")).Namespace(after.Namespace)
-	written, err := works.Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	written, err := w.metadata().Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
+		if apierrors.IsConflict(err) {
+			memory.status.Store(nil) // a hub that was restored does not get to what was written before
+		}
 		return fmt.Errorf("reporting on manifestwork %q: %w", before.Name, err)
 	}
 	after.ResourceVersion, after.Generation = written.ResourceVersion, written.Generation
@@ -123,16 +125,35 @@ func (w *Works) WriteStatus(
 	return nil
 }
 
+func (w *Works) metadata() metadata.ResourceInterface {
+	return w.Metadata.Resource(workv1.GroupVersion.WithResource("manifestworks")).Namespace(w.Namespace)
+}
+
 // HasFinalizer tells whether the finalizer keeps the work that is there so
 // that what it brought can be removed.
-func HasFinalizer(work *workv1.ManifestWork) bool {
-	return slices.Contains(work.Finalizers, workv1.FinalizerManifestWorkCleanup)
+func HasFinalizer(work metav1.Object) bool {
+	return slices.Contains(work.GetFinalizers(), workv1.FinalizerManifestWorkCleanup)
 }
 
 // Finished tells whether there is nothing to be done any more for a work that
-// is being deleted: others keep it, or the cache does not know yet.
-func (m *WorkMemory) Finished(work *workv1.ManifestWork) bool {
-	return !HasFinalizer(work) || m.finished == work.UID
+// is being deleted: others keep it, or we let go of it and the cache does not know
+// yet. That is what the hub is asked then: one that was restored from a snapshot
+// has the work again.
+func (w *Works) Finished(ctx context.Context, work *workv1.ManifestWork, memory *WorkMemory) (bool, error) {
+	if !HasFinalizer(work) {
+		return true, nil
+	}
+	if memory.finished != work.UID {
+		return false, nil
+	}
+	now, err := w.metadata().Get(ctx, work.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading manifestwork %q: %w", work.Name, err)
+	}
+	return now.UID != work.UID || !HasFinalizer(now), nil
 }
 
 // AddFinalizer adds the finalizer that admission adds as a rule.
@@ -144,7 +165,7 @@ func (w *Works) AddFinalizer(ctx context.Context, work *workv1.ManifestWork) err
 
 // Finish lets go of a work that has nothing on the member any more.
 func (w *Works) Finish(ctx context.Context, work *workv1.ManifestWork, memory *WorkMemory) error {
-	if memory.Finished(work) {
+	if !HasFinalizer(work) {
 		return nil
 	}
 	err := w.changeFinalizers(ctx, work, without)
