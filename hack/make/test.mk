@@ -11,8 +11,11 @@ FAULT_ARGS ?=
 # Packages whose tests take minutes. They begin first, so that the end is not one
 # of them alone.
 LONG_TESTS := ./operators/... ./internal/agent/work/... ./internal/agent/push/... ./test/integration/... ./internal/hub/registration/...
-# Packages whose controller tests run under the race detector as well. All others
-# run under it as far as -short goes.
+# Prints the packages whose tests start API servers.
+WITH_API_SERVERS := go list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | awk '/capstan\/internal\/testing\/env/ { print $$1 }' | sort -u
+# Packages that run under the race detector, as far as -short goes, and those of
+# them whose controller tests do, too.
+RACED := ./internal/... ./operators/... ./cmd/...
 RACE_CONTROLLERS := ./internal/election/... ./internal/guard/... ./internal/metrics/... ./internal/watch/...
 # How long fuzz runs each target, and where the inputs that it found interesting
 # are kept from run to run. One that fails goes to testdata/fuzz of its package.
@@ -26,7 +29,7 @@ SOAK_BURNERS ?= 2
 
 .PHONY: test
 test: test-needs ## Runs all tests and prints how long each part took. Needs gcc, and root on Debian for the e2e part.
-	hack/test.sh test-unit test-race test-integration test-e2e
+	hack/test.sh test-unit-rest test-race test-integration test-e2e
 
 # Tells at once what would be missing after half an hour.
 .PHONY: test-needs
@@ -34,8 +37,13 @@ test-needs: lab-root lab-packages
 	@command -v gcc >/dev/null || { echo "the race detector needs gcc: apt-get install gcc libc6-dev" >&2; exit 1; }
 
 .PHONY: test-unit
-test-unit: ## Tests that need neither an API server nor root.
-	go test -short ./...
+test-unit: test-unit-rest ## Tests that need neither an API server nor root.
+	go test -short $(RACED)
+
+# The unit tests that test-race does not run.
+.PHONY: test-unit-rest
+test-unit-rest:
+	go test -short $$(go list ./... | grep -vE '/capstan/(internal|operators|cmd)/')
 	cd test/differential && go test ./...
 	$(MAKE) -C test/lab test
 	$(MAKE) test-bundle
@@ -43,12 +51,12 @@ test-unit: ## Tests that need neither an API server nor root.
 # Only these executables of tests are built with cgo; what users get is static.
 .PHONY: test-race
 test-race: envtest-assets ## Unit tests, and some controller tests, under the race detector. Needs gcc.
-	CGO_ENABLED=1 go test -race -short -count=1 ./internal/... ./operators/... ./cmd/...
+	CGO_ENABLED=1 go test -race -short -count=1 $(RACED)
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) CGO_ENABLED=1 go test -race -count=1 -p 1 -timeout $(INTEGRATION_TIMEOUT) $(RACE_CONTROLLERS)
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -p 2 -timeout $(INTEGRATION_TIMEOUT) $(LONG_TESTS) ./...
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -p 2 -timeout $(INTEGRATION_TIMEOUT) $(LONG_TESTS) $$($(WITH_API_SERVERS))
 	cd test/compat && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...
 
 .PHONY: test-conformance
