@@ -51,6 +51,13 @@ type ClusterProjection struct {
 	// +optional
 	Accepted bool `json:"accepted,omitempty"`
 
+	// apiEndpoint is the first usable URL in spec.managedClusterClientConfigs of the
+	// ManagedCluster, which the agent of a Pull cluster reports. The Cluster shows it
+	// unless spec.apiEndpoint is set; the hub connects to nothing by it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	APIEndpoint string `json:"apiEndpoint,omitempty"`
+
 	// taints are those of the ManagedCluster, with the effects of Kubernetes:
 	// NoSelect is NoExecute, NoSelectIfNew NoSchedule, and PreferNoSelect
 	// PreferNoSchedule.

@@ -32,7 +32,7 @@ func Refresh(connection *fleetv1alpha1.ClusterConnection, mc *clusterv1.ManagedC
 	is := was.DeepCopy()
 	mirror(is, mc)
 	is.ID = identity(connection, mc)
-	if connection.Cluster != nil && was == connection.Cluster && !sameTaints(was.Taints, is.Taints) {
+	if connection.Cluster != nil && was == connection.Cluster && (!sameTaints(was.Taints, is.Taints) || moved(connection, was, is)) {
 		is.Generation++
 	}
 	is.Generation = max(is.Generation, 1)
@@ -72,6 +72,7 @@ func mirror(cluster *fleetv1alpha1.ClusterProjection, mc *clusterv1.ManagedClust
 	cluster.UID = mc.UID
 	cluster.CreationTimestamp, cluster.DeletionTimestamp = mc.CreationTimestamp, mc.DeletionTimestamp
 	cluster.Accepted = mc.Spec.HubAcceptsClient
+	cluster.APIEndpoint = reportedEndpoint(mc)
 	cluster.Taints = Taints(mc.Spec.Taints)
 	cluster.Conditions = mc.Status.Conditions
 }
@@ -79,7 +80,7 @@ func mirror(cluster *fleetv1alpha1.ClusterProjection, mc *clusterv1.ManagedClust
 // same tells whether two mirrors say the same of a ManagedCluster. Its generation
 // at the time of a condition says nothing more.
 func same(a, b *fleetv1alpha1.ClusterProjection) bool {
-	return a.UID == b.UID && a.Accepted == b.Accepted &&
+	return a.UID == b.UID && a.Accepted == b.Accepted && a.APIEndpoint == b.APIEndpoint &&
 		a.CreationTimestamp.Equal(&b.CreationTimestamp) && a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
 		equality.Semantic.DeepEqual(a.Taints, b.Taints) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
 }

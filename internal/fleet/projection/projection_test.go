@@ -85,6 +85,12 @@ func TestWhatChangesAMirror(t *testing.T) {
 		"a taint":                  {func(mc *clusterv1.ManagedCluster) { mc.Spec.Taints[0].Value = "v" }, changed{version: true, generation: true}},
 		"a taint's time":           {func(mc *clusterv1.ManagedCluster) { mc.Spec.Taints[0].TimeAdded = at(5) }, changed{version: true}},
 		"no taints":                {func(mc *clusterv1.ManagedCluster) { mc.Spec.Taints = nil }, changed{version: true, generation: true}},
+		"an address": {func(mc *clusterv1.ManagedCluster) {
+			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://b"}}
+		}, changed{version: true, generation: true}},
+		"a CA": {func(mc *clusterv1.ManagedCluster) {
+			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{CABundle: []byte("ca")}}
+		}, changed{}},
 		"a second name": {func(mc *clusterv1.ManagedCluster) {
 			mc.Status.Conditions[0].Type = clusterv1.ManagedClusterConditionDuplicateIdentity
 		}, changed{version: true}},

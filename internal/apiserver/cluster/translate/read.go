@@ -37,12 +37,16 @@ func Cluster(connection *fleetv1alpha1.ClusterConnection) *v1alpha1.Cluster {
 }
 
 // Locate sets where a Cluster is to what its agent reports, unless it says so
-// itself.
+// itself. The address of a Push cluster is never one that an agent reports, because
+// the hub sends credentials there.
 func Locate(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnection) {
 	is, reported := &cluster.Spec, &connection.Status
 	is.Provider, is.Region = cmp.Or(is.Provider, reported.Provider), cmp.Or(is.Region, reported.Region)
 	if len(is.Zones) == 0 && is.Zone == "" {
 		is.Zones = slices.Clone(reported.Zones)
+	}
+	if is.SyncMode != v1alpha1.Push {
+		is.APIEndpoint = cmp.Or(is.APIEndpoint, connection.Cluster.APIEndpoint)
 	}
 }
 

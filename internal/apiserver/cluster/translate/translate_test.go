@@ -294,3 +294,46 @@ func TestAClusterIsWhereItsNodesAreUnlessSomebodySaysOtherwise(t *testing.T) {
 		t.Errorf("spec is %+v, want what the agent reports again", cluster.Spec)
 	}
 }
+
+func TestAPullClusterIsWhereItsAgentSaysUnlessSomebodySaysOtherwise(t *testing.T) {
+	const reported, written = "https://reported.example.com", "https://written.example.com"
+	for name, test := range map[string]struct {
+		stored, want string
+		change       func(*v1alpha1.Cluster)
+	}{
+		"Reported":      {"", "", func(*v1alpha1.Cluster) {}},
+		"SentBack":      {"", "", func(c *v1alpha1.Cluster) { c.Spec.Region = "us" }},
+		"Written":       {"", written, func(c *v1alpha1.Cluster) { c.Spec.APIEndpoint = written }},
+		"Kept":          {reported, reported, func(c *v1alpha1.Cluster) { c.Spec.Region = "us" }},
+		"Removed":       {written, "", func(c *v1alpha1.Cluster) { c.Spec.APIEndpoint = "" }},
+		"CreatedAsPush": {"", reported, func(c *v1alpha1.Cluster) { c.Spec.SyncMode = v1alpha1.Push }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connection := connectionOf(func(c *fleetv1alpha1.ClusterConnection) {
+				c.Spec.APIEndpoint, c.Cluster.APIEndpoint = test.stored, reported
+			})
+			cluster := translate.Cluster(connection)
+			shown := reported
+			if test.stored != "" {
+				shown = test.stored
+			}
+			if cluster.Spec.APIEndpoint != shown {
+				t.Errorf("it is shown at %q, want %q", cluster.Spec.APIEndpoint, shown)
+			}
+			test.change(cluster)
+			translate.Locate(cluster, connection)
+			if err := translate.Store(connection, cluster, "id"); err != nil {
+				t.Fatal(err)
+			}
+			if connection.Spec.APIEndpoint != test.want {
+				t.Errorf("%q is stored, want %q", connection.Spec.APIEndpoint, test.want)
+			}
+		})
+	}
+	push := connectionOf(func(c *fleetv1alpha1.ClusterConnection) {
+		c.Spec.SyncMode, c.Cluster.APIEndpoint = fleetv1alpha1.SyncModePush, reported
+	})
+	if got := translate.Cluster(push).Spec.APIEndpoint; got != "" {
+		t.Errorf("a Push cluster shows %q, which only an agent said: nobody may connect to that", got)
+	}
+}

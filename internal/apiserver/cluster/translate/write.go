@@ -61,7 +61,6 @@ func Store(connection *fleetv1alpha1.ClusterConnection, cluster *v1alpha1.Cluste
 func storeSpec(to *fleetv1alpha1.ClusterConnectionSpec, cluster *v1alpha1.Cluster) {
 	from := &cluster.Spec
 	to.SyncMode = fleetv1alpha1.SyncMode(from.SyncMode)
-	to.APIEndpoint = from.APIEndpoint
 	to.SecretRef = localReference(cluster.Name, from.SecretRef, fleetv1alpha1.DefaultSecretName)
 	if to.SecretRef != nil && to.SecretRef.Name == fleetv1alpha1.DefaultSecretName && from.SyncMode == v1alpha1.Push {
 		to.SecretRef = nil
@@ -74,7 +73,8 @@ func storeSpec(to *fleetv1alpha1.ClusterConnectionSpec, cluster *v1alpha1.Cluste
 }
 
 // storePlace stores where a cluster is as far as that changes. What its agent
-// reports is not written down, so that it follows the nodes.
+// reports is not written down, so that it follows the nodes and the agent; but the
+// hub connects to a Push cluster, and there only what is written down counts.
 func storePlace(connection *fleetv1alpha1.ClusterConnection, before, after *v1alpha1.ClusterSpec) {
 	to, reported := &connection.Spec, &connection.Status
 	if after.Provider != before.Provider {
@@ -85,6 +85,9 @@ func storePlace(connection *fleetv1alpha1.ClusterConnection, before, after *v1al
 	}
 	if !slices.Equal(after.Zones, before.Zones) {
 		to.Zones = unless(slices.Equal(after.Zones, reported.Zones), slices.Clone(after.Zones))
+	}
+	if push := after.SyncMode == v1alpha1.Push; push || after.APIEndpoint != before.APIEndpoint {
+		to.APIEndpoint = unless(!push && after.APIEndpoint == connection.Cluster.APIEndpoint, after.APIEndpoint)
 	}
 }
 
