@@ -28,9 +28,11 @@ type proofTable struct {
 	// names begin with reasons. If it is set, the tests that a row names have to use
 	// the field or the reason.
 	folder, reasons string
-	// embedded is a field whose own fields are those of a kind with a table.
+	// embedded is a field whose own fields have no rows: they are those of a kind
+	// with a table, or of Kubernetes.
 	embedded string
-	// fields is the page of docs/spec that lists the fields, for a kind without a CRD.
+	// fields is the page of docs/spec that lists the fields, for a kind without a CRD
+	// or with fields of Kubernetes' own types, which the page does not go into.
 	fields string
 }
 
@@ -45,6 +47,10 @@ func proofTables() []proofTable {
 		{
 			kind: "Cluster", page: "cluster-proof.md", folder: "apis/karmada/cluster/v1alpha1", reasons: "ClusterReason",
 			fields: "karmada-cluster/cluster.md",
+		},
+		{
+			kind: "ControlPlane", page: "controlplane-proof.md", folder: "apis/fleet/v1alpha1", reasons: "ControlPlaneReason",
+			fields: "fleet/controlplane.md", embedded: "spec.placement.affinity",
 		},
 	}
 }
@@ -154,7 +160,7 @@ func proofRows(t *testing.T, page string) map[string]string {
 func fieldsOf(t *testing.T, table proofTable) []string {
 	t.Helper()
 	if table.fields != "" {
-		return fieldsOnPage(t, filepath.Join("../docs/spec", table.fields))
+		return whole(table.embedded, fieldsOnPage(t, filepath.Join("../docs/spec", table.fields)))
 	}
 	files, err := config.HubCRDs()
 	if err != nil {
@@ -163,17 +169,21 @@ func fieldsOf(t *testing.T, table proofTable) []string {
 	for _, crd := range files {
 		if crd.Spec.Names.Kind == table.kind {
 			schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-			all := slices.Concat(leaves("spec", schema.Properties["spec"]), leaves("status", schema.Properties["status"]))
-			for i := range all {
-				if table.embedded != "" && strings.HasPrefix(all[i], table.embedded+".") {
-					all[i] = table.embedded
-				}
-			}
-			return slices.Compact(all)
+			return whole(table.embedded, slices.Concat(leaves("spec", schema.Properties["spec"]), leaves("status", schema.Properties["status"])))
 		}
 	}
 	t.Fatalf("there is no CRD of kind %s", table.kind)
 	return nil
+}
+
+// whole returns the paths with those below the field replaced by the field, once.
+func whole(field string, paths []string) []string {
+	for i := range paths {
+		if field != "" && strings.HasPrefix(paths[i], field+".") {
+			paths[i] = field
+		}
+	}
+	return slices.Compact(paths)
 }
 
 // fieldsOnPage returns the fields on a page of docs/spec, which is compared with

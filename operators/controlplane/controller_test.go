@@ -15,11 +15,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -367,131 +365,4 @@ func TestAnExternalEtcdNeedsAValidCredential(t *testing.T) {
 	if h.exists(&appsv1.StatefulSet{}, home, "hub-etcd") {
 		t.Error("an etcd was installed")
 	}
-}
-
-func TestDataOutliveTheControlPlaneUnlessTheyAreToBeDeleted(t *testing.T) {
-	h := start(t)
-	h.grant()
-	h.class()
-	h.plane()
-	h.install()
-	h.claim("data-hub-etcd-0")
-	h.remove(h.get())
-	server, pod := h.pod(manifests.APIServer, "", ""), h.pod(manifests.Etcd, "", "")
-	h.walk()
-	if !h.exists(&appsv1.StatefulSet{}, home, "hub-etcd") {
-		t.Error("etcd ends before the API servers that store in it")
-	}
-	if err := h.admin.Delete(t.Context(), server, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
-	h.walk()
-	h.expect(fleetv1alpha1.ControlPlaneConditionDataRetained, yes, fleetv1alpha1.ControlPlaneReasonRetained, "data-hub-etcd-0")
-	if err := h.admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
-	h.walk()
-	if h.exists(&fleetv1alpha1.ControlPlane{}, home, name) {
-		t.Fatal("the ControlPlane is still there")
-	}
-	for _, kept := range []string{"hub-etcd-ca", "hub-serving-ca", "hub-client-ca", "hub-front-proxy-ca", "hub-service-account", "hub-encryption"} {
-		if !h.exists(&corev1.Secret{}, home, kept) {
-			t.Errorf("Secret %s is gone", kept)
-		}
-	}
-	for what, gone := range map[string]client.Object{
-		"hub-apiserver": &appsv1.Deployment{}, "hub-etcd": &appsv1.StatefulSet{}, "hub-admin": &corev1.Secret{}, "hub-controller-manager": &corev1.Secret{},
-	} {
-		if h.exists(gone, home, what) {
-			t.Errorf("%T %s is left behind", gone, what)
-		}
-	}
-	if h.exists(&corev1.Secret{}, kubeconfigs, operatorv1.ExternalHubKubeConfigSecret) {
-		t.Error("the kubeconfig is left behind")
-	}
-	h.announced("data-hub-etcd-0")
-
-	// One of the same name goes on with the data, unless it could not.
-	h.plane(func(s *fleetv1alpha1.ControlPlaneSpec) { s.Etcd.Managed.Replicas = 3 })
-	h.refuse()
-	h.expect(degraded, yes, fleetv1alpha1.ControlPlaneReasonRetainedDataMismatch, "spec.etcd.managed.replicas to 1")
-	h.remove(h.get())
-	h.walk()
-	h.plane(func(s *fleetv1alpha1.ControlPlaneSpec) {
-		s.Etcd.Managed.DeletionPolicy = fleetv1alpha1.DeletionPolicyDelete
-	})
-	h.install()
-	h.remove(h.get())
-	h.walk()
-	h.released("data-hub-etcd-0")
-	h.walk()
-	secrets := &corev1.SecretList{}
-	if err := h.admin.List(t.Context(), secrets, client.InNamespace(home)); err != nil {
-		t.Fatal(err)
-	}
-	if len(secrets.Items) > 0 || h.exists(&corev1.PersistentVolumeClaim{}, home, "data-hub-etcd-0") {
-		t.Errorf("%d Secrets or the data are left behind", len(secrets.Items))
-	}
-}
-
-// claim makes what a StatefulSet makes.
-func (h *harness) claim(name string) {
-	h.create(&corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name, Labels: manifests.Plane{Name: "hub"}.PodLabels(manifests.Etcd)},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	})
-}
-
-// announced fails the test unless an event has the text.
-func (h *harness) announced(text string) {
-	h.t.Helper()
-	for {
-		select {
-		case event := <-h.recorder.Events:
-			if strings.Contains(event, text) {
-				return
-			}
-		default:
-			h.t.Fatalf("no event says %q", text)
-		}
-	}
-}
-
-func TestTheAPIServerRefusesWhatCannotWork(t *testing.T) {
-	h := start(t)
-	refuse := func(reason, want string, change func(*fleetv1alpha1.ControlPlane)) {
-		t.Helper()
-		cp := &fleetv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}}
-		cp.Spec.Etcd.Managed = &fleetv1alpha1.ControlPlaneManagedEtcd{}
-		change(cp)
-		if err := h.admin.Create(t.Context(), cp); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want an error with %q", reason, err, want)
-		}
-	}
-	refuse("a long name", "at most 47 characters", func(cp *fleetv1alpha1.ControlPlane) { cp.Name = strings.Repeat("a", 48) })
-	refuse("a name that no Service may have", "begins with a letter", func(cp *fleetv1alpha1.ControlPlane) { cp.Name = "1hub" })
-	refuse("two etcds", "exactly one of managed and external", func(cp *fleetv1alpha1.ControlPlane) {
-		cp.Spec.Etcd.External = &fleetv1alpha1.ControlPlaneExternalEtcd{
-			Endpoints: []string{"https://etcd.example.com:2379"}, SecretRef: fleetv1alpha1.SecretReference{Name: "credential"},
-		}
-	})
-	refuse("no size", "quantity", func(cp *fleetv1alpha1.ControlPlane) { cp.Spec.Etcd.Managed.Storage.Size = "much" })
-	refuse("no version", "such as v1.36.3", func(cp *fleetv1alpha1.ControlPlane) { cp.Spec.Version = "latest" })
-	refuse("a name with a port", "without ports", func(cp *fleetv1alpha1.ControlPlane) { cp.Spec.Service.ExternalNames = []string{"a:6443"} })
-	refuse("two members", "Unsupported value", func(cp *fleetv1alpha1.ControlPlane) { cp.Spec.Etcd.Managed.Replicas = 2 })
-
-	h.plane()
-	change := func(reason, want string, change func(*fleetv1alpha1.ControlPlaneSpec)) {
-		t.Helper()
-		cp := h.get()
-		change(&cp.Spec)
-		if err := h.admin.Update(t.Context(), cp); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want an error with %q", reason, err, want)
-		}
-	}
-	change("other members", "number of members cannot be changed", func(s *fleetv1alpha1.ControlPlaneSpec) { s.Etcd.Managed.Replicas = 3 })
-	change("other storage", "storage of members that exist", func(s *fleetv1alpha1.ControlPlaneSpec) { s.Etcd.Managed.Storage.ClassName = ptr.To("fast") })
 }
