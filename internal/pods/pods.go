@@ -66,12 +66,38 @@ func Waiting(pod *corev1.Pod) (reason, message string) {
 		if w == nil || w.Reason == "" {
 			continue
 		}
-		if last := container.LastTerminationState.Terminated; last != nil && last.Message != "" {
-			return w.Reason, fmt.Sprintf("terminated with %q", LastWords(last.Message))
+		if last := container.LastTerminationState.Terminated; last != nil {
+			return w.Reason, end(last)
 		}
 		return w.Reason, w.Message
 	}
 	return "", ""
+}
+
+// Crashing returns the reason that the kubelet gives between two attempts to start
+// a container which terminates again and again, with its last words, while such an
+// attempt is under way: a container that is not ready and has been restarted that
+// often. Both are empty if there is none.
+func Crashing(pod *corev1.Pod, restarts int32) (reason, message string) {
+	for _, container := range pod.Status.ContainerStatuses {
+		last := container.LastTerminationState.Terminated
+		if container.State.Waiting == nil && !container.Ready && container.RestartCount >= restarts && last != nil {
+			return "CrashLoopBackOff", end(last)
+		}
+	}
+	return "", ""
+}
+
+// end says how a container ended.
+func end(last *corev1.ContainerStateTerminated) string {
+	if last.Message != "" {
+		return fmt.Sprintf("terminated with %q", LastWords(last.Message))
+	}
+	said := fmt.Sprintf("terminated with exit code %d", last.ExitCode)
+	if last.Reason != "" {
+		said += " (" + last.Reason + ")"
+	}
+	return said
 }
 
 // LastWords returns the end of what a container said before it terminated: its

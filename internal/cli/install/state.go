@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,34 @@ var mistakes = map[string]bool{
 	fleetv1alpha1.ControlPlaneReasonMissingPermissions:   true,
 }
 
+const (
+	// mistakeStays is how long a mistake may be there: who has just repaired it is
+	// given the time that this takes to be seen.
+	mistakeStays = 15 * time.Second
+	// podsFail is how long pods may fail: a registry may hiccup, and a container may
+	// be started once more a little later.
+	podsFail = 45 * time.Second
+	// volumesMissing is how long volumes may be missing: some take a while to be
+	// provisioned.
+	volumesMissing = 90 * time.Second
+)
+
+// stuckFor returns how long a control plane may be degraded for a reason until it
+// is taken for stuck, zero if it may get on by itself: nodes that take a pod, for
+// example, may be added for it.
+func stuckFor(reason string) time.Duration {
+	switch {
+	case reason == fleetv1alpha1.ControlPlaneReasonStorageUnavailable:
+		return volumesMissing
+	case reason == fleetv1alpha1.ControlPlaneReasonImagePullFailed, reason == fleetv1alpha1.ControlPlaneReasonPodsCrashing:
+		return podsFail
+	case mistakes[reason]:
+		return mistakeStays
+	default:
+		return 0
+	}
+}
+
 // controlPlaneState tells how far a control plane is, and whether its operator has
 // explained why it does not get on.
 func controlPlaneState(cp *fleetv1alpha1.ControlPlane) (s state, explained bool) {
@@ -79,7 +108,7 @@ func controlPlaneState(cp *fleetv1alpha1.ControlPlane) (s state, explained bool)
 	})
 	wrong := meta.FindStatusCondition(conditions, fleetv1alpha1.ControlPlaneConditionDegraded)
 	if wrong != nil && wrong.Status == metav1.ConditionTrue && wrong.ObservedGeneration >= cp.Generation && (!s.done || mistakes[wrong.Reason]) {
-		return state{why: fmt.Sprintf("%s: %s", wrong.Reason, wrong.Message), stuck: mistakes[wrong.Reason]}, wrong.Reason != fleetv1alpha1.ControlPlaneReasonPodsNotReady
+		return state{why: fmt.Sprintf("%s: %s", wrong.Reason, wrong.Message), stuck: stuckFor(wrong.Reason)}, wrong.Reason != fleetv1alpha1.ControlPlaneReasonPodsNotReady
 	}
 	if s.done && cp.Status.Endpoint == "" {
 		return state{why: "its API servers do not have a certificate for their address yet"}, false

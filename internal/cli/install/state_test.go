@@ -127,7 +127,7 @@ func TestAControlPlaneIsWaitedForUnlessSomethingIsWrong(t *testing.T) {
 		conditions []metav1.Condition
 		moving     bool
 		why        string // empty when it is done
-		stuck      bool
+		stuck      time.Duration
 		explained  bool
 	}{
 		"it works":                    {conditions: []metav1.Condition{available, kubeconfig}},
@@ -136,10 +136,14 @@ func TestAControlPlaneIsWaitedForUnlessSomethingIsWrong(t *testing.T) {
 		"it starts":                   {conditions: []metav1.Condition{starting, kubeconfig}, why: "Installing: message"},
 		"the kubeconfig is missing":   {conditions: []metav1.Condition{available}, why: "not begun"},
 		"pods are missing":            {conditions: []metav1.Condition{starting, kubeconfig, degraded("PodsNotReady")}, why: "PodsNotReady: message"},
-		"an image cannot be pulled":   {conditions: []metav1.Condition{starting, degraded("ImagePullFailed")}, why: "ImagePullFailed: message", explained: true},
+		"an image cannot be pulled":   {conditions: []metav1.Condition{starting, degraded("ImagePullFailed")}, why: "ImagePullFailed: message", stuck: podsFail, explained: true},
+		"a container crashes":         {conditions: []metav1.Condition{starting, degraded("PodsCrashing")}, why: "PodsCrashing: message", stuck: podsFail, explained: true},
+		"a volume is missing":         {conditions: []metav1.Condition{starting, degraded("StorageUnavailable")}, why: "StorageUnavailable: message", stuck: volumesMissing, explained: true},
+		"no node has room":            {conditions: []metav1.Condition{starting, degraded("Unschedulable")}, why: "Unschedulable: message", explained: true},
+		"one of several crashes":      {conditions: []metav1.Condition{available, kubeconfig, degraded("PodsCrashing")}},
 		"one of several is missing":   {conditions: []metav1.Condition{available, kubeconfig, degraded("PodsNotReady")}},
-		"the port is taken":           {conditions: []metav1.Condition{starting, degraded("PortTaken")}, why: "PortTaken: message", stuck: true, explained: true},
-		"it works, against the spec":  {conditions: []metav1.Condition{available, kubeconfig, degraded("UnsupportedVersion")}, why: "UnsupportedVersion: message", stuck: true, explained: true},
+		"the port is taken":           {conditions: []metav1.Condition{starting, degraded("PortTaken")}, why: "PortTaken: message", stuck: mistakeStays, explained: true},
+		"it works, against the spec":  {conditions: []metav1.Condition{available, kubeconfig, degraded("UnsupportedVersion")}, why: "UnsupportedVersion: message", stuck: mistakeStays, explained: true},
 		"a mistake of an earlier try": {conditions: []metav1.Condition{starting, kubeconfig, before}, why: "Installing: message"},
 	}
 	for name, c := range cases {
@@ -151,7 +155,7 @@ func TestAControlPlaneIsWaitedForUnlessSomethingIsWrong(t *testing.T) {
 			}
 			got, explained := controlPlaneState(cp)
 			if got.done != (c.why == "") || !strings.Contains(got.why, c.why) || got.stuck != c.stuck || explained != c.explained {
-				t.Errorf("got %+v, explained %t, want done %t with %q, stuck %t, explained %t", got, explained, c.why == "", c.why, c.stuck, c.explained)
+				t.Errorf("got %+v, explained %t, want done %t with %q, stuck for %s, explained %t", got, explained, c.why == "", c.why, c.stuck, c.explained)
 			}
 		})
 	}
@@ -159,16 +163,19 @@ func TestAControlPlaneIsWaitedForUnlessSomethingIsWrong(t *testing.T) {
 
 func TestNobodyWaitsForWhatNeedsSomebody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks, began := 0, time.Now()
+		const hiccup, fails = 30 * time.Second, 2 * time.Minute
+		began := time.Now()
 		err := Waiter{Timeout: time.Hour}.until(t.Context(), "it", "Repair it.", func(context.Context) (state, error) {
-			looks++
-			return state{why: "the port is taken", stuck: looks > 5}, nil
+			if since := time.Since(began); since < hiccup || since > fails {
+				return state{why: "a container crashes", stuck: podsFail}, nil
+			}
+			return state{why: "it starts"}, nil
 		})
-		if exit.Code(err) != exit.Failed || !strings.Contains(exit.Text(err), "the port is taken\nRepair it.") {
+		if exit.Code(err) != exit.Failed || !strings.Contains(exit.Text(err), "a container crashes\nRepair it.") {
 			t.Errorf("the wait ended with %v", err)
 		}
-		if took := time.Since(began); took > time.Minute {
-			t.Errorf("that took %s", took)
+		if took := time.Since(began); took < fails+podsFail || took > fails+podsFail+2*lookEvery+time.Second {
+			t.Errorf("that took %s, want that it begins anew after a hiccup", took)
 		}
 	})
 }

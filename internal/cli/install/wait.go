@@ -38,15 +38,12 @@ type Waiter struct {
 	Note func(text string)
 }
 
-// stuckMax is how long something may be stuck before nobody waits for it any
-// longer: who has just repaired it is given the time that this takes to be seen.
-const stuckMax = 15 * time.Second
-
 // state is how far something is that is waited for.
 type state struct {
 	done bool
-	// stuck says that it does not get on unless somebody does something.
-	stuck bool
+	// stuck is how long it may be like this until nobody waits for it any longer, as
+	// it does not get on unless somebody does something; zero if it does.
+	stuck time.Duration
 	// why tells people what is missing.
 	why string
 }
@@ -75,11 +72,11 @@ func (w Waiter) until(ctx context.Context, what, next string, look func(context.
 		}
 		last = s.why
 		switch {
-		case !s.stuck:
+		case s.stuck == 0:
 			stuckSince = time.Time{}
 		case stuckSince.IsZero():
 			stuckSince = time.Now()
-		case time.Since(stuckSince) > min(stuckMax, w.Timeout):
+		case time.Since(stuckSince) > min(s.stuck, w.Timeout):
 			return exit.Next(fmt.Errorf("%s does not get on: %s", what, last), "%s", next)
 		}
 		timer := time.NewTimer(lookEvery)

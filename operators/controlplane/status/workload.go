@@ -74,6 +74,10 @@ func OfStatefulSet(s *appsv1.StatefulSet, list []corev1.Pod) Workload {
 	return w
 }
 
+// restartsMany is after how many restarts a container that is not ready crashes,
+// though it runs just now: what it did before tells more.
+const restartsMany = 3
+
 // trouble returns what keeps the first pod that says so from running. A pod that
 // is only on its way says nothing.
 func trouble(list []corev1.Pod) (reason, message string) {
@@ -84,8 +88,11 @@ func trouble(list []corev1.Pod) (reason, message string) {
 			continue
 		}
 		why, text := pods.Waiting(&sorted[i])
+		if why == "" {
+			why, text = pods.Crashing(&sorted[i], restartsMany)
+		}
 		if reason := reasonOf(why, text); reason != "" {
-			return reason, advice(reason, why, text)
+			return reason, fmt.Sprintf("pod %q: %s", sorted[i].Name, advice(&sorted[i], reason, why, text))
 		}
 	}
 	return "", ""
@@ -108,7 +115,7 @@ func reasonOf(why, text string) string {
 }
 
 // advice says what happened and what to do about it.
-func advice(reason, why, text string) string {
+func advice(pod *corev1.Pod, reason, why, text string) string {
 	said := why
 	if text != "" {
 		said += ": " + text
@@ -120,6 +127,8 @@ func advice(reason, why, text string) string {
 		return said + "; check the PersistentVolumeClaims and the StorageClass in spec.etcd.managed.storage"
 	case fleetv1alpha1.ControlPlaneReasonUnschedulable:
 		return said + "; check spec.placement and the resources of the nodes"
+	case fleetv1alpha1.ControlPlaneReasonPodsCrashing:
+		return fmt.Sprintf("%s; \"kubectl -n %s logs %s --previous\" shows more", said, pod.Namespace, pod.Name)
 	default:
 		return said
 	}
