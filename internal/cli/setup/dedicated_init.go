@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/features"
 )
 
 // runDedicated makes a dedicated hub.
@@ -84,7 +86,11 @@ func (m *making) installDedicated(ctx context.Context, s *site, hub operatorv1.C
 	if err := d.start(ctx, s, objects); err != nil {
 		return err
 	}
-	return m.connect(ctx, s, kubeconfig)
+	if err := m.connect(ctx, s, kubeconfig); err != nil {
+		return err
+	}
+	fmt.Fprint(m.session.Out, nextSteps(kubeconfig.name, serves(hub, features.AggregatedAPI)))
+	return nil
 }
 
 // options returns those of the operators: as they are, with the image if one is
@@ -120,8 +126,8 @@ func (d *dedication) start(ctx context.Context, s *site, objects dedicatedObject
 	})
 }
 
-// connect writes the context of the hub into the kubeconfig, and says what to do
-// with it.
+// connect writes the context of the hub into the kubeconfig, and says where the hub
+// is.
 func (m *making) connect(ctx context.Context, s *site, kubeconfig hubContext) error {
 	d := &m.dedicated
 	cp := &fleetv1alpha1.ControlPlane{}
@@ -154,7 +160,7 @@ func (d *dedication) kubeconfig(ctx context.Context, c client.Reader) ([]byte, e
 	return secret.Data[operatorv1.KubeConfigKey], nil
 }
 
-// sayDedicated tells what to do with the new hub.
+// sayDedicated tells where the new hub is.
 func (m *making) sayDedicated(cp *fleetv1alpha1.ControlPlane, name string, expires time.Time) {
 	out := m.session.Out
 	fmt.Fprintf(out, "\nThe dedicated hub %q is ready at %s (Kubernetes %s); it runs on %s.\n", cp.Name, cp.Status.Endpoint, cp.Status.Version, m.session.Where())
@@ -164,11 +170,27 @@ func (m *making) sayDedicated(cp *fleetv1alpha1.ControlPlane, name string, expir
 	if strings.Contains(cp.Status.Endpoint, ".svc") {
 		fmt.Fprintln(out, "Only pods on its host reach this address; --service-type NodePort or LoadBalancer gives it another one.")
 	}
-	fmt.Fprintf(out, `
+}
+
+// serves tells whether a hub that is made of a spec has a feature that is off
+// unless it is turned on.
+func serves(hub operatorv1.ClusterManagerSpec, gate features.Gate) bool {
+	on := operatorv1.FeatureGate{Feature: string(gate), Mode: operatorv1.FeatureGateModeEnable}
+	return hub.RegistrationConfiguration != nil && slices.Contains(hub.RegistrationConfiguration.FeatureGates, on)
+}
+
+// nextSteps tells what to do with a new hub, whose context has a name. One with the
+// Cluster API shows its clusters to kubectl, too.
+func nextSteps(name string, clusterAPI bool) string {
+	text := fmt.Sprintf(`
 Let clusters join:
   capstan token create --context %[1]s --print-register-command   # for clusters that call the hub: run there what this prints
   capstan join NAME --context %[1]s --cluster-kubeconfig FILE     # for clusters that the hub calls
 See them:
   capstan get clusters --context %[1]s
 `, name)
+	if clusterAPI {
+		text += fmt.Sprintf("  kubectl get clusters --context %s                        # the same clusters in Karmada's API\n", name)
+	}
+	return text
 }
