@@ -39,15 +39,18 @@ func (i *installation) components(ctx context.Context, p *pass) error {
 }
 
 // pushClusters tells whether the hub has a Push cluster. The controller comes
-// back when a ClusterConnection changes, if it runs on the hub.
+// back when that changes.
 func (i *installation) pushClusters(ctx context.Context, p *pass) (bool, error) {
 	if p.hub.NoPush {
+		i.arrivals.Forget(p.Object.Name)
 		return false, nil
 	}
 	if p.target == i.management {
 		if _, err := i.connections.Ensure(p.home); err != nil {
 			return false, err
 		}
+	} else if err := i.arrivals.Watch(p.Object.Name, p.credential); err != nil { //nolint:contextcheck // the watch outlives the pass
+		return false, err
 	}
 	list := &fleetv1alpha1.ClusterConnectionList{}
 	if err := p.target.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

@@ -24,9 +24,9 @@ const (
 	// the secret that leads there is seen at once.
 	hubRetry = 30 * time.Second
 	// hubResync is how often it is looked, in mode Hosted, whether all that was
-	// installed on the hub is as it should be, whether tokens have to be renewed
-	// and whether there are Push clusters: nothing is watched there. Tokens live
-	// ten minutes at the least, and are renewed when half of that is over.
+	// installed on the hub is as it should be and whether tokens have to be renewed:
+	// nothing is watched there but ClusterConnections. Tokens live ten minutes at the
+	// least, and are renewed when half of that is over.
 	hubResync = time.Minute
 )
 
@@ -160,6 +160,7 @@ func (r *removal) reachHub(ctx context.Context, p *pass) error {
 // does not run on, or that it is given up, so its secret is no longer needed.
 func (r *removal) releaseHub(ctx context.Context, p *pass) error {
 	r.hubs.Forget(p.Object.Name)
+	r.arrivals.Forget(p.Object.Name)
 	return p.ChangeMeta(ctx, r.Client, func(cm client.Object) bool {
 		return controllerutil.RemoveFinalizer(cm, operatorv1.FinalizerClusterManagerHostedCleanup)
 	})

@@ -31,6 +31,7 @@ import (
 	"github.com/capstan-io/capstan/internal/install/upgrade"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/remote"
+	"github.com/capstan-io/capstan/operators/clustermanager/arrivals"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
@@ -92,6 +93,8 @@ type clusters struct {
 	management *install.Target
 	hubs       *remote.Clients
 	prober     probe.Prober
+	// arrivals watches the Push clusters of hubs.
+	arrivals *arrivals.Source
 }
 
 // Controller installs hubs.
@@ -110,6 +113,7 @@ func New(d Deps) *Controller {
 		Deps:       d,
 		management: install.NewTarget(d.Client, install.Readers{Live: d.Reader, Secrets: d.Reader}, FieldOwner),
 		hubs:       remote.NewClients(d.Client.Scheme()),
+		arrivals:   arrivals.New(d.Client.Scheme()),
 	}
 	c := &Controller{clusters: all, watches: &install.Watches{}, connections: &install.Watches{}}
 	may := permitted{clusters: all, review: &review{client: d.Client, clock: d.Clock}, watches: c.watches}

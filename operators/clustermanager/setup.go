@@ -115,6 +115,9 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
 	}
+	if err := running.Watch(c.arrivals); err != nil {
+		return fmt.Errorf("setting up the watches of hubs for the controller %s: %w", c.Name(), err)
+	}
 	c.watches.Add(c.watchesOf(running, mgr.GetCache())...)
 	c.connections.Add(c.watchConnections(running, mgr.GetCache()))
 	return nil
