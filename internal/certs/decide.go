@@ -42,6 +42,10 @@ type Observed struct {
 	// Signer is the newest signer, Previous the one before; nil if there is
 	// none or it cannot be used.
 	Signer, Previous *Pair
+	// Next is the one that is to take the signer's place; nil if there is none.
+	Next *Pair
+	// Step is how far that is.
+	Step Step
 	// Bundle is what is published, as PEM.
 	Bundle []byte
 	// Trusted are the bundles that clients have now, as PEM.
@@ -70,11 +74,18 @@ func Decide(now time.Time, observed Observed, wanted []Leaf) Plan {
 		return Plan{NewSigner: true, Due: now}
 	}
 	bundle := mergeBundle(now, observed)
+	signers := bundle
+	if observed.Step == Sign || observed.Step == Drop {
+		signers = []*x509.Certificate{observed.Signer.Certificate}
+	}
+	if observed.Step == Drop {
+		bundle = signers
+	}
 	plan := Plan{Bundle: EncodeBundle(bundle), Due: renewTime(observed.Signer.Certificate)}
 	plan.IssueBy = issuer(now, observed)
 	for _, leaf := range wanted {
 		have := observed.Leaves[leaf.Secret]
-		if have == nil || !fits(now, have, leaf, bundle) {
+		if have == nil || !fits(now, have, leaf, signers) {
 			plan.Issue = append(plan.Issue, leaf)
 			continue
 		}
@@ -133,7 +144,7 @@ func mergeBundle(now time.Time, observed Observed) []*x509.Certificate {
 			list = append(list, cert)
 		}
 	}
-	for _, pair := range []*Pair{observed.Signer, observed.Previous} {
+	for _, pair := range []*Pair{observed.Signer, observed.Previous, observed.Next} {
 		if pair != nil {
 			add(pair.Certificate)
 		}
@@ -148,7 +159,7 @@ func mergeBundle(now time.Time, observed Observed) []*x509.Certificate {
 }
 
 // fits tells whether a certificate is what is wanted and will be for a while.
-func fits(now time.Time, have *Pair, want Leaf, bundle []*x509.Certificate) bool {
+func fits(now time.Time, have *Pair, want Leaf, signers []*x509.Certificate) bool {
 	cert := have.Certificate
 	if now.Before(cert.NotBefore) || renewDue(cert, now) || !slices.Equal(hostsOf(cert), want.Hosts) {
 		return false
@@ -156,7 +167,7 @@ func fits(now time.Time, have *Pair, want Leaf, bundle []*x509.Certificate) bool
 	if want.User != "" && (cert.Subject.CommonName != want.User || !sameNames(cert.Subject.Organization, want.Groups)) {
 		return false
 	}
-	return slices.ContainsFunc(bundle, func(signer *x509.Certificate) bool { return cert.CheckSignatureFrom(signer) == nil })
+	return slices.ContainsFunc(signers, func(signer *x509.Certificate) bool { return cert.CheckSignatureFrom(signer) == nil })
 }
 
 // sameNames compares names whose order does not matter: a certificate sorts them.

@@ -8,7 +8,8 @@
 // Nothing that verifies may ever meet a certificate of a signer that it does
 // not know yet. Therefore a new signer is first only added to the bundle, and
 // signs nothing until every client has the bundle; and an old signer stays in
-// the bundle until it expires, long after the last certificate it signed. What
-// is to be done follows from what is there (Decide, which is pure); Rotator
+// the bundle until it expires, long after the last certificate it signed. Who
+// asks for another signer before its time (Replacement) says when it may sign,
+// and when the old one goes. What is to be done follows from what is there (Decide, which is pure); Rotator
 // reads and writes it.
 package certs

@@ -43,6 +43,8 @@ type Rotator struct {
 	SignerSecret, BundleConfigMap string
 	// SignerLifetime is how long a signer is valid. Defaults to AuthorityLifetime.
 	SignerLifetime time.Duration
+	// Replacement asks for another signer before its time. Defaults to none.
+	Replacement Replacement
 }
 
 // Rotate makes what is missing of the wanted certificates and renews what is
@@ -53,14 +55,19 @@ func (r *Rotator) Rotate(ctx context.Context, wanted []Leaf, trusted [][]byte) (
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+	step, err := r.step(ctx, signerSecret)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
 	observed, err := r.observe(ctx, wanted)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	observed.Trusted = trusted
-	observed.Signer, observed.Previous = signers(signerSecret)
-
 	now := r.Clock.Now()
+	observed.Trusted, observed.Step = trusted, step
+	observed.Signer, observed.Previous = signers(signerSecret)
+	observed.Next = successor(signerSecret, now)
+
 	plan := Decide(now, observed, wanted)
 	if plan.NewSigner {
 		fresh, err := r.replaceSigner(ctx, signerSecret, observed.Signer, now)
@@ -70,7 +77,7 @@ func (r *Rotator) Rotate(ctx context.Context, wanted []Leaf, trusted [][]byte) (
 		if observed.Signer != nil {
 			observed.Previous = observed.Signer
 		}
-		observed.Signer = fresh
+		observed.Signer, observed.Next, observed.Step = fresh, nil, Keep
 		plan = Decide(now, observed, wanted)
 	}
 	if string(plan.Bundle) != string(observed.Bundle) {
@@ -126,7 +133,7 @@ func (r *Rotator) secret(ctx context.Context, name string) (*corev1.Secret, erro
 // replaceSigner stores a new signer and keeps the present one beside it. It
 // fails with a conflict if someone else changed the secret meanwhile.
 func (r *Rotator) replaceSigner(ctx context.Context, stored *corev1.Secret, present *Pair, now time.Time) (*Pair, error) {
-	fresh, err := newAuthority(r.Namespace+"_"+r.SignerSecret, cmp.Or(r.SignerLifetime, AuthorityLifetime), now)
+	fresh, err := newAuthority(nameOf(r.Namespace, r.SignerSecret), cmp.Or(r.SignerLifetime, AuthorityLifetime), now)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +150,7 @@ func (r *Rotator) replaceSigner(ctx context.Context, stored *corev1.Secret, pres
 		err = r.Client.Create(ctx, secret, client.FieldOwner(r.Owner))
 	} else {
 		stored.Data = data
+		delete(stored.Annotations, AnnotationReplacement) // it is not the one that was asked for
 		err = r.Client.Update(ctx, stored, client.FieldOwner(r.Owner))
 	}
 	if err != nil {

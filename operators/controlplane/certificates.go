@@ -44,6 +44,7 @@ func (c *credentials) certificates(ctx context.Context, p *pass) error {
 			Client: c.Client, Reader: c.Live, Clock: c.Clock, Owner: FieldOwner,
 			Namespace: p.plane.Namespace, Labels: p.plane.Labels(),
 			SignerSecret: name, BundleConfigMap: name, SignerLifetime: authorityLifetime,
+			Replacement: replacement(p, authority),
 		}
 		bundle, due, err := rotator.Rotate(ctx, authorities[authority], nil)
 		if err != nil {
@@ -51,7 +52,7 @@ func (c *credentials) certificates(ctx context.Context, p *pass) error {
 		}
 		p.bundles[authority] = bundle
 		p.DueBy(due)
-		if err := c.expiries(ctx, p, name, authorities[authority]); err != nil {
+		if err := c.expiries(ctx, p, authority, authorities[authority]); err != nil {
 			return err
 		}
 	}
@@ -75,17 +76,18 @@ func secretsOf(leaves []certs.Leaf) []string {
 // expiries reads the certificates of an authority for the status, and those that
 // later phases need.
 func (c *credentials) expiries(ctx context.Context, p *pass, authority string, leaves []certs.Leaf) error {
-	for _, name := range append([]string{authority}, secretsOf(leaves)...) {
-		pair, err := c.pair(ctx, p, name)
+	signer := p.plane.Of(authority)
+	for _, name := range append([]string{signer}, secretsOf(leaves)...) {
+		secret, pair, err := c.pair(ctx, p, name)
 		if err != nil {
 			return err
 		}
 		p.facts.Certificates = append(p.facts.Certificates, fleetv1alpha1.ControlPlaneCertificate{
-			Name: name, Authority: name == authority, Expires: metav1.NewTime(pair.Certificate.NotAfter),
+			Name: name, Authority: name == signer, Expires: metav1.NewTime(pair.Certificate.NotAfter),
 		})
 		switch name {
-		case p.plane.Of(manifests.ClientAuthority):
-			p.signer = pair
+		case signer:
+			p.signers[authority], p.replaced[authority] = pair, secret.Annotations[certs.AnnotationReplacement]
 		case p.plane.AdminSecret():
 			p.admin = pair
 		}
@@ -93,16 +95,16 @@ func (c *credentials) expiries(ctx context.Context, p *pass, authority string, l
 	return nil
 }
 
-func (c *credentials) pair(ctx context.Context, p *pass, name string) (*certs.Pair, error) {
+func (c *credentials) pair(ctx context.Context, p *pass, name string) (*corev1.Secret, *certs.Pair, error) {
 	secret := &corev1.Secret{}
 	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: p.plane.Namespace, Name: name}, secret); err != nil {
-		return nil, fmt.Errorf("reading the Secret %q: %w", name, err)
+		return nil, nil, fmt.Errorf("reading the Secret %q: %w", name, err)
 	}
 	pair, err := certs.ParsePair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return nil, fmt.Errorf("reading the Secret %q: %w", name, err)
+		return nil, nil, fmt.Errorf("reading the Secret %q: %w", name, err)
 	}
-	return pair, nil
+	return secret, pair, nil
 }
 
 // externalEtcd looks whether the API server can use the credential that the user

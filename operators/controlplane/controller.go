@@ -86,7 +86,7 @@ func New(d Deps) *Controller {
 		Install: append([]install.Phase[*pass]{{
 			Name: "fence", Reason: fleetv1alpha1.ControlPlaneReasonApplyFailed,
 			Run: fencing{fence.NewKeeper(d.Client, d.Live, d.Clock), fence.ControlPlane(d.Namespace)}.run,
-		}}, installing(&installation{host: all}, &credentials{host: all})...),
+		}}, installing(&installation{host: all}, &credentials{host: all}, &rotations{host: all})...),
 		Remove: removing(&removal{host: all}),
 		Kind: install.Kind[*fleetv1alpha1.ControlPlane, *pass]{
 			Name:          "ControlPlane",
@@ -103,7 +103,7 @@ func New(d Deps) *Controller {
 
 // installing is how a control plane is installed: each part needs those before
 // it.
-func installing(i *installation, c *credentials) []install.Phase[*pass] {
+func installing(i *installation, c *credentials, r *rotations) []install.Phase[*pass] {
 	const failed = fleetv1alpha1.ControlPlaneReasonApplyFailed
 	return permitted(
 		install.Phase[*pass]{Name: "observation", Reason: failed, Run: i.observe},
@@ -119,6 +119,7 @@ func installing(i *installation, c *credentials) []install.Phase[*pass] {
 		install.Phase[*pass]{Name: "controller manager", Reason: failed, Run: i.controllerManager},
 		install.Phase[*pass]{Name: status.PhaseKubeconfig, Reason: failed, Run: i.kubeconfig},
 		install.Phase[*pass]{Name: "rollout", Reason: failed, Run: i.rollout},
+		install.Phase[*pass]{Name: "rotation", Reason: failed, Run: r.run},
 	)
 }
 
@@ -144,4 +145,5 @@ func (c *Controller) announce(p *pass, _ install.Outcome) {
 		Before: before, After: after, Type: fleetv1alpha1.ControlPlaneConditionAvailable, Action: install.ActionInstall,
 		Normal: []string{fleetv1alpha1.ControlPlaneReasonInstalling, fleetv1alpha1.ControlPlaneReasonPodsNotReady},
 	})
+	c.announceRotations(p)
 }

@@ -59,12 +59,13 @@ func (h *hubs) get(p *pass) (client.Client, error) {
 	defer h.mu.Unlock()
 	key := client.ObjectKeyFromObject(p.Object)
 	bundle := p.bundles[manifests.ServingAuthority]
-	trust := hash(bundle, p.signer.CertPEM)
+	signer := p.signers[manifests.ClientAuthority]
+	trust := hash(bundle, signer.CertPEM)
 	now := h.clock.Now()
 	if known, ok := h.known[key]; ok && known.trust == trust && now.Before(known.since.Add(reconnectAfter)) {
 		return known.client, nil
 	}
-	pair, err := certs.NewLeaf(p.signer, certs.Leaf{User: operatorUser, Groups: []string{"system:masters"}}, now)
+	pair, err := certs.NewLeaf(signer, certs.Leaf{User: operatorUser, Groups: []string{"system:masters"}}, now)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (i *installation) hub(ctx context.Context, p *pass) error {
 
 // notReachable tells that the API server does not do what it is asked for: its
 // Service leads to it a little later than its pods are ready.
-func (i *installation) notReachable(p *pass, err error) error {
+func (h *host) notReachable(p *pass, err error) error {
 	return install.UnreachableError{
 		Reason: fleetv1alpha1.ControlPlaneReasonNotReachable, After: waitRetry,
 		Message: fmt.Sprintf("the API server at %s does not do what it is asked for: %v", p.plane.InternalURL(), err),

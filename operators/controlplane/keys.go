@@ -49,9 +49,11 @@ func (c *credentials) keys(ctx context.Context, p *pass) error {
 		return err
 	}
 	p.plane.Hashes = map[string]string{
-		manifests.Etcd:      hash(p.bundles[manifests.EtcdAuthority]),
-		manifests.APIServer: hash(p.bundles[manifests.EtcdAuthority], flat(accounts), policy),
-		manifests.ControllerManager: hash(p.bundles[manifests.ServingAuthority],
+		manifests.Etcd: hash(p.authorities(manifests.EtcdAuthority)),
+		manifests.APIServer: hash(p.authorities(
+			manifests.EtcdAuthority, manifests.ServingAuthority, manifests.ClientAuthority, manifests.FrontProxyAuthority,
+		), flat(accounts), policy),
+		manifests.ControllerManager: hash(p.authorities(manifests.ServingAuthority, manifests.ClientAuthority),
 			accounts[manifests.ServiceAccountKey]),
 	}
 	return nil
@@ -125,6 +127,20 @@ func (c *credentials) auditPolicy(ctx context.Context, p *pass) ([]byte, error) 
 		}
 	}
 	return []byte(policy), nil
+}
+
+// authorities returns what pods know of authorities: those that they trust, and
+// those that sign. Some of it they would read anew by themselves, but then nobody
+// could see that they have.
+func (p *pass) authorities(names ...string) []byte {
+	var all []byte
+	for _, name := range names {
+		all = append(all, p.bundles[name]...)
+		if signer := p.signers[name]; signer != nil {
+			all = append(all, signer.CertPEM...)
+		}
+	}
+	return all
 }
 
 // hash tells texts from others.

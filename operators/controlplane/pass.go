@@ -31,8 +31,12 @@ type pass struct {
 	pods map[string][]corev1.Pod
 	// bundles verify what each authority has signed.
 	bundles map[string][]byte
-	// signer is the authority of clients, admin the certificate of the kubeconfig.
-	signer, admin *certs.Pair
+	// signers are the authorities, and replaced tells for which rotation each was
+	// made, if for any.
+	signers  map[string]*certs.Pair
+	replaced map[string]string
+	// admin is the certificate of the kubeconfig.
+	admin *certs.Pair
 	// served tells whether the API servers have a certificate for the endpoint.
 	served bool
 	facts  status.Facts
@@ -40,7 +44,10 @@ type pass struct {
 
 func begin(base *install.Pass[*fleetv1alpha1.ControlPlane]) *pass {
 	cp := base.Object
-	p := &pass{Pass: base, pods: map[string][]corev1.Pod{}, bundles: map[string][]byte{}}
+	p := &pass{
+		Pass: base, pods: map[string][]corev1.Pod{}, bundles: map[string][]byte{},
+		signers: map[string]*certs.Pair{}, replaced: map[string]string{},
+	}
 	p.plane = manifests.Plane{Name: cp.Name, Namespace: cp.Namespace, Spec: *cp.Spec.DeepCopy(), Hashes: map[string]string{}}
 	namespace, name := p.plane.KubeconfigSecret()
 	p.facts.Where = namespace + "/" + name
@@ -48,6 +55,7 @@ func begin(base *install.Pass[*fleetv1alpha1.ControlPlane]) *pass {
 	if upgrading(cp) {
 		p.facts.Upgrading = fmt.Sprintf("from %s to %s", cp.Status.Version, cp.Spec.Version)
 	}
+	p.facts.Rotating = rotating(cp.Status.Rotations)
 	p.facts.Kubeconfig = meta.IsStatusConditionTrue(cp.Status.Conditions, fleetv1alpha1.ControlPlaneConditionKubeconfigReady)
 	p.DueIn(resync)
 	return p

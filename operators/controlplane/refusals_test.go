@@ -6,6 +6,7 @@ package controlplane
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -38,6 +39,13 @@ func TestTheAPIServerRefusesWhatCannotWork(t *testing.T) {
 	})
 	refuse("a prefix that is no path", "has to be a path such as /registry", func(cp *fleetv1alpha1.ControlPlane) {
 		cp.Spec.Etcd = fleetv1alpha1.ControlPlaneEtcd{External: etcdAt("https://etcd.example.com:2379", "registry/")}
+	})
+	refuse("an authority of somebody else", "rotation.etcdAuthority needs a managed etcd", func(cp *fleetv1alpha1.ControlPlane) {
+		cp.Spec.Etcd = fleetv1alpha1.ControlPlaneEtcd{External: etcdAt("https://etcd.example.com:2379", "/registry")}
+		cp.Spec.Rotation.EtcdAuthority = "1"
+	})
+	refuse("a period that is none", "spec.rotation.clientAuthorityGrace", func(cp *fleetv1alpha1.ControlPlane) {
+		cp.Spec.Rotation.ClientAuthorityGrace = &metav1.Duration{Duration: -time.Second}
 	})
 	refuse("a port that no node opens", "nodePort needs type NodePort or LoadBalancer", func(cp *fleetv1alpha1.ControlPlane) { cp.Spec.Service.NodePort = 30443 })
 	refuse("an address instead of a range", "has to be a range of addresses", func(cp *fleetv1alpha1.ControlPlane) {

@@ -42,6 +42,10 @@ const (
 	ControlPlaneReasonInstalling = "Installing"
 	// ControlPlaneReasonUpgrading: another version is being rolled out.
 	ControlPlaneReasonUpgrading = "Upgrading"
+	// ControlPlaneReasonRotating: an authority is being replaced.
+	ControlPlaneReasonRotating = "Rotating"
+	// ControlPlaneReasonRotated: an authority has been replaced.
+	ControlPlaneReasonRotated = "Rotated"
 	// ControlPlaneReasonPodsNotReady: pods are not ready; the message says why.
 	ControlPlaneReasonPodsNotReady = "PodsNotReady"
 	// ControlPlaneReasonImagePullFailed: an image cannot be pulled.

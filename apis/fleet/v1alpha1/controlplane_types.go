@@ -42,6 +42,8 @@ type ControlPlane struct {
 }
 
 // ControlPlaneSpec is the desired state of a control plane.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.etcd.managed) || !has(self.rotation) || !has(self.rotation.etcdAuthority) || self.rotation.etcdAuthority.size() == 0",message="rotation.etcdAuthority needs a managed etcd: whoever runs an external one replaces its authority, and then changes the Secret in etcd.external.secretRef"
 type ControlPlaneSpec struct {
 	// version is the version of Kubernetes. It can be raised by one minor version
 	// at a time, and not lowered to another minor version; the API server is
@@ -118,6 +120,10 @@ type ControlPlaneSpec struct {
 	// to, where the network of the host enforces that.
 	// +kubebuilder:default={}
 	NetworkPolicies ControlPlaneNetworkPolicies `json:"networkPolicies,omitempty"`
+
+	// rotation asks for new authorities. Default: none.
+	// +optional
+	Rotation ControlPlaneRotation `json:"rotation,omitzero"`
 
 	// kubeconfigSecret is the Secret that the operator writes a kubeconfig of an
 	// administrator of the control plane to, and renews. Default:
@@ -387,6 +393,12 @@ type ControlPlaneStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Certificates []ControlPlaneCertificate `json:"certificates,omitempty"`
+
+	// rotations are the latest ones of each authority.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Rotations []ControlPlaneRotationStatus `json:"rotations,omitempty"`
 
 	// conditions describe the state of the control plane.
 	// +optional

@@ -34,6 +34,8 @@ type Facts struct {
 	Certificates []fleetv1alpha1.ControlPlaneCertificate
 	// Upgrading says from which version to which; empty if it is not.
 	Upgrading string
+	// Rotating says what is being replaced, and what that waits for; empty if nothing.
+	Rotating string
 	// Kubeconfig tells whether the Secret has a kubeconfig that works.
 	Kubeconfig bool
 	// Where names the Secret.
@@ -134,8 +136,11 @@ func available(parts ...metav1.Condition) metav1.Condition {
 func progressing(f Facts) metav1.Condition {
 	const kind = fleetv1alpha1.ControlPlaneConditionProgressing
 	reason := fleetv1alpha1.ControlPlaneReasonInstalling
-	if f.Upgrading != "" {
+	switch {
+	case f.Upgrading != "":
 		reason = fleetv1alpha1.ControlPlaneReasonUpgrading
+	case f.Rotating != "":
+		reason = fleetv1alpha1.ControlPlaneReasonRotating
 	}
 	if f.Outcome.Result == install.Waiting {
 		return condition(kind, true, reason, cmp.Or(f.Outcome.Message, "waiting"))
@@ -147,6 +152,9 @@ func progressing(f Facts) metav1.Condition {
 	}
 	if f.Outcome.Result != install.Done {
 		return condition(kind, false, f.Outcome.Reason, "stopped: condition Degraded says why")
+	}
+	if f.Rotating != "" {
+		return condition(kind, true, reason, f.Rotating)
 	}
 	return condition(kind, false, fleetv1alpha1.ControlPlaneReasonAsExpected, "everything is as the spec describes")
 }

@@ -1,0 +1,130 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rotation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+func start() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
+
+func state(name, token string, stage fleetv1alpha1.RotationStage, message ...string) State {
+	return State{Name: name, Token: token, Stage: stage, Since: metav1.NewTime(start()), Message: strings.Join(message, "")}
+}
+
+func TestDecide(t *testing.T) {
+	spec := fleetv1alpha1.ControlPlaneRotation{
+		EtcdAuthority: "e1", ClientAuthority: "c1", ClientAuthorityGrace: &metav1.Duration{Duration: time.Hour},
+	}
+	const until = "the old one is trusted until 2026-01-01T01:00:00Z, for whoever has not renewed what it has signed; " +
+		"spec.rotation.clientAuthorityGrace says how long"
+	etcdDone, clientDone := state(EtcdAuthority, "e1", Complete), state(ClientAuthority, "c1", Complete)
+	for name, c := range map[string]struct {
+		at     time.Duration
+		states []State
+		facts  Facts
+		want   []State
+	}{
+		"nothing was rotated yet, so the first begins": {
+			want: []State{state(EtcdAuthority, "e1", Trust)},
+		},
+		"one at a time": {
+			states: []State{state(EtcdAuthority, "e1", Trust)}, facts: Facts{Left: "pod a"},
+			want: []State{state(EtcdAuthority, "e1", Trust, "pod a")},
+		},
+		"everybody trusts": {
+			states: []State{state(EtcdAuthority, "e1", Trust, "pod a")},
+			want:   []State{state(EtcdAuthority, "e1", Sign)},
+		},
+		"everything is signed, and nobody is to be waited for": {
+			states: []State{state(EtcdAuthority, "e1", Sign)},
+			want:   []State{state(EtcdAuthority, "e1", Drop)},
+		},
+		"everybody has forgotten": {
+			states: []State{state(EtcdAuthority, "e1", Drop)},
+			want:   []State{etcdDone},
+		},
+		"then the next one": {
+			states: []State{etcdDone},
+			want:   []State{state(ClientAuthority, "c1", Trust), etcdDone},
+		},
+		"another token does not disturb the rotation that is under way": {
+			states: []State{state(EtcdAuthority, "e0", Sign)}, facts: Facts{Left: "pod a"},
+			want: []State{state(EtcdAuthority, "e0", Sign, "pod a")},
+		},
+		"what was made is lost, so it begins anew": {
+			states: []State{state(EtcdAuthority, "e1", Sign)}, facts: Facts{Lost: true},
+			want: []State{state(EtcdAuthority, "e1", Trust)},
+		},
+		"clients have time": {
+			states: []State{state(ClientAuthority, "c1", Sign), etcdDone},
+			want:   []State{state(ClientAuthority, "c1", Wait, until), etcdDone},
+		},
+		"which is not over yet": {
+			at: time.Hour - time.Second, states: []State{state(ClientAuthority, "c1", Wait), etcdDone},
+			want: []State{state(ClientAuthority, "c1", Wait, until), etcdDone},
+		},
+		"another token waits for that": {
+			states: []State{state(ClientAuthority, "c0", Wait, until), etcdDone},
+			want:   []State{state(ClientAuthority, "c0", Wait, until), etcdDone},
+		},
+		"but another rotation does not": {
+			states: []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e0", Complete)},
+			want:   []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e1", Trust)},
+		},
+		"nor does it make one begin beside another": {
+			at: 2 * time.Hour, states: []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e1", Trust)}, facts: Facts{Left: "pod a"},
+			want: []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e1", Trust, "pod a")},
+		},
+		"all is done": {
+			states: []State{clientDone, etcdDone},
+			want:   []State{clientDone, etcdDone},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := start().Add(c.at)
+			got := Decide(now, Subjects(spec), c.states, c.facts)
+			for n := range got {
+				got[n].Since = metav1.NewTime(start())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAGraceThatIsOverEndsTheWait(t *testing.T) {
+	subjects := Subjects(fleetv1alpha1.ControlPlaneRotation{ClientAuthority: "c1"})
+	states := []State{state(ClientAuthority, "c1", Wait)}
+	due := Due(subjects, states)
+	if want := start().Add(ClientGrace); !due.Equal(want) {
+		t.Errorf("without clientAuthorityGrace it is due at %s, want %s", due, want)
+	}
+	if got := Decide(due, subjects, states, Facts{}); got[0].Stage != Drop || !got[0].Since.Time.Equal(due) {
+		t.Errorf("then it is in stage %s since %s", got[0].Stage, got[0].Since)
+	}
+	if due := Due(subjects, []State{state(ClientAuthority, "c1", Complete)}); !due.IsZero() {
+		t.Errorf("one that is complete is due at %s", due)
+	}
+}
+
+func TestANewControlPlaneRotatesNothing(t *testing.T) {
+	subjects := Subjects(fleetv1alpha1.ControlPlaneRotation{EtcdAuthority: "e1", FrontProxyAuthority: "f1"})
+	states := New(start(), subjects, nil)
+	want := []State{state(EtcdAuthority, "e1", Complete), state(FrontProxyAuthority, "f1", Complete)}
+	if diff := cmp.Diff(want, states); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(want, Decide(start(), subjects, states, Facts{})); diff != "" {
+		t.Errorf("and afterwards: -want +got:\n%s", diff)
+	}
+}

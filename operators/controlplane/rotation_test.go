@@ -1,0 +1,276 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+	"github.com/capstan-io/capstan/operators/controlplane/rotation"
+)
+
+// stage returns how far a rotation is.
+func (h *harness) stage(name string) rotation.State {
+	h.t.Helper()
+	if state := rotation.Find(h.get().Status.Rotations, name); state != nil {
+		return *state
+	}
+	return rotation.State{}
+}
+
+// runs makes all pods be as they are wanted.
+func (h *harness) runs() {
+	h.t.Helper()
+	h.etcdReady()
+	h.serverReady()
+	h.managerReady()
+}
+
+func (h *harness) signer(authority string) *x509.Certificate {
+	h.t.Helper()
+	secret := &corev1.Secret{}
+	h.read(secret, home, name+"-"+authority)
+	list := certs.ParseBundle(secret.Data[corev1.TLSCertKey])
+	if len(list) != 1 {
+		h.t.Fatalf("Secret %s has %d certificates", secret.Name, len(list))
+	}
+	return list[0]
+}
+
+func (h *harness) bundle(authority string) []*x509.Certificate {
+	h.t.Helper()
+	config := &corev1.ConfigMap{}
+	h.read(config, home, name+"-"+authority)
+	return certs.ParseBundle([]byte(config.Data[certs.BundleKey]))
+}
+
+func (h *harness) signedBy(secret string, signer *x509.Certificate) bool {
+	h.t.Helper()
+	object := &corev1.Secret{}
+	h.read(object, home, name+"-"+secret)
+	return certs.ParseBundle(object.Data[corev1.TLSCertKey])[0].CheckSignatureFrom(signer) == nil
+}
+
+// publish does what the API servers of the hub do: they tell aggregated API
+// servers of whom they trust, and add to what is there.
+func (h *harness) publish(authority, key string) {
+	h.t.Helper()
+	config := &corev1.ConfigMap{}
+	h.read(config, metav1.NamespaceSystem, publishedAuthorities)
+	if config.Data == nil {
+		config.Data = map[string]string{}
+	}
+	list := certs.ParseBundle([]byte(config.Data[key]))
+	for _, cert := range h.bundle(authority) {
+		if !slices.ContainsFunc(list, cert.Equal) {
+			list = append(list, cert)
+		}
+	}
+	config.Data[key] = string(certs.EncodeBundle(list))
+	if err := h.admin.Update(h.t.Context(), config); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *harness) published(key string) []*x509.Certificate {
+	h.t.Helper()
+	config := &corev1.ConfigMap{}
+	h.read(config, metav1.NamespaceSystem, publishedAuthorities)
+	return certs.ParseBundle([]byte(config.Data[key]))
+}
+
+// TestTheAuthorityOfClientsIsRotatedInStages goes through all stages and looks at
+// what each of them changes, and at what it waits for.
+func TestTheAuthorityOfClientsIsRotatedInStages(t *testing.T) {
+	const authority, key = manifests.ClientAuthority, "client-ca-file"
+	h := start(t)
+	h.grant()
+	h.class()
+	h.plane(func(s *fleetv1alpha1.ControlPlaneSpec) { s.Rotation.EtcdAuthority = "at first" })
+	h.install()
+	if got := h.stage(rotation.EtcdAuthority); got.Stage != rotation.Complete {
+		t.Errorf("a new control plane rotates what is new: %+v", got)
+	}
+	old := h.signer(authority)
+
+	h.update(func(s *fleetv1alpha1.ControlPlaneSpec) {
+		s.Rotation.ClientAuthority, s.Rotation.ClientAuthorityGrace = "1", &metav1.Duration{Duration: time.Hour}
+	})
+	h.walk()
+	h.inStage(rotation.Trust)
+	h.walk()
+	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, yes, fleetv1alpha1.ControlPlaneReasonRotating, "the API server")
+	h.runs()
+	pod := h.pod(manifests.APIServer, "", "")
+	h.walk()
+	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, yes, fleetv1alpha1.ControlPlaneReasonRotating,
+		"rotating clientAuthority, stage Trust: waiting for pods that run with what was before: "+pod.Name)
+	h.expect(degraded, no, fleetv1alpha1.ControlPlaneReasonAsExpected, "")
+	h.remove(pod)
+	h.walk()
+	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, yes, fleetv1alpha1.ControlPlaneReasonRotating, "kube-system/"+publishedAuthorities)
+	if !h.signer(authority).Equal(old) || !h.signedBy("admin", old) || len(h.bundle(authority)) != 2 {
+		t.Error("the new authority signs although not everybody trusts it, or it is not in the bundle")
+	}
+
+	h.publish(authority, key)
+	h.walk()
+	h.inStage(rotation.Sign)
+	h.walk()
+	fresh := h.signer(authority)
+	if fresh.Equal(old) || !h.signedBy("admin", fresh) || !h.signedBy("controller-manager", fresh) || len(h.bundle(authority)) != 2 {
+		t.Error("the new authority has not signed everything, or the old one is not trusted anymore")
+	}
+	h.runs()
+	h.walk()
+	h.inStage(rotation.Wait)
+	if result := h.walk(); result.RequeueAfter < waitRetry+time.Second {
+		t.Errorf("while it waits for others it is looked at again after %s", result.RequeueAfter)
+	}
+	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, no, fleetv1alpha1.ControlPlaneReasonAsExpected, "")
+	h.clock.Step(time.Hour)
+	h.walk()
+	h.inStage(rotation.Drop)
+	h.walk()
+	if list := h.bundle(authority); len(list) != 1 || !list[0].Equal(fresh) {
+		t.Errorf("there are %d authorities in the bundle, want the new one only", len(list))
+	}
+	h.publish(authority, key)
+	h.runs()
+	h.walk()
+	h.inStage(rotation.Complete)
+	if list := h.published(key); slices.ContainsFunc(list, old.Equal) || !slices.ContainsFunc(list, fresh.Equal) {
+		t.Error("aggregated API servers are told to trust the old authority, or not to trust the new one")
+	}
+	h.runs()
+	h.walk()
+	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, no, fleetv1alpha1.ControlPlaneReasonAsExpected, "")
+	for _, text := range []string{"stage Trust begins", "stage Sign begins", "stage Wait begins", "stage Drop begins"} {
+		h.announced(fleetv1alpha1.ControlPlaneReasonRotating + " clientAuthority: " + text)
+	}
+	h.announced(fleetv1alpha1.ControlPlaneReasonRotated + " clientAuthority: only the new one is in use")
+}
+
+// inStage compares the stage of the authority of clients.
+func (h *harness) inStage(want fleetv1alpha1.RotationStage) {
+	h.t.Helper()
+	if got := h.stage(rotation.ClientAuthority); got.Stage != want || got.Token != "1" {
+		h.t.Fatalf("the rotation is in stage %q (%s), want %q", got.Stage, got.Message, want)
+	}
+}
+
+// failing is a client of which one write fails.
+type failing struct {
+	client.Client
+	// writes are left until the one that fails.
+	writes int
+}
+
+var errAway = errors.New("the API server is away")
+
+func (f *failing) write() error {
+	f.writes--
+	if f.writes == 0 {
+		return errAway
+	}
+	return nil
+}
+
+func (f *failing) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	if err := f.write(); err != nil {
+		return err
+	}
+	return f.Client.Create(ctx, o, options...)
+}
+
+func (f *failing) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
+	if err := f.write(); err != nil {
+		return err
+	}
+	return f.Client.Update(ctx, o, options...)
+}
+
+func (f *failing) Apply(ctx context.Context, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	if err := f.write(); err != nil {
+		return err
+	}
+	return f.Client.Apply(ctx, o, options...)
+}
+
+func (f *failing) Status() client.SubResourceWriter {
+	return failingStatus{f.Client.Status(), f}
+}
+
+type failingStatus struct {
+	client.SubResourceWriter
+	client *failing
+}
+
+func (f failingStatus) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	if err := f.client.write(); err != nil {
+		return err
+	}
+	return f.SubResourceWriter.Patch(ctx, o, patch, options...)
+}
+
+// TestARotationGoesOnWhereItFailed lets every write of every walk fail once. No
+// certificate may ever be one that the published bundle does not verify, and there
+// may be one new authority only.
+func TestARotationGoesOnWhereItFailed(t *testing.T) {
+	h := start(t)
+	h.grant()
+	h.class()
+	h.plane()
+	h.install()
+	h.update(func(s *fleetv1alpha1.ControlPlaneSpec) {
+		s.Rotation.EtcdAuthority, s.Rotation.FrontProxyAuthority = "1", "1"
+	})
+	flaky := &failing{Client: h.c.Client}
+	deps := h.c.Deps
+	deps.Client = flaky
+	signers := map[string]bool{}
+	done := func() bool {
+		return h.stage(rotation.EtcdAuthority).Stage == rotation.Complete && h.stage(rotation.FrontProxyAuthority).Stage == rotation.Complete
+	}
+	for walks := 0; !done(); walks++ {
+		if walks > 200 {
+			t.Fatalf("the rotations do not come to an end: %+v", h.get().Status.Rotations)
+		}
+		for n := 1; ; n++ {
+			h.c = New(deps) // as after a crash
+			flaky.writes = n
+			_, err := h.c.Reconcile(t.Context(), h.get())
+			for authority, leaves := range map[string][]string{
+				manifests.EtcdAuthority: {"etcd-server", "etcd-client"}, manifests.FrontProxyAuthority: {"front-proxy-client"},
+			} {
+				signers[string(h.signer(authority).Raw)] = true
+				for _, leaf := range leaves {
+					if !slices.ContainsFunc(h.bundle(authority), func(c *x509.Certificate) bool { return h.signedBy(leaf, c) }) {
+						t.Fatalf("walk %d, write %d: %s is of an authority that nobody trusts", walks, n, leaf)
+					}
+				}
+			}
+			if err == nil && flaky.writes > 0 {
+				break
+			}
+		}
+		h.runs()
+		h.publish(manifests.FrontProxyAuthority, "requestheader-client-ca-file")
+	}
+	if len(signers) != 4 {
+		t.Errorf("there were %d authorities, want an old and a new one of each", len(signers))
+	}
+}
