@@ -7,7 +7,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 )
@@ -25,11 +27,34 @@ func NewSigningKey() (private, public []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding a private key: %w", err)
 	}
-	publicDER, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return nil, nil, fmt.Errorf("encoding a public key: %w", err)
-	}
 	private = pem.EncodeToMemory(&pem.Block{Type: pemECKey, Bytes: privateDER})
-	public = pem.EncodeToMemory(&pem.Block{Type: pemPublicKey, Bytes: publicDER})
-	return private, public, nil
+	public, err = PublicKey(private)
+	return private, public, err
+}
+
+// PublicKey returns the public key that belongs to a key of NewSigningKey, as PEM.
+func PublicKey(private []byte) ([]byte, error) {
+	block, _ := pem.Decode(private)
+	if block == nil || block.Type != pemECKey {
+		return nil, fmt.Errorf("there is no private key of type %q", pemECKey)
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("reading a private key: %w", err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, fmt.Errorf("encoding a public key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemPublicKey, Bytes: der}), nil
+}
+
+// KeyID is how a token names the key that signed it, by its public key as PEM.
+func KeyID(public []byte) string {
+	block, _ := pem.Decode(public)
+	if block == nil {
+		return ""
+	}
+	sum := sha256.Sum256(block.Bytes)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }

@@ -25,6 +25,9 @@ import (
 const (
 	// hubTimeout is how long a request to the API server may take.
 	hubTimeout = 10 * time.Second
+	// hubQPS is how many requests a second the operator makes there at most, which
+	// matters when it stores all Secrets anew.
+	hubQPS = 50
 	// reconnectAfter is how long a client of an API server is used.
 	reconnectAfter = 24 * time.Hour
 	// operatorUser is whom the API server takes the operator for.
@@ -70,7 +73,7 @@ func (h *hubs) get(p *pass) (client.Client, error) {
 		return nil, err
 	}
 	made, err := h.connect(&rest.Config{
-		Host: p.plane.InternalURL(), Timeout: hubTimeout,
+		Host: p.plane.InternalURL(), Timeout: hubTimeout, QPS: hubQPS, Burst: hubQPS,
 		TLSClientConfig: rest.TLSClientConfig{CAData: bundle, CertData: pair.CertPEM, KeyData: pair.KeyPEM},
 	})
 	if err != nil {

@@ -5,12 +5,12 @@ package controlplane
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,28 +20,30 @@ import (
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 )
 
 const (
-	// encryptionKeyBytes is the size of a key of the encryption at rest, and
-	// firstEncryptionKey its key in the Secret.
-	encryptionKeyBytes = 32
-	firstEncryptionKey = "key1"
+	// keysOwner is the field owner of keys, which nothing that is applied may remove.
+	keysOwner = FieldOwner + "-keys"
 
 	// hashBytes is how much of a SHA-256 tells two configurations apart.
 	hashBytes = 8
 )
 
-// keys makes the keys that are never made again: without those of ServiceAccounts
-// all tokens are invalid, and without those of the encryption nobody can read
-// what is stored. It also finds out what pods have to start anew for.
+// keys makes the keys, which only a rotation replaces: without those of
+// ServiceAccounts all tokens are invalid, and without those of the encryption
+// nobody can read what is stored. It also finds out what pods have to start anew
+// for.
 func (c *credentials) keys(ctx context.Context, p *pass) error {
 	accounts, err := c.serviceAccountKeys(ctx, p)
 	if err != nil {
 		return err
 	}
+	p.tokenKey = accounts[manifests.ServiceAccountKey]
 	p.plane.Issuer = string(accounts[manifests.ServiceAccountIssuer])
-	if err := c.encryption(ctx, p); err != nil {
+	encryption, err := c.encryption(ctx, p)
+	if err != nil {
 		return err
 	}
 	policy, err := c.auditPolicy(ctx, p)
@@ -52,7 +54,7 @@ func (c *credentials) keys(ctx context.Context, p *pass) error {
 		manifests.Etcd: hash(p.authorities(manifests.EtcdAuthority)),
 		manifests.APIServer: hash(p.authorities(
 			manifests.EtcdAuthority, manifests.ServingAuthority, manifests.ClientAuthority, manifests.FrontProxyAuthority,
-		), flat(accounts), policy),
+		), flat(accounts), policy, []byte(strings.Join(encryption, " "))),
 		manifests.ControllerManager: hash(p.authorities(manifests.ServingAuthority, manifests.ClientAuthority),
 			accounts[manifests.ServiceAccountKey]),
 	}
@@ -62,40 +64,52 @@ func (c *credentials) keys(ctx context.Context, p *pass) error {
 // serviceAccountKeys returns the keys and the issuer of ServiceAccounts' tokens,
 // which are made together with the control plane.
 func (c *credentials) serviceAccountKeys(ctx context.Context, p *pass) (map[string][]byte, error) {
-	return c.once(ctx, p, p.plane.ServiceAccountSecret(), func() (map[string][]byte, error) {
+	secret, err := c.once(ctx, p, p.plane.ServiceAccountSecret(), func() (map[string][]byte, error) {
 		private, public, err := certs.NewSigningKey()
 		return map[string][]byte{
 			manifests.ServiceAccountKey: private, manifests.ServiceAccountPublicKeys: public,
 			manifests.ServiceAccountIssuer: []byte(p.plane.DefaultIssuer()),
 		}, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	err = c.replaceKeys(ctx, p, rotation.ServiceAccountKeys, secret, signingKeys{})
+	return secret.Data, err
 }
 
 // encryption writes the configuration of the encryption at rest next to its keys.
-// The API server reads a changed one without a restart.
-func (c *credentials) encryption(ctx context.Context, p *pass) error {
-	data, err := c.once(ctx, p, p.plane.EncryptionSecret(), func() (map[string][]byte, error) {
-		key := make([]byte, encryptionKeyBytes)
-		_, err := rand.Read(key)
-		return map[string][]byte{firstEncryptionKey: key}, err
+// The API server reads a changed one without a restart. It returns the names of
+// the keys, the one that encrypts first.
+func (c *credentials) encryption(ctx context.Context, p *pass) ([]string, error) {
+	secret, err := c.once(ctx, p, p.plane.EncryptionSecret(), func() (map[string][]byte, error) {
+		key, err := newEncryptionKey()
+		return map[string][]byte{encryptionKeyName(1): key}, err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	keys := []manifests.EncryptionKey{{Name: firstEncryptionKey, Secret: data[firstEncryptionKey]}}
+	if err := c.replaceKeys(ctx, p, rotation.EncryptionKeys, secret, encryptionKeys{}); err != nil {
+		return nil, err
+	}
+	names := encryptionOrder(secret.Data, p.stage(rotation.EncryptionKeys))
+	var keys []manifests.EncryptionKey
+	for _, name := range names {
+		keys = append(keys, manifests.EncryptionKey{Name: name, Secret: secret.Data[name]})
+	}
 	configuration := manifests.EncryptionConfiguration(p.plane, keys)
 	meta := render.Meta{Name: p.plane.EncryptionSecret(), Namespace: p.plane.Namespace, Labels: p.plane.Labels()}
-	return p.Apply(ctx, c.target, render.Secret(meta, corev1.SecretTypeOpaque, configuration))
+	return names, p.Apply(ctx, c.target, render.Secret(meta, corev1.SecretTypeOpaque, configuration))
 }
 
-// once returns the data of a Secret, which it makes if there is none.
-func (c *credentials) once(ctx context.Context, p *pass, name string, data func() (map[string][]byte, error)) (map[string][]byte, error) {
+// once returns a Secret, which it makes if there is none.
+func (c *credentials) once(ctx context.Context, p *pass, name string, data func() (map[string][]byte, error)) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	if err := c.ours(ctx, p, secret, name); err != nil {
 		return nil, err
 	}
 	if secret.UID != "" {
-		return secret.Data, nil
+		return secret, nil
 	}
 	made, err := data()
 	if err != nil {
@@ -103,10 +117,10 @@ func (c *credentials) once(ctx context.Context, p *pass, name string, data func(
 	}
 	secret.Namespace, secret.Name, secret.Labels = p.plane.Namespace, name, p.plane.Labels()
 	secret.Type, secret.Data = corev1.SecretTypeOpaque, made
-	if err := c.Client.Create(ctx, secret, client.FieldOwner(FieldOwner+"-keys")); err != nil {
+	if err := c.Client.Create(ctx, secret, client.FieldOwner(keysOwner)); err != nil {
 		return nil, fmt.Errorf("storing the keys of Secret %q: %w", name, err)
 	}
-	return made, nil
+	return secret, nil
 }
 
 // auditPolicy returns the policy that the user wrote; nil is none.

@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+	"github.com/capstan-io/capstan/operators/controlplane/rotation"
 	"github.com/capstan-io/capstan/operators/controlplane/status"
 )
 
@@ -31,12 +32,14 @@ type pass struct {
 	pods map[string][]corev1.Pod
 	// bundles verify what each authority has signed.
 	bundles map[string][]byte
-	// signers are the authorities, and replaced tells for which rotation each was
-	// made, if for any.
+	// signers are the authorities, and replaced tells for which rotation each of them,
+	// and the keys by the name of their rotation, were made, if for any.
 	signers  map[string]*certs.Pair
 	replaced map[string]string
 	// admin is the certificate of the kubeconfig.
 	admin *certs.Pair
+	// tokenKey is the private key that signs tokens of ServiceAccounts.
+	tokenKey []byte
 	// served tells whether the API servers have a certificate for the endpoint.
 	served bool
 	facts  status.Facts
@@ -63,6 +66,15 @@ func begin(base *install.Pass[*fleetv1alpha1.ControlPlane]) *pass {
 
 func upgrading(cp *fleetv1alpha1.ControlPlane) bool {
 	return cp.Status.Version != "" && cp.Status.Version != cp.Spec.Version
+}
+
+// stage is how far the rotation of the subject was when the walk began; empty if
+// there was none.
+func (p *pass) stage(subject string) fleetv1alpha1.RotationStage {
+	if state := rotation.Find(p.Object.Status.Rotations, subject); state != nil {
+		return state.Stage
+	}
+	return ""
 }
 
 // set sets a condition of the ControlPlane.

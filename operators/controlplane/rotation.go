@@ -34,15 +34,18 @@ const (
 // rotations has the phase that says how far authorities and keys are replaced.
 type rotations struct{ *host }
 
-// rotated returns the authority that the subject of a rotation is.
+// rotated returns the authority that the subject of a rotation is; of keys, the
+// subject itself.
 func rotated(subject string) string {
 	switch subject {
 	case rotation.EtcdAuthority:
 		return manifests.EtcdAuthority
 	case rotation.FrontProxyAuthority:
 		return manifests.FrontProxyAuthority
-	default:
+	case rotation.ClientAuthority:
 		return manifests.ClientAuthority
+	default:
+		return subject
 	}
 }
 
@@ -69,7 +72,7 @@ func replacement(p *pass, authority string) certs.Replacement {
 		switch state.Stage {
 		case rotation.Trust:
 			asked.Step = certs.Trust
-		case rotation.Sign, rotation.Wait:
+		case rotation.Sign, rotation.Rewrite, rotation.Wait:
 			asked.Step = certs.Sign
 		case rotation.Drop:
 			asked.Step = certs.Drop
@@ -108,8 +111,8 @@ func (r *rotations) run(ctx context.Context, p *pass) error {
 
 // rotationFacts finds out what the stage of a rotation waits for.
 func (r *rotations) rotationFacts(ctx context.Context, p *pass, state rotation.State) (rotation.Facts, error) {
-	authority := rotated(state.Name)
-	if p.replaced[authority] != state.Token {
+	subject := rotated(state.Name)
+	if p.replaced[subject] != state.Token {
 		return rotation.Facts{Lost: true}, nil
 	}
 	pods, err := r.outdated(ctx, p)
@@ -119,14 +122,14 @@ func (r *rotations) rotationFacts(ctx context.Context, p *pass, state rotation.S
 	if len(pods) > 0 {
 		return rotation.Facts{Left: "waiting for pods that run with what was before: " + strings.Join(pods, ", ")}, nil
 	}
-	if publishedKey(authority) == "" {
-		return rotation.Facts{}, nil
-	}
-	switch state.Stage {
-	case rotation.Trust:
-		return r.published(ctx, p, authority)
-	case rotation.Drop:
-		return rotation.Facts{}, r.unpublish(ctx, p, authority)
+	shown := publishedKey(subject) != ""
+	switch {
+	case state.Stage == rotation.Rewrite:
+		return r.rewrite(ctx, p, subject)
+	case state.Stage == rotation.Trust && shown:
+		return r.published(ctx, p, subject)
+	case state.Stage == rotation.Drop && shown:
+		return rotation.Facts{}, r.unpublish(ctx, p, subject)
 	default:
 		return rotation.Facts{}, nil
 	}

@@ -228,7 +228,7 @@ func (f failingStatus) Patch(ctx context.Context, o client.Object, patch client.
 
 // TestARotationGoesOnWhereItFailed lets every write of every walk fail once. No
 // certificate may ever be one that the published bundle does not verify, and there
-// may be one new authority only.
+// may be one new authority, and one new key, only.
 func TestARotationGoesOnWhereItFailed(t *testing.T) {
 	h := start(t)
 	h.grant()
@@ -236,14 +236,15 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 	h.plane()
 	h.install()
 	h.update(func(s *fleetv1alpha1.ControlPlaneSpec) {
-		s.Rotation.EtcdAuthority, s.Rotation.FrontProxyAuthority = "1", "1"
+		s.Rotation.EtcdAuthority, s.Rotation.FrontProxyAuthority, s.Rotation.EncryptionKeys = "1", "1", "1"
 	})
 	flaky := &failing{Client: h.c.Client}
 	deps := h.c.Deps
 	deps.Client = flaky
 	signers := map[string]bool{}
 	done := func() bool {
-		return h.stage(rotation.EtcdAuthority).Stage == rotation.Complete && h.stage(rotation.FrontProxyAuthority).Stage == rotation.Complete
+		states := h.get().Status.Rotations
+		return len(states) == 3 && !slices.ContainsFunc(states, func(s rotation.State) bool { return s.Stage != rotation.Complete })
 	}
 	for walks := 0; !done(); walks++ {
 		if walks > 200 {
@@ -272,5 +273,8 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 	}
 	if len(signers) != 4 {
 		t.Errorf("there were %d authorities, want an old and a new one of each", len(signers))
+	}
+	if names := encryptionOrder(h.keysOf("-encryption"), rotation.Complete); len(names) != 1 || names[0] != "key2" {
+		t.Errorf("the keys are %v, want the second one only", names)
 	}
 }

@@ -42,9 +42,9 @@ const (
 	ControlPlaneReasonInstalling = "Installing"
 	// ControlPlaneReasonUpgrading: another version is being rolled out.
 	ControlPlaneReasonUpgrading = "Upgrading"
-	// ControlPlaneReasonRotating: an authority is being replaced.
+	// ControlPlaneReasonRotating: an authority or a key is being replaced.
 	ControlPlaneReasonRotating = "Rotating"
-	// ControlPlaneReasonRotated: an authority has been replaced.
+	// ControlPlaneReasonRotated: an authority or a key has been replaced.
 	ControlPlaneReasonRotated = "Rotated"
 	// ControlPlaneReasonPodsNotReady: pods are not ready; the message says why.
 	ControlPlaneReasonPodsNotReady = "PodsNotReady"

@@ -37,6 +37,25 @@ type ControlPlaneRotation struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	ClientAuthorityGrace *metav1.Duration `json:"clientAuthorityGrace,omitempty"`
+
+	// serviceAccountKeys is the token of the key that signs tokens of ServiceAccounts.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ServiceAccountKeys string `json:"serviceAccountKeys,omitempty"`
+
+	// serviceAccountKeysGrace is how long tokens of the old key are accepted after
+	// the new one has begun to sign. A shorter one also takes effect while a rotation
+	// waits. It is in hours, minutes and seconds, such as 1h30m. Default: 192h, a day
+	// longer than the tokens of Capstan's components are valid.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	ServiceAccountKeysGrace *metav1.Duration `json:"serviceAccountKeysGrace,omitempty"`
+
+	// encryptionKeys is the token of the key that encrypts Secrets in etcd.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 }
 
 // RotationStage is how far a rotation is.
@@ -49,6 +68,8 @@ const (
 	// RotationSign makes the new one sign, also what the old one has signed for the
 	// control plane itself.
 	RotationSign RotationStage = "Sign"
+	// RotationRewrite stores anew what the old one has signed or encrypted.
+	RotationRewrite RotationStage = "Rewrite"
 	// RotationWait leaves others time to renew what the old one has signed.
 	RotationWait RotationStage = "Wait"
 	// RotationDrop makes everybody forget the old one.
@@ -68,7 +89,8 @@ type ControlPlaneRotationStatus struct {
 	// +required
 	// +kubebuilder:validation:Required
 	Token string `json:"token"`
-	// stage is how far it is: Trust, Sign, Wait, Drop or Complete.
+	// stage is how far it is: Trust, Sign, Rewrite, Wait, Drop or
+	// Complete.
 	// +required
 	// +kubebuilder:validation:Required
 	Stage RotationStage `json:"stage"`

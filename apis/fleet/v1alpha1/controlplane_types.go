@@ -121,7 +121,7 @@ type ControlPlaneSpec struct {
 	// +kubebuilder:default={}
 	NetworkPolicies ControlPlaneNetworkPolicies `json:"networkPolicies,omitempty"`
 
-	// rotation asks for new authorities. Default: none.
+	// rotation asks for new authorities and keys. Default: none.
 	// +optional
 	Rotation ControlPlaneRotation `json:"rotation,omitzero"`
 
@@ -394,7 +394,7 @@ type ControlPlaneStatus struct {
 	// +listMapKey=name
 	Certificates []ControlPlaneCertificate `json:"certificates,omitempty"`
 
-	// rotations are the latest ones of each authority.
+	// rotations are the latest ones of each authority and of the keys.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certs shows when the certificates of a dedicated hub expire, and
-// renews them.
+// Package certs shows when the certificates of a dedicated hub expire, renews
+// them, and replaces authorities and keys.
 package certs
 
 import (
@@ -25,12 +25,12 @@ import (
 func New(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "certs",
-		Short: "Show and renew the certificates of a dedicated hub",
-		Long: "Shows when the certificates of a dedicated hub expire, and renews them before their time. The cluster of the " +
-			"current context is the host of the hub.\n\n" +
-			"Nobody has to do so: the operator renews each certificate long before it expires.",
+		Short: "Show, renew and rotate the certificates and keys of a dedicated hub",
+		Long: "Shows when the certificates of a dedicated hub expire, renews them before their time, and replaces authorities and " +
+			"keys. The cluster of the current context is the host of the hub.\n\n" +
+			"Nobody has to renew anything: the operator does so long before a certificate expires.",
 	}
-	cmd.AddCommand(newExpiry(session), newRenew(session))
+	cmd.AddCommand(newExpiry(session), newRenew(session), newRotate(session))
 	return cmd
 }
 

@@ -33,7 +33,7 @@ func newRenew(session *hub.Session) *cobra.Command {
 		Use:   "renew [CERTIFICATE...]",
 		Short: "Renew certificates now",
 		Long: "Renews certificates of a dedicated hub now, all of them or those that are named, and waits until that is done. " +
-			"Clients do not notice. Authorities are not renewed, and what they have signed before stays valid; the credential of " +
+			"Clients do not notice. Authorities are not renewed (see \"capstan certs rotate\"), and what they have signed before stays valid; the credential of " +
 			"an etcd elsewhere is for whoever runs that.",
 		Example: `  # Renew all certificates of the hub fleet
   capstan certs renew --name fleet

@@ -26,20 +26,28 @@ const (
 	EtcdAuthority       = "etcdAuthority"
 	FrontProxyAuthority = "frontProxyAuthority"
 	ClientAuthority     = "clientAuthority"
+	ServiceAccountKeys  = "serviceAccountKeys"
+	EncryptionKeys      = "encryptionKeys"
 )
 
 // Stages and their order.
 const (
 	Trust    = fleetv1alpha1.RotationTrust
 	Sign     = fleetv1alpha1.RotationSign
+	Rewrite  = fleetv1alpha1.RotationRewrite
 	Wait     = fleetv1alpha1.RotationWait
 	Drop     = fleetv1alpha1.RotationDrop
 	Complete = fleetv1alpha1.RotationComplete
 )
 
-// ClientGrace is the default time for clients to renew their certificates: a day
-// longer than the longest one that the controller manager signs.
-const ClientGrace = 366 * 24 * time.Hour
+const (
+	// ClientGrace is the default time for clients to renew their certificates: a day
+	// longer than the longest one that the controller manager signs.
+	ClientGrace = 366 * 24 * time.Hour
+	// TokenGrace is the default time for clients to renew their tokens: a day longer
+	// than those of Capstan's components are valid.
+	TokenGrace = 8 * 24 * time.Hour
+)
 
 // State is how far a rotation is.
 type State = fleetv1alpha1.ControlPlaneRotationStatus
@@ -64,6 +72,11 @@ func Subjects(spec fleetv1alpha1.ControlPlaneRotation) []Subject {
 			Name: ClientAuthority, Token: spec.ClientAuthority, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Wait, Drop},
 			Grace: grace(spec.ClientAuthorityGrace, ClientGrace),
 		},
+		{
+			Name: ServiceAccountKeys, Token: spec.ServiceAccountKeys, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Rewrite, Wait, Drop},
+			Grace: grace(spec.ServiceAccountKeysGrace, TokenGrace),
+		},
+		{Name: EncryptionKeys, Token: spec.EncryptionKeys, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Rewrite, Drop}},
 	}
 }
 

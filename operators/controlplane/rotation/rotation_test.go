@@ -103,14 +103,21 @@ func TestDecide(t *testing.T) {
 }
 
 func TestAGraceThatIsOverEndsTheWait(t *testing.T) {
-	subjects := Subjects(fleetv1alpha1.ControlPlaneRotation{ClientAuthority: "c1"})
-	states := []State{state(ClientAuthority, "c1", Wait)}
-	due := Due(subjects, states)
-	if want := start().Add(ClientGrace); !due.Equal(want) {
-		t.Errorf("without clientAuthorityGrace it is due at %s, want %s", due, want)
+	subjects := Subjects(fleetv1alpha1.ControlPlaneRotation{ClientAuthority: "c1", ServiceAccountKeys: "s1"})
+	client, keys := state(ClientAuthority, "c1", Wait), state(ServiceAccountKeys, "s1", Wait)
+	due := Due(subjects, []State{client, keys})
+	if want := start().Add(8 * 24 * time.Hour); !due.Equal(want) {
+		t.Errorf("without serviceAccountKeysGrace, its wait ends at %s, want %s", due, want)
 	}
-	if got := Decide(due, subjects, states, Facts{}); got[0].Stage != Drop || !got[0].Since.Time.Equal(due) {
-		t.Errorf("then it is in stage %s since %s", got[0].Stage, got[0].Since)
+	if got := Find(Decide(due, subjects, []State{client, keys}, Facts{}), ServiceAccountKeys); got.Stage != Drop || !got.Since.Time.Equal(due) {
+		t.Errorf("then it is in stage %s since %s", got.Stage, got.Since)
+	}
+	due = Due(subjects, []State{client})
+	if want := start().Add(366 * 24 * time.Hour); !due.Equal(want) {
+		t.Errorf("without clientAuthorityGrace, its wait ends at %s, want %s", due, want)
+	}
+	if got := Find(Decide(due, subjects, []State{client}, Facts{}), ClientAuthority); got.Stage != Drop {
+		t.Errorf("then it is in stage %s", got.Stage)
 	}
 	if due := Due(subjects, []State{state(ClientAuthority, "c1", Complete)}); !due.IsZero() {
 		t.Errorf("one that is complete is due at %s", due)

@@ -1,0 +1,218 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/cli/progress"
+)
+
+// rotateTimeout is enough for three API servers and three members of etcd that
+// restart once in each stage.
+const rotateTimeout = 30 * time.Minute
+
+// subject is something that can be rotated.
+type subject struct {
+	// name is that of the field in spec.rotation and in the status.
+	name string
+	// flag and value choose it, and title is what people are told of.
+	flag, value, title string
+	// token is its token in the spec.
+	token func(*fleetv1alpha1.ControlPlaneRotation) *string
+}
+
+const (
+	flagAuthority = "authority"
+	flagKeys      = "keys"
+)
+
+// subjects returns all of them, in the order in which they are rotated.
+func subjects() []subject {
+	return []subject{
+		{"etcdAuthority", flagAuthority, "etcd", "the authority of etcd",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.EtcdAuthority }},
+		{"frontProxyAuthority", flagAuthority, "front-proxy", "the authority for aggregated API servers",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.FrontProxyAuthority }},
+		{"clientAuthority", flagAuthority, "client", "the authority of clients",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.ClientAuthority }},
+		{"serviceAccountKeys", flagKeys, "service-account", "the key of ServiceAccounts",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.ServiceAccountKeys }},
+		{"encryptionKeys", flagKeys, "encryption", "the key of the encryption",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.EncryptionKeys }},
+	}
+}
+
+// choice is what the user wants to have rotated.
+type choice struct {
+	authorities, keys []string
+	all               bool
+}
+
+func newRotate(session *hub.Session) *cobra.Command {
+	p, wanted, timeout := &plane{session: session}, choice{}, rotateTimeout
+	cmd := &cobra.Command{
+		Use:   "rotate (--authority NAME | --keys NAME | --all)",
+		Short: "Replace authorities and keys by new ones",
+		Long: "Replaces authorities and keys of a dedicated hub by new ones, in stages and one after the other, and waits until " +
+			"that is done. Pods restart one by one. If it is interrupted, the operator continues with it.\n\n" +
+			"What the old authority of clients or the old key of ServiceAccounts has signed is accepted for a while, which the " +
+			"command does not wait for: spec.rotation of the ControlPlane says for how long.",
+		Example: `  # Replace the authority of etcd of the hub fleet
+  capstan certs rotate --name fleet --authority etcd
+
+  # Encrypt its Secrets with another key
+  capstan certs rotate --name fleet --keys encryption
+
+  # Replace all authorities and keys that can be replaced
+  capstan certs rotate --name fleet --all`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			chosen, err := wanted.subjects()
+			if err != nil {
+				return err
+			}
+			c, cp, err := p.find(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return rotate(cmd.Context(), session, install.Waiter{Client: c, Timeout: timeout}, cp, possible(chosen, cp, wanted.all))
+		},
+	}
+	p.addFlags(cmd.Flags())
+	cmd.Flags().StringSliceVar(&wanted.authorities, flagAuthority, nil, "Authorities to replace: "+strings.Join(valuesOf(flagAuthority), ", "))
+	cmd.Flags().StringSliceVar(&wanted.keys, flagKeys, nil, "Keys to replace: "+strings.Join(valuesOf(flagKeys), ", "))
+	cmd.Flags().BoolVar(&wanted.all, "all", false, "Replace all of them")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait for each of them")
+	return cmd
+}
+
+func valuesOf(flag string) []string {
+	var values []string
+	for _, s := range subjects() {
+		if s.flag == flag {
+			values = append(values, s.value)
+		}
+	}
+	return values
+}
+
+// subjects returns what the flags choose.
+func (w choice) subjects() ([]subject, error) {
+	given := map[string][]string{flagAuthority: w.authorities, flagKeys: w.keys}
+	for _, flag := range []string{flagAuthority, flagKeys} {
+		for _, value := range given[flag] {
+			switch {
+			case flag == flagAuthority && value == "serving":
+				return nil, exit.UsageError("--authority serving cannot be rotated yet: members' agents do not learn of another authority of the API server")
+			case !slices.Contains(valuesOf(flag), value):
+				return nil, exit.UsageError("--%s: there is no %q; there are %s", flag, value, strings.Join(valuesOf(flag), ", "))
+			}
+		}
+	}
+	chosen := slices.DeleteFunc(subjects(), func(s subject) bool { return !w.all && !slices.Contains(given[s.flag], s.value) })
+	switch {
+	case len(chosen) == 0:
+		return nil, exit.UsageError("choose what to rotate by --authority, --keys or --all")
+	case w.all && len(w.authorities)+len(w.keys) > 0:
+		return nil, exit.UsageError("--all cannot be combined with --authority and --keys")
+	}
+	return chosen, nil
+}
+
+// possible leaves out of all what this control plane does not have, and what has
+// just been replaced: the old one is still accepted.
+func possible(chosen []subject, cp *fleetv1alpha1.ControlPlane, all bool) []subject {
+	return slices.DeleteFunc(chosen, func(s subject) bool {
+		state := stateOf(cp, s.name)
+		return all && (s.value == "etcd" && cp.Spec.Etcd.Managed == nil || state != nil && state.Stage == fleetv1alpha1.RotationWait)
+	})
+}
+
+// rotate asks the operator for the rotations, and waits for them.
+func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fleetv1alpha1.ControlPlane, chosen []subject) error {
+	if err := begin(ctx, w.Client, cp, chosen, session.Clock.Now().UTC().Format(time.RFC3339)); err != nil {
+		return err
+	}
+	steps := progress.New(session.ErrOut)
+	w.Note = func(text string) { steps.Waits("%s", text) }
+	var last []string
+	for _, s := range chosen {
+		state := fleetv1alpha1.ControlPlaneRotationStatus{}
+		err := steps.Do("Rotating "+s.title, func() (err error) {
+			state, err = finished(ctx, w, client.ObjectKeyFromObject(cp), s, *s.token(&cp.Spec.Rotation))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if state.Stage == fleetv1alpha1.RotationWait {
+			last = append(last, fmt.Sprintf("Of %s, %s.", s.title, state.Message))
+		}
+	}
+	if len(last) > 0 {
+		fmt.Fprintf(session.Out, "\n%s\n", strings.Join(last, "\n"))
+	}
+	return nil
+}
+
+// begin writes the token of the rotations into the spec.
+func begin(ctx context.Context, c client.Client, cp *fleetv1alpha1.ControlPlane, chosen []subject, token string) error {
+	if !cp.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
+	}
+	before := cp.DeepCopy()
+	for _, s := range chosen {
+		if state := stateOf(cp, s.name); state != nil && state.Stage != fleetv1alpha1.RotationComplete {
+			return exit.Next(fmt.Errorf("%s is being rotated already, since %s: stage %s", s.title, state.Token, state.Stage),
+				"Wait until that is complete. \"kubectl get controlplane %s -n %s -o yaml\" says in status.rotations what it waits for.", cp.Name, cp.Namespace)
+		}
+		*s.token(&cp.Spec.Rotation) = token
+	}
+	if err := c.Patch(ctx, cp, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("ask for the rotation in ControlPlane %q: %w", client.ObjectKeyFromObject(cp), err)
+	}
+	return nil
+}
+
+// finished waits until the rotation is complete, or waits for others.
+func finished(ctx context.Context, w install.Waiter, key client.ObjectKey, s subject, token string) (fleetv1alpha1.ControlPlaneRotationStatus, error) {
+	found := fleetv1alpha1.ControlPlaneRotationStatus{}
+	err := w.Until(ctx, "the rotation of "+s.title, "Look at status.rotations of the ControlPlane, and at its condition Degraded. The operator continues meanwhile.",
+		func(ctx context.Context) (done bool, why string, err error) {
+			cp := &fleetv1alpha1.ControlPlane{}
+			if err := w.Client.Get(ctx, key, cp); err != nil {
+				return false, "", fmt.Errorf("read ControlPlane %q: %w", key, err)
+			}
+			state := stateOf(cp, s.name)
+			if state == nil || state.Token != token {
+				return false, "the operator looks every minute, and does one after the other", nil
+			}
+			found = *state
+			done = state.Stage == fleetv1alpha1.RotationWait || state.Stage == fleetv1alpha1.RotationComplete
+			return done, strings.TrimSuffix(fmt.Sprintf("stage %s: %s", state.Stage, state.Message), ": "), nil
+		})
+	return found, err
+}
+
+func stateOf(cp *fleetv1alpha1.ControlPlane, name string) *fleetv1alpha1.ControlPlaneRotationStatus {
+	for n := range cp.Status.Rotations {
+		if cp.Status.Rotations[n].Name == name {
+			return &cp.Status.Rotations[n]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/install"
+)
+
+func TestWhatIsRotatedIsChosenByFlags(t *testing.T) {
+	for name, c := range map[string]struct {
+		choice choice
+		want   string
+		err    string
+	}{
+		"one authority":      {choice: choice{authorities: []string{"client"}}, want: "clientAuthority"},
+		"in their order":     {choice: choice{keys: []string{"encryption"}, authorities: []string{"client", "etcd"}}, want: "etcdAuthority clientAuthority encryptionKeys"},
+		"all":                {choice: choice{all: true}, want: "etcdAuthority frontProxyAuthority clientAuthority serviceAccountKeys encryptionKeys"},
+		"nothing":            {err: "choose what to rotate by --authority, --keys or --all"},
+		"both":               {choice: choice{all: true, keys: []string{"encryption"}}, err: "--all cannot be combined"},
+		"an unknown one":     {choice: choice{keys: []string{"etcd"}}, err: `--keys: there is no "etcd"; there are service-account, encryption`},
+		"that of the server": {choice: choice{authorities: []string{"serving"}}, err: "members' agents do not learn of another authority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chosen, err := c.choice.subjects()
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got %v, want an error with %q", err, c.err)
+				}
+				return
+			}
+			var names []string
+			for _, s := range chosen {
+				names = append(names, s.name)
+			}
+			if diff := cmp.Diff(c.want, strings.Join(names, " ")); err != nil || diff != "" {
+				t.Errorf("%v, -want +got:\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// rotating is a host whose operator rotates at once what it is asked for, except
+// that certificates of clients are accepted for some time.
+func rotating(t *testing.T, cp *fleetv1alpha1.ControlPlane) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := fleetv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(cp).WithStatusSubresource(cp).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if err := c.Get(ctx, key, o, options...); err != nil {
+					return err
+				}
+				cp := o.(*fleetv1alpha1.ControlPlane)
+				for _, s := range subjects() {
+					state := fleetv1alpha1.ControlPlaneRotationStatus{Name: s.name, Token: *s.token(&cp.Spec.Rotation), Stage: fleetv1alpha1.RotationComplete}
+					if s.value == "client" {
+						state.Stage, state.Message = fleetv1alpha1.RotationWait, "the old one is trusted until then"
+					}
+					if state.Token != "" {
+						cp.Status.Rotations = append(cp.Status.Rotations, state)
+					}
+				}
+				return nil
+			},
+		}).Build()
+}
+
+func TestRotationsAreAskedForAndWaitedFor(t *testing.T) {
+	cp := dedicatedHub()
+	cp.Spec.Rotation.EtcdAuthority = "earlier"
+	c := rotating(t, cp)
+	chosen, err := choice{authorities: []string{"client"}, keys: []string{"encryption"}}.subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	session := hub.NewSession(genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, clocktesting.NewFakePassiveClock(now()))
+	if err := rotate(t.Context(), session, install.Waiter{Client: c, Timeout: time.Minute}, cp, chosen); err != nil {
+		t.Fatal(err)
+	}
+	got := &fleetv1alpha1.ControlPlane{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(cp), got); err != nil {
+		t.Fatal(err)
+	}
+	want := fleetv1alpha1.ControlPlaneRotation{
+		EtcdAuthority: "earlier", ClientAuthority: "2026-01-01T00:00:00Z", EncryptionKeys: "2026-01-01T00:00:00Z",
+	}
+	if diff := cmp.Diff(want, got.Spec.Rotation); diff != "" {
+		t.Errorf("the spec: -want +got:\n%s", diff)
+	}
+	if !strings.Contains(out.String(), "Of the authority of clients, the old one is trusted until then.") {
+		t.Errorf("it does not say until when the old authority is trusted:\n%s", out.String())
+	}
+	if !strings.Contains(errOut.String(), "Rotating the key of the encryption") {
+		t.Errorf("it does not say what it does:\n%s", errOut.String())
+	}
+}
+
+func TestARotationThatIsUnderWayIsNotBegunAgain(t *testing.T) {
+	cp := dedicatedHub()
+	cp.Status.Rotations = []fleetv1alpha1.ControlPlaneRotationStatus{{Name: "clientAuthority", Token: "earlier", Stage: fleetv1alpha1.RotationWait}}
+	chosen, err := choice{authorities: []string{"client"}}.subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = begin(t.Context(), rotating(t, cp), cp, chosen, "now")
+	if err == nil || !strings.Contains(err.Error(), "the authority of clients is being rotated already, since earlier: stage Wait") {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	left := possible(subjects(), cp, true)
+	if len(left) != len(subjects())-2 {
+		t.Errorf("of all, %d are rotated; want neither the authority of clients nor that of an etcd that is not there", len(left))
+	}
+}
