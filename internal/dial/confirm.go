@@ -4,15 +4,19 @@
 package dial
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -73,7 +77,9 @@ type confirming struct {
 	problem error
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. An answer 404 that is not in the words of
+// an API server may be that of something that went away before the cluster was
+// asked who it is: so the request is repeated.
 func (c *confirming) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
 	if err != nil || response.StatusCode != http.StatusNotFound {
@@ -83,7 +89,58 @@ func (c *confirming) RoundTrip(request *http.Request) (*http.Response, error) {
 		_ = response.Body.Close() // nobody wants to know what it says
 		return nil, fmt.Errorf("ignoring the response 404: %w", err)
 	}
-	return response, nil
+	if isStatus(response) {
+		return response, nil
+	}
+	_ = response.Body.Close()
+	again, err := repeated(request)
+	if err != nil {
+		return nil, fmt.Errorf("ignoring the response 404, which is not in the words of an API server: %w", err)
+	}
+	return c.next.RoundTrip(again)
+}
+
+// isStatus tells whether a response is in the words of an API server. What was
+// read of it can be read again.
+func isStatus(response *http.Response) bool {
+	content, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil {
+		return false
+	}
+	switch content {
+	case runtime.ContentTypeProtobuf, runtime.ContentTypeCBOR:
+		return true
+	case runtime.ContentTypeJSON:
+		start, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
+		response.Body = readAgain{Reader: io.MultiReader(bytes.NewReader(start), response.Body), Closer: response.Body}
+		var answer object
+		return err == nil && json.Unmarshal(start, &answer) == nil && answer.Kind == "Status"
+	default:
+		return false
+	}
+}
+
+// readAgain is a body of which the start was read.
+type readAgain struct {
+	io.Reader
+	io.Closer
+}
+
+// repeated returns a request that can be sent after another of the same content.
+func repeated(request *http.Request) (*http.Request, error) {
+	again := request.Clone(request.Context())
+	if request.Body == nil || request.Body == http.NoBody {
+		return again, nil
+	}
+	if request.GetBody == nil {
+		return nil, errors.New("the request cannot be repeated")
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return nil, fmt.Errorf("repeating the request: %w", err)
+	}
+	again.Body = body
+	return again, nil
 }
 
 // WrappedRoundTripper lets client-go find the connections, to close idle ones.

@@ -5,6 +5,7 @@ package dial
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -104,6 +105,57 @@ func TestAnAnswer404CountsOnlyIfTheClusterProvesWhoItIs(t *testing.T) {
 	}
 }
 
+// What stood in front of the cluster may go away between its answer and that of
+// the cluster, which then seems to confirm it.
+func TestAForeignAnswer404IsNotConfirmedByWhatComesAfterIt(t *testing.T) {
+	const status = `{"kind":"Status","code":404}`
+	for name, c := range map[string]struct {
+		method, sent, content, body string
+		want                        int
+		requests                    int32
+	}{
+		"a page":                     {method: http.MethodGet, content: "text/plain; charset=utf-8", body: "404 page not found", want: http.StatusOK, requests: 2},
+		"another JSON":               {method: http.MethodGet, content: "application/json", body: `{"error":"no route"}`, want: http.StatusOK, requests: 2},
+		"a request with a body":      {method: http.MethodPatch, sent: "all of it", content: "text/plain", body: "no", want: http.StatusOK, requests: 2},
+		"an API server":              {method: http.MethodGet, content: "application/json", body: status, want: http.StatusNotFound, requests: 1},
+		"an API server, in protobuf": {method: http.MethodGet, content: "application/vnd.kubernetes.protobuf", body: "k8s", want: http.StatusNotFound, requests: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int32
+			server, ca := member(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "kube-system") {
+					_, _ = fmt.Fprint(w, `{"metadata":{"uid":"one"}}`)
+					return
+				}
+				if sent, err := io.ReadAll(r.Body); err != nil || string(sent) != c.sent {
+					t.Errorf("the request says %q (%v), want %q", sent, err, c.sent)
+				}
+				if requests.Add(1) == 1 {
+					w.Header().Set("Content-Type", c.content)
+					w.WriteHeader(http.StatusNotFound)
+					_, _ = fmt.Fprint(w, c.body)
+				}
+			})
+			request, err := http.NewRequestWithContext(t.Context(), c.method, server.URL+"/x", strings.NewReader(c.sent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := clientOf(t, server.URL, ca, "one").Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if err != nil || response.StatusCode != c.want || requests.Load() != c.requests {
+				t.Errorf("got %d after %d requests and error %v, want %d after %d", response.StatusCode, requests.Load(), err, c.want, c.requests)
+			}
+			if c.want == http.StatusNotFound && string(body) != c.body {
+				t.Errorf("the answer is %q, want %q", body, c.body)
+			}
+		})
+	}
+}
+
 func TestWhoTheClusterIsIsLearnedOnce(t *testing.T) {
 	var id atomic.Pointer[string]
 	id.Store(new("one"))
@@ -137,7 +189,9 @@ func TestManyAnswers404AreConfirmedTogether(t *testing.T) {
 		}
 		arrived.Done()
 		arrived.Wait()
-		http.NotFound(w, r)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprint(w, `{"kind":"Status","code":404}`)
 	})
 	client := clientOf(t, server.URL, ca, "one")
 	var all sync.WaitGroup
