@@ -52,6 +52,10 @@ func proofTables() []proofTable {
 			kind: "ControlPlane", page: "controlplane-proof.md", folder: "apis/fleet/v1alpha1", reasons: "ControlPlaneReason",
 			fields: "fleet/controlplane.md", embedded: "spec.placement.affinity",
 		},
+		{
+			kind: "Work", page: "work-proof.md", folder: "apis/karmada/work/v1alpha1", reasons: "WorkReason",
+			fields: "karmada-work/work.md",
+		},
 	}
 }
 

@@ -38,7 +38,7 @@ generate-openapi:
 	  --output-dir internal/apiserver/openapi --output-pkg github.com/capstan-io/capstan/internal/apiserver/openapi \
 	  --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
 	  $(addprefix --readonly-pkg ,$(OPENAPI_KUBERNETES)) \
-	  ./apis/karmada/cluster/v1alpha1 $(OPENAPI_KUBERNETES)
+	  ./apis/karmada/cluster/v1alpha1 ./apis/karmada/work/v1alpha1 $(OPENAPI_KUBERNETES)
 
 .PHONY: generate-crd
 generate-crd:
@@ -61,7 +61,7 @@ generate-fence:
 .PHONY: generate-spec
 generate-spec: generate-crd generate-rbac generate-openapi
 	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestSpecPagesHaveTheFieldsOfTheTypes ./config
-	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestThePageOfClusterHasTheFieldsOfTheTypes ./internal/apiserver/openapi
+	CAPSTAN_UPDATE_SPEC=1 go test -count=1 -run TestThePagesHaveTheFieldsOfTheTypes ./internal/apiserver/openapi
 	CAPSTAN_UPDATE_MODES=1 go test -short -count=1 -run TestThePageOfModesHasTheCases ./test/integration/conformance
 
 .PHONY: generate-cli

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package apiserver is the hub's aggregated API server. It serves Karmada's
-// Clusters, and stores nothing: each Cluster is a view of one ClusterConnection
-// of the hub, so resource versions, pages, watches and conflicts are those of
-// the hub's API server.
+// Clusters and Works, and stores nothing: each Cluster is a view of one
+// ClusterConnection of the hub and each Work of one ManifestWork, so resource
+// versions, pages, watches and conflicts are those of the hub's API server.
 //
 // Requests are authenticated and authorized by the hub. The account of this
 // program can do more than its users, so what a user may not do by way of

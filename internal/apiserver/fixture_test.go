@@ -38,6 +38,8 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/apiserver"
 	"github.com/capstan-io/capstan/internal/fleet/projection"
@@ -102,6 +104,7 @@ func scheme(t testing.TB) *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, clusterv1.AddToScheme, fleetv1alpha1.AddToScheme, v1alpha1.AddToScheme,
+		workv1.AddToScheme, workv1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -227,19 +230,21 @@ func (h *hub) register(t testing.TB) {
 		Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Port: int32(h.port)}},
 	}})
 	services := dynamic.NewForConfigOrDie(h.admin).Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
-	name := v1alpha1.GroupVersion.Version + "." + v1alpha1.GroupName
-	_, err := services.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{
-			"group": v1alpha1.GroupName, "version": v1alpha1.GroupVersion.Version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(10),
-			"caBundle": h.ca.pem,
-			"service":  map[string]any{"namespace": serverNamespace, "name": serverName, "port": int64(h.port)},
-		},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
+	for _, version := range []schema.GroupVersion{v1alpha1.GroupVersion, workv1alpha1.GroupVersion} {
+		_, err := services.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": version.Version + "." + version.Group},
+			"spec": map[string]any{
+				"group": version.Group, "version": version.Version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(10),
+				"caBundle": h.ca.pem,
+				"service":  map[string]any{"namespace": serverNamespace, "name": serverName, "port": int64(h.port)},
+			},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	until(t, "the hub serves Clusters", func(ctx context.Context) error { return h.List(ctx, &v1alpha1.ClusterList{}) })
+	until(t, "the hub serves Works", func(ctx context.Context) error { return h.List(ctx, &workv1alpha1.WorkList{}) })
 }
 
 func until(t testing.TB, what string, try func(context.Context) error) {

@@ -5,10 +5,12 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -16,9 +18,11 @@ import (
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster"
 	"github.com/capstan-io/capstan/internal/apiserver/openapi"
+	"github.com/capstan-io/capstan/internal/apiserver/work"
 	"github.com/capstan-io/capstan/internal/version"
 )
 
@@ -58,10 +62,19 @@ func (c Completed) New() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	group := genericserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Scheme, runtime.NewParameterCodec(c.Scheme), c.Codecs)
-	group.VersionedResourcesStorageMap[v1alpha1.GroupVersion.Version] = map[string]rest.Storage{"clusters": clusters, "clusters/status": status}
-	if err := generic.InstallAPIGroup(&group); err != nil {
-		return nil, fmt.Errorf("serve %s: %w", v1alpha1.GroupVersion, err)
+	works, err := work.NewStorage(c.Hub, c.Clock)
+	if err != nil {
+		return nil, err
+	}
+	for version, resources := range map[schema.GroupVersion]map[string]rest.Storage{
+		clusterv1alpha1.GroupVersion: {"clusters": clusters, "clusters/status": status},
+		workv1alpha1.GroupVersion:    {"works": works},
+	} {
+		group := genericserver.NewDefaultAPIGroupInfo(version.Group, c.Scheme, runtime.NewParameterCodec(c.Scheme), c.Codecs)
+		group.VersionedResourcesStorageMap[version.Version] = resources
+		if err := generic.InstallAPIGroup(&group); err != nil {
+			return nil, fmt.Errorf("serve %s: %w", version, err)
+		}
 	}
 	return &Server{generic: generic}, nil
 }
@@ -78,11 +91,11 @@ func (s *Server) Run(ctx context.Context) error {
 // newScheme returns the types that are served.
 func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
-	if err := cluster.AddToScheme(scheme); err != nil {
-		return nil, serializer.CodecFactory{}, fmt.Errorf("set up the types that are served: %w", err)
-	}
 	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
-	if err := scheme.SetVersionPriority(v1alpha1.GroupVersion); err != nil {
+	if err := errors.Join(
+		cluster.AddToScheme(scheme), scheme.SetVersionPriority(clusterv1alpha1.GroupVersion),
+		work.AddToScheme(scheme), scheme.SetVersionPriority(workv1alpha1.GroupVersion),
+	); err != nil {
 		return nil, serializer.CodecFactory{}, fmt.Errorf("set up the types that are served: %w", err)
 	}
 	return scheme, serializer.NewCodecFactory(scheme, serializer.WithStreamingCollectionEncodingToJSON()), nil

@@ -46,7 +46,7 @@ func ofAPIServer() map[client.Object]client.ObjectKey {
 		&corev1.Secret{}:         {Namespace: testHubNS, Name: "apiserver-serving-cert"},
 		&corev1.ServiceAccount{}: {Namespace: testHubNS, Name: "apiserver-sa"},
 		&rbacv1.ClusterRole{}:    role, &rbacv1.ClusterRoleBinding{}: role,
-		apiService(): {Name: apiServiceName},
+		apiService(): {Name: apiServiceName}, apiService(): {Name: "v1alpha1.work.karmada.io"},
 	}
 }
 

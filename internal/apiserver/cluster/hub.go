@@ -6,11 +6,9 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/gentype"
@@ -18,6 +16,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/apiserver/stored"
 )
 
 // connections are the ClusterConnections of the hub.
@@ -43,19 +42,6 @@ type hub struct {
 	clusters    managedClusters
 }
 
-// impatient passes on that the hub asks to come back later: whoever asked decides
-// whether to, and nobody waits here in the meantime.
-type impatient struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := i.next.RoundTrip(r)
-	if err == nil {
-		response.Header.Del("Retry-After") // client-go tries again if it is there; it is in the body as well
-	}
-	return response, err //nolint:wrapcheck // it is that of the request, to which it adds nothing
-}
-
 func newHub(config *rest.Config) (*hub, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, fleetv1alpha1.AddToScheme} {
@@ -63,24 +49,12 @@ func newHub(config *rest.Config) (*hub, error) {
 			return nil, fmt.Errorf("set up the types of the hub: %w", err)
 		}
 	}
-	codecs, parameters := serializer.NewCodecFactory(scheme), runtime.NewParameterCodec(scheme)
-	client := func(group runtime.GroupVersioner, with rest.Config) (*rest.RESTClient, error) {
-		with.APIPath, with.NegotiatedSerializer = "/apis", codecs.WithoutConversion()
-		c, err := rest.RESTClientFor(&with)
-		if err != nil {
-			return nil, fmt.Errorf("set up the client of %s: %w", group.Identifier(), err)
-		}
-		return c, nil
-	}
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return impatient{next: next} })
-	fleet, managed := *rest.CopyConfig(config), *rest.CopyConfig(config)
-	fleet.GroupVersion, managed.GroupVersion = &fleetv1alpha1.GroupVersion, &clusterv1.GroupVersion
-	fleetClient, err := client(fleetv1alpha1.GroupVersion, fleet)
+	parameters := runtime.NewParameterCodec(scheme)
+	fleetClient, err := stored.Client(config, fleetv1alpha1.GroupVersion, scheme)
 	if err != nil {
 		return nil, err
 	}
-	clusterClient, err := client(clusterv1.GroupVersion, managed)
+	clusterClient, err := stored.Client(config, clusterv1.GroupVersion, scheme)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ package cluster
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +15,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
+	"github.com/capstan-io/capstan/internal/apiserver/stored"
 )
 
 // reader reads Clusters.
@@ -46,7 +46,7 @@ func (r reader) Get(ctx context.Context, name string, o *metav1.GetOptions) (run
 // List implements rest.Lister. Versions, pages and selectors are the hub's; a
 // page may be shorter than its limit by ClusterConnections of no ManagedCluster.
 func (r reader) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
-	options, err := listOptions(o)
+	options, err := stored.ListOptions(o)
 	if err != nil {
 		return nil, err
 	}
@@ -63,21 +63,9 @@ func (r reader) List(ctx context.Context, o *internalversion.ListOptions) (runti
 	return list, nil
 }
 
-// listOptions returns the options as the hub takes them.
-func listOptions(o *internalversion.ListOptions) (metav1.ListOptions, error) {
-	options := metav1.ListOptions{}
-	if o == nil {
-		return options, nil
-	}
-	if err := internalversion.Convert_internalversion_ListOptions_To_v1_ListOptions(o, &options, nil); err != nil {
-		return options, apierrors.NewBadRequest(err.Error())
-	}
-	return options, nil
-}
-
 // Watch implements rest.Watcher.
 func (r reader) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
-	options, err := listOptions(o)
+	options, err := stored.ListOptions(o)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +88,7 @@ func (v *view) see(event watch.Event) (watch.Event, bool) {
 	connection, ok := event.Object.(*fleetv1alpha1.ClusterConnection)
 	if !ok {
 		if status, failed := event.Object.(*metav1.Status); failed {
-			event.Object = describe(status)
+			event.Object = shown().Describe(status)
 		}
 		return event, true
 	}

@@ -15,43 +15,56 @@ import (
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	clusterv1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
+	workv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/apiserver/openapi"
 )
 
 const (
-	page           = "../../../docs/spec/karmada-cluster/cluster.md"
 	fieldsBegin    = "<!-- fields: written by 'make generate' -->\n"
 	fieldsEnd      = "<!-- end of fields -->"
 	updateVariable = "CAPSTAN_UPDATE_SPEC"
 )
 
-// TestThePageOfClusterHasTheFieldsOfTheTypes compares docs/spec with the types;
-// 'make generate' makes it write the page instead.
-func TestThePageOfClusterHasTheFieldsOfTheTypes(t *testing.T) {
-	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(content), fieldsBegin)
-	table, after, ends := strings.Cut(rest, fieldsEnd)
-	if !begins || !ends {
-		t.Fatalf("%s has no place for the table of fields: it needs the lines %q and %q", page, fieldsBegin, fieldsEnd)
-	}
-	definitions := openapi.Definitions(spec.MustCreateRef)
-	rows := []string{"", "| Field | Type | Meaning |", "|---|---|---|"}
-	for _, part := range []string{"spec", "status"} {
-		rows = append(rows, fields(definitions, part, definitions[v1alpha1.Cluster{}.OpenAPIModelName()].Schema.Properties[part])...)
-	}
-	want := strings.Join(rows, "\n") + "\n\n"
-	if os.Getenv(updateVariable) != "" {
-		if err := os.WriteFile(page, []byte(before+fieldsBegin+want+fieldsEnd+after), 0o600); err != nil {
+// page is one of docs/spec about a kind that is served.
+type page struct{ path, model string }
+
+func clusterPage() page {
+	return page{"../../../docs/spec/karmada-cluster/cluster.md", clusterv1alpha1.Cluster{}.OpenAPIModelName()}
+}
+
+func workPage() page {
+	return page{"../../../docs/spec/karmada-work/work.md", workv1alpha1.Work{}.OpenAPIModelName()}
+}
+
+// TestThePagesHaveTheFieldsOfTheTypes compares docs/spec with the types; 'make
+// generate' makes it write the pages instead.
+func TestThePagesHaveTheFieldsOfTheTypes(t *testing.T) {
+	for _, p := range []page{clusterPage(), workPage()} {
+		content, err := os.ReadFile(p.path)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	if diff := cmp.Diff(want, table); diff != "" {
-		t.Errorf("%s is not as the types are; 'make generate' mends it (-types +page):\n%s", page, diff)
+		before, rest, begins := strings.Cut(string(content), fieldsBegin)
+		table, after, ends := strings.Cut(rest, fieldsEnd)
+		if !begins || !ends {
+			t.Fatalf("%s has no place for the table of fields: it needs the lines %q and %q", p.path, fieldsBegin, fieldsEnd)
+		}
+		definitions := openapi.Definitions(spec.MustCreateRef)
+		rows := []string{"", "| Field | Type | Meaning |", "|---|---|---|"}
+		for _, part := range []string{"spec", "status"} {
+			rows = append(rows, fields(definitions, part, definitions[p.model].Schema.Properties[part])...)
+		}
+		want := strings.Join(rows, "\n") + "\n\n"
+		if os.Getenv(updateVariable) != "" {
+			if err := os.WriteFile(p.path, []byte(before+fieldsBegin+want+fieldsEnd+after), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(want, table); diff != "" {
+			t.Errorf("%s is not as the types are; 'make generate' mends it (-types +page):\n%s", p.path, diff)
+		}
 	}
 }
 
@@ -95,18 +108,26 @@ func describe(schema spec.Schema) (words, definition string) {
 	return definition[strings.LastIndex(definition, ".")+1:], definition
 }
 
-func TestThePageOfClusterExplainsEveryConditionAndReason(t *testing.T) {
-	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{
-		v1alpha1.ClusterConditionReady, v1alpha1.ClusterReasonReady, v1alpha1.ClusterReasonNotReady, v1alpha1.ClusterReasonNotReachable,
-		v1alpha1.ClusterReasonStatusUnknown, v1alpha1.ClusterConditionCompleteAPIEnablements, v1alpha1.ClusterReasonComplete,
-		v1alpha1.ClusterReasonPartial, v1alpha1.ClusterReasonEmpty,
+func TestThePagesExplainEveryConditionAndReason(t *testing.T) {
+	for p, names := range map[page][]string{
+		clusterPage(): {
+			clusterv1alpha1.ClusterConditionReady, clusterv1alpha1.ClusterReasonReady, clusterv1alpha1.ClusterReasonNotReady,
+			clusterv1alpha1.ClusterReasonNotReachable, clusterv1alpha1.ClusterReasonStatusUnknown,
+			clusterv1alpha1.ClusterConditionCompleteAPIEnablements, clusterv1alpha1.ClusterReasonComplete,
+			clusterv1alpha1.ClusterReasonPartial, clusterv1alpha1.ClusterReasonEmpty,
+		},
+		workPage(): {
+			workv1alpha1.WorkConditionApplied, workv1alpha1.WorkReasonAppliedSuccessful, workv1alpha1.WorkReasonAppliedFailed,
+		},
 	} {
-		if !strings.Contains(string(content), "`"+name+"`") {
-			t.Errorf("%s does not explain `%s`", page, name)
+		content, err := os.ReadFile(p.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !strings.Contains(string(content), "`"+name+"`") {
+				t.Errorf("%s does not explain `%s`", p.path, name)
+			}
 		}
 	}
 }

@@ -227,7 +227,7 @@ func aggregation() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"},
-			ResourceNames: []string{"v1alpha1.cluster.karmada.io"}, Verbs: []string{"create", "delete", "get", "patch"},
+			ResourceNames: []string{"v1alpha1.cluster.karmada.io", "v1alpha1.work.karmada.io"}, Verbs: []string{"create", "delete", "get", "patch"},
 		},
 		{
 			APIGroups: []string{admissionv1.GroupName}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},

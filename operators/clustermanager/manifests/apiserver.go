@@ -48,7 +48,10 @@ const (
 
 // aggregatedVersions are the API versions that the aggregated API server serves.
 func aggregatedVersions() []schema.GroupVersion {
-	return []schema.GroupVersion{{Group: "cluster.karmada.io", Version: "v1alpha1"}}
+	return []schema.GroupVersion{
+		{Group: "cluster.karmada.io", Version: "v1alpha1"},
+		{Group: "work.karmada.io", Version: "v1alpha1"},
+	}
 }
 
 // AggregatedAPI tells whether the hub has an aggregated API server.

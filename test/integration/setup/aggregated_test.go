@@ -198,8 +198,9 @@ func (c *cluster) gateOff(t *testing.T, p *programs) {
 	apiService.SetKind("APIService")
 	here := client.ObjectKey{Namespace: operatorv1.DefaultHubNamespace, Name: "cluster-manager-apiserver"}
 	for object, key := range map[client.Object]client.ObjectKey{
-		apiService:           {Name: "v1alpha1.cluster.karmada.io"},
-		&appsv1.Deployment{}: here, &corev1.Service{}: here, &policyv1.PodDisruptionBudget{}: here,
+		apiService:            {Name: "v1alpha1.cluster.karmada.io"},
+		apiService.DeepCopy(): {Name: "v1alpha1.work.karmada.io"},
+		&appsv1.Deployment{}:  here, &corev1.Service{}: here, &policyv1.PodDisruptionBudget{}: here,
 		&corev1.ServiceAccount{}: {Namespace: here.Namespace, Name: "apiserver-sa"},
 	} {
 		c.gone(t, object, key)

@@ -1,0 +1,137 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// The names under which agents report the state of an object of such a work.
+const (
+	feedbackStatus = "status"
+	feedbackHealth = "health"
+)
+
+// clusterOf returns the cluster whose Works are in a namespace, "" if there can be
+// none.
+func clusterOf(namespace string) (cluster string) {
+	cluster, ok := strings.CutPrefix(namespace, v1alpha1.NamespacePrefix)
+	if !ok {
+		return ""
+	}
+	return cluster
+}
+
+// ofBinding tells whether a binding made the ManifestWork.
+func ofBinding(from *workv1.ManifestWork) bool {
+	_, is := from.Labels[v1alpha1.LabelPermanentID]
+	return is
+}
+
+// uid returns the UID of the Work of a ManifestWork: another one, because the two
+// are different objects, and the same for each replica and each release.
+func uid(stored types.UID) types.UID {
+	namespace := uuid.UUID{0x7b, 0x41, 0x1d, 0x90, 0x2e, 0x6f, 0x4c, 0x58, 0xa3, 0x0d, 0x95, 0xc6, 0x1f, 0x72, 0xe8, 0x3b}
+	return types.UID(uuid.NewSHA1(namespace, []byte(stored)).String())
+}
+
+func typeMeta() metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Work"}
+}
+
+// workOf returns the Work that a ManifestWork shows as.
+func workOf(from *workv1.ManifestWork) *v1alpha1.Work {
+	return &v1alpha1.Work{TypeMeta: typeMeta(), ObjectMeta: objectMeta(from), Spec: spec(from), Status: status(from)}
+}
+
+func objectMeta(from *workv1.ManifestWork) metav1.ObjectMeta {
+	o := metav1.ObjectMeta{
+		Namespace:                  v1alpha1.NamespacePrefix + from.Namespace,
+		Name:                       from.Name,
+		UID:                        uid(from.UID),
+		ResourceVersion:            from.ResourceVersion,
+		Generation:                 from.Generation,
+		CreationTimestamp:          from.CreationTimestamp,
+		DeletionTimestamp:          from.DeletionTimestamp.DeepCopy(),
+		DeletionGracePeriodSeconds: from.DeletionGracePeriodSeconds,
+		Labels:                     maps.Clone(from.Labels),
+		Annotations:                maps.Clone(from.Annotations),
+	}
+	if len(from.Finalizers) > 0 {
+		o.Finalizers = []string{v1alpha1.Finalizer}
+	}
+	return o
+}
+
+func spec(from *workv1.ManifestWork) v1alpha1.WorkSpec {
+	to := v1alpha1.WorkSpec{}
+	for i := range from.Spec.Workload.Manifests {
+		to.Workload.Manifests = append(to.Workload.Manifests, runtime.RawExtension{Raw: slices.Clone(from.Spec.Workload.Manifests[i].Raw)})
+	}
+	if option := from.Spec.DeleteOption; option != nil && option.PropagationPolicy == workv1.DeletePropagationPolicyOrphan {
+		preserves := true
+		to.PreserveResourcesOnDeletion = &preserves
+	}
+	return to
+}
+
+func status(from *workv1.ManifestWork) v1alpha1.WorkStatus {
+	to := v1alpha1.WorkStatus{}
+	if applied := meta.FindStatusCondition(from.Status.Conditions, workv1.ManifestWorkConditionApplied); applied != nil {
+		to.Conditions = []metav1.Condition{{
+			Type: v1alpha1.WorkConditionApplied, Status: applied.Status, Reason: v1alpha1.WorkReasonAppliedFailed,
+			Message: applied.Message, LastTransitionTime: applied.LastTransitionTime,
+		}}
+		if applied.Status == metav1.ConditionTrue {
+			to.Conditions[0].Reason = v1alpha1.WorkReasonAppliedSuccessful
+		}
+	}
+	for i := range from.Status.ResourceStatus.Manifests {
+		to.ManifestStatuses = append(to.ManifestStatuses, manifestStatus(&from.Status.ResourceStatus.Manifests[i]))
+	}
+	return to
+}
+
+func manifestStatus(from *workv1.ManifestCondition) v1alpha1.ManifestStatus {
+	is := &from.ResourceMeta
+	to := v1alpha1.ManifestStatus{
+		Identifier: v1alpha1.ResourceIdentifier{
+			Ordinal: int(is.Ordinal), Group: is.Group, Version: is.Version, Kind: is.Kind,
+			Resource: is.Resource, Namespace: is.Namespace, Name: is.Name,
+		},
+		Health: v1alpha1.ResourceUnknown,
+	}
+	for _, value := range from.StatusFeedback.Values {
+		switch field := value.FieldValue; {
+		case value.Name == feedbackStatus && field.JSONRaw != nil && isObject(*field.JSONRaw):
+			to.Status = &runtime.RawExtension{Raw: []byte(*field.JSONRaw)}
+		case value.Name == feedbackHealth && field.String != nil && isHealth(*field.String):
+			to.Health = v1alpha1.ResourceHealth(*field.String)
+		}
+	}
+	return to
+}
+
+// isObject tells whether text is an object in JSON. Agents write it, and anything
+// else would make the answers invalid that it is in, those with Works of other
+// clusters among them.
+func isObject(text string) bool {
+	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
+}
+
+func isHealth(text string) bool {
+	return slices.Contains([]v1alpha1.ResourceHealth{v1alpha1.ResourceHealthy, v1alpha1.ResourceUnhealthy, v1alpha1.ResourceUnknown}, v1alpha1.ResourceHealth(text))
+}

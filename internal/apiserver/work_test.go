@@ -1,0 +1,280 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+func TestTheHubServesWorks(t *testing.T) {
+	h := startHub(t)
+	for _, name := range []string{"m1", "m2", "karmada-es-m1"} {
+		h.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *hub)
+	}{
+		{"Discovery", worksDiscovery},
+		{"Read", worksRead},
+		{"Select", worksSelect},
+		{"Pages", worksPages},
+		{"Watch", worksWatch},
+		{"Table", worksTable},
+		{"ReadOnly", worksReadOnly},
+		{"Attacks", worksAttacks},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, h) })
+	}
+}
+
+// manifestWork is one of a binding, unless it has no labels.
+func manifestWork(cluster, name string, labels map[string]string) *workv1.ManifestWork {
+	object := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"default"}}`
+	return &workv1.ManifestWork{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: labels},
+		Spec:       workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(object)}}}}},
+	}
+}
+
+func bound(of string) map[string]string {
+	return map[string]string{workv1alpha1.LabelPermanentID: "id-" + of, "of": of}
+}
+
+func worksDiscovery(t *testing.T, h *hub) {
+	list, err := discovery.NewDiscoveryClientForConfigOrDie(h.admin).ServerResourcesForGroupVersion("work.karmada.io/v1alpha1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.APIResources) != 1 {
+		t.Fatalf("resources are %+v, want works only", list.APIResources)
+	}
+	r := list.APIResources[0]
+	got := fmt.Sprintln(r.Name, r.SingularName, r.Kind, r.Namespaced, r.Verbs, r.ShortNames, r.Categories)
+	same(t, "the resource", got, "works work Work true [get list watch] [wk] [karmada-io]\n")
+}
+
+func worksRead(t *testing.T, h *hub) {
+	from := manifestWork("m1", "read", bound("read"))
+	h.create(t, from)
+	got := &workv1alpha1.Work{}
+	key := client.ObjectKey{Namespace: "karmada-es-m1", Name: "read"}
+	if err := h.Get(t.Context(), key, got); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "resourceVersion", got.ResourceVersion, from.ResourceVersion)
+	same(t, "namespace", got.Namespace, key.Namespace)
+	same(t, "number of objects", len(got.Spec.Workload.Manifests), 1)
+	if !strings.Contains(string(got.Spec.Workload.Manifests[0].Raw), `"kind":"ConfigMap"`) || got.UID == from.UID {
+		t.Errorf("got object %s and UID %s", got.Spec.Workload.Manifests[0].Raw, got.UID)
+	}
+	h.create(t, manifestWork("m1", "of-a-user", nil))
+	for _, key := range []client.ObjectKey{
+		{Namespace: "karmada-es-m1", Name: "of-a-user"},
+		{Namespace: "karmada-es-m1", Name: "absent"},
+		{Namespace: "m1", Name: "read"},
+		{Namespace: "karmada-es-m2", Name: "read"},
+		{Namespace: "karmada-es-", Name: "read"},
+	} {
+		want := fmt.Sprintf("works.work.karmada.io %q not found", key.Name)
+		if err := h.Get(t.Context(), key, got); !apierrors.IsNotFound(err) || err.Error() != want {
+			t.Errorf("%s: %v, want %s", key, err, want)
+		}
+	}
+}
+
+// names returns those of Works with their namespaces.
+func names(list *workv1alpha1.WorkList) []string {
+	found := []string{}
+	for _, w := range list.Items {
+		found = append(found, w.Namespace+"/"+w.Name)
+	}
+	return found
+}
+
+func worksSelect(t *testing.T, h *hub) {
+	for _, cluster := range []string{"m1", "m2"} {
+		h.create(t, manifestWork(cluster, "select", bound("select")))
+		h.create(t, manifestWork(cluster, "not-of-a-binding", map[string]string{"of": "select"}))
+	}
+	of := client.MatchingLabels{"of": "select"}
+	byNamespace := func(name string) client.ListOption { return client.MatchingFields{"metadata.namespace": name} }
+	for name, test := range map[string]struct {
+		options []client.ListOption
+		want    []string
+	}{
+		"everywhere":            {[]client.ListOption{of}, []string{"karmada-es-m1/select", "karmada-es-m2/select"}},
+		"of a cluster":          {[]client.ListOption{of, client.InNamespace("karmada-es-m1")}, []string{"karmada-es-m1/select"}},
+		"of no cluster":         {[]client.ListOption{of, client.InNamespace("karmada-es-m3")}, []string{}},
+		"in another namespace":  {[]client.ListOption{of, client.InNamespace("m1")}, []string{}},
+		"by namespace":          {[]client.ListOption{of, byNamespace("karmada-es-m2")}, []string{"karmada-es-m2/select"}},
+		"by one of no cluster":  {[]client.ListOption{of, byNamespace("m2")}, []string{}},
+		"by name":               {[]client.ListOption{client.MatchingFields{"metadata.name": "select"}, client.InNamespace("karmada-es-m2")}, []string{"karmada-es-m2/select"}},
+		"by a name that is not": {[]client.ListOption{client.MatchingFields{"metadata.name": "not-of-a-binding"}}, []string{}},
+	} {
+		list := &workv1alpha1.WorkList{}
+		if err := h.List(t.Context(), list, test.options...); err != nil || list.ResourceVersion == "" {
+			t.Errorf("%s: a list of version %q (%v)", name, list.ResourceVersion, err)
+		}
+		same(t, name, names(list), test.want)
+	}
+	err := h.List(t.Context(), &workv1alpha1.WorkList{}, client.MatchingFields{"spec.suspendDispatching": "true"})
+	if !apierrors.IsBadRequest(err) {
+		t.Errorf("a field that cannot be selected: %v, want that it is a bad request", err)
+	}
+}
+
+func worksPages(t *testing.T, h *hub) {
+	for i := range 5 {
+		h.create(t, manifestWork("m1", fmt.Sprintf("page%d", i), bound("pages")))
+		h.create(t, manifestWork("m1", fmt.Sprintf("page%d-of-a-user", i), map[string]string{"of": "pages"}))
+	}
+	var sizes []int
+	next := ""
+	for {
+		list := &workv1alpha1.WorkList{}
+		if err := h.List(t.Context(), list, client.MatchingLabels{"of": "pages"}, client.Limit(2), client.Continue(next)); err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, len(list.Items))
+		if next = list.Continue; next == "" {
+			break
+		}
+	}
+	same(t, "sizes of pages", sizes, []int{2, 2, 1})
+}
+
+func worksWatch(t *testing.T, h *hub) {
+	c, err := client.NewWithWatch(h.admin, client.Options{Scheme: scheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := c.Watch(t.Context(), &workv1alpha1.WorkList{}, client.InNamespace("karmada-es-m2"), client.MatchingLabels{"of": "watch"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	h.create(t, manifestWork("m1", "elsewhere", bound("watch")))
+	h.create(t, manifestWork("m2", "of-a-user", map[string]string{"of": "watch"}))
+	work := manifestWork("m2", "seen", bound("watch"))
+	h.create(t, work)
+	work.Annotations = map[string]string{"a": "b"}
+	if err := h.Update(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	delete(work.Labels, workv1alpha1.LabelPermanentID)
+	if err := h.Update(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
+		select {
+		case event := <-watcher.ResultChan():
+			got, ok := event.Object.(*workv1alpha1.Work)
+			if !ok || event.Type != want || got.Name != "seen" || got.Namespace != "karmada-es-m2" {
+				t.Fatalf("event %s of %+v, want %s of Work seen", event.Type, event.Object, want)
+			}
+		case <-time.After(patience):
+			t.Fatalf("no event, want %s", want)
+		}
+	}
+}
+
+func worksTable(t *testing.T, h *hub) {
+	work := manifestWork("m1", "table", bound("table"))
+	h.create(t, work)
+	work.Status.Conditions = []metav1.Condition{{
+		Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue, Reason: "AppliedManifestWorkComplete", LastTransitionTime: metav1.Now(),
+	}}
+	if err := h.Status().Update(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	content, err := discovery.NewDiscoveryClientForConfigOrDie(h.admin).RESTClient().Get().
+		AbsPath("/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Param("labelSelector", "of=table").Do(t.Context()).Raw()
+	table := &metav1.Table{}
+	if err == nil {
+		err = json.Unmarshal(content, table)
+	}
+	if err != nil || len(table.Rows) != 1 {
+		t.Fatalf("%d rows (%v), want one", len(table.Rows), err)
+	}
+	columns := []string{}
+	for _, c := range table.ColumnDefinitions {
+		columns = append(columns, c.Name)
+	}
+	same(t, "columns", columns, []string{"Name", "Workload-Kind", "Applied", "Age"})
+	cells := table.Rows[0].Cells
+	cells[3] = "age"
+	same(t, "cells", cells, []any{"table", "ConfigMap", "True", "age"})
+}
+
+// worksReadOnly tries what the API does not have: what is delivered is changed
+// where it comes from.
+func worksReadOnly(t *testing.T, h *hub) {
+	work := &workv1alpha1.Work{}
+	if err := h.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "read"}, work); err != nil {
+		t.Fatal(err)
+	}
+	suspended := work.DeepCopy()
+	suspends := true
+	suspended.Spec.SuspendDispatching = &suspends
+	for verb, err := range map[string]error{
+		"create": h.Create(t.Context(), &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "new"}}),
+		"patch":  h.Patch(t.Context(), suspended, client.MergeFrom(work)),
+		"update": h.Update(t.Context(), work.DeepCopy()),
+		"delete": h.Delete(t.Context(), work.DeepCopy()),
+	} {
+		if !apierrors.IsMethodNotSupported(err) {
+			t.Errorf("%s: %v, want that there is no such method", verb, err)
+		}
+	}
+}
+
+// worksAttacks are requests of a user who may read the Works of one cluster.
+func worksAttacks(t *testing.T, h *hub) {
+	const user = "reader-of-m1"
+	read := rbacv1.PolicyRule{APIGroups: []string{workv1alpha1.GroupName}, Resources: []string{"works"}, Verbs: []string{"get", "list", "watch"}}
+	h.grant(t, user, "karmada-es-m1", read)
+	env.WaitAllowed(t.Context(), t, h.admin, env.User(user), "karmada-es-m1", read, true)
+	config, _ := h.user(t, user)
+	c, err := client.New(config, client.Options{Scheme: scheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := &workv1alpha1.WorkList{}
+	if err := c.List(t.Context(), list, client.InNamespace("karmada-es-m1")); err != nil || len(list.Items) == 0 {
+		t.Errorf("%d Works that the user may read (%v)", len(list.Items), err)
+	}
+	for name, options := range map[string][]client.ListOption{
+		"everywhere":                           nil,
+		"of another cluster":                   {client.InNamespace("karmada-es-m2")},
+		"of another cluster, by its namespace": {client.InNamespace("m2")},
+		"everywhere, narrowed by a field":      {client.MatchingFields{"metadata.namespace": "karmada-es-m1"}},
+	} {
+		if err := c.List(t.Context(), list, options...); !apierrors.IsForbidden(err) {
+			t.Errorf("Works %s: %v, want that they are forbidden", name, err)
+		}
+	}
+	inside := []client.ListOption{client.InNamespace("karmada-es-m1"), client.MatchingFields{"metadata.namespace": "karmada-es-m2"}}
+	if err := c.List(t.Context(), list, inside...); err != nil || len(list.Items) > 0 {
+		t.Errorf("a field reaches out of the namespace: %v (%v)", names(list), err)
+	}
+}
