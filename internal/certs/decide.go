@@ -35,6 +35,8 @@ type Leaf struct {
 	// User is whom servers take a client for, and Groups those that the user is in.
 	User   string
 	Groups []string
+	// Lifetime is how long it is valid; 0 means LeafLifetime.
+	Lifetime time.Duration
 }
 
 // Observed is what is there.

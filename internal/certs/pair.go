@@ -5,6 +5,7 @@ package certs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -90,7 +91,7 @@ func NewLeaf(signer *Pair, leaf Leaf, now time.Time) (*Pair, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: leaf.User, Organization: leaf.Groups},
 		NotBefore:             now.Add(-backdate),
-		NotAfter:              earlier(now.Add(LeafLifetime), signer.Certificate.NotAfter),
+		NotAfter:              earlier(now.Add(cmp.Or(leaf.Lifetime, LeafLifetime)), signer.Certificate.NotAfter),
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/cli/accept"
+	"github.com/capstan-io/capstan/internal/cli/backup"
 	"github.com/capstan-io/capstan/internal/cli/certs"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/describe"
@@ -112,7 +113,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	add(root, groupJoin, register.NewRegister(session), register.NewUnregister(session))
 	add(root, groupJoin, join.NewJoin(session), join.NewUnjoin(session))
 	add(root, groupMark, label.NewCordon(session), label.NewUncordon(session), label.NewTaint(session), label.NewLabel(session))
-	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session), certs.New(session))
+	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session), certs.New(session), backup.New(session))
 	add(root, groupOther, version.New(session))
 	complete.Flags(root, session)
 	forEach(root, usage)

@@ -110,7 +110,7 @@ func (w *world) happen(t *testing.T, directive string) {
 		namespace, placement, _ := strings.Cut(words[1], "/")
 		w.chosen(t, namespace, placement, words[2:])
 	default:
-		if !rolls(t, w, directive) {
+		if !rolls(t, w, directive) && !backsUp(t, w, directive) {
 			t.Fatalf("there is no directive %q", directive)
 		}
 	}
@@ -152,8 +152,13 @@ func (w *world) run(t *testing.T, command string) string {
 		if strings.HasSuffix(word, ".kubeconfig") {
 			words[i] = w.kubeconfig // members are this API server, too
 		}
-		if strings.HasSuffix(word, ".yaml") {
+		switch {
+		case strings.HasSuffix(word, ".yaml"):
 			words[i] = filepath.Join("testdata", word)
+		case strings.HasSuffix(word, ".backup"), strings.HasSuffix(word, ".txt"):
+			words[i] = w.own(word)
+		case word == exampleRecipient:
+			words[i] = w.recipient
 		}
 	}
 	var out bytes.Buffer
@@ -185,6 +190,9 @@ func (w *world) steady(answer string) string {
 		`(resourceVersion: "|"resourceVersion": ")[0-9]+`:         "${1}1",
 		`((?:Timestamp|TransitionTime)"?: "?)[0-9]{4}-[-0-9T:]+Z`: "${1}2026-01-01T00:00:00Z",
 		`sha256:[0-9a-f]{64}`:                                     "sha256:" + strings.Repeat("0", 64),
+		`/home/me/(\S*\.(?:backup|txt))`:                          "$1",
+		`(revision )[0-9]+`:                                       "${1}4711",
+		`[0-9]+\.[0-9] MiB`:                                       "1.2 MiB",
 	} {
 		answer = regexp.MustCompile(pattern).ReplaceAllString(answer, with)
 	}

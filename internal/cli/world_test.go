@@ -63,6 +63,8 @@ type world struct {
 	config     *rest.Config
 	scheme     *runtime.Scheme
 	kubeconfig string
+	// recipient is the key that sessions about backups encrypt for.
+	recipient string
 }
 
 // TestCapstan runs all tests that need an API server on one: first while it is

@@ -6,7 +6,6 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,17 +42,7 @@ func retained(p *pass) string {
 		data = "PersistentVolumeClaims " + strings.Join(claims, ", ")
 	}
 	return fmt.Sprintf("in namespace %q these are kept: %s, and the Secrets with its authorities and keys (%s); a ControlPlane %q there goes on with them",
-		p.plane.Namespace, data, strings.Join(keptSecrets(p.plane), ", "), p.plane.Name)
-}
-
-// keptSecrets are those without which nobody can use the data.
-func keptSecrets(plane manifests.Plane) []string {
-	names := []string{plane.ServiceAccountSecret(), plane.EncryptionSecret()}
-	for authority := range plane.Authorities() {
-		names = append(names, plane.Of(authority))
-	}
-	slices.Sort(names)
-	return names
+		p.plane.Namespace, data, strings.Join(p.plane.KeptSecrets(), ", "), p.plane.Name)
 }
 
 // kubeconfig deletes the kubeconfig, so that nobody connects to what is going.
@@ -122,7 +111,7 @@ func (r *removal) data(ctx context.Context, p *pass) error {
 	}
 	if retains(p.Object) {
 		var keep []render.Record
-		for _, name := range keptSecrets(p.plane) {
+		for _, name := range p.plane.KeptSecrets() {
 			record := render.Record{Kind: "Secret", Namespace: p.plane.Namespace, Name: name}
 			keep = append(keep, record)
 		}

@@ -7,16 +7,12 @@ package certs
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/install"
 )
@@ -46,21 +42,5 @@ func (p *plane) addFlags(flags *pflag.FlagSet) {
 
 // find returns the control plane, and a client for its host.
 func (p *plane) find(ctx context.Context) (client.Client, *fleetv1alpha1.ControlPlane, error) {
-	config, err := p.session.Config()
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := install.NewClient(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	key, cp := install.DedicatedKey(p.name), &fleetv1alpha1.ControlPlane{}
-	switch err := c.Get(ctx, key, cp); {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return nil, nil, exit.Next(fmt.Errorf("%s has no dedicated hub %q", p.session.Where(), p.name),
-			"\"kubectl get controlplanes -A\" on its host lists those that there are. Choose the host by --context and the hub by --name.")
-	case err != nil:
-		return nil, nil, fmt.Errorf("read ControlPlane %q: %w", key, err)
-	}
-	return c, cp, nil
+	return install.FindDedicated(ctx, p.session, install.DedicatedKey(p.name))
 }

@@ -199,7 +199,7 @@ func etcdFlags(p Plane) []string {
 			"--etcd-cafile="+client+"/"+ExternalEtcdCA, "--etcd-prefix="+external.Prefix)
 	}
 	none := func(int32) string { return "" }
-	return append(flags, "--etcd-servers="+strings.Join(etcdURLs(p, none, etcdClientPort), ","),
+	return append(flags, "--etcd-servers="+strings.Join(etcdURLs(p, none, EtcdClientPort), ","),
 		"--etcd-cafile="+pkiDir+"/"+EtcdAuthority+"/"+certs.BundleKey)
 }
 

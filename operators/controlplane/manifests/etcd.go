@@ -41,7 +41,7 @@ func EtcdService(p Plane) render.Object {
 			WithPublishNotReadyAddresses(true).
 			WithSelector(p.PodLabels(Etcd)).
 			WithPorts(
-				corev1ac.ServicePort().WithName("client").WithProtocol(corev1.ProtocolTCP).WithPort(etcdClientPort),
+				corev1ac.ServicePort().WithName("client").WithProtocol(corev1.ProtocolTCP).WithPort(EtcdClientPort),
 				corev1ac.ServicePort().WithName("peer").WithProtocol(corev1.ProtocolTCP).WithPort(etcdPeerPort)))
 }
 
@@ -100,8 +100,8 @@ func etcd(p Plane) component {
 			"--initial-cluster=" + strings.Join(etcdURLs(p, func(n int32) string { return p.etcdMember(n) + "=" }, etcdPeerPort), ","),
 			fmt.Sprintf("--initial-advertise-peer-urls=https://%s:%d", service, etcdPeerPort),
 			fmt.Sprintf("--listen-peer-urls=https://0.0.0.0:%d", etcdPeerPort),
-			fmt.Sprintf("--advertise-client-urls=https://%s:%d", service, etcdClientPort),
-			fmt.Sprintf("--listen-client-urls=https://0.0.0.0:%d", etcdClientPort),
+			fmt.Sprintf("--advertise-client-urls=https://%s:%d", service, EtcdClientPort),
+			fmt.Sprintf("--listen-client-urls=https://0.0.0.0:%d", EtcdClientPort),
 			fmt.Sprintf("--listen-metrics-urls=http://0.0.0.0:%d", etcdHealthPort),
 			"--cert-file=" + server + "/" + corev1.TLSCertKey,
 			"--key-file=" + server + "/" + corev1.TLSPrivateKeyKey,
@@ -116,7 +116,7 @@ func etcd(p Plane) component {
 			"--tls-min-version=TLS1.2",
 		},
 		ports: []*corev1ac.ContainerPortApplyConfiguration{
-			render.Port("client", etcdClientPort), render.Port("peer", etcdPeerPort), render.Port("health", etcdHealthPort),
+			render.Port("client", EtcdClientPort), render.Port("peer", etcdPeerPort), render.Port("health", etcdHealthPort),
 		},
 		files:  []files{secretFiles(etcdServerSecret, p.Of(etcdServerSecret)), bundleFiles(p, EtcdAuthority)},
 		mounts: []*corev1ac.VolumeMountApplyConfiguration{render.Mount(dataVolume, dataDir, false)},

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,9 +60,11 @@ const (
 	etcdClientUser        = "kube-apiserver"
 )
 
-// Ports of the pods.
+// EtcdClientPort is where members of etcd serve clients.
+const EtcdClientPort int32 = 2379
+
+// Other ports of the pods.
 const (
-	etcdClientPort        int32 = 2379
 	etcdPeerPort          int32 = 2380
 	etcdHealthPort        int32 = 2381
 	controllerManagerPort int32 = 10257
@@ -139,6 +142,17 @@ func (p Plane) ServiceAccountSecret() string { return p.Of(serviceAccountSecret)
 
 // EncryptionSecret is the Secret with the keys of the encryption at rest.
 func (p Plane) EncryptionSecret() string { return p.Of(encryptionSecret) }
+
+// KeptSecrets are those without which nobody can use what is stored: the
+// authorities and the keys. They outlive the ControlPlane, as the data do.
+func (p Plane) KeptSecrets() []string {
+	names := []string{p.ServiceAccountSecret(), p.EncryptionSecret()}
+	for authority := range p.Authorities() {
+		names = append(names, p.Of(authority))
+	}
+	slices.Sort(names)
+	return names
+}
 
 // AdminSecret is the Secret with the certificate of the kubeconfig's user.
 func (p Plane) AdminSecret() string { return p.Of(adminSecret) }

@@ -52,10 +52,10 @@ func NetworkPolicies(p Plane) []render.Object {
 	}
 	return append(policies, policy(p, Etcd,
 		[]*ingress{
-			networkingv1ac.NetworkPolicyIngressRule().WithFrom(pods(p, APIServer), pods(p, Etcd)).WithPorts(tcp(etcdClientPort)...),
+			networkingv1ac.NetworkPolicyIngressRule().WithFrom(pods(p, APIServer), pods(p, Etcd)).WithPorts(tcp(EtcdClientPort)...),
 			networkingv1ac.NetworkPolicyIngressRule().WithFrom(pods(p, Etcd)).WithPorts(tcp(etcdPeerPort)...),
 		},
-		[]*egress{toComponent(p, Etcd, etcdPeerPort, etcdClientPort), dns()}))
+		[]*egress{toComponent(p, Etcd, etcdPeerPort, EtcdClientPort), dns()}))
 }
 
 func apiServerEgress(p Plane) []*egress {
@@ -68,7 +68,7 @@ func apiServerEgress(p Plane) []*egress {
 	if external := p.Spec.Etcd.External; external != nil {
 		rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcp(portsOf(external.Endpoints)...)...))
 	} else {
-		rules = append(rules, toComponent(p, Etcd, etcdClientPort))
+		rules = append(rules, toComponent(p, Etcd, EtcdClientPort))
 	}
 	for _, to := range p.Spec.NetworkPolicies.Egress {
 		rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().WithPorts(tcp(to.Port)...).

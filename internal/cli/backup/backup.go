@@ -1,0 +1,242 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backup writes what a dedicated hub stores, and the keys to read it,
+// into an encrypted archive, and checks such an archive.
+package backup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/archive"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/cli/progress"
+	"github.com/capstan-io/capstan/internal/etcd"
+	"github.com/capstan-io/capstan/internal/version"
+)
+
+// New returns the command "backup".
+func New(session *hub.Session) *cobra.Command {
+	b := &backup{session: session}
+	cmd := &cobra.Command{
+		Use:   "backup",
+		Short: "Back up a dedicated hub into an encrypted file",
+		Long: "Writes what a dedicated hub stores into an encrypted file: a snapshot of its etcd, its ControlPlane, and the Secrets " +
+			"with its certificate authorities, the keys of ServiceAccount tokens and those of the encryption at rest. The hub serves " +
+			"meanwhile. The cluster of the current context is the host of the hub.\n\n" +
+			"Whoever has the file and its key or passphrase is an administrator of the hub. The file is one of age " +
+			"(https://age-encryption.org) with a tar archive in it: \"age --decrypt --identity key.txt FILE | tar --list\" reads it, too.",
+		Example: `  # Make a key, and keep it where neither the hub nor its host is
+  age-keygen -o key.txt
+
+  # Back up the hub fleet, for that key
+  capstan backup --name fleet --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p -f fleet.backup
+
+  # Back it up with a passphrase instead
+  capstan backup --name fleet --passphrase-file passphrase.txt -f fleet.backup
+
+  # See what is in it, and that it is complete
+  capstan backup check --identity key.txt -f fleet.backup`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&b.name, "name", install.DedicatedName, "Name of the dedicated hub")
+	flags.StringVarP(&b.namespace, "namespace", "n", "", "Namespace of its ControlPlane (default: NAME-control-plane)")
+	flags.StringArrayVar(&b.recipients, flagRecipient, nil, "Public key of age that the file is encrypted for; may be given several times")
+	flags.StringVar(&b.passphrase, flagPassphrase, "", "File with a passphrase to encrypt with, instead of a key")
+	flags.StringVarP(&b.file.path, flagFile, "f", "", "File to write")
+	flags.BoolVar(&b.file.overwrite, flagForce, false, "Replace the file if there is one")
+	cmd.AddCommand(newCheck(session))
+	return cmd
+}
+
+const (
+	flagRecipient  = "recipient"
+	flagIdentity   = "identity"
+	flagPassphrase = "passphrase-file"
+	flagFile       = "file"
+	flagForce      = "force"
+)
+
+// backup is one as the user wants it.
+type backup struct {
+	session         *hub.Session
+	name, namespace string
+	recipients      []string
+	passphrase      string
+	file            file
+}
+
+func (b *backup) run(ctx context.Context) error {
+	recipients, err := b.encryptFor()
+	if err != nil {
+		return err
+	}
+	if err := b.file.free(); err != nil {
+		return err
+	}
+	key := install.DedicatedKey(b.name)
+	key.Namespace = cmp.Or(b.namespace, key.Namespace)
+	host, cp, err := install.FindDedicated(ctx, b.session, key)
+	if err != nil {
+		return err
+	}
+	steps := progress.New(b.session.ErrOut)
+	found := contents{}
+	err = steps.Do("Reading the keys of the hub "+b.name, func() (err error) {
+		found, err = gather(ctx, host, cp)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w := writing{recipients: recipients, contents: found, steps: steps}
+	err = steps.Do("Copying its etcd to "+b.file.path, func() error { return b.fetch(ctx, host, &w) })
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b.session.Out, "%s has the hub %q at revision %d of its etcd, %s, and %d Secrets\nKeep it apart from its key. Without the key, nobody can read it.\n",
+		b.file.path, b.name, w.manifest.EtcdRevision, mebibytes(w.size), len(found.secrets))
+	return nil
+}
+
+// encryptFor returns who can read the file.
+func (b *backup) encryptFor() ([]age.Recipient, error) {
+	switch {
+	case b.file.path == "":
+		return nil, exit.UsageError("--%s is missing: the file to write", flagFile)
+	case (len(b.recipients) > 0) == (b.passphrase != ""):
+		return nil, exit.UsageError("who may read the file? Give either --%s or --%s", flagRecipient, flagPassphrase)
+	case b.passphrase != "":
+		passphrase, err := readFile(flagPassphrase, b.passphrase, archive.ReadPassphrase)
+		if err != nil {
+			return nil, err
+		}
+		recipient, err := passphrase.Recipient()
+		return []age.Recipient{recipient}, err
+	}
+	recipients, err := archive.ParseRecipients(b.recipients)
+	if err != nil {
+		return nil, exit.UsageError("--%s: %w", flagRecipient, err)
+	}
+	return recipients, nil
+}
+
+// fetch connects to etcd and writes the file.
+func (b *backup) fetch(ctx context.Context, host client.Client, w *writing) error {
+	member, err := w.contents.member(ctx, host)
+	if err != nil {
+		return err
+	}
+	config, err := b.session.Config()
+	if err != nil {
+		return err
+	}
+	dial, hangUp, err := forward(ctx, config, member)
+	if err != nil {
+		return fmt.Errorf("connect to etcd in Pod %q: %w", member, err)
+	}
+	defer hangUp()
+	identity, err := w.contents.etcdIdentity(time.Now())
+	if err != nil {
+		return err
+	}
+	w.etcd = etcd.NewClient(etcdHost, dial, identity)
+	defer w.etcd.Close()
+	w.manifest.Created = b.session.Clock.Now().UTC()
+	return b.file.write(func(to io.Writer) error { return w.write(ctx, to) })
+}
+
+// writing is an archive that is being written.
+type writing struct {
+	recipients []age.Recipient
+	contents   contents
+	etcd       *etcd.Client
+	steps      *progress.Steps
+
+	manifest archive.Manifest
+	size     int64
+}
+
+func (w *writing) write(ctx context.Context, to io.Writer) error {
+	revision, err := w.etcd.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	cp := w.contents.plane
+	w.manifest.CreatedBy = version.Get()
+	w.manifest.Hub, w.manifest.Namespace = cp.Name, cp.Namespace
+	w.manifest.KubernetesVersion = cmp.Or(cp.Status.Version, cp.Spec.Version)
+	w.manifest.EtcdRevision = revision
+	out, err := archive.NewWriter(to, w.manifest, w.recipients...)
+	if err != nil {
+		return err
+	}
+	entries, err := w.contents.entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := out.Add(e.name, int64(len(e.text)), bytes.NewReader(e.text)); err != nil {
+			return err
+		}
+	}
+	if err := w.snapshot(ctx, out); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+func (w *writing) snapshot(ctx context.Context, out *archive.Writer) error {
+	snapshot, err := w.etcd.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer snapshot.Close() //nolint:errcheck // it was read to its end, or there is another error
+	w.size = snapshot.Size
+	return out.Add(snapshotEntry, snapshot.Size, &counted{Reader: snapshot, size: snapshot.Size, tell: w.tell})
+}
+
+func (w *writing) tell(percent int64) {
+	w.steps.Waits("%d %% of %s", percent, mebibytes(w.size))
+}
+
+// counted tells how much of something was read, in steps.
+type counted struct {
+	io.Reader
+	read, size, told int64
+	tell             func(percent int64)
+}
+
+const (
+	percentStep = 10
+	percentAll  = 100
+)
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.read += int64(n)
+	if percent := c.read * percentAll / max(c.size, 1); percent >= c.told+percentStep {
+		c.told = percent - percent%percentStep
+		c.tell(c.told)
+	}
+	return n, err // as it is: io.EOF ends what is read
+}
+
+func mebibytes(size int64) string {
+	const mebi = 1 << 20
+	return fmt.Sprintf("%.1f MiB", float64(size)/mebi)
+}

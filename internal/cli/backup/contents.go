@@ -1,0 +1,133 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/archive"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+)
+
+// Names of the entries of an archive. The objects are as "kubectl create" takes
+// them, and the snapshot is as "etcdutl snapshot restore" does.
+const (
+	planeEntry    = "controlplane.json"
+	secretEntry   = "secrets/%s.json"
+	snapshotEntry = "etcd.snapshot"
+)
+
+// contents are what an archive has besides the snapshot.
+type contents struct {
+	plane   *fleetv1alpha1.ControlPlane
+	secrets map[string]*corev1.Secret
+}
+
+func (c contents) names() manifests.Plane {
+	return manifests.Plane{Name: c.plane.Name, Namespace: c.plane.Namespace, Spec: c.plane.Spec}
+}
+
+// gather reads them from the host.
+func gather(ctx context.Context, host client.Reader, cp *fleetv1alpha1.ControlPlane) (contents, error) {
+	c := contents{plane: cp, secrets: map[string]*corev1.Secret{}}
+	switch {
+	case !cp.DeletionTimestamp.IsZero():
+		return c, fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
+	case cp.Spec.Etcd.Managed == nil:
+		return c, exit.Next(fmt.Errorf("the dedicated hub %q stores its objects in an etcd that the hub does not run", cp.Name),
+			"Back up that etcd by its own means, such as \"etcdctl snapshot save\", and with it these Secrets in namespace %q, without which it cannot be read: %v.",
+			cp.Namespace, c.names().KeptSecrets())
+	}
+	for _, name := range c.names().KeptSecrets() {
+		key, secret := client.ObjectKey{Namespace: cp.Namespace, Name: name}, &corev1.Secret{}
+		switch err := host.Get(ctx, key, secret); {
+		case apierrors.IsNotFound(err):
+			return c, exit.Next(fmt.Errorf("there is no Secret %q, without which the hub cannot be restored", key),
+				"If the hub is just being installed, wait until its ControlPlane is Available: \"kubectl -n %s describe controlplane %s\".", cp.Namespace, cp.Name)
+		case err != nil:
+			return c, fmt.Errorf("read the Secret %q: %w", key, err)
+		}
+		c.secrets[name] = secret
+	}
+	return c, nil
+}
+
+type entry struct {
+	name string
+	text []byte
+}
+
+// entries returns the contents as they are in the archive: what the user or the
+// operator has written, and nothing that only the host knows.
+func (c contents) entries() ([]entry, error) {
+	cp := &fleetv1alpha1.ControlPlane{ObjectMeta: written(c.plane), Spec: c.plane.Spec}
+	cp.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("ControlPlane"))
+	first, err := encode(planeEntry, cp)
+	if err != nil {
+		return nil, err
+	}
+	all := []entry{first}
+	for _, name := range c.names().KeptSecrets() {
+		secret := c.secrets[name]
+		kept := &corev1.Secret{ObjectMeta: written(secret), Type: secret.Type, Data: secret.Data}
+		kept.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		e, err := encode(fmt.Sprintf(secretEntry, name), kept)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func written(object client.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), Labels: object.GetLabels()}
+}
+
+func encode(name string, object any) (entry, error) {
+	text, err := json.MarshalIndent(object, "", "  ")
+	if err != nil {
+		return entry{}, fmt.Errorf("encoding %s for the archive: %w", name, err)
+	}
+	return entry{name: name, text: append(text, '\n')}, nil
+}
+
+// read reads the contents of an archive. It has to have all that a hub needs.
+func read(a *archive.Archive) (contents, error) {
+	c := contents{plane: &fleetv1alpha1.ControlPlane{}, secrets: map[string]*corev1.Secret{}}
+	if err := decode(a, planeEntry, c.plane); err != nil {
+		return c, err
+	}
+	for _, name := range c.names().KeptSecrets() {
+		secret := &corev1.Secret{}
+		if err := decode(a, fmt.Sprintf(secretEntry, name), secret); err != nil {
+			return c, err
+		}
+		c.secrets[name] = secret
+	}
+	if a.Content(snapshotEntry) == nil {
+		return c, fmt.Errorf("it has no %s", snapshotEntry)
+	}
+	return c, nil
+}
+
+func decode(a *archive.Archive, name string, into any) error {
+	content := a.Content(name)
+	if content == nil {
+		return fmt.Errorf("it has no %s", name)
+	}
+	if err := json.NewDecoder(content).Decode(into); err != nil {
+		return fmt.Errorf("its %s cannot be read: %w", name, err)
+	}
+	return nil
+}

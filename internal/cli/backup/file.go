@@ -1,0 +1,69 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/capstan-io/capstan/internal/cli/exit"
+)
+
+// file is one that is there whole or not at all, and for its owner only.
+type file struct {
+	path      string
+	overwrite bool
+}
+
+// free tells whether the file may be written.
+func (f file) free() error {
+	info, err := os.Lstat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the file to write: %w", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s exists, and is no file that could be replaced", f.path)
+	case !f.overwrite:
+		return exit.Next(fmt.Errorf("there is a file %s already", f.path), "Choose another name, or replace it with --%s.", flagForce)
+	}
+	return nil
+}
+
+// write writes the file. Until it is complete, it has another name next to it.
+func (f file) write(content func(io.Writer) error) error {
+	temporary, err := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+".*") // with mode 0600
+	if err != nil {
+		return fmt.Errorf("create the file: %w", err)
+	}
+	if err := errors.Join(content(temporary), temporary.Sync(), temporary.Close()); err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+	// Somebody may have made one in the meantime.
+	if err := f.free(); err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+	if err := os.Rename(temporary.Name(), f.path); err != nil {
+		return errors.Join(fmt.Errorf("give the file its name: %w", err), os.Remove(temporary.Name()))
+	}
+	return nil
+}
+
+// readFile reads a file that a flag names.
+func readFile[T any](flag, path string, parse func(io.Reader) (T, error)) (parsed T, err error) {
+	opened, err := os.Open(path) //nolint:gosec // the user names it
+	if err != nil {
+		return parsed, exit.UsageError("--%s: %w", flag, err)
+	}
+	defer opened.Close() //nolint:errcheck // it was only read
+	if parsed, err = parse(opened); err != nil {
+		return parsed, exit.UsageError("--%s: %s: %w", flag, path, err)
+	}
+	return parsed, nil
+}

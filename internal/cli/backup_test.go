@@ -1,0 +1,203 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	encryption "filippo.io/age"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+)
+
+// exampleRecipient is what stands in a session for the key in key.txt.
+const exampleRecipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
+
+// own returns the path of a file that a session writes or has of its user.
+func (w *world) own(name string) string { return filepath.Join(filepath.Dir(w.kubeconfig), name) }
+
+// backsUp does what a directive of sessions about backups says.
+func backsUp(t *testing.T, w *world, directive string) bool {
+	t.Helper()
+	words := strings.Fields(directive)
+	switch {
+	case len(words) == 2 && words[0] == "hosts":
+		w.hosts(t, words[1])
+	case len(words) == 2 && words[0] == "key":
+		key, err := encryption.GenerateX25519Identity()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.recipient = key.Recipient().String()
+		w.put(t, words[1], key.String()+"\n")
+	case len(words) > 2 && words[0] == "file":
+		w.put(t, words[1], strings.Join(words[2:], " ")+"\n")
+	case len(words) == 2 && words[0] == "cut":
+		content, err := os.ReadFile(w.own(words[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.put(t, words[1], string(content[:len(content)-1]))
+	case len(words) == 2 && words[0] == "unready":
+		w.ready(t, words[1], corev1.ConditionFalse)
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *world) put(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(w.own(name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hosts makes the cluster the host of a dedicated hub: with what its operator
+// would make, a real etcd, and a kubelet that connects to that.
+func (w *world) hosts(t *testing.T, name string) {
+	t.Helper()
+	definitions, err := config.ControlPlaneCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience}); err != nil {
+		t.Fatal(err)
+	}
+	address, authority := env.StartEtcd(t)
+	kubelet := httptest.NewTLSServer(&kubelet{etcd: address})
+	t.Cleanup(kubelet.Close)
+
+	cp := &fleetv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: name + "-control-plane", Name: name}}
+	w.made(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cp.Namespace}})
+	w.made(t, cp)
+	plane := manifests.Plane{Name: cp.Name, Namespace: cp.Namespace, Spec: cp.Spec}
+	for _, secret := range plane.KeptSecrets() {
+		data := map[string][]byte{"key": []byte("of " + secret)}
+		if secret == plane.Of(manifests.EtcdAuthority) {
+			data = map[string][]byte{corev1.TLSCertKey: authority.CertPEM, corev1.TLSPrivateKeyKey: authority.KeyPEM}
+		}
+		w.made(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: secret}, Data: data})
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "host"}}
+	w.made(t, node)
+	_, port, err := net.SplitHostPort(kubelet.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
+	if err := w.client.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	w.made(t, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: plane.Of(manifests.Etcd) + "-0", Labels: plane.PodLabels(manifests.Etcd)},
+		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: manifests.Etcd, Image: "etcd"}}},
+	})
+	w.ready(t, name, corev1.ConditionTrue)
+}
+
+// made makes an object until the test ends.
+func (w *world) made(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := w.client.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); err != nil {
+			t.Errorf("clearing up: %v", err)
+		}
+	})
+}
+
+// ready says whether the etcd of a hub is.
+func (w *world) ready(t *testing.T, name string, status corev1.ConditionStatus) {
+	t.Helper()
+	pod := &corev1.Pod{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: name + "-control-plane", Name: name + "-etcd-0"}, pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
+	if err := w.client.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kubelet is one that forwards the port of each pod to an etcd.
+type kubelet struct{ etcd string }
+
+func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, "/portForward/") {
+		http.NotFound(w, r)
+		return
+	}
+	if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io"}); err != nil {
+		return
+	}
+	streams := make(chan httpstream.Stream, 1)
+	connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(stream httpstream.Stream, _ <-chan struct{}) error {
+		streams <- stream
+		return nil
+	})
+	if connection == nil {
+		return
+	}
+	defer func() { _ = connection.Close() }()
+	for {
+		select {
+		case stream := <-streams:
+			switch kind := stream.Headers().Get(corev1.StreamType); kind {
+			case corev1.StreamTypeError:
+				defer func() { _ = stream.Close() }()
+			case corev1.StreamTypeData:
+				go k.forward(stream)
+			default:
+				panic(fmt.Sprintf("a stream of type %q", kind))
+			}
+		case <-connection.CloseChan():
+			return
+		}
+	}
+}
+
+func (k *kubelet) forward(stream httpstream.Stream) {
+	defer func() { _ = stream.Close() }()
+	connection, err := net.Dial("tcp", k.etcd)
+	if err != nil {
+		return
+	}
+	defer func() { _ = connection.Close() }()
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, _ = io.Copy(connection, stream) // until either end closes
+		_ = connection.Close()
+	})
+	_, _ = io.Copy(stream, connection)
+	_ = stream.Close()
+	both.Wait()
+}
