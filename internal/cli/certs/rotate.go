@@ -42,16 +42,26 @@ const (
 // subjects returns all of them, in the order in which they are rotated.
 func subjects() []subject {
 	return []subject{
-		{"etcdAuthority", flagAuthority, "etcd", "the authority of etcd",
-			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.EtcdAuthority }},
-		{"frontProxyAuthority", flagAuthority, "front-proxy", "the authority for aggregated API servers",
-			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.FrontProxyAuthority }},
-		{"clientAuthority", flagAuthority, "client", "the authority of clients",
-			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.ClientAuthority }},
-		{"serviceAccountKeys", flagKeys, "service-account", "the key of ServiceAccounts",
-			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.ServiceAccountKeys }},
-		{"encryptionKeys", flagKeys, "encryption", "the key of the encryption",
-			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.EncryptionKeys }},
+		{
+			"etcdAuthority", flagAuthority, "etcd", "the authority of etcd",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.EtcdAuthority },
+		},
+		{
+			"frontProxyAuthority", flagAuthority, "front-proxy", "the authority for aggregated API servers",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.FrontProxyAuthority },
+		},
+		{
+			"clientAuthority", flagAuthority, "client", "the authority of clients",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.ClientAuthority },
+		},
+		{
+			"serviceAccountKeys", flagKeys, "service-account", "the key of ServiceAccounts",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.ServiceAccountKeys },
+		},
+		{
+			"encryptionKeys", flagKeys, "encryption", "the key of the encryption",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.EncryptionKeys },
+		},
 	}
 }
 

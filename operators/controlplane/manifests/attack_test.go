@@ -156,14 +156,14 @@ func TestPodsConnectToWhatTheyNeedOnly(t *testing.T) {
 		port     int32
 		want     bool
 	}{
-		"TheAPIServerStores":             {server, etcd, etcdClientPort, true},
+		"TheAPIServerStores":             {server, etcd, EtcdClientPort, true},
 		"MembersMeet":                    {etcd, etcd, etcdPeerPort, true},
 		"TheAPIServerIsNoMember":         {server, etcd, etcdPeerPort, false},
-		"TheControllerManagerStoresNot":  {manager, etcd, etcdClientPort, false},
-		"ANeighbourStoresNot":            {neighbour, etcd, etcdClientPort, false},
-		"AnotherHubStoresNot":            {otherHub, etcd, etcdClientPort, false},
-		"AStrangerStoresNot":             {stranger, etcd, etcdClientPort, false},
-		"ANodeStoresNot":                 {node, etcd, etcdClientPort, false},
+		"TheControllerManagerStoresNot":  {manager, etcd, EtcdClientPort, false},
+		"ANeighbourStoresNot":            {neighbour, etcd, EtcdClientPort, false},
+		"AnotherHubStoresNot":            {otherHub, etcd, EtcdClientPort, false},
+		"AStrangerStoresNot":             {stranger, etcd, EtcdClientPort, false},
+		"ANodeStoresNot":                 {node, etcd, EtcdClientPort, false},
 		"TheControllerManagerAsks":       {manager, server, fleetv1alpha1.ControlPlanePort, true},
 		"EverybodyAsks":                  {stranger, server, fleetv1alpha1.ControlPlanePort, true},
 		"NobodyAsksTheControllerManager": {neighbour, manager, controllerManagerPort, false},
