@@ -88,6 +88,19 @@ func TestWhatIsGatheredIsWhatIsReadFromTheArchive(t *testing.T) {
 			t.Errorf("Secret %s is another one: %+v", name, secret)
 		}
 	}
+}
+
+func TestAnArchiveThatLacksSomethingIsNotRead(t *testing.T) {
+	cp := testPlane(nil)
+	found, err := gather(t.Context(), hostWith(t, testSecrets(cp)...), cp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := found.entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Concat(entries, []entry{{name: snapshotEntry, text: []byte("database")}})
 	for i := range all {
 		lacks := slices.Concat(all[:i], all[i+1:])
 		if _, err := read(archived(t, lacks...)); err == nil || !strings.Contains(err.Error(), "it has no "+all[i].name) {
@@ -168,51 +181,68 @@ func TestOnlyAMemberThatIsReadyIsAsked(t *testing.T) {
 }
 
 func TestAFileIsThereWholeOrNotAtAll(t *testing.T) {
-	folder := t.TempDir()
-	list := func() string {
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		return strings.Join(names, " ")
+	f := file{path: filepath.Join(t.TempDir(), "a.backup")}
+	if err := f.write(putting("half", errors.New("etcd has gone"))); err == nil {
+		t.Error("an error got lost")
 	}
-	put := func(text string, err error) func(io.Writer) error {
-		return func(w io.Writer) error {
-			_, written := io.WriteString(w, text)
-			return errors.Join(written, err)
-		}
-	}
-	f := file{path: filepath.Join(folder, "a.backup")}
-	if err := f.write(put("half", errors.New("etcd has gone"))); err == nil || list() != "" {
-		t.Errorf("after the error %v there are files: %s", err, list())
-	}
-	if err := f.write(put("first", nil)); err != nil {
+	wantFile(t, f, "")
+	if err := f.write(putting("first", nil)); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is for others, too: %v (error %v)", info.Mode(), err)
 	}
-	if err := f.write(put("second", nil)); err == nil {
+	wantFile(t, f, "first")
+}
+
+func TestAFileIsReplacedOnRequestOnly(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "a.backup")}
+	if err := f.write(putting("first", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.write(putting("second", nil)); err == nil {
 		t.Error("the file was replaced although nobody said so")
 	}
 	f.overwrite = true
-	if err := f.write(put("half", errors.New("etcd has gone"))); err == nil {
+	if err := f.write(putting("half", errors.New("etcd has gone"))); err == nil {
 		t.Error("an error got lost")
 	}
-	if text, err := os.ReadFile(f.path); err != nil || string(text) != "first" || list() != "a.backup" {
-		t.Errorf("the file has %q (error %v), and in its folder there are: %s", text, err, list())
-	}
-	if err := f.write(put("third", nil)); err != nil {
+	wantFile(t, f, "first")
+	if err := f.write(putting("third", nil)); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(f.path); err != nil || string(text) != "third" || list() != "a.backup" {
-		t.Errorf("the file has %q (error %v), and in its folder there are: %s", text, err, list())
-	}
-	if err := (file{path: folder, overwrite: true}).free(); err == nil || !strings.Contains(err.Error(), "no file that could be replaced") {
+	wantFile(t, f, "third")
+	if err := (file{path: t.TempDir(), overwrite: true}).free(); err == nil || !strings.Contains(err.Error(), "no file that could be replaced") {
 		t.Errorf("a folder may be replaced: %v", err)
+	}
+}
+
+// putting returns what writes a text and then fails, if there is an error.
+func putting(text string, err error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, written := io.WriteString(w, text)
+		return errors.Join(written, err)
+	}
+}
+
+// wantFile fails the test unless the file, and nothing else in its folder, has the
+// text; "" is no file.
+func wantFile(t *testing.T, f file, text string) {
+	t.Helper()
+	got := map[string]string{}
+	entries, err := os.ReadDir(filepath.Dir(f.path))
+	for _, e := range entries {
+		content, readErr := os.ReadFile(filepath.Join(filepath.Dir(f.path), e.Name()))
+		got[e.Name()], err = string(content), errors.Join(err, readErr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	if text != "" {
+		want[filepath.Base(f.path)] = text
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the folder of the file has something else (-want +got):\n%s", diff)
 	}
 }

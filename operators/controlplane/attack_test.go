@@ -1,0 +1,279 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+)
+
+const (
+	etcdClients, etcdMembers, apiServerPort = 2379, 2380, fleetv1alpha1.ControlPlanePort
+	frontProxy                              = "front-proxy-client"
+	clusterInfo                             = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+)
+
+// TestADedicatedHubHoldsOut attacks the programs of a ControlPlane, as its pods
+// run them: from outside, from a pod of the host, and as an administrator of the
+// hub who wants to get into the host.
+func TestADedicatedHubHoldsOut(t *testing.T) {
+	p := startProcesses(t)
+	admin := p.admin()
+	t.Run("nobody but the API server stores in etcd", func(t *testing.T) { p.etcdRefuses(t) })
+	t.Run("what etcd stores of Secrets is encrypted", func(t *testing.T) { p.secretsAreEncrypted(t, admin) })
+	t.Run("headers of a front proxy are believed from the front proxy only", func(t *testing.T) { p.headersAreIgnored(t) })
+	t.Run("without a credential there is health and cluster-info", func(t *testing.T) { p.anonymousReadsLittle(t) })
+	t.Run("the API server proxies to no address of its own host", func(t *testing.T) { p.proxyRefuses(t, admin) })
+	t.Run("the API server gives no credential away", func(t *testing.T) { p.nothingIsGivenAway(t, admin) })
+}
+
+// etcdRefuses connects to etcd with every certificate that the control plane has,
+// as somebody does who got into a pod of the host.
+func (p *processes) etcdRefuses(t *testing.T) {
+	for authority, leaves := range p.plane.Authorities() {
+		for _, leaf := range leaves {
+			if leaf.User == "" {
+				leaf.User = "somebody" // of servers only
+			}
+			pair := p.sign(authority, leaf)
+			read := p.ask(p.keys(pair, "/"))
+			if stores := authority == manifests.EtcdAuthority; (read.err == nil && read.status == http.StatusOK) != stores {
+				t.Errorf("with certificate %s etcd says %+v, want that it answers: %t", leaf.Secret, read, stores)
+			}
+			met := p.ask(request{port: etcdMembers, path: "/version", with: pair})
+			if member := leaf.User == "etcd-member"; (met.err == nil) != member {
+				t.Errorf("with certificate %s the members say %+v, want that they answer: %t", leaf.Secret, met, member)
+			}
+		}
+	}
+	if got := p.ask(p.keys(nil, "/")); got.err == nil {
+		t.Errorf("without a certificate etcd says %+v", got)
+	}
+}
+
+// keys asks etcd for the first key that begins so, and its value.
+func (p *processes) keys(with *certs.Pair, prefix string) request {
+	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	return request{
+		port: etcdClients, with: with, method: http.MethodPost, path: "/v3/kv/range",
+		body: fmt.Sprintf(`{"key":%q,"range_end":%q,"limit":1}`, encode(prefix), encode(end)),
+	}
+}
+
+func (p *processes) secretsAreEncrypted(t *testing.T, admin client.Client) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "mine"}, StringData: map[string]string{"a": "b"}}
+	if err := admin.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	pair := p.sign(manifests.EtcdAuthority, certs.Leaf{User: "kube-apiserver"})
+	got := p.ask(p.keys(pair, "/registry/secrets/default/mine"))
+	_, value, _ := strings.Cut(got.body, `"value":"`)
+	value, _, _ = strings.Cut(value, `"`)
+	stored, err := base64.StdEncoding.DecodeString(value)
+	if err != nil || !strings.HasPrefix(string(stored), "k8s:enc:secretbox:") {
+		t.Errorf("etcd has %q (%v), want that it is encrypted: %+v", stored, err, got)
+	}
+}
+
+// headersAreIgnored asks the API server who one is that claims to be somebody else.
+func (p *processes) headersAreIgnored(t *testing.T) {
+	claim := map[string]string{"X-Remote-User": "capstan:admin", "X-Remote-Group": "system:masters"}
+	for name, test := range map[string]struct {
+		authority, user string
+		want            int
+		as              string
+	}{
+		"nobody":                         {"", "", http.StatusUnauthorized, ""},
+		"a client":                       {manifests.ClientAuthority, "member", http.StatusCreated, "member"},
+		"a client who is called like it": {manifests.ClientAuthority, frontProxy, http.StatusCreated, frontProxy},
+		"another one of the authority":   {manifests.FrontProxyAuthority, "aggregated", http.StatusUnauthorized, ""},
+		"a member of etcd":               {manifests.EtcdAuthority, frontProxy, http.StatusUnauthorized, ""},
+		"the API server itself":          {manifests.ServingAuthority, frontProxy, http.StatusUnauthorized, ""},
+		"the front proxy":                {manifests.FrontProxyAuthority, frontProxy, http.StatusCreated, "capstan:admin"},
+	} {
+		r := request{
+			port: apiServerPort, method: http.MethodPost, path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", header: claim,
+			body: `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`,
+		}
+		if test.authority != "" {
+			r.with = p.sign(test.authority, certs.Leaf{User: test.user})
+		}
+		got := p.ask(r)
+		if got.status != test.want || !strings.Contains(got.body, fmt.Sprintf(`"username":%q`, test.as)) && test.as != "" {
+			t.Errorf("%s: got %+v, want %d and user %q", name, got, test.want, test.as)
+		}
+	}
+}
+
+func (p *processes) anonymousReadsLittle(t *testing.T) {
+	for path, want := range map[string]int{
+		"/livez": http.StatusOK, "/readyz": http.StatusOK,
+		clusterInfo: http.StatusOK,
+		"/api/v1/namespaces/kube-public/configmaps": http.StatusUnauthorized,
+		"/version":                          http.StatusUnauthorized,
+		"/metrics":                          http.StatusUnauthorized,
+		"/openapi/v3":                       http.StatusUnauthorized,
+		"/.well-known/openid-configuration": http.StatusUnauthorized,
+	} {
+		if got := p.ask(request{port: apiServerPort, path: path}); got.status != want {
+			t.Errorf("%s: got %+v, want %d", path, got, want)
+		}
+	}
+}
+
+// proxyRefuses lets an administrator name the addresses of the API server's pod,
+// and of the metadata of a cloud, wherever the API server would connect to them.
+func (p *processes) proxyRefuses(t *testing.T, admin client.Client) {
+	with := p.sign(manifests.ClientAuthority, p.adminLeaf())
+	for n, address := range []string{"127.0.0.1", "169.254.169.254", "localhost", "::1"} {
+		kind := corev1.NodeInternalIP
+		if _, err := netip.ParseAddr(address); err != nil {
+			kind = corev1.NodeHostName
+		}
+		node := p.node(t, admin, fmt.Sprintf("node-%d", n), kind, address, int32(p.ports[apiServerPort]))
+		for _, path := range []string{"/api/v1/nodes/" + node + "/proxy/", fmt.Sprintf("/api/v1/nodes/https:%s:%d/proxy/", node, p.ports[apiServerPort])} {
+			got := p.ask(request{port: apiServerPort, with: with, path: path})
+			if got.status < http.StatusBadRequest || !strings.Contains(got.body, "not allowed") {
+				t.Errorf("%s at %s: got %+v, want that the address is not allowed", path, address, got)
+			}
+		}
+		if kind == corev1.NodeHostName {
+			continue
+		}
+		endpoints := &corev1.Endpoints{ //nolint:staticcheck // the API server still proxies to them
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: node},
+			Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // as above
+				Addresses: []corev1.EndpointAddress{{IP: address}}, Ports: []corev1.EndpointPort{{Port: 80}}, //nolint:staticcheck // as above
+			}},
+		}
+		if err := admin.Create(t.Context(), endpoints); err == nil {
+			t.Errorf("the API server takes Endpoints at %s", address)
+		}
+	}
+}
+
+// node makes a node with an address, where its kubelet listens on the port.
+func (p *processes) node(t *testing.T, admin client.Client, name string, kind corev1.NodeAddressType, address string, port int32) string {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := admin.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: kind, Address: address}}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = port
+	if err := admin.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// nothingIsGivenAway lets an administrator make the API server connect to a server
+// of the administrator's, by a Node and by a webhook, and looks at what it sends:
+// nothing that the host or etcd would take for a credential.
+func (p *processes) nothingIsGivenAway(t *testing.T, admin client.Client) {
+	seen := make(chan *http.Request, 10)
+	address := ownAddress(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.TLS = p.serverConfig(t, address)
+	server.StartTLS()
+	defer server.Close()
+	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // of TCP
+
+	token := map[string]string{"Authorization": "Bearer of-somebody"}
+	p.node(t, admin, "mine", corev1.NodeInternalIP, address, int32(port))
+	p.ask(request{
+		port: apiServerPort, with: p.sign(manifests.ClientAuthority, p.adminLeaf()), path: fmt.Sprintf("/api/v1/nodes/https:mine:%d/proxy/pods", port), header: token,
+	})
+	p.bare(t, "a Node", seen)
+
+	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Webhooks: []admissionv1.ValidatingWebhook{{
+		Name: "mine.example.com", SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		ClientConfig: admissionv1.WebhookClientConfig{
+			URL: ptr.To(fmt.Sprintf("https://%s/admit", listener.Addr())), CABundle: p.authorities[manifests.ServingAuthority].CertPEM,
+		},
+		Rules: []admissionv1.RuleWithOperations{{
+			Operations: []admissionv1.OperationType{admissionv1.Create},
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		}},
+	}}}
+	if err := admin.Create(t.Context(), hook); err != nil {
+		t.Fatal(err)
+	}
+	p.until("the API server knows of the webhook", func() error {
+		return expectError(admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "any-"}}))
+	})
+	p.bare(t, "a webhook", seen)
+}
+
+// expectError returns an error if there is none.
+func expectError(err error) error {
+	if err == nil {
+		return errors.New("it was done")
+	}
+	return nil
+}
+
+// bare looks at the next request that came.
+func (p *processes) bare(t *testing.T, by string, seen <-chan *http.Request) {
+	t.Helper()
+	select {
+	case r := <-seen:
+		if len(r.TLS.PeerCertificates) > 0 {
+			t.Errorf("by %s the API server shows the certificate of %s", by, r.TLS.PeerCertificates[0].Subject)
+		}
+		for header := range r.Header {
+			if header == "Authorization" || strings.HasPrefix(header, "X-Remote-") {
+				t.Errorf("by %s the API server sends header %s: %v", by, header, r.Header[header])
+			}
+		}
+	case <-time.After(hubTimeout):
+		t.Errorf("by %s the API server did not connect, so nothing is shown", by)
+	}
+}
+
+// ownAddress returns an address of this machine that the API server proxies to.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := slices.IndexFunc(addresses, func(a net.Addr) bool {
+		network, ok := a.(*net.IPNet)
+		return ok && network.IP.To4() != nil && network.IP.IsGlobalUnicast()
+	})
+	if found < 0 {
+		t.Fatalf("this machine has no address but loopback ones, to which the API server does not proxy: %v", addresses)
+	}
+	return addresses[found].(*net.IPNet).IP.String() //nolint:forcetypeassert // as above
+}
