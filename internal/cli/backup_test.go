@@ -16,10 +16,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	encryption "filippo.io/age"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,13 +82,7 @@ func (w *world) put(t *testing.T, name, content string) {
 // would make, a real etcd, and a kubelet that connects to that.
 func (w *world) hosts(t *testing.T, name string) {
 	t.Helper()
-	definitions, err := config.ControlPlaneCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience}); err != nil {
-		t.Fatal(err)
-	}
+	w.knowControlPlanes(t)
 	address, authority := env.StartEtcd(t)
 	kubelet := httptest.NewTLSServer(&kubelet{etcd: address})
 	t.Cleanup(kubelet.Close)
@@ -120,6 +118,35 @@ func (w *world) hosts(t *testing.T, name string) {
 		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: manifests.Etcd, Image: "etcd"}}},
 	})
 	w.ready(t, name, corev1.ConditionTrue)
+}
+
+// knowControlPlanes installs the definition of ControlPlanes until the test ends:
+// to other sessions it would be that of somebody else.
+func (w *world) knowControlPlanes(t *testing.T) {
+	t.Helper()
+	definitions, err := config.ControlPlaneCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience}
+	if _, err := envtest.InstallCRDs(w.config, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := envtest.UninstallCRDs(w.config, options); err != nil {
+			t.Errorf("clearing up: %v", err)
+		}
+		gone := func(ctx context.Context) (bool, error) {
+			left := &unstructured.Unstructured{}
+			left.SetAPIVersion("apiextensions.k8s.io/v1")
+			left.SetKind("CustomResourceDefinition")
+			err := w.client.Get(ctx, client.ObjectKey{Name: definitions[0].Name}, left)
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		}
+		if err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 50*time.Millisecond, patience, true, gone); err != nil {
+			t.Errorf("clearing up: %v", err)
+		}
+	})
 }
 
 // made makes an object until the test ends.

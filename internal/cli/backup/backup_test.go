@@ -64,49 +64,52 @@ func hostWith(t *testing.T, objects ...client.Object) client.Client {
 
 func TestWhatIsGatheredIsWhatIsReadFromTheArchive(t *testing.T) {
 	cp := testPlane(nil)
-	found, err := gather(t.Context(), hostWith(t, testSecrets(cp)...), cp)
+	found, entries := gathered(t, cp)
+	got, err := read(archived(t, entries...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := found.entries()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := slices.Concat(entries, []entry{{name: snapshotEntry, text: []byte("database")}})
-	got, err := read(archived(t, all...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(found.plane.Spec, got.plane.Spec); diff != "" || got.plane.UID != "" || got.plane.Labels["team"] != "a" {
-		t.Errorf("the ControlPlane is another one: %+v\n%s", got.plane.ObjectMeta, diff)
+	kept := *cp
+	kept.TypeMeta = metav1.TypeMeta{APIVersion: "fleet.capstan.io/v1alpha1", Kind: "ControlPlane"}
+	kept.UID, kept.ResourceVersion = "", ""
+	if diff := cmp.Diff(&kept, got.plane); diff != "" {
+		t.Errorf("the ControlPlane is another one (-want +got):\n%s", diff)
 	}
 	if len(got.secrets) != 6 {
 		t.Errorf("there are %d Secrets, want those of 4 authorities and 2 of keys", len(got.secrets))
 	}
 	for name, secret := range got.secrets {
-		if want := found.secrets[name]; string(secret.Data["key"]) != "of "+name || secret.Type != want.Type || secret.Kind != "Secret" || secret.ResourceVersion != "" {
-			t.Errorf("Secret %s is another one: %+v", name, secret)
+		want := found.secrets[name].DeepCopy()
+		want.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
+		want.ResourceVersion = ""
+		if diff := cmp.Diff(want, secret); diff != "" {
+			t.Errorf("Secret %s is another one (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-func TestAnArchiveThatLacksSomethingIsNotRead(t *testing.T) {
-	cp := testPlane(nil)
-	found, err := gather(t.Context(), hostWith(t, testSecrets(cp)...), cp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := found.entries()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := slices.Concat(entries, []entry{{name: snapshotEntry, text: []byte("database")}})
+func TestAnArchiveWithoutAnEntryIsRefused(t *testing.T) {
+	_, all := gathered(t, testPlane(nil))
 	for i := range all {
 		lacks := slices.Concat(all[:i], all[i+1:])
 		if _, err := read(archived(t, lacks...)); err == nil || !strings.Contains(err.Error(), "it has no "+all[i].name) {
 			t.Errorf("an archive without %s is read, with the error %v", all[i].name, err)
 		}
 	}
+}
+
+// gathered returns the contents of a hub, and the entries of its archive.
+func gathered(t *testing.T, cp *fleetv1alpha1.ControlPlane) (contents, []entry) {
+	t.Helper()
+	found, err := gather(t.Context(), hostWith(t, testSecrets(cp)...), cp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := found.entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found, append(entries, entry{name: snapshotEntry, text: []byte("database")})
 }
 
 // archived returns the entries as an archive has them.
@@ -185,39 +188,39 @@ func TestAFileIsThereWholeOrNotAtAll(t *testing.T) {
 	if err := f.write(putting("half", errors.New("etcd has gone"))); err == nil {
 		t.Error("an error got lost")
 	}
-	wantFile(t, f, "")
+	expectFile(t, f, "")
 	if err := f.write(putting("first", nil)); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the file is for others, too: %v (error %v)", info.Mode(), err)
-	}
-	wantFile(t, f, "first")
-}
-
-func TestAFileIsReplacedOnRequestOnly(t *testing.T) {
-	f := file{path: filepath.Join(t.TempDir(), "a.backup")}
-	if err := f.write(putting("first", nil)); err != nil {
-		t.Fatal(err)
+		t.Errorf("the file is for others, too: %v (error %v)", info, err)
 	}
 	if err := f.write(putting("second", nil)); err == nil {
 		t.Error("the file was replaced although nobody said so")
 	}
-	f.overwrite = true
+	expectFile(t, f, "first")
+}
+
+func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "a.backup"), overwrite: true}
+	if err := f.write(putting("first", nil)); err != nil {
+		t.Fatal(err)
+	}
 	if err := f.write(putting("half", errors.New("etcd has gone"))); err == nil {
 		t.Error("an error got lost")
 	}
-	wantFile(t, f, "first")
-	if err := f.write(putting("third", nil)); err != nil {
+	expectFile(t, f, "first")
+	if err := f.write(putting("second", nil)); err != nil {
 		t.Fatal(err)
 	}
-	wantFile(t, f, "third")
-	if err := (file{path: t.TempDir(), overwrite: true}).free(); err == nil || !strings.Contains(err.Error(), "no file that could be replaced") {
+	expectFile(t, f, "second")
+	folder := file{path: filepath.Dir(f.path), overwrite: true}
+	if err := folder.free(); err == nil || !strings.Contains(err.Error(), "no file that could be replaced") {
 		t.Errorf("a folder may be replaced: %v", err)
 	}
 }
 
-// putting returns what writes a text and then fails, if there is an error.
+// putting returns what writes the text and then ends with the error.
 func putting(text string, err error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, written := io.WriteString(w, text)
@@ -225,24 +228,21 @@ func putting(text string, err error) func(io.Writer) error {
 	}
 }
 
-// wantFile fails the test unless the file, and nothing else in its folder, has the
-// text; "" is no file.
-func wantFile(t *testing.T, f file, text string) {
+// expectFile expects the file with the text, or none, and nothing next to it.
+func expectFile(t *testing.T, f file, want string) {
 	t.Helper()
-	got := map[string]string{}
 	entries, err := os.ReadDir(filepath.Dir(f.path))
-	for _, e := range entries {
-		content, readErr := os.ReadFile(filepath.Join(filepath.Dir(f.path), e.Name()))
-		got[e.Name()], err = string(content), errors.Join(err, readErr)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{}
-	if text != "" {
-		want[filepath.Base(f.path)] = text
+	if want == "" {
+		if len(entries) > 0 {
+			t.Errorf("something is left: %v", entries)
+		}
+		return
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the folder of the file has something else (-want +got):\n%s", diff)
+	text, err := os.ReadFile(f.path)
+	if err != nil || string(text) != want || len(entries) != 1 {
+		t.Errorf("the file has %q (error %v), want %q; in its folder there are %v", text, err, want, entries)
 	}
 }

@@ -67,8 +67,14 @@ func (c contents) etcdIdentity(now time.Time) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for etcd: %w", err)
 	}
+	// While the authority is being rotated, members may have a certificate of the
+	// one before, which is in the same Secret.
 	roots := x509.NewCertPool()
-	roots.AddCert(authority.Certificate)
+	for _, pem := range data {
+		for _, known := range certs.ParseBundle(pem) {
+			roots.AddCert(known)
+		}
+	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: etcdHost, RootCAs: roots, Certificates: []tls.Certificate{certificate},
 	}, nil
