@@ -16,9 +16,9 @@ package archive
 import "time"
 
 const (
-	// Format is that of all archives, and Version that of those that this package
-	// writes. It reads no newer ones.
-	Format  = "capstan-hub-backup"
+	// Format is that of all archives.
+	Format = "capstan-hub-backup"
+	// Version is that of the archives that this package writes. It reads no newer ones.
 	Version = 1
 
 	manifestEntry = "manifest.json"

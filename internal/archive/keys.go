@@ -14,7 +14,7 @@ import (
 
 const (
 	// secretPrefix begins the private keys of age, which are no recipients.
-	secretPrefix = "AGE-SECRET-KEY-"
+	secretPrefix = "AGE-SECRET-KEY-" //nolint:gosec // how keys begin, and none
 	// keyFileMax limits files with keys or a passphrase.
 	keyFileMax = 64 << 10
 )

@@ -164,7 +164,7 @@ func (p *processes) proxyRefuses(t *testing.T, admin client.Client) {
 		endpoints := &corev1.Endpoints{ //nolint:staticcheck // the API server still proxies to them
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: node},
 			Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // as above
-				Addresses: []corev1.EndpointAddress{{IP: address}}, Ports: []corev1.EndpointPort{{Port: 80}}, //nolint:staticcheck // as above
+				Addresses: []corev1.EndpointAddress{{IP: address}}, Ports: []corev1.EndpointPort{{Port: 80}},
 			}},
 		}
 		if err := admin.Create(t.Context(), endpoints); err == nil {

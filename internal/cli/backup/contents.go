@@ -23,7 +23,7 @@ import (
 // them, and the snapshot is as "etcdutl snapshot restore" does.
 const (
 	planeEntry    = "controlplane.json"
-	secretEntry   = "secrets/%s.json"
+	secretEntry   = "secrets/%s.json" //nolint:gosec // the name of an entry
 	snapshotEntry = "etcd.snapshot"
 )
 

@@ -42,7 +42,7 @@ func StartEtcd(t testing.TB) (address string, authority *certs.Pair) {
 		return path
 	}
 	address, peers := freeAddress(t), freeAddress(t)
-	command := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "etcd"),
+	command := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "etcd"), //nolint:gosec // who runs tests says where
 		"--name=member", "--data-dir="+filepath.Join(folder, "data"), "--unsafe-no-fsync",
 		"--listen-client-urls=https://"+address, "--advertise-client-urls=https://"+address,
 		"--listen-peer-urls=http://"+peers, "--initial-advertise-peer-urls=http://"+peers, "--initial-cluster=member=http://"+peers,
@@ -62,7 +62,7 @@ func StartEtcd(t testing.TB) (address string, authority *certs.Pair) {
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, serverPatience, true, func(ctx context.Context) (bool, error) {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // not yet
 		}
 		return true, connection.Close()
 	})
