@@ -4,11 +4,13 @@
 package controlplane
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	polling "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/client-go/discovery"
@@ -59,8 +62,12 @@ func TestTemplatesAreStoredAsTheyWereWritten(t *testing.T) {
 		}
 	}
 	for _, object := range objects {
-		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) && !finalized(object) {
-			t.Errorf("%s %s is still there: %v", object.GetKind(), object.GetName(), err)
+		var last error // some take a moment, such as definitions, whose objects go first
+		if polling.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			last = hub.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return apierrors.IsNotFound(last) || finalized(object), nil
+		}) != nil {
+			t.Errorf("%s %s is still there: %v", object.GetKind(), object.GetName(), last)
 		}
 	}
 }
