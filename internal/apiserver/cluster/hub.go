@@ -22,7 +22,7 @@ import (
 // connections are the ClusterConnections of the hub.
 type connections interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*fleetv1alpha1.ClusterConnection, error)
-	List(ctx context.Context, o metav1.ListOptions) (*fleetv1alpha1.ClusterConnectionList, error)
+	List(ctx context.Context, o metav1.ListOptions, take func(*fleetv1alpha1.ClusterConnection)) (metav1.ListMeta, error)
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 	Create(ctx context.Context, c *fleetv1alpha1.ClusterConnection, o metav1.CreateOptions) (*fleetv1alpha1.ClusterConnection, error)
 	Update(ctx context.Context, c *fleetv1alpha1.ClusterConnection, o metav1.UpdateOptions) (*fleetv1alpha1.ClusterConnection, error)
@@ -59,9 +59,7 @@ func newHub(config *rest.Config) (*hub, error) {
 		return nil, err
 	}
 	return &hub{
-		connections: gentype.NewClientWithList("clusterconnections", fleetClient, parameters, "",
-			func() *fleetv1alpha1.ClusterConnection { return &fleetv1alpha1.ClusterConnection{} },
-			func() *fleetv1alpha1.ClusterConnectionList { return &fleetv1alpha1.ClusterConnectionList{} }),
+		connections: stored.NewResource[fleetv1alpha1.ClusterConnection](fleetClient, parameters, "clusterconnections", ""),
 		clusters: gentype.NewClient("managedclusters", clusterClient, parameters, "",
 			func() *clusterv1.ManagedCluster { return &clusterv1.ManagedCluster{} }),
 	}, nil

@@ -50,15 +50,14 @@ func (r reader) List(ctx context.Context, o *internalversion.ListOptions) (runti
 	if err != nil {
 		return nil, err
 	}
-	from, err := r.connections.List(ctx, options)
-	if err != nil {
-		return nil, problem(err, "")
-	}
-	list := &v1alpha1.ClusterList{ListMeta: from.ListMeta, Items: make([]v1alpha1.Cluster, 0, len(from.Items))}
-	for i := range from.Items {
-		if cluster := translate.Cluster(&from.Items[i]); cluster != nil {
+	list := &v1alpha1.ClusterList{Items: []v1alpha1.Cluster{}}
+	list.ListMeta, err = r.connections.List(ctx, options, func(from *fleetv1alpha1.ClusterConnection) {
+		if cluster := translate.Cluster(from); cluster != nil {
 			list.Items = append(list.Items, *cluster)
 		}
+	})
+	if err != nil {
+		return nil, problem(err, "")
 	}
 	return list, nil
 }

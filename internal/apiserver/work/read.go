@@ -32,7 +32,7 @@ func shown() stored.View {
 // manifestWorks are those of the hub in one namespace, or in all.
 type manifestWorks interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*workv1.ManifestWork, error)
-	List(ctx context.Context, o metav1.ListOptions) (*workv1.ManifestWorkList, error)
+	List(ctx context.Context, o metav1.ListOptions, take func(*workv1.ManifestWork)) (metav1.ListMeta, error)
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
 
@@ -63,13 +63,12 @@ func (r reader) List(ctx context.Context, o *internalversion.ListOptions) (runti
 	if err != nil {
 		return nil, err
 	}
-	from, err := r.in(namespace).List(ctx, options)
+	list := &v1alpha1.WorkList{Items: []v1alpha1.Work{}}
+	list.ListMeta, err = r.in(namespace).List(ctx, options, func(from *workv1.ManifestWork) {
+		list.Items = append(list.Items, *workOf(from))
+	})
 	if err != nil {
 		return nil, shown().Problem(err, "")
-	}
-	list := &v1alpha1.WorkList{ListMeta: from.ListMeta, Items: make([]v1alpha1.Work, 0, len(from.Items))}
-	for i := range from.Items {
-		list.Items = append(list.Items, *workOf(&from.Items[i]))
 	}
 	return list, nil
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/client-go/gentype"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -56,9 +55,7 @@ func NewStorage(hub *clientrest.Config, clock clock.PassiveClock) (*Storage, err
 	parameters := runtime.NewParameterCodec(scheme)
 	return &Storage{
 		reader: reader{in: func(namespace string) manifestWorks {
-			return gentype.NewClientWithList("manifestworks", client, parameters, namespace,
-				func() *workv1.ManifestWork { return &workv1.ManifestWork{} },
-				func() *workv1.ManifestWorkList { return &workv1.ManifestWorkList{} })
+			return stored.NewResource[workv1.ManifestWork](client, parameters, "manifestworks", namespace)
 		}},
 		printer: printer{clock: clock},
 	}, nil
