@@ -40,6 +40,14 @@ const (
 	AnnotationForceDetach = "fleet.capstan.io/force-detach"
 )
 
+// AnnotationRestored on a ManagedCluster says that the hub was restored from a
+// backup, and which resourceVersions it has forgotten: SNAPSHOT-RESTORED, two
+// revisions of etcd. As long as it is there, the agent keeps what was delivered by
+// ManifestWorks of such versions that the hub does not have. Whoever removes it
+// confirms that these objects may be deleted. On the ManagedClusterSet global it
+// is for clusters that are accepted later: the hub copies it to them.
+const AnnotationRestored = "fleet.capstan.io/restored"
+
 // AnnotationFormerAgents contains the IDs of the agents that the agent of
 // AnnotationAgentID replaces, separated by commas, the latest last. Both are on
 // the AppliedManifestWork that marks a handover on a member.
