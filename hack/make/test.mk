@@ -71,11 +71,23 @@ test-e2e: lab-build image ## Tests on real clusters with real pods, and each fau
 # waits most of the time, so they run side by side.
 .PHONY: test-hub-and-spoke test-walkthroughs test-fault-short
 test-hub-and-spoke:
-	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -skip '^TestWalkthroughs$$' ./test/e2e/...
+	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -skip '^(TestWalkthroughs|TestDrills)$$' ./test/e2e/...
 test-walkthroughs:
 	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -run '^TestWalkthroughs$$' ./test/e2e/...
 test-fault-short:
 	go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) -short ./test/fault $(if $(FAULT_ARGS),-args $(FAULT_ARGS))
+
+# What happens to a dedicated hub rarely, and takes long: CI runs none of it. Each
+# drill has a lab of its own, and its last lines say what was seen.
+DRILLS := drill-node-restart
+DRILL_TIMEOUT := 90m
+
+.PHONY: drills $(DRILLS)
+drills: ## Runs all drills with dedicated hubs, which CI leaves out. Needs root.
+	hack/test.sh $(DRILLS)
+drill-node-restart: ## Cuts the power of the host of a dedicated hub while something writes to the hub.
+$(DRILLS): drill-%: lab-build image
+	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(DRILL_TIMEOUT) -run '^TestDrills$$/^$*$$' ./test/e2e
 
 .PHONY: test-fault
 test-fault: build lab-build ## Breaks API servers, networks and agents while works change. Needs root. FAULT_ARGS=-long for long outages, '-seed N' to replay.
