@@ -34,6 +34,10 @@ BENCH_PLACEMENT_SCENARIOS ?= engine,one,replicas,thousand,flip,large
 bench-placement: build lab-build ## How fast placements choose clusters, beside plain writes, and what it costs. Needs root.
 	go run ./test/bench placement --runs $(BENCH_RUNS) --limit $(BENCH_LIMIT) --scenarios $(BENCH_PLACEMENT_SCENARIOS)
 
+.PHONY: bench-dedicated
+bench-dedicated: image lab-build ## Processes, memory, CPU and writes of an idle dedicated hub, beside those of its bare parts. Needs root.
+	IMAGE_NAME=$(IMAGE_NAME) go run ./test/bench dedicated
+
 .PHONY: bench-clusters
 bench-clusters: envtest-assets ## Lists and watches of 10,000 Clusters, beside those of their ClusterConnections.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -run '^$$' -bench BenchmarkClusters -benchtime 15x -timeout 20m ./internal/apiserver

@@ -26,6 +26,7 @@ import (
 // TestHub walks hubs through their life. The subtests share an API server; each
 // starts without a hub.
 func TestHub(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*testing.T, *lab){
 		"InstallsEverythingAndThenWritesNothing":   installs,

@@ -34,6 +34,7 @@ func deploymentRecord(name string) render.Record {
 }
 
 func TestRemoval(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*testing.T, *lab){
 		"LeavesNothing":                                leavesNothing,

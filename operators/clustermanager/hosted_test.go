@@ -33,6 +33,7 @@ import (
 // TestHosted shares a management cluster and a hub among what needs a fresh
 // ClusterManager only.
 func TestHosted(t *testing.T) {
+	t.Parallel()
 	l := newHostedLab(t)
 	for name, test := range map[string]func(*testing.T, *hostedLab){
 		"InstallsEachPartWhereItBelongs":           hostedInstalls,

@@ -17,6 +17,7 @@ import (
 // TestPushClustersOfAHostedHubAreSeenAtOnce runs the operator as it runs on a
 // cluster. Looking every minute alone would not see both changes in less.
 func TestPushClustersOfAHostedHubAreSeenAtOnce(t *testing.T) {
+	t.Parallel()
 	l := newHostedLab(t)
 	l.startManager(t, l.restConfig)
 	l.leadAs(t, installer)

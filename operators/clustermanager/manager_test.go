@@ -23,6 +23,7 @@ const eventLimit = time.Minute
 // TestManagerFollowsWhatItWatches runs the operator as it runs on a cluster: with
 // its own cache, its own rights and its watches.
 func TestManagerFollowsWhatItWatches(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	deps := l.startManager(t, l.restConfig)
 

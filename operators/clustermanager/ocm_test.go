@@ -36,6 +36,7 @@ const (
 // TestUnderOCMsRole installs a hub with the role of OCM's chart, and no other:
 // all of OCM's contract is there, the rest is told, and comes with its rules.
 func TestUnderOCMsRole(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAs(t, "ocm", role(t, ocmRole).Rules)
 	cm := &operatorv1.ClusterManager{}
@@ -83,6 +84,7 @@ func TestUnderOCMsRole(t *testing.T) {
 // TestARoleThatIsTooSmallIsTold runs the operator without the right to watch what
 // it installs: it says so, and goes on once it has it.
 func TestARoleThatIsTooSmallIsTold(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	full := role(t, ocmRole).Rules
 	var small, withheld []rbacv1.PolicyRule
@@ -114,6 +116,7 @@ func TestARoleThatIsTooSmallIsTold(t *testing.T) {
 // TestABindingThatTheOperatorMayNotRelease removes a hub under OCM's role, which
 // lets the operator see ManagedClusterSetBindings, but not change them.
 func TestABindingThatTheOperatorMayNotRelease(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startAs(t, "ocm", role(t, ocmRole).Rules)
 	cm := &operatorv1.ClusterManager{}

@@ -17,6 +17,7 @@ import (
 )
 
 func TestRemovalOfAHubWithJoinedClusters(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*testing.T, *lab){
 		"SaysWhatTheyLoseAndWaits":    saysWhatIsLost,

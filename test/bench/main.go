@@ -31,14 +31,15 @@ import (
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
-const usageText = `usage: go run ./test/bench join|idle|accept|push|work|placement [flags]
+const usageText = `usage: go run ./test/bench join|idle|accept|push|work|placement|dedicated [flags]
 
   join       seconds from the start of the agents until all clusters are Available
   idle       requests, CPU and memory of joined clusters while nothing happens
   accept     seconds until the hub has accepted many clusters at once
   push       what one push agent costs that works for many Push clusters, and how fast it starts
   work       how fast works are delivered, changed, mended and deleted
-  placement  how fast placements choose clusters, and what that costs`
+  placement  how fast placements choose clusters, and what that costs
+  dedicated  what an idle dedicated hub costs, beside an empty etcd, API server and controller manager`
 
 type options struct {
 	members  []int
@@ -110,6 +111,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	measure, ok := map[string]func(context.Context, options) (fmt.Stringer, error){
 		"join": measureJoin, "idle": measureIdle, "accept": measureAccept, "push": measurePush, "work": measureWork, "placement": measurePlacement,
+		"dedicated": measureDedicated,
 	}[args[0]]
 	if !ok {
 		return fmt.Errorf("unknown benchmark %q\n%s", args[0], usageText)

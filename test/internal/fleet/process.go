@@ -90,21 +90,30 @@ type Usage struct {
 
 // Usage reads the counters of the process.
 func (p *Process) Usage() (Usage, error) {
-	proc := filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid))
-	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
+	usage, err := UsageOf(p.cmd.Process.Pid)
 	if err != nil {
 		return Usage{}, fmt.Errorf("%s has ended (see %s): %w", p.name, p.log.Name(), err)
+	}
+	return usage, nil
+}
+
+// UsageOf reads the counters of any process of this machine.
+func UsageOf(pid int) (Usage, error) {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
+	if err != nil {
+		return Usage{}, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
 	}
 	// The name in parentheses may have spaces; the fields count from behind it.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	user, userErr := strconv.ParseFloat(fields[11], 64)
 	system, systemErr := strconv.ParseFloat(fields[12], 64)
 	if userErr != nil || systemErr != nil {
-		return Usage{}, fmt.Errorf("reading the CPU time of %s from %q", p.name, stat)
+		return Usage{}, fmt.Errorf("reading the CPU time of process %d from %q", pid, stat)
 	}
 	status, err := os.ReadFile(filepath.Join(proc, "status"))
 	if err != nil {
-		return Usage{}, err
+		return Usage{}, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
 	return Usage{
 		CPUSeconds: (user + system) / ticksPerSecond,
