@@ -28,7 +28,8 @@ const (
 // without a hub, and ends with one; what it prints last is what it has found out.
 func TestDrills(t *testing.T) {
 	for name, play := range map[string]func(*testing.T, *drill){
-		"node-restart": drillNodeRestart,
+		"external-etcd": drillExternalEtcd,
+		"node-restart":  drillNodeRestart,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDrill(t)
@@ -97,6 +98,15 @@ func (d *drill) capstan(t *testing.T, args ...string) string {
 	return out
 }
 
+// refuses runs capstan, which has to fail with a message.
+func (d *drill) refuses(t *testing.T, want string, args ...string) {
+	t.Helper()
+	out, err := d.try(t, args...)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("capstan %s has to be refused with %q: %v\n%s", strings.Join(args, " "), want, err, out)
+	}
+}
+
 // onHost are the arguments of a command for the hub that is given to its host.
 func (d *drill) onHost(command string, more ...string) []string {
 	return slices.Concat(strings.Fields(command), []string{"--context", d.host.name, "--name", drillHub}, more)
@@ -154,6 +164,12 @@ func (d *drill) delivers(t *testing.T, text string) {
 func (d *drill) leave(t *testing.T) {
 	t.Helper()
 	d.unregister(t)
+	d.removeHub(t)
+}
+
+// removeHub removes a hub without members, and waits until nothing is left.
+func (d *drill) removeHub(t *testing.T) {
+	t.Helper()
 	d.capstan(t, d.onHost("clean --dedicated", "--delete-data")...)
 	eventually(t, func() error {
 		return errors.Join(d.host.leftovers(t.Context()), d.member.leftovers(t.Context()))
