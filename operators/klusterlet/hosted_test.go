@@ -58,6 +58,7 @@ func host(t *testing.T, h *harness) *hostedHarness {
 
 // TestHosted shares the two clusters among what needs a fresh Klusterlet only.
 func TestHosted(t *testing.T) {
+	t.Parallel()
 	h := startHosted(t)
 	for name, test := range map[string]func(*testing.T, *hostedHarness){
 		"InstallsEachPartWhereItBelongs":                    testHostedInstall,

@@ -33,6 +33,7 @@ func singletonMode(k *operatorv1.Klusterlet) {
 
 // TestOperator shares one API server among what needs a fresh Klusterlet only.
 func TestOperator(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	for name, test := range map[string]func(*testing.T, *harness){
 		"InstallsBothAgentsWithItsOwnRoleOnly":        testInstall,

@@ -165,6 +165,7 @@ func testPodProblem(t *testing.T, h *harness) {
 }
 
 func TestHubsAreAskedOnlyWhenItIsTime(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}})
 	h.klusterlet("klusterlet")

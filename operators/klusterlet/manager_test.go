@@ -27,6 +27,7 @@ import (
 const reactionMax = 25 * time.Second
 
 func TestTheOperatorReactsByWatchWithItsOwnRoleOnly(t *testing.T) {
+	t.Parallel()
 	h := start(t)
 	h.grant("joiner", bootstrapRules())
 	h.grant("member", hubRules())
@@ -60,6 +61,7 @@ func TestTheOperatorReactsByWatchWithItsOwnRoleOnly(t *testing.T) {
 }
 
 func TestTheOperatorHostsAgentsByWatchWithItsOwnRoleOnly(t *testing.T) {
+	t.Parallel()
 	h := startHosted(t)
 	h.startManager()
 	h.klusterlet("klusterlet", func(k *operatorv1.Klusterlet) { k.Spec.DeployOption.Mode = operatorv1.InstallModeSingletonHosted })

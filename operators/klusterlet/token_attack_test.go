@@ -29,6 +29,7 @@ const tokenPatience = 2 * time.Minute
 // write a token of any account of its namespace into it, and the agent may read
 // secrets of two names.
 func TestTheRegistrationAgentGetsNoTokenOfAnotherAccount(t *testing.T) {
+	t.Parallel()
 	h := startHosted(t)
 	h.startTokens()
 	for name, mode := range map[string]operatorv1.InstallMode{

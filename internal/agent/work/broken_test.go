@@ -26,6 +26,7 @@ const brokenWorks = 12
 // TestBrokenWorksSayWhatIsWrong makes the works of the documentation one after
 // the other, and looks whether their conditions are what it says.
 func TestBrokenWorksSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "spec", "work", "broken-works.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ func (s *scene) wholeBytes(work *workv1.ManifestWork) {
 // TestStatusThatIsTooLargeIsWrittenShorter shares an API server between the
 // following.
 func TestStatusThatIsTooLargeIsWrittenShorter(t *testing.T) {
+	t.Parallel()
 	lab := newLab(t)
 	t.Run("thousands of manifests", func(t *testing.T) { thousandsOfManifests(t, lab) })
 	t.Run("megabytes of feedback", func(t *testing.T) { megabytesOfFeedback(t, lab) })

@@ -21,6 +21,7 @@ import (
 // TestExecutorOfTheDocumentation does what the documentation says and looks
 // whether it is so.
 func TestExecutorOfTheDocumentation(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "spec", "work", "manifestwork.md"))
 	if err != nil {
 		t.Fatal(err)

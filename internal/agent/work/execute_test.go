@@ -22,6 +22,7 @@ import (
 // TestExecutors runs agents for works with executors, whose rights are those
 // that a real API server gives them.
 func TestExecutors(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"what the executor may do is done":                    testExecutorAllowed,

@@ -87,6 +87,7 @@ func replicasIgnored(condition workv1.IgnoreFieldsCondition) workv1.IgnoreField 
 }
 
 func TestIgnoredFields(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"an autoscaler keeps its replicas":                         testAutoscaler,

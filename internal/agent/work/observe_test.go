@@ -28,6 +28,7 @@ import (
 // TestObservedWorks runs agents that report fields, conditions and health. The
 // interval of polling is longer than the tests wait, unless they say otherwise.
 func TestObservedWorks(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"a field is reported when the status changes":            testFeedback,

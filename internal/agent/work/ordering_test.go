@@ -22,6 +22,7 @@ import (
 )
 
 func TestOrdering(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"what the work itself brings is waited for without a word": testQuietOrder,

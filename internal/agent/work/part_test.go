@@ -30,6 +30,7 @@ const widgets = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceD
 
 // TestWorks runs agents against one API server that is hub and member.
 func TestWorks(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"objects are applied and both conditions say so":         testApplied,

@@ -32,6 +32,7 @@ func (w *objectWrites) RoundTrip(request *http.Request) (*http.Response, error) 
 }
 
 func TestAWorkThatChangesWritesWhatChanged(t *testing.T) {
+	t.Parallel()
 	const changes = 5
 	s := newLab(t).scene(t, "writes-what-changed")
 	var writes atomic.Int32
@@ -57,6 +58,7 @@ func TestAWorkThatChangesWritesWhatChanged(t *testing.T) {
 }
 
 func TestAChangeIsMendedAfterThePlanWasForgotten(t *testing.T) {
+	t.Parallel()
 	s := newLab(t).scene(t, "mended-without-plan")
 	s.start(agentOptions{})
 	s.create(s.work("w", s.configMap("a", "0"), s.configMap("b", "0")))

@@ -44,6 +44,7 @@ func withUpdate(work *workv1.ManifestWork, strategy *workv1.UpdateStrategy) *wor
 // TestRivalWorks lets each strategy meet each other one at one object, and
 // takes the first work away then.
 func TestRivalWorks(t *testing.T) {
+	t.Parallel()
 	s := newLab(t).scene(t, "rivals")
 	s.start(agentOptions{})
 	// overwrites tells which strategies write values over those of CreateOnly.
@@ -94,6 +95,7 @@ func TestRivalWorks(t *testing.T) {
 }
 
 func TestStrategies(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"the name of a field manager begins with ours":                 testManagersName,

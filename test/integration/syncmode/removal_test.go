@@ -26,6 +26,7 @@ import (
 // TestAHubThatIsRemovedLeavesWhatItsWorksDelivered removes a hub whose user has
 // asked to keep works, while an agent works for it.
 func TestAHubThatIsRemovedLeavesWhatItsWorksDelivered(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startPull()
 	l.create(acceptedCluster(nil))

@@ -24,6 +24,7 @@ import (
 )
 
 func TestAClusterChangesBetweenPullAndPushWithAllThatRunsOnIt(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.startPull()
 	l.startPush()
