@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/clusterspec"
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/agent/hubtrust"
 	"github.com/capstan-io/capstan/internal/agent/join"
 	"github.com/capstan-io/capstan/internal/agent/parts"
 	"github.com/capstan-io/capstan/internal/agent/succession"
@@ -63,6 +65,9 @@ type Options struct {
 	// DiscoverEvery is the time between two looks at the APIs of the member.
 	// Defaults to a minute.
 	DiscoverEvery time.Duration
+	// FollowEvery is the time between two looks at the authorities that the hub
+	// publishes. Defaults to ten minutes.
+	FollowEvery time.Duration
 	// Parts are engaged besides those of registration.
 	Parts []fleet.Part
 	// Clock defaults to the real one.
@@ -77,6 +82,8 @@ type Agent struct {
 	machine  *join.Machine
 	registry *fleet.Registry
 	status   *clusterstatus.Part
+	// hub is the one that the parts work with.
+	hub atomic.Pointer[connect.Hub]
 
 	uid struct {
 		sync.Mutex
@@ -114,6 +121,10 @@ func (a *Agent) parts() []fleet.Part {
 		Status:        a.status,
 		Spec:          &clusterspec.Part{Labels: a.options.Labels, ClientConfigs: a.options.ClientConfigs},
 		DiscoverEvery: a.options.DiscoverEvery, Clock: a.options.Clock, Log: a.options.Log,
+	})
+	registration = append(registration, &hubtrust.Part{
+		Endpoint: func() connect.Endpoint { return a.hub.Load().Endpoint() }, Trust: a.machine.Trust,
+		Every: a.options.FollowEvery, Clock: a.options.Clock, Log: a.options.Log,
 	})
 	return append(registration, a.options.Parts...)
 }
@@ -208,7 +219,9 @@ func (a *Agent) engage(ctx context.Context, admission join.Admission) error {
 	connection := &fleet.Connection{
 		Name: fleet.ClusterName(admission.Cluster), AgentID: a.options.AgentID, Identify: a.clusterUID,
 		HubHost: admission.Hub.Endpoint().Server, Hub: hub, Spoke: member, Home: a.home,
+		HubCA: func() []byte { return admission.Hub.Endpoint().CA },
 	}
+	a.hub.Store(admission.Hub)
 	if err := succession.Take(ctx, connection); err != nil {
 		return err
 	}

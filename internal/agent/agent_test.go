@@ -57,6 +57,7 @@ func TestAgents(t *testing.T) {
 		"problems with the bootstrap kubeconfig are told":       tellsBootstrapProblems,
 		"labels and client configs are kept":                    keepsTheSpec,
 		"managed namespaces are kept":                           keepsManagedNamespaces,
+		"authorities that the hub publishes are followed":       followsTheAuthorities,
 	}
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -10,14 +10,17 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -172,6 +175,23 @@ func EncodeBundle(list []*x509.Certificate) []byte {
 		out.Write(pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: cert.Raw}))
 	}
 	return out.Bytes()
+}
+
+// Pins returns the hashes of the public keys of all certificates of a bundle,
+// sorted, each once. They are those that kubeadm takes.
+func Pins(bundle []byte) []string {
+	var pins []string
+	for _, cert := range ParseBundle(bundle) {
+		pins = append(pins, Pin(cert))
+	}
+	slices.Sort(pins)
+	return slices.Compact(pins)
+}
+
+// Pin returns the hash of the public key of a certificate.
+func Pin(cert *x509.Certificate) string {
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func earlier(a, b time.Time) time.Time {

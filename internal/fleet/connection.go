@@ -34,6 +34,9 @@ type Connection struct {
 	// HubHost is the URL of the hub's API server: as in the hub kubeconfig, or as
 	// that of the first agent that worked for the cluster.
 	HubHost string
+	// HubCA returns the certificates that verify the hub's server now, as PEM; none are
+	// those of the system. Nil is for an agent whose hub the operator connects it to.
+	HubCA func() []byte
 	// Hub is the hub as the agent may see it. Its cache holds only what parts
 	// ask for; ask only for what lies in the namespace of the cluster.
 	Hub cluster.Cluster

@@ -40,6 +40,7 @@ func slimConnection(connection *fleetv1alpha1.ClusterConnection) {
 	connection.ManagedFields = nil
 	connection.Status.APIEnablements = nil
 	connection.Status.NodeSummary, connection.Status.ResourceSummary = nil, nil
+	connection.Status.HubAuthorities = nil
 }
 
 // SlimCluster drops from a ManagedCluster what nothing on the hub decides by:

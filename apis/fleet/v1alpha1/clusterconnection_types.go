@@ -247,7 +247,19 @@ type ClusterConnectionStatus struct {
 	// resourceSummary is the capacity of the nodes.
 	// +optional
 	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
+
+	// hubAuthorities are the certificate authorities by which the agent of a Pull
+	// cluster verifies the hub: the hashes of their public keys, as kubeadm writes
+	// them, sorted. There are none if it verifies it by those of its system, or not.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=128
+	HubAuthorities []string `json:"hubAuthorities,omitempty"`
 }
+
+// HubAuthoritiesMax is how many authorities of the hub an agent reports.
+const HubAuthoritiesMax = 64
 
 // APIEnablement is a group and version that a cluster serves.
 type APIEnablement struct {

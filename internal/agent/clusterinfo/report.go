@@ -19,6 +19,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
@@ -167,6 +168,10 @@ func (r *reporter) tellFacts(ctx context.Context, want *fleetv1alpha1.ClusterCon
 	if version := mc.Status.Version.Kubernetes; version != "" {
 		want.Status.KubernetesVersion = version
 	}
+	if r.connection.HubCA != nil {
+		pins := certs.Pins(r.connection.HubCA())
+		want.Status.HubAuthorities = pins[:min(len(pins), fleetv1alpha1.HubAuthoritiesMax)]
+	}
 	// Of a member that does not answer it is known later.
 	if id, err := r.connection.Identity(ctx); err == nil && id != "" {
 		want.Status.ID = id
@@ -180,6 +185,7 @@ func (r *reporter) write(ctx context.Context, want *fleetv1alpha1.ClusterConnect
 		ID: want.Status.ID, KubernetesVersion: want.Status.KubernetesVersion, APIEnablements: want.Status.APIEnablements,
 		NodeSummary: want.Status.NodeSummary, ResourceSummary: want.Status.ResourceSummary,
 		Zones: want.Status.Zones, Region: want.Status.Region, Provider: want.Status.Provider,
+		HubAuthorities: want.Status.HubAuthorities,
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mine)
 	if err != nil {

@@ -33,15 +33,14 @@ const (
 	handshakeTimeout = 10 * time.Second
 )
 
-// Hub is a way to the hub with a client certificate that can be replaced while
-// requests are under way: none of them fails by that. It is safe for
-// concurrent use.
+// Hub is a way to the hub with a client certificate, and certificates that verify
+// the hub's, which can be replaced while requests are under way: none of them
+// fails by that. It is safe for concurrent use.
 type Hub struct {
-	endpoint Endpoint
-	roots    *x509.CertPool
-	refused  func(status int)
+	refused func(status int)
 
 	mu       sync.RWMutex
+	endpoint Endpoint
 	current  *generation
 	draining map[*generation]*time.Timer
 	closed   bool
@@ -62,55 +61,65 @@ func (g *generation) close() {
 // called with the status of each answer 401 and 403; it has to return at once
 // and may be nil.
 func NewHub(endpoint Endpoint, certificate tls.Certificate, refused func(status int)) (*Hub, error) {
-	h := &Hub{endpoint: endpoint, refused: refused, draining: map[*generation]*time.Timer{}}
-	if len(endpoint.CA) > 0 {
-		h.roots = x509.NewCertPool()
-		if !h.roots.AppendCertsFromPEM(endpoint.CA) {
-			return nil, errors.New("the CA of the hub kubeconfig has no PEM certificate")
-		}
-	}
-	g, err := h.generate(certificate)
+	g, err := generate(endpoint, certificate)
 	if err != nil {
 		return nil, err
 	}
-	h.current = g
-	return h, nil
+	return &Hub{endpoint: endpoint, refused: refused, current: g, draining: map[*generation]*time.Timer{}}, nil
 }
 
-// generate returns a transport with a certificate.
-func (h *Hub) generate(certificate tls.Certificate) (*generation, error) {
+// generate returns connections with a certificate.
+func generate(endpoint Endpoint, certificate tls.Certificate) (*generation, error) {
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext)
+	transport, err := newTransport(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	transport.DialContext, transport.TLSClientConfig.Certificates = dialer.DialContext, []tls.Certificate{certificate}
+	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
+	return &generation{Transport: transport, dialer: dialer}, nil
+}
+
+// newTransport returns a transport to the endpoint without a credential.
+func newTransport(endpoint Endpoint) (*http.Transport, error) {
 	transport := &http.Transport{
-		DialContext: dialer.DialContext,
 		TLSClientConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, RootCAs: h.roots, ServerName: h.endpoint.TLSServerName,
-			InsecureSkipVerify: h.endpoint.Insecure, //nolint:gosec // only if the user's kubeconfig says so
-			Certificates:       []tls.Certificate{certificate},
+			MinVersion: tls.VersionTLS12, ServerName: endpoint.TLSServerName,
+			InsecureSkipVerify: endpoint.Insecure, //nolint:gosec // only if the user's kubeconfig says so
 		},
 		TLSHandshakeTimeout: handshakeTimeout,
 		MaxIdleConnsPerHost: 2,
 	}
-	if h.endpoint.ProxyURL != "" {
-		proxy, err := url.Parse(h.endpoint.ProxyURL)
+	if len(endpoint.CA) > 0 {
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(endpoint.CA) {
+			return nil, errors.New("the CA of the hub kubeconfig has no PEM certificate")
+		}
+	}
+	if endpoint.ProxyURL != "" {
+		proxy, err := url.Parse(endpoint.ProxyURL)
 		if err != nil {
-			return nil, fmt.Errorf("proxy-url %q of the hub kubeconfig: %w", h.endpoint.ProxyURL, err)
+			return nil, fmt.Errorf("proxy-url %q of the hub kubeconfig: %w", endpoint.ProxyURL, err)
 		}
 		transport.Proxy = http.ProxyURL(proxy)
 	}
-	utilnet.SetTransportDefaults(transport) // HTTP/2 with pings, so that a dead connection is noticed
-	return &generation{Transport: transport, dialer: dialer}, nil
+	return transport, nil
 }
 
 // Config returns a configuration for clients that use this way. It has no
 // limit on requests.
 func (h *Hub) Config() *rest.Config {
 	return &rest.Config{
-		Host: h.endpoint.Server, Transport: h, QPS: -1, UserAgent: "capstan-agent/" + version.Get(),
+		Host: h.Endpoint().Server, Transport: h, QPS: -1, UserAgent: "capstan-agent/" + version.Get(),
 	}
 }
 
 // Endpoint returns where the way leads.
-func (h *Hub) Endpoint() Endpoint { return h.endpoint }
+func (h *Hub) Endpoint() Endpoint {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.endpoint
+}
 
 // RoundTrip implements http.RoundTripper.
 func (h *Hub) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -132,10 +141,12 @@ func (h *Hub) WrappedRoundTripper() http.RoundTripper {
 	return h.current.Transport
 }
 
-// Replace makes all requests from now on use the certificate. The connections
-// that were made with the old one are closed a little later.
-func (h *Hub) Replace(certificate tls.Certificate) error {
-	g, err := h.generate(certificate)
+// Replace makes all requests from now on use the certificate, and verify the hub
+// by the CA. The connections that were made before are closed a little later.
+func (h *Hub) Replace(ca []byte, certificate tls.Certificate) error {
+	endpoint := h.Endpoint()
+	endpoint.CA = ca
+	g, err := generate(endpoint, certificate)
 	if err != nil {
 		return err
 	}
@@ -145,7 +156,7 @@ func (h *Hub) Replace(certificate tls.Certificate) error {
 		return errors.New("the connection to the hub is closed")
 	}
 	old := h.current
-	h.current = g
+	h.endpoint, h.current = endpoint, g
 	h.draining[old] = time.AfterFunc(drainTime, func() {
 		h.mu.Lock()
 		delete(h.draining, old)

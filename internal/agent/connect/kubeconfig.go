@@ -35,11 +35,16 @@ type Endpoint struct {
 	Insecure bool
 }
 
-// Equal tells whether both are the same hub, reached in the same way.
+// Equal tells whether both are the same hub, reached and verified in the same way.
 func (e Endpoint) Equal(other Endpoint) bool {
+	return e.Same(other) && bytes.Equal(bytes.TrimSpace(e.CA), bytes.TrimSpace(other.CA))
+}
+
+// Same tells whether both are the same hub, reached in the same way. It may be
+// verified by other certificates.
+func (e Endpoint) Same(other Endpoint) bool {
 	return e.Entry == other.Entry && e.Server == other.Server && e.ProxyURL == other.ProxyURL &&
-		e.TLSServerName == other.TLSServerName && e.Insecure == other.Insecure &&
-		bytes.Equal(bytes.TrimSpace(e.CA), bytes.TrimSpace(other.CA))
+		e.TLSServerName == other.TLSServerName && e.Insecure == other.Insecure
 }
 
 // Names that a hub kubeconfig of ours has inside. OCM's are the same.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/certs"
 )
 
 // explainer says what the hub's answer to a request means for the user.
@@ -179,16 +180,16 @@ func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, 
 func (m *Machine) store(ctx context.Context) error {
 	f := &m.state.facts
 	renewal := f.unusable() == ""
-	endpoint, hash := f.Bootstrap.Endpoint, f.Bootstrap.Hash
+	endpoint, hash, givenCA := f.Bootstrap.Endpoint, f.Bootstrap.Hash, ""
 	if renewal {
-		endpoint, hash = f.Hub.Endpoint, f.Hub.Bootstrap
+		endpoint, hash, givenCA = f.Hub.Endpoint, f.Hub.Bootstrap, f.Hub.GivenCA
 	}
 	cred, err := checkIssued(f.Application, endpoint, f.CSR.Certificate)
 	if err != nil {
 		f.CSR = csrFact{State: csrFailed, Name: f.CSR.Name, Detail: err.Error()}
 		return nil //nolint:nilerr // the fact tells it, and is what has to change
 	}
-	cred.Bootstrap, cred.ClusterUID = hash, f.Cluster.UID
+	cred.Bootstrap, cred.ClusterUID, cred.GivenCA = hash, f.Cluster.UID, givenCA
 	if renewal {
 		cred.ClusterUID = cmp.Or(cred.ClusterUID, f.Hub.ClusterUID)
 	}
@@ -207,8 +208,8 @@ func (m *Machine) store(ctx context.Context) error {
 	}
 	m.options.Log.Info("The agent has a new client certificate for the hub", "cluster", cred.Cluster, "agent", cred.Agent,
 		"renewal", renewal, "validUntil", cred.NotAfter)
-	if m.state.hub != nil && m.state.hub.identity == cred.identity && m.state.hub.Endpoint.Equal(cred.Endpoint) {
-		if err := m.state.hub.hub.Replace(cred.Certificate); err != nil {
+	if m.state.uses(cred) {
+		if err := m.state.hub.hub.Replace(cred.Endpoint.CA, cred.Certificate); err != nil {
 			return err
 		}
 		m.rotated(metav1.ConditionTrue, clusterv1.ManagedClusterReasonClientCertificateUpdated,
@@ -225,14 +226,44 @@ func (m *Machine) note(ctx context.Context) error {
 	if f.Bootstrap.State == bootstrapPresent {
 		cred.Bootstrap = f.Bootstrap.Hash
 	}
-	secret, err := hubSecret(m.options.Namespace, &cred)
+	return amend(ctx, m.options, m.state, &cred)
+}
+
+// trust keeps the CA that the hub publishes, and verifies the hub by it from now
+// on. It remembers which one the user gave, as the bootstrap kubeconfig still has
+// that.
+func (m *Machine) trust(ctx context.Context) error {
+	f := &m.state.facts
+	cred := *f.Hub
+	switch {
+	case f.Bootstrap.State == bootstrapPresent:
+		cred.GivenCA = hashOf(f.Bootstrap.Endpoint.CA)
+	case cred.GivenCA == "":
+		cred.GivenCA = hashOf(cred.Endpoint.CA)
+	}
+	cred.Endpoint.CA = f.PublishedCA
+	if err := amend(ctx, m.options, m.state, &cred); err != nil {
+		return err
+	}
+	f.PublishedCA = nil
+	m.options.Log.Info("The agent verifies the hub by the authorities that the hub publishes now",
+		"hub", cred.Endpoint.Server, "authorities", certs.Pins(cred.Endpoint.CA))
+	if !m.state.uses(&cred) {
+		return nil
+	}
+	return m.state.hub.hub.Replace(cred.Endpoint.CA, cred.Certificate)
+}
+
+// amend stores the hub credential with something else beside its certificate.
+func amend(ctx context.Context, o Options, s *state, cred *credential) error {
+	secret, err := hubSecret(o.Namespace, cred)
 	if err != nil {
 		return err
 	}
-	if err := putSecret(ctx, m.options.Home, secret); err != nil {
+	if err := putSecret(ctx, o.Home, secret); err != nil {
 		return err
 	}
-	f.Hub = &cred
+	s.facts.Hub = cred
 	return nil
 }
 

@@ -179,11 +179,11 @@ func (c clusterFact) has(agent string) bool { return c.Agents.Any() || c.Agents.
 // ours before: if it is gone, then because somebody deleted it.
 func (f facts) mayCreateCluster(name string) bool {
 	return f.Hub == nil || f.Hub.Cluster != name ||
-		!f.Hub.Endpoint.Equal(f.Bootstrap.Endpoint) || f.givenAnotherBootstrap()
+		!f.Hub.leadsTo(f.Bootstrap.Endpoint) || f.givenAnotherBootstrap()
 }
 
 // engagedOtherwise tells whether the parts are at work as another agent, or for
-// another hub, than the hub credential is for.
+// another hub, than the hub credential is for. Another CA is taken over in place.
 func (f facts) engagedOtherwise() bool {
-	return f.Engaged != nil && (f.Engaged.identity != f.Hub.identity || !f.Engaged.Endpoint.Equal(f.Hub.Endpoint))
+	return f.Engaged != nil && (f.Engaged.identity != f.Hub.identity || !f.Engaged.Endpoint.Same(f.Hub.Endpoint))
 }

@@ -137,6 +137,9 @@ type facts struct {
 	// Recheck is true when an answer to a part raised doubts on the credential.
 	Recheck bool
 	Engaged *engagement
+	// PublishedCA is what the hub publishes in place of the CA of the hub credential;
+	// empty if that is the same.
+	PublishedCA []byte
 }
 
 // action is what to do next.
@@ -153,6 +156,7 @@ const (
 	doEngage           // start the parts
 	doDisengage        // end them
 	doForget           // delete the key of an application that was answered
+	doTrust            // verify the hub by the CA that it publishes
 )
 
 // source is the credential that something on the hub is followed with.
@@ -213,7 +217,7 @@ func (f facts) unusable() string {
 		return "the agent has no hub credential yet"
 	case f.WantedName != "" && f.WantedName != f.Hub.Cluster:
 		return fmt.Sprintf("the hub credential is for cluster %q, but the cluster's name is now %q", f.Hub.Cluster, f.WantedName)
-	case f.Bootstrap.State == bootstrapPresent && !f.Bootstrap.Endpoint.Equal(f.Hub.Endpoint):
+	case f.Bootstrap.State == bootstrapPresent && !f.Hub.leadsTo(f.Bootstrap.Endpoint):
 		return fmt.Sprintf("the bootstrap kubeconfig has another hub or other connection settings than the hub credential for %s", f.Hub.Endpoint.Server)
 	case !f.Now.Before(f.Hub.NotAfter):
 		return "the hub credential has expired"
@@ -367,6 +371,8 @@ func (f facts) member() decision {
 		d.Do = doVerify
 	case f.PendingStored && f.Application == nil:
 		d.Do = doForget
+	case len(f.PublishedCA) > 0:
+		d.Do = doTrust
 	case f.Now.Before(f.Hub.renewAt()):
 	case !f.applied(f.Hub.Cluster, f.Hub.Endpoint.Server) || f.CSR.State == csrGone:
 		d.Do = doRenew

@@ -280,6 +280,10 @@ func TestDecide(t *testing.T) {
 			facts: with(bare, bootstrap, fresh, engaged, func(f *facts) { f.Engaged.Endpoint.Server = "https://old" }),
 			want:  decision{Do: doDisengage},
 		},
+		"what the hub publishes in place of its CA is kept": {
+			facts: with(bare, bootstrap, fresh, engaged, func(f *facts) { f.PublishedCA = []byte("published") }),
+			want:  decision{Do: doTrust, Reason: operatorv1.JoinReasonJoined}, mention: "c1",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

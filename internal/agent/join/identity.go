@@ -91,6 +91,18 @@ type credential struct {
 	// ClusterUID is the UID of the ManagedCluster that it was issued for. Empty if
 	// that is not known.
 	ClusterUID types.UID
+	// GivenCA is the hash of the CA of the bootstrap kubeconfig, if the endpoint has
+	// one that the hub published since.
+	GivenCA string
+}
+
+// leadsTo tells whether the credential is for the hub of the bootstrap kubeconfig,
+// verified by what that says, or by what the hub has published in its place.
+func (c *credential) leadsTo(bootstrap connect.Endpoint) bool {
+	if c.GivenCA == "" || !c.Endpoint.Same(bootstrap) {
+		return c.Endpoint.Equal(bootstrap)
+	}
+	return hashOf(bootstrap.CA) == c.GivenCA || connect.Includes(c.Endpoint.CA, bootstrap.CA)
 }
 
 // renewAt returns when to renew: a point that depends on the certificate only,

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capstan-io/capstan/internal/agent/connect"
 )
 
 // inbox keeps what watches and others see until the loop takes it.
@@ -26,6 +28,7 @@ type incoming struct {
 	bootstrapErr    *error
 	hubErr          *error
 	refused         bool
+	published       *connect.Endpoint
 }
 
 // seenSecret is a secret, or nil if there is none, or why that is not known.

@@ -41,6 +41,9 @@ func (i *intake) take(ctx context.Context) error {
 	i.state.facts.Now = i.options.Clock.Now()
 	i.seenOnHub(in)
 	i.bootstrap(in.bootstrapSecret)
+	if hub := i.state.facts.Hub; in.published != nil && hub != nil && hub.Endpoint.Same(*in.published) && !hub.Endpoint.Equal(*in.published) {
+		i.state.facts.PublishedCA = in.published.CA
+	}
 	if in.hubSecret == nil && i.state.facts.HomeRead {
 		return nil
 	}
@@ -236,9 +239,9 @@ func (i *intake) useHubSecret(secret *corev1.Secret) {
 	if cred != nil && f.Hub != nil && bytes.Equal(cred.CertPEM, f.Hub.CertPEM) {
 		return
 	}
-	f.Hub, f.Auth, i.state.strikes, i.state.verifies = cred, authUnknown, 0, 0
-	if cred != nil && i.state.hub != nil && i.state.hub.identity == cred.identity && i.state.hub.Endpoint.Equal(cred.Endpoint) {
-		if err := i.state.hub.hub.Replace(cred.Certificate); err != nil {
+	f.Hub, f.PublishedCA, f.Auth, i.state.strikes, i.state.verifies = cred, nil, authUnknown, 0, 0
+	if cred != nil && i.state.uses(cred) {
+		if err := i.state.hub.hub.Replace(cred.Endpoint.CA, cred.Certificate); err != nil {
 			f.HubProblem = err.Error()
 		}
 	}

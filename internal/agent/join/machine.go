@@ -126,6 +126,12 @@ func (m *Machine) SeeCluster(mc *clusterv1.ManagedCluster) {
 // It returns at once.
 func (m *Machine) Doubt() { m.inbox.see(func(in *incoming) { in.refused = true }) }
 
+// Trust tells the machine that the hub at the endpoint publishes another CA, which
+// verifies it. It returns at once.
+func (m *Machine) Trust(endpoint connect.Endpoint) {
+	m.inbox.see(func(in *incoming) { in.published = &endpoint })
+}
+
 // Rotation returns how the latest renewal of the certificate ended, as a
 // condition of the ManagedCluster, or nil if there was none.
 func (m *Machine) Rotation() *metav1.Condition {
@@ -189,6 +195,8 @@ func (m *Machine) perform(ctx context.Context, do action) error {
 		return m.disengage()
 	case doForget:
 		return m.forget(ctx)
+	case doTrust:
+		return m.trust(ctx)
 	}
 	return nil
 }

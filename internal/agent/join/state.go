@@ -64,7 +64,7 @@ func (s *state) bootstrapClient() (client.WithWatch, error) {
 func (s *state) hubClient() (client.WithWatch, error) {
 	cred := s.facts.Hub
 	want := engagement{identity: cred.identity, Endpoint: cred.Endpoint}
-	if s.hub != nil && s.hub.identity == want.identity && s.hub.Endpoint.Equal(want.Endpoint) {
+	if s.uses(cred) {
 		return s.hub.client, nil
 	}
 	hub, err := connect.NewHub(cred.Endpoint, cred.Certificate, func(int) { s.doubt() })
@@ -80,6 +80,12 @@ func (s *state) hubClient() (client.WithWatch, error) {
 	}
 	s.hub = &hubAccess{engagement: want, hub: hub, client: c}
 	return c, nil
+}
+
+// uses tells whether the way to the hub is that of the credential, whose
+// certificate and CA it can take over.
+func (s *state) uses(cred *credential) bool {
+	return s.hub != nil && s.hub.identity == cred.identity && s.hub.Endpoint.Same(cred.Endpoint)
 }
 
 // clientOf returns the client to follow with, and a name of the credential.

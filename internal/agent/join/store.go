@@ -50,6 +50,10 @@ const annotationBootstrap = "agent.open-cluster-management.io/bootstrap-hash"
 // its credential was issued for.
 const annotationManagedCluster = "agent.open-cluster-management.io/managed-cluster-uid"
 
+// annotationGivenCA on HubSecret has the hash of the CA of the bootstrap
+// kubeconfig in whose place its kubeconfig has the one that the hub published.
+const annotationGivenCA = "agent.open-cluster-management.io/given-ca-hash"
+
 func hashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -75,6 +79,7 @@ func parseHubSecret(secret *corev1.Secret) (*credential, error) {
 	}
 	cred.Bootstrap = secret.Annotations[annotationBootstrap]
 	cred.ClusterUID = types.UID(secret.Annotations[annotationManagedCluster])
+	cred.GivenCA = secret.Annotations[annotationGivenCA]
 	return cred, nil
 }
 
@@ -87,7 +92,9 @@ func hubSecret(namespace string, cred *credential) (*corev1.Secret, error) {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: HubSecret,
-			Annotations: map[string]string{annotationBootstrap: cred.Bootstrap, annotationManagedCluster: string(cred.ClusterUID)},
+			Annotations: map[string]string{
+				annotationBootstrap: cred.Bootstrap, annotationManagedCluster: string(cred.ClusterUID), annotationGivenCA: cred.GivenCA,
+			},
 		},
 		Data: map[string][]byte{
 			KeyKubeconfig: kubeconfig, KeyCertificate: cred.CertPEM, KeyPrivateKey: cred.KeyPEM,

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/capstan-io/capstan/internal/certs"
 )
 
 // hashKind begins each hash of a CA. There is no other kind.
@@ -43,17 +45,12 @@ func Hashes(bundle []byte) ([]string, error) {
 	var hashes []string
 	seen := map[string]bool{}
 	for _, certificate := range certificates {
-		if hash := hashOf(certificate); !seen[hash] {
+		if hash := certs.Pin(certificate); !seen[hash] {
 			seen[hash] = true
 			hashes = append(hashes, hash)
 		}
 	}
 	return hashes, nil
-}
-
-func hashOf(certificate *x509.Certificate) string {
-	sum := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
-	return hashKind + hex.EncodeToString(sum[:])
 }
 
 func parse(bundle []byte) ([]*x509.Certificate, error) {
@@ -88,7 +85,7 @@ func (p Pins) trusted(bundle []byte) (pinned []byte, others []string, err error)
 	}
 	var kept bytes.Buffer
 	for _, certificate := range certificates {
-		if hash := hashOf(certificate); !p[hash] {
+		if hash := certs.Pin(certificate); !p[hash] {
 			others = append(others, hash)
 			continue
 		}

@@ -156,16 +156,16 @@ func (f *Follower) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.current != nil && f.current.cluster == read.cluster && f.current.endpoint.Equal(read.endpoint) {
-		if bytes.Equal(f.current.cert, read.cert) && bytes.Equal(f.current.key, read.key) {
+	if f.current != nil && f.current.cluster == read.cluster && f.current.endpoint.Same(read.endpoint) {
+		if f.current.endpoint.Equal(read.endpoint) && bytes.Equal(f.current.cert, read.cert) && bytes.Equal(f.current.key, read.key) {
 			return nil
 		}
 		certificate, err := f.certificate(read)
 		if err != nil {
 			return err
 		}
-		if err := f.hub.Replace(certificate); err != nil {
-			return fmt.Errorf("taking over the renewed certificate: %w", err)
+		if err := f.hub.Replace(read.endpoint.CA, certificate); err != nil {
+			return fmt.Errorf("taking over the renewed certificate or CA: %w", err)
 		}
 		f.current = read
 		f.member.renewed(ctx)

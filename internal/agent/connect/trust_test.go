@@ -1,0 +1,186 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/capstan-io/capstan/internal/certs"
+)
+
+func authority(t *testing.T, name string) *certs.Pair {
+	t.Helper()
+	pair, err := certs.NewAuthority(name, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// serve starts a server with a certificate of the signer, and returns its URL.
+func serve(t *testing.T, signer *certs.Pair, answer http.HandlerFunc) string {
+	t.Helper()
+	leaf, err := certs.NewServing(signer, []string{"127.0.0.1"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(leaf.CertPEM, leaf.KeyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(answer)
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// publishes answers with cluster-info, with the bundle for each of the clusters.
+func publishes(t *testing.T, bundle []byte, clusters ...string) http.HandlerFunc {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	for _, name := range append([]string{""}, clusters...) {
+		config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://elsewhere", CertificateAuthorityData: bundle}
+	}
+	kubeconfig, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(corev1.ConfigMap{Data: map[string]string{"kubeconfig": string(kubeconfig)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != publishedPath || len(r.TLS.PeerCertificates) > 0 || r.Header.Get("Authorization") != "" {
+			t.Errorf("%s was asked for, with %d certificates and Authorization %q", r.URL, len(r.TLS.PeerCertificates), r.Header.Get("Authorization"))
+		}
+		_, _ = w.Write(body)
+	}
+}
+
+func TestPublishedAuthoritiesAreTakenOverIfTheyVerifyTheHub(t *testing.T) {
+	before, after, other := authority(t, "old"), authority(t, "new"), authority(t, "other")
+	join := func(pairs ...*certs.Pair) (bundle []byte) {
+		for _, p := range pairs {
+			bundle = append(bundle, p.CertPEM...)
+		}
+		return bundle
+	}
+	status := func(code int) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	many := join(before)
+	for range publishedMax {
+		many = append(many, authority(t, "one of many").CertPEM...)
+	}
+	for name, c := range map[string]struct {
+		signer *certs.Pair // of the server
+		ca     []byte
+		answer http.HandlerFunc
+		want   []byte
+		// problem is in the error; none is for ErrNotPublished if that is silent.
+		problem string
+		silent  bool
+	}{
+		"another one beside the present": {signer: before, ca: join(before), answer: publishes(t, join(before, after)), want: join(before, after)},
+		"each once":                      {signer: before, ca: join(before), answer: publishes(t, join(before, after, after)), want: join(before, after)},
+		"the old one is dropped":         {signer: after, ca: join(before, after), answer: publishes(t, join(after)), want: join(after)},
+		"the same":                       {signer: before, ca: join(before), answer: publishes(t, join(before))},
+		"the same in another order":      {signer: before, ca: join(before, after), answer: publishes(t, join(after, before))},
+		"somebody in between":            {signer: other, ca: join(before), answer: publishes(t, join(before, other)), problem: "certificate signed by unknown authority"},
+		"something in front with a certificate of its own": {
+			signer: before, ca: join(before), answer: publishes(t, join(after)), problem: "do not verify its own certificate",
+		},
+		"nothing":               {signer: before, ca: join(before), answer: publishes(t, nil), silent: true},
+		"spaces":                {signer: before, ca: join(before), answer: publishes(t, []byte(" \n")), problem: "there is no certificate among them"},
+		"garbage":               {signer: before, ca: join(before), answer: publishes(t, []byte("garbage")), problem: "something else than certificates"},
+		"garbage at the end":    {signer: before, ca: join(before), answer: publishes(t, append(join(before, after), "garbage"...)), problem: "something else than certificates"},
+		"a key":                 {signer: before, ca: join(before), answer: publishes(t, append(join(before), after.KeyPEM...)), problem: "reading a certificate"},
+		"very many":             {signer: before, ca: join(before), answer: publishes(t, many), problem: "they are 17, and may be 16"},
+		"two clusters":          {signer: before, ca: join(before), answer: publishes(t, join(before, after), "other"), problem: "has 2 clusters"},
+		"no ConfigMap":          {signer: before, ca: join(before), answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, problem: "is no ConfigMap"},
+		"it never ends":         {signer: before, ca: join(before), answer: publishes(t, []byte(strings.Repeat("x", publishedBytes))), problem: "more than 262144 bytes"},
+		"forbidden":             {signer: before, ca: join(before), answer: status(http.StatusForbidden), silent: true},
+		"not found":             {signer: before, ca: join(before), answer: status(http.StatusNotFound), silent: true},
+		"a redirect":            {signer: before, ca: join(before), answer: http.RedirectHandler("https://evil.example.com", http.StatusFound).ServeHTTP, silent: true},
+		"an agent without a CA": {signer: before, answer: func(http.ResponseWriter, *http.Request) { t.Error("the hub was asked") }, silent: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			endpoint := Endpoint{Server: serve(t, c.signer, c.answer), CA: c.ca}
+			got, err := PublishedCA(t.Context(), endpoint, time.Now())
+			if !slices.Equal(certs.Pins(got), certs.Pins(c.want)) {
+				t.Errorf("taken over are %v, want %v", certs.Pins(got), certs.Pins(c.want))
+			}
+			switch {
+			case c.silent:
+				if !errors.Is(err, ErrNotPublished) {
+					t.Errorf("error %v, want that nothing is published", err)
+				}
+			case c.problem == "":
+				if err != nil {
+					t.Error(err)
+				}
+			case err == nil || !strings.Contains(err.Error(), c.problem):
+				t.Errorf("error %v, want %q in it", err, c.problem)
+			}
+		})
+	}
+}
+
+func TestAHubTakesAnotherCAOver(t *testing.T) {
+	before, after := authority(t, "old"), authority(t, "new")
+	ok := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+	own, err := certs.NewLeaf(before, certs.Leaf{User: "agent"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := tls.X509KeyPair(own.CertPEM, own.KeyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub, err := NewHub(Endpoint{Server: serve(t, after, ok), CA: before.CertPEM}, certificate, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hub.Close()
+	ask := func() error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.Endpoint().Server, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := hub.RoundTrip(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	if err := ask(); err == nil {
+		t.Error("a server of an unknown authority is believed")
+	}
+	if err := hub.Replace([]byte("garbage"), certificate); err == nil {
+		t.Error("a CA that is none is taken over")
+	}
+	if err := hub.Replace(append(slices.Clone(before.CertPEM), after.CertPEM...), certificate); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(); err != nil {
+		t.Errorf("with both authorities: %v", err)
+	}
+}

@@ -1,0 +1,140 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtrust
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/capstan-io/capstan/internal/agent/connect"
+	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/fleet"
+)
+
+// hub is an API server whose certificate and bundle change, and an agent's view
+// of it.
+type hub struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	serving  tls.Certificate
+	bundle   []byte
+	endpoint connect.Endpoint
+}
+
+func newHub(t *testing.T, signer *certs.Pair) *hub {
+	h := &hub{t: t}
+	h.sign(signer)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		config := clientcmdapi.NewConfig()
+		config.Clusters[""] = &clientcmdapi.Cluster{CertificateAuthorityData: h.bundle}
+		kubeconfig, _ := clientcmd.Write(*config)
+		_ = json.NewEncoder(w).Encode(corev1.ConfigMap{Data: map[string]string{"kubeconfig": string(kubeconfig)}})
+	}))
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{h.serving}}, nil
+	}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	h.bundle = signer.CertPEM
+	h.endpoint = connect.Endpoint{Server: server.URL, CA: signer.CertPEM}
+	return h
+}
+
+// sign gives the server a certificate of the signer.
+func (h *hub) sign(signer *certs.Pair) {
+	h.t.Helper()
+	leaf, err := certs.NewServing(signer, []string{"127.0.0.1"}, time.Now())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(leaf.CertPEM, leaf.KeyPEM)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.serving = pair
+}
+
+func (h *hub) publish(authorities ...*certs.Pair) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.bundle = nil
+	for _, a := range authorities {
+		h.bundle = append(h.bundle, a.CertPEM...)
+	}
+}
+
+func (h *hub) present() connect.Endpoint {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.endpoint
+}
+
+func (h *hub) trust(endpoint connect.Endpoint) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.endpoint = endpoint
+}
+
+// awaitTrust waits until the agent trusts these authorities and no others.
+func (h *hub) awaitTrust(authorities ...*certs.Pair) {
+	h.t.Helper()
+	var bundle []byte
+	for _, a := range authorities {
+		bundle = append(bundle, a.CertPEM...)
+	}
+	want := certs.Pins(bundle)
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if slices.Equal(certs.Pins(h.present().CA), want) {
+			return
+		}
+	}
+	h.t.Fatalf("the agent trusts %v, want %v", certs.Pins(h.present().CA), want)
+}
+
+// TestAnAgentFollowsARotation goes through the stages by which a hub replaces the
+// authority of its API server.
+func TestAnAgentFollowsARotation(t *testing.T) {
+	before, err := certs.NewAuthority("old", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := certs.NewAuthority("new", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(t, before)
+	part := &Part{Endpoint: h.present, Trust: h.trust, Every: 2 * time.Millisecond, Log: logr.Discard()}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := part.Engage(ctx, &fleet.Connection{Name: "c1"}); err != nil {
+		t.Fatal(err)
+	}
+	h.publish(before, after)
+	h.awaitTrust(before, after)
+	h.sign(after)
+	h.publish(after)
+	h.awaitTrust(after)
+}
