@@ -44,6 +44,8 @@ func rotated(subject string) string {
 		return manifests.FrontProxyAuthority
 	case rotation.ClientAuthority:
 		return manifests.ClientAuthority
+	case rotation.ServingAuthority:
+		return manifests.ServingAuthority
 	default:
 		return subject
 	}
@@ -100,7 +102,10 @@ func (r *rotations) run(ctx context.Context, p *pass) error {
 	}
 	cp.Status.Rotations = rotation.Decide(now, subjects, cp.Status.Rotations, facts)
 	p.facts.Rotating = rotating(cp.Status.Rotations)
-	if p.facts.Rotating != "" {
+	switch {
+	case facts.Others:
+		p.DueIn(brokenRetry)
+	case p.facts.Rotating != "":
 		p.DueIn(waitRetry)
 	}
 	if due := rotation.Due(subjects, cp.Status.Rotations); !due.IsZero() {
@@ -126,6 +131,8 @@ func (r *rotations) rotationFacts(ctx context.Context, p *pass, state rotation.S
 	switch {
 	case state.Stage == rotation.Rewrite:
 		return r.rewrite(ctx, p, subject)
+	case state.Stage == rotation.Trust && subject == manifests.ServingAuthority:
+		return r.followed(ctx, p)
 	case state.Stage == rotation.Trust && shown:
 		return r.published(ctx, p, subject)
 	case state.Stage == rotation.Drop && shown:

@@ -237,6 +237,7 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 	h.install()
 	h.update(func(s *fleetv1alpha1.ControlPlaneSpec) {
 		s.Rotation.EtcdAuthority, s.Rotation.FrontProxyAuthority, s.Rotation.EncryptionKeys = "1", "1", "1"
+		s.Rotation.ServingAuthority = "1"
 	})
 	flaky := &failing{Client: h.c.Client}
 	deps := h.c.Deps
@@ -244,7 +245,7 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 	signers := map[string]bool{}
 	done := func() bool {
 		states := h.get().Status.Rotations
-		return len(states) == 3 && !slices.ContainsFunc(states, func(s rotation.State) bool { return s.Stage != rotation.Complete })
+		return len(states) == 4 && !slices.ContainsFunc(states, func(s rotation.State) bool { return s.Stage != rotation.Complete })
 	}
 	for walks := 0; !done(); walks++ {
 		if walks > 200 {
@@ -256,6 +257,7 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 			_, err := h.c.Reconcile(t.Context(), h.get())
 			for authority, leaves := range map[string][]string{
 				manifests.EtcdAuthority: {"etcd-server", "etcd-client"}, manifests.FrontProxyAuthority: {"front-proxy-client"},
+				manifests.ServingAuthority: {"apiserver"},
 			} {
 				signers[string(h.signer(authority).Raw)] = true
 				for _, leaf := range leaves {
@@ -270,8 +272,9 @@ func TestARotationGoesOnWhereItFailed(t *testing.T) {
 		}
 		h.runs()
 		h.publish(manifests.FrontProxyAuthority, "requestheader-client-ca-file")
+		h.clock.Step(time.Minute)
 	}
-	if len(signers) != 4 {
+	if len(signers) != 6 {
 		t.Errorf("there were %d authorities, want an old and a new one of each", len(signers))
 	}
 	if names := encryptionOrder(h.keysOf("-encryption"), rotation.Complete); len(names) != 1 || names[0] != "key2" {

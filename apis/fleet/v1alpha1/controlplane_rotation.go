@@ -56,6 +56,22 @@ type ControlPlaneRotation struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
+
+	// servingAuthority is the token of the authority that signs the certificate of the
+	// API server. Members' agents follow it, which is waited for.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ServingAuthority string `json:"servingAuthority,omitempty"`
+
+	// servingAuthorityWithout are the names of clusters whose agents are not waited
+	// for: they lose the hub until their bootstrap kubeconfigs have its new authority.
+	// The name * is for all clusters. It also takes effect while a rotation waits.
+	// Default: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=63
+	ServingAuthorityWithout []string `json:"servingAuthorityWithout,omitempty"`
 }
 
 // RotationStage is how far a rotation is.

@@ -37,6 +37,10 @@ type subject struct {
 const (
 	flagAuthority = "authority"
 	flagKeys      = "keys"
+	flagWithout   = "without"
+
+	// servingAuthority is the subject that members' agents have to follow.
+	servingAuthority = "servingAuthority"
 )
 
 // subjects returns all of them, in the order in which they are rotated.
@@ -62,6 +66,10 @@ func subjects() []subject {
 			"encryptionKeys", flagKeys, "encryption", "the key of the encryption",
 			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.EncryptionKeys },
 		},
+		{
+			servingAuthority, flagAuthority, "serving", "the authority of the API server",
+			func(r *fleetv1alpha1.ControlPlaneRotation) *string { return &r.ServingAuthority },
+		},
 	}
 }
 
@@ -69,6 +77,14 @@ func subjects() []subject {
 type choice struct {
 	authorities, keys []string
 	all               bool
+	// without are clusters that are not waited for.
+	without []string
+}
+
+// request is what is asked of the operator.
+type request struct {
+	subjects []subject
+	without  []string
 }
 
 func newRotate(session *hub.Session) *cobra.Command {
@@ -79,12 +95,18 @@ func newRotate(session *hub.Session) *cobra.Command {
 		Long: "Replaces authorities and keys of a dedicated hub by new ones, in stages and one after the other, and waits until " +
 			"that is done. Pods restart one by one. If it is interrupted, the operator continues with it.\n\n" +
 			"What the old authority of clients or the old key of ServiceAccounts has signed is accepted for a while, which the " +
-			"command does not wait for: spec.rotation of the ControlPlane says for how long.",
+			"command does not wait for: spec.rotation of the ControlPlane says for how long.\n\n" +
+			"The authority of the API server is replaced last. Before it signs, the agents of all Pull clusters have to trust it, which they do " +
+			"within 15 minutes. Clusters that are gone, and agents of other releases, are waited for until they are named by --without: these lose " +
+			"the hub until they get a new bootstrap kubeconfig.",
 		Example: `  # Replace the authority of etcd of the hub fleet
   capstan certs rotate --name fleet --authority etcd
 
   # Encrypt its Secrets with another key
   capstan certs rotate --name fleet --keys encryption
+
+  # Replace the authority of its API server, without waiting for a cluster that is gone
+  capstan certs rotate --name fleet --authority serving --without cluster7
 
   # Replace all authorities and keys that can be replaced
   capstan certs rotate --name fleet --all`,
@@ -99,13 +121,16 @@ func newRotate(session *hub.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return rotate(cmd.Context(), session, install.Waiter{Client: c, Timeout: timeout}, cp, possible(chosen, cp, wanted.all))
+			asked := request{possible(chosen, cp, wanted.all), wanted.without}
+			return rotate(cmd.Context(), session, install.Waiter{Client: c, Timeout: timeout}, cp, asked)
 		},
 	}
 	p.addFlags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&wanted.authorities, flagAuthority, nil, "Authorities to replace: "+strings.Join(valuesOf(flagAuthority), ", "))
 	cmd.Flags().StringSliceVar(&wanted.keys, flagKeys, nil, "Keys to replace: "+strings.Join(valuesOf(flagKeys), ", "))
 	cmd.Flags().BoolVar(&wanted.all, "all", false, "Replace all of them")
+	cmd.Flags().StringSliceVar(&wanted.without, flagWithout, nil,
+		"Clusters whose agents need not trust the new authority of the API server; '*' is all of them. It can be given while that is being replaced")
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait for each of them")
 	return cmd
 }
@@ -125,10 +150,7 @@ func (w choice) subjects() ([]subject, error) {
 	given := map[string][]string{flagAuthority: w.authorities, flagKeys: w.keys}
 	for _, flag := range []string{flagAuthority, flagKeys} {
 		for _, value := range given[flag] {
-			switch {
-			case flag == flagAuthority && value == "serving":
-				return nil, exit.UsageError("--authority serving cannot be rotated yet: members' agents do not learn of another authority of the API server")
-			case !slices.Contains(valuesOf(flag), value):
+			if !slices.Contains(valuesOf(flag), value) {
 				return nil, exit.UsageError("--%s: there is no %q; there are %s", flag, value, strings.Join(valuesOf(flag), ", "))
 			}
 		}
@@ -139,6 +161,8 @@ func (w choice) subjects() ([]subject, error) {
 		return nil, exit.UsageError("choose what to rotate by --authority, --keys or --all")
 	case w.all && len(w.authorities)+len(w.keys) > 0:
 		return nil, exit.UsageError("--all cannot be combined with --authority and --keys")
+	case len(w.without) > 0 && !slices.ContainsFunc(chosen, func(s subject) bool { return s.name == servingAuthority }):
+		return nil, exit.UsageError("--%s is for --%s serving: nothing else waits for clusters", flagWithout, flagAuthority)
 	}
 	return chosen, nil
 }
@@ -153,14 +177,14 @@ func possible(chosen []subject, cp *fleetv1alpha1.ControlPlane, all bool) []subj
 }
 
 // rotate asks the operator for the rotations, and waits for them.
-func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fleetv1alpha1.ControlPlane, chosen []subject) error {
-	if err := begin(ctx, w.Client, cp, chosen, session.Clock.Now().UTC().Format(time.RFC3339)); err != nil {
+func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fleetv1alpha1.ControlPlane, asked request) error {
+	if err := begin(ctx, w.Client, cp, asked, session.Clock.Now().UTC().Format(time.RFC3339)); err != nil {
 		return err
 	}
 	steps := progress.New(session.ErrOut)
 	w.Note = func(text string) { steps.Waits("%s", text) }
 	var last []string
-	for _, s := range chosen {
+	for _, s := range asked.subjects {
 		state := fleetv1alpha1.ControlPlaneRotationStatus{}
 		err := steps.Do("Rotating "+s.title, func() (err error) {
 			state, err = finished(ctx, w, client.ObjectKeyFromObject(cp), s, *s.token(&cp.Spec.Rotation))
@@ -172,6 +196,10 @@ func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fle
 		if state.Stage == fleetv1alpha1.RotationWait {
 			last = append(last, fmt.Sprintf("Of %s, %s.", s.title, state.Message))
 		}
+		if s.name == servingAuthority {
+			last = append(last, fmt.Sprintf("Copies of kubeconfigs, and bootstrap kubeconfigs of members, have the old authority of the API server: make them anew. "+
+				"\"capstan init --dedicated --name %s\" does so for your context of the hub.", cp.Name))
+		}
 	}
 	if len(last) > 0 {
 		fmt.Fprintf(session.Out, "\n%s\n", strings.Join(last, "\n"))
@@ -179,23 +207,41 @@ func rotate(ctx context.Context, session *hub.Session, w install.Waiter, cp *fle
 	return nil
 }
 
-// begin writes the token of the rotations into the spec.
-func begin(ctx context.Context, c client.Client, cp *fleetv1alpha1.ControlPlane, chosen []subject, token string) error {
+// begin writes the token of the rotations into the spec. One that waits for
+// clusters is told which ones not to wait for.
+func begin(ctx context.Context, c client.Client, cp *fleetv1alpha1.ControlPlane, asked request, token string) error {
 	if !cp.DeletionTimestamp.IsZero() {
 		return fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
 	}
 	before := cp.DeepCopy()
-	for _, s := range chosen {
-		if state := stateOf(cp, s.name); state != nil && state.Stage != fleetv1alpha1.RotationComplete {
+	wanted := &cp.Spec.Rotation
+	for _, s := range asked.subjects {
+		state := stateOf(cp, s.name)
+		underWay := state != nil && state.Stage != fleetv1alpha1.RotationComplete
+		if s.name == servingAuthority && underWay && len(asked.without) > 0 {
+			wanted.ServingAuthorityWithout = union(wanted.ServingAuthorityWithout, asked.without)
+			continue
+		}
+		if underWay {
 			return exit.Next(fmt.Errorf("%s is being rotated already, since %s: stage %s", s.title, state.Token, state.Stage),
 				"Wait until that is complete. \"kubectl get controlplane %s -n %s -o yaml\" says in status.rotations what it waits for.", cp.Name, cp.Namespace)
 		}
-		*s.token(&cp.Spec.Rotation) = token
+		*s.token(wanted) = token
+		if s.name == servingAuthority {
+			wanted.ServingAuthorityWithout = union(nil, asked.without)
+		}
 	}
 	if err := c.Patch(ctx, cp, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("ask for the rotation in ControlPlane %q: %w", client.ObjectKeyFromObject(cp), err)
 	}
 	return nil
+}
+
+// union returns what is in either list, sorted.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // finished waits until the rotation is complete, or waits for others.

@@ -31,11 +31,12 @@ func TestWhatIsRotatedIsChosenByFlags(t *testing.T) {
 	}{
 		"one authority":      {choice: choice{authorities: []string{"client"}}, want: "clientAuthority"},
 		"in their order":     {choice: choice{keys: []string{"encryption"}, authorities: []string{"client", "etcd"}}, want: "etcdAuthority clientAuthority encryptionKeys"},
-		"all":                {choice: choice{all: true}, want: "etcdAuthority frontProxyAuthority clientAuthority serviceAccountKeys encryptionKeys"},
+		"all":                {choice: choice{all: true}, want: "etcdAuthority frontProxyAuthority clientAuthority serviceAccountKeys encryptionKeys servingAuthority"},
 		"nothing":            {err: "choose what to rotate by --authority, --keys or --all"},
 		"both":               {choice: choice{all: true, keys: []string{"encryption"}}, err: "--all cannot be combined"},
 		"an unknown one":     {choice: choice{keys: []string{"etcd"}}, err: `--keys: there is no "etcd"; there are service-account, encryption`},
-		"that of the server": {choice: choice{authorities: []string{"serving"}}, err: "members' agents do not learn of another authority"},
+		"that of the server": {choice: choice{authorities: []string{"serving"}, without: []string{"c1"}}, want: "servingAuthority"},
+		"without a cluster":  {choice: choice{authorities: []string{"client"}, without: []string{"c1"}}, err: "--without is for --authority serving"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chosen, err := c.choice.subjects()
@@ -95,7 +96,7 @@ func TestRotationsAreAskedForAndWaitedFor(t *testing.T) {
 	}
 	var out, errOut bytes.Buffer
 	session := hub.NewSession(genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, clocktesting.NewFakePassiveClock(now()))
-	if err := rotate(t.Context(), session, install.Waiter{Client: c, Timeout: time.Minute}, cp, chosen); err != nil {
+	if err := rotate(t.Context(), session, install.Waiter{Client: c, Timeout: time.Minute}, cp, request{subjects: chosen}); err != nil {
 		t.Fatal(err)
 	}
 	got := &fleetv1alpha1.ControlPlane{}
@@ -123,12 +124,53 @@ func TestARotationThatIsUnderWayIsNotBegunAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = begin(t.Context(), rotating(t, cp), cp, chosen, "now")
+	err = begin(t.Context(), rotating(t, cp), cp, request{subjects: chosen}, "now")
 	if err == nil || !strings.Contains(err.Error(), "the authority of clients is being rotated already, since earlier: stage Wait") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	left := possible(subjects(), cp, true)
 	if len(left) != len(subjects())-2 {
 		t.Errorf("of all, %d are rotated; want neither the authority of clients nor that of an etcd that is not there", len(left))
+	}
+}
+
+func TestClustersAreLeftBehind(t *testing.T) {
+	chosen, err := choice{authorities: []string{"serving"}}.subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func(stage fleetv1alpha1.RotationStage) []fleetv1alpha1.ControlPlaneRotationStatus {
+		return []fleetv1alpha1.ControlPlaneRotationStatus{{Name: "servingAuthority", Token: "earlier", Stage: stage}}
+	}
+	for name, c := range map[string]struct {
+		stage   fleetv1alpha1.RotationStage
+		without []string
+		token   string
+		want    []string
+		err     string
+	}{
+		"of a new rotation, only those that are named now": {stage: fleetv1alpha1.RotationComplete, without: []string{"c3", "c2"}, token: "now", want: []string{"c2", "c3"}},
+		"of a new rotation, none":                          {stage: fleetv1alpha1.RotationComplete, token: "now"},
+		"of one that waits, further ones":                  {stage: fleetv1alpha1.RotationTrust, without: []string{"c2", "c1"}, token: "earlier", want: []string{"c1", "c2"}},
+		"of one that waits, no further ones":               {stage: fleetv1alpha1.RotationTrust, err: "the authority of the API server is being rotated already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cp := dedicatedHub()
+			cp.Spec.Rotation.ServingAuthority, cp.Spec.Rotation.ServingAuthorityWithout = "earlier", []string{"c1"}
+			cp.Status.Rotations = state(c.stage)
+			err := begin(t.Context(), rotating(t, cp), cp, request{chosen, c.without}, "now")
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("got %v, want an error with %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, cp.Spec.Rotation.ServingAuthorityWithout); diff != "" || cp.Spec.Rotation.ServingAuthority != c.token {
+				t.Errorf("token %q, -want +got:\n%s", cp.Spec.Rotation.ServingAuthority, diff)
+			}
+		})
 	}
 }

@@ -28,6 +28,7 @@ const (
 	ClientAuthority     = "clientAuthority"
 	ServiceAccountKeys  = "serviceAccountKeys"
 	EncryptionKeys      = "encryptionKeys"
+	ServingAuthority    = "servingAuthority"
 )
 
 // Stages and their order.
@@ -47,6 +48,9 @@ const (
 	// TokenGrace is the default time for clients to renew their tokens: a day longer
 	// than those of Capstan's components are valid.
 	TokenGrace = 8 * 24 * time.Hour
+	// ServingSettle is the time for programs on the host to read the kubeconfig with
+	// another authority: the operator of the hub has to see it, and to restart them.
+	ServingSettle = 5 * time.Minute
 )
 
 // State is how far a rotation is.
@@ -59,8 +63,9 @@ type Subject struct {
 	Token string
 	// Stages that a rotation goes through before it is complete.
 	Stages []fleetv1alpha1.RotationStage
-	// Grace is how long stage Wait takes.
-	Grace time.Duration
+	// Grace is how long stage Wait takes, and Settle how long stage Trust does at
+	// least.
+	Grace, Settle time.Duration
 }
 
 // Subjects returns what can be rotated, in the order in which it is.
@@ -77,6 +82,11 @@ func Subjects(spec fleetv1alpha1.ControlPlaneRotation) []Subject {
 			Grace: grace(spec.ServiceAccountKeysGrace, TokenGrace),
 		},
 		{Name: EncryptionKeys, Token: spec.EncryptionKeys, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Rewrite, Drop}},
+		// The last one, as it waits for others before it does anything.
+		{
+			Name: ServingAuthority, Token: spec.ServingAuthority, Stages: []fleetv1alpha1.RotationStage{Trust, Sign, Drop},
+			Settle: ServingSettle,
+		},
 	}
 }
 
@@ -93,6 +103,8 @@ type Facts struct {
 	Lost bool
 	// Left says what its stage still waits for; empty if that is as the stage wants it.
 	Left string
+	// Others tells that it waits for others, who take minutes.
+	Others bool
 }
 
 // Active returns the rotation that is under way; nil if there is none. One that
@@ -168,6 +180,10 @@ func advance(now time.Time, s Subject, state State, facts Facts) State {
 		return enter(state, s.Stages[0], now)
 	case facts.Left != "":
 		state.Message = facts.Left
+		return state
+	case state.Stage == Trust && now.Before(state.Since.Add(s.Settle)):
+		state.Message = fmt.Sprintf("waiting until %s for the hub's programs on the host to restart with the new one",
+			state.Since.Add(s.Settle).UTC().Format(time.RFC3339))
 		return state
 	default:
 		state = enter(state, after(s, state.Stage), now)

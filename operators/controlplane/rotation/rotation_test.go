@@ -84,6 +84,15 @@ func TestDecide(t *testing.T) {
 			at: 2 * time.Hour, states: []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e1", Trust)}, facts: Facts{Left: "pod a"},
 			want: []State{state(ClientAuthority, "c1", Wait, until), state(EtcdAuthority, "e1", Trust, "pod a")},
 		},
+		"programs on the host have time to read that of the server": {
+			at: ServingSettle - time.Second, states: []State{clientDone, etcdDone, state(ServingAuthority, "s1", Trust)},
+			want: []State{clientDone, etcdDone, state(ServingAuthority, "s1", Trust,
+				"waiting until 2026-01-01T00:05:00Z for the hub's programs on the host to restart with the new one")},
+		},
+		"and then it signs": {
+			at: ServingSettle, states: []State{clientDone, etcdDone, state(ServingAuthority, "s1", Trust)},
+			want: []State{clientDone, etcdDone, state(ServingAuthority, "s1", Sign)},
+		},
 		"all is done": {
 			states: []State{clientDone, etcdDone},
 			want:   []State{clientDone, etcdDone},
@@ -97,6 +106,33 @@ func TestDecide(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAgentsOfMembersAreFollowed(t *testing.T) {
+	all := []Follower{{"c3", nil}, {"c1", []string{"old", "new"}}, {"c2", []string{"old"}}}
+	var many []Follower
+	for n := range 12 {
+		many = append(many, Follower{Name: string(rune('a' + n))})
+	}
+	for name, c := range map[string]struct {
+		followers []Follower
+		without   []string
+		want      string
+	}{
+		"there are none":             {},
+		"all trust it":               {followers: all[1:2]},
+		"some do not, or say not so": {followers: all, want: "waiting for the agents of 2 clusters to trust the new one: c2, c3; they follow"},
+		"one is not waited for":      {followers: all, without: []string{"c3", "c9"}, want: "of 1 clusters to trust the new one: c2;"},
+		"none is waited for":         {followers: all, without: []string{"*"}},
+		"many":                       {followers: many, want: "of 12 clusters to trust the new one: a, b, c, d, e, f, g, h, i, j and 2 more;"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Followed(c.followers, []string{"new", "old"}, c.without)
+			if !strings.Contains(got.Left, c.want) || (got.Left == "") != (c.want == "") || got.Others != (c.want != "") || got.Lost {
+				t.Errorf("%+v, want %q in it", got, c.want)
 			}
 		})
 	}

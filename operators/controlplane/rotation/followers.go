@@ -1,0 +1,49 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rotation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// everyCluster is the name that stands for all clusters.
+	everyCluster = "*"
+	// namedMax is how many clusters are named that are waited for.
+	namedMax = 10
+)
+
+// Follower is a cluster whose agent connects to the hub.
+type Follower struct {
+	Name string
+	// Trusts are the authorities by which its agent verifies the hub.
+	Trusts []string
+}
+
+// Followed says which clusters still have to trust one of the authorities, besides
+// those that are not waited for.
+func Followed(followers []Follower, authorities, without []string) Facts {
+	if slices.Contains(without, everyCluster) {
+		return Facts{}
+	}
+	var behind []string
+	for _, f := range followers {
+		trusts := func(authority string) bool { return slices.Contains(f.Trusts, authority) }
+		if !slices.Contains(without, f.Name) && slices.ContainsFunc(authorities, func(a string) bool { return !trusts(a) }) {
+			behind = append(behind, f.Name)
+		}
+	}
+	if len(behind) == 0 {
+		return Facts{}
+	}
+	slices.Sort(behind)
+	names := strings.Join(behind[:min(len(behind), namedMax)], ", ")
+	if more := len(behind) - namedMax; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return Facts{Others: true, Left: fmt.Sprintf("waiting for the agents of %d clusters to trust the new one: %s; "+
+		"they follow within 15 minutes, and spec.rotation.servingAuthorityWithout names those that are not to be waited for", len(behind), names)}
+}
