@@ -6,14 +6,19 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/certs"
@@ -32,6 +37,11 @@ const (
 	reconnectAfter = 24 * time.Hour
 	// operatorUser is whom the API server takes the operator for.
 	operatorUser = "capstan:control-plane-operator"
+	// outOfSpace is in etcd's answer to all writes but deletions once its database
+	// has reached its limit (https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota).
+	outOfSpace = "database space exceeded"
+	// probeLease is written to find out whether etcd stores anything.
+	probeLease = "control-plane-operator"
 )
 
 // hubs has a client for each API server that the operator has installed.
@@ -108,12 +118,15 @@ func (i *installation) hub(ctx context.Context, p *pass) error {
 	if _, err := render.NewApplier(there, there, FieldOwner).Apply(ctx, objects...); err != nil {
 		return i.notReachable(p, err)
 	}
-	return nil
+	return i.stores(ctx, p, there)
 }
 
 // notReachable tells that the API server does not do what it is asked for: its
 // Service leads to it a little later than its pods are ready.
 func (h *host) notReachable(p *pass, err error) error {
+	if strings.Contains(err.Error(), outOfSpace) {
+		return full(p)
+	}
 	return install.UnreachableError{
 		Reason: fleetv1alpha1.ControlPlaneReasonNotReachable, After: waitRetry,
 		Message: fmt.Sprintf("the API server at %s does not do what it is asked for: %v", p.plane.InternalURL(), err),
@@ -136,4 +149,32 @@ func (i *installation) kubeconfig(ctx context.Context, p *pass) error {
 	}
 	p.facts.Kubeconfig = true
 	return nil
+}
+
+// stores finds out whether etcd stores what it is given. It takes a write, so it is
+// asked only while the controller manager does not run: that is the first to end
+// when its Lease cannot be renewed, and does not say why.
+func (i *installation) stores(ctx context.Context, p *pass, there client.Client) error {
+	if w := p.facts.ControllerManager; w == nil || w.Ready > 0 {
+		return nil
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: probeLease}}
+	_, err := controllerutil.CreateOrUpdate(ctx, there, lease, func() error {
+		lease.Spec.HolderIdentity = ptr.To(operatorUser)
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(i.Clock.Now()))
+		return nil
+	})
+	if err != nil {
+		return i.notReachable(p, fmt.Errorf("writing the Lease %q: %w", client.ObjectKeyFromObject(lease), err))
+	}
+	return nil
+}
+
+// full tells that etcd is out of space.
+func full(p *pass) error {
+	p.facts.EtcdReason = fleetv1alpha1.ControlPlaneReasonEtcdOutOfSpace
+	p.facts.EtcdProblem = "etcd stores nothing more, as its database has reached its limit: delete what the hub does not need, " +
+		"wait ten minutes for etcd to be compacted, and defragment its members and disarm their alarm, " +
+		"as \"When etcd is full\" in docs/spec/fleet/controlplane.md describes"
+	return install.UnreachableError{Reason: p.facts.EtcdReason, Message: p.facts.EtcdProblem, After: brokenRetry}
 }

@@ -64,7 +64,7 @@ func startProcesses(t *testing.T) *processes {
 		p.ports[port] = freePort(t)
 	}
 	p.fill()
-	p.run(manifests.EtcdStatefulSet(p.plane))
+	p.run(manifests.EtcdStatefulSet(p.plane), fmt.Sprintf("--quota-backend-bytes=%d", etcdQuota))
 	p.run(manifests.APIServerDeployment(p.plane), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1")
 	p.until("the API server is ready", func() error {
 		if got := p.ask(request{port: fleetv1alpha1.ControlPlanePort, path: "/readyz"}); got.status != http.StatusOK {

@@ -64,6 +64,9 @@ const (
 	// ControlPlaneReasonExternalEtcdInvalid: the Secret of an external etcd is
 	// missing or unusable, or its certificate has expired.
 	ControlPlaneReasonExternalEtcdInvalid = "ExternalEtcdInvalid"
+	// ControlPlaneReasonEtcdOutOfSpace: the database of etcd has reached its limit,
+	// so etcd stores nothing more.
+	ControlPlaneReasonEtcdOutOfSpace = "EtcdOutOfSpace"
 	// ControlPlaneReasonUnsupportedVersion: the version cannot be changed to that in
 	// the spec.
 	ControlPlaneReasonUnsupportedVersion = "UnsupportedVersion"

@@ -24,8 +24,8 @@ const expiresSoon = 72 * time.Hour
 type Facts struct {
 	// Outcome is how it ended.
 	Outcome install.Outcome
-	// Etcd is nil if it is external; EtcdProblem is then what is wrong with the
-	// credential, with its reason in EtcdReason.
+	// Etcd is nil if it is external. EtcdProblem is why etcd cannot be used although
+	// its pods are ready or nobody knows, with its reason in EtcdReason.
 	Etcd                    *Workload
 	EtcdReason, EtcdProblem string
 	// APIServer and ControllerManager are nil until they were read.
