@@ -30,6 +30,10 @@ const (
 	// ManagedClusterConditionClusterCertificateRotated reports the result of the
 	// latest renewal of the agent's client certificate. Written by the agent.
 	ManagedClusterConditionClusterCertificateRotated = "ClusterCertificateRotated"
+	// ManagedClusterConditionWorksMissing reports whether the agent keeps objects on
+	// the member whose ManifestWorks are missing since the hub was restored from a
+	// backup. Absent if there never were any. Written by the agent.
+	ManagedClusterConditionWorksMissing = "WorksMissing"
 	// ManagedClusterConditionImportSucceeded reports whether the hub's importer
 	// installed the agent. Written by the importer.
 	ManagedClusterConditionImportSucceeded = "ManagedClusterImportSucceeded"
@@ -96,6 +100,19 @@ const (
 	// ManagedClusterReasonClientCertificateUpdateFailed (False): the client
 	// certificate could not be renewed; the message contains the error.
 	ManagedClusterReasonClientCertificateUpdateFailed = "ClientCertificateUpdateFailed"
+)
+
+// Reasons of WorksMissing.
+const (
+	// ManagedClusterReasonHubRestored (True): the hub was restored from a backup
+	// that lacks these ManifestWorks; the message names some of them.
+	ManagedClusterReasonHubRestored = "HubRestored"
+	// ManagedClusterReasonRestoredInvalid (True): the annotation
+	// fleet.capstan.io/restored cannot be read, so everything is kept.
+	ManagedClusterReasonRestoredInvalid = "RestoredInvalid"
+	// ManagedClusterReasonNothingKept (False): none are missing any more, or
+	// somebody confirmed that their objects may be deleted.
+	ManagedClusterReasonNothingKept = "NothingKept"
 )
 
 // Reasons of ManagedClusterImportSucceeded.

@@ -19,6 +19,12 @@ const (
 	// deleted.
 	AnnotationDeleteOption = "work.open-cluster-management.io/delete-option"
 
+	// AnnotationFirstVersion on an AppliedManifestWork says which ManifestWork it is
+	// for and since when: <UID>/<resourceVersion>, the latter as it was when the agent
+	// first applied that ManifestWork. A hub that was restored from a backup may have
+	// forgotten one of a later version.
+	AnnotationFirstVersion = "fleet.capstan.io/first-version"
+
 	// AnnotationClaimedBy on an AppliedManifestWork has the ID of an agent that
 	// wants to take it over from the one in spec.agentID.
 	AnnotationClaimedBy = "work.open-cluster-management.io/claimed-by"

@@ -62,6 +62,20 @@ func (s *Store[T]) Get(ctx context.Context, key client.ObjectKey) (T, error) {
 	return s.decompress(object)
 }
 
+// Has tells whether there is an object.
+func (s *Store[T]) Has(ctx context.Context, key client.ObjectKey) (bool, error) {
+	err := s.cache.Get(ctx, key, s.empty())
+	return err == nil, client.IgnoreNotFound(err) //nolint:wrapcheck // as a client's
+}
+
+// ListRecords returns all AppliedManifestWorks without what is compressed. Do not
+// change them.
+func ListRecords(ctx context.Context, records *Store[*workv1.AppliedManifestWork]) ([]workv1.AppliedManifestWork, error) {
+	list := &workv1.AppliedManifestWorkList{}
+	err := records.cache.List(ctx, list, client.UnsafeDisableDeepCopy)
+	return list.Items, err //nolint:wrapcheck // as a client's
+}
+
 // Informer returns what tells of changes of the objects. Those that it tells
 // of lack what is compressed: their status, and of a ManifestWork the spec.
 func (s *Store[T]) Informer(ctx context.Context, options ...cache.InformerGetOption) (cache.Informer, error) {

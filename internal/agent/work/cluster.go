@@ -15,11 +15,14 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/agent/work/deliver"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
+	"github.com/capstan-io/capstan/internal/agent/work/forgotten"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/agent/work/observe"
@@ -45,6 +48,7 @@ type cluster struct {
 	postponed runtime.Postponed // works whose records are to be listed
 	arrivals  *arrivals
 	handover  *succession.Handover
+	forgotten *forgotten.Keeper
 
 	works     *runtime.Works
 	ledger    *ledger.Ledger
@@ -153,7 +157,35 @@ func newCluster(
 			Client: clients.spoke, Go: c.Go, Max: options.MaxFeedbackWatch, Changed: s.unmanagedChanged,
 		}),
 	}
-	return s, nil
+	s.forgotten, err = forgotten.New(ctx, forgotten.Options{
+		Connection: c, Orphans: s.orphans, Log: options.Logger,
+		Again: func(record *workv1.AppliedManifestWork) { s.queue.Add(s.requestOf(record)) },
+	})
+	return s, err
+}
+
+// orphans returns our records whose works the hub does not have.
+func (s *cluster) orphans(ctx context.Context) (orphans []*workv1.AppliedManifestWork, err error) {
+	records, err := compressed.ListRecords(ctx, s.ledger.Cached)
+	if err != nil {
+		return nil, fmt.Errorf("listing the records of cluster %q: %w", s.connection.Name, err)
+	}
+	for i := range records {
+		record, there := &records[i], false
+		if !s.ledger.Cares(record) || record.DeletionTimestamp != nil {
+			continue
+		}
+		if work, ofHub := s.ledger.SubjectOf(record); ofHub {
+			there, err = s.works.Cached.Has(ctx, client.ObjectKey{Namespace: string(s.connection.Name), Name: work})
+			if err != nil {
+				return nil, fmt.Errorf("looking for the work of appliedmanifestwork %q: %w", record.Name, err)
+			}
+		}
+		if !there {
+			orphans = append(orphans, record)
+		}
+	}
+	return orphans, nil
 }
 
 // request returns what to look at for a work.
@@ -167,6 +199,14 @@ func (s *cluster) requestFor(record string) Request {
 		return s.request(work)
 	}
 	return Request{Cluster: s.connection.Name, Applied: record}
+}
+
+// requestOf returns what to look at when a record changed, which may be a keeper.
+func (s *cluster) requestOf(record *workv1.AppliedManifestWork) Request {
+	if work, ok := s.ledger.SubjectOf(record); ok {
+		return s.request(work)
+	}
+	return Request{Cluster: s.connection.Name, Applied: record.Name}
 }
 
 // memory returns what is remembered of a request's work.

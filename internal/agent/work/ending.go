@@ -46,8 +46,8 @@ func (p *pass) withoutWork(ctx context.Context) error {
 	return nil
 }
 
-// evict deletes a record that no agent takes care of, after the grace period.
-// What the work said is to stay does.
+// evict deletes a record that no agent takes care of, after the grace period,
+// unless the hub forgot its work. What the work said is to stay does.
 func (p *pass) evict(ctx context.Context, record *ledger.Record) error {
 	grace, clock := p.cluster.options.EvictionGracePeriod, p.cluster.options.Clock
 	if !record.Ours() {
@@ -56,6 +56,9 @@ func (p *pass) evict(ctx context.Context, record *ledger.Record) error {
 	if !record.Deleted() {
 		if grace >= EvictionNever {
 			return nil
+		}
+		if kept, err := p.cluster.forgotten.Keeps(ctx, record.Object()); err != nil || kept {
+			return err
 		}
 		start, err := record.BeginEviction(ctx)
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 func (s *cluster) run(ctx context.Context) {
 	watcher := runtime.Watcher{
 		Connection: s.connection, Logger: s.options.Logger, Works: s.works.Cached, Records: s.ledger.Cached,
-		Work: s.workChanged, Record: s.recordChanged, RecordsListed: s.handover.Listed,
+		Work: s.workChanged, Record: s.recordChanged, RecordsListed: func() { s.handover.Listed(); s.forgotten.Listed() },
 	}
 	s.connection.Go(func() { s.handover.Run(ctx, s.options.Logger) })
 	watcher.Run(ctx)
@@ -31,6 +31,9 @@ func (s *cluster) run(ctx context.Context) {
 func (s *cluster) workChanged(before, work *workv1.ManifestWork) {
 	if work.Namespace != string(s.connection.Name) {
 		return
+	}
+	if before == nil {
+		s.forgotten.Changed()
 	}
 	m := s.memory(s.request(work.Name))
 	m.deleting.Store(work.DeletionTimestamp != nil)
@@ -49,10 +52,10 @@ func (s *cluster) recordChanged(before, record *workv1.AppliedManifestWork) {
 		return
 	}
 	s.handover.See(record)
-	request := Request{Cluster: s.connection.Name, Applied: record.Name}
-	if work, ok := s.ledger.SubjectOf(record); ok {
-		request = s.request(work)
+	if before == nil {
+		s.forgotten.Changed()
 	}
+	request := s.requestOf(record)
 	s.memory(request).record.Seen(record)
 	if before != nil && before.UID == record.UID &&
 		before.DeletionTimestamp.Equal(record.DeletionTimestamp) && slices.Equal(before.Finalizers, record.Finalizers) &&

@@ -124,6 +124,10 @@ func (s *scene) start(options agentOptions) *agent {
 		spokeConfig.Wrap(options.wrap)
 	}
 	options.cluster = cmp.Or(options.cluster, s.cluster)
+	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: options.cluster}}
+	if err := s.client.Create(s.t.Context(), mc); client.IgnoreAlreadyExists(err) != nil {
+		s.t.Fatal(err)
+	}
 	hub, err := connect.HubCluster(hubConfig, options.cluster)
 	if err != nil {
 		s.t.Fatal(err)

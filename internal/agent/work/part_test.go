@@ -51,6 +51,7 @@ func TestWorks(t *testing.T) {
 		"a work that was deleted while no agent ran is cleaned up":  testDeletedMeanwhile,
 		"objects of a work that vanished go after the grace period": testEviction,
 		"objects of a work that vanished stay if it says so":        testEvictionOrphans,
+		"what a restored hub forgot stays until that is confirmed":  testRestored,
 		"the record lists all before the hub hears of it":           testListedFirst,
 		"objects that another agent left become ours":               testAdoption,
 	} {

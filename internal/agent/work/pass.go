@@ -167,7 +167,7 @@ func (p *pass) prepare(context.Context) error {
 
 // note makes sure that what is going to be applied is found again.
 func (p *pass) note(ctx context.Context) error {
-	return p.record.Ensure(ctx, p.plan.Types(), p.work.Spec.DeleteOption)
+	return p.record.Ensure(ctx, p.plan.Types(), p.work)
 }
 
 // apply brings the objects to the member, class by class. What became of each

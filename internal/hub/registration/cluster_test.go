@@ -123,6 +123,7 @@ func TestClusters(t *testing.T) {
 	t.Run("an accepted agent may do what it checks for, and nothing with other clusters", func(t *testing.T) { acceptedAgent(t, h) })
 	t.Run("a cluster that asks to join costs no role", func(t *testing.T) { asking(t, h) })
 	t.Run("deny takes the rights back and accepting again restores them", func(t *testing.T) { denied(t, h) })
+	t.Run("a restored hub tells clusters that join what it forgot", func(t *testing.T) { warned(t, h) })
 	t.Run("what somebody changes or deletes is restored", func(t *testing.T) { drift(t, h) })
 	t.Run("a namespace of somebody else is not taken", func(t *testing.T) { foreignNamespace(t, h) })
 	t.Run("names that would collide are refused", func(t *testing.T) { reservedNames(t, h) })

@@ -73,17 +73,20 @@ func (k *Keeper) Record() *Record { return k.record }
 // has its types, and that these are watched for it. The objects themselves
 // come after that.
 func (k *Keeper) Expect(ctx context.Context, from *Record) error {
-	types, option := TypesOf(from.object), from.object.Annotations[workv1.AnnotationDeleteOption]
+	types := TypesOf(from.object)
+	will := testament{
+		option: from.object.Annotations[workv1.AnnotationDeleteOption], origin: from.object.Annotations[workv1.AnnotationFirstVersion],
+	}
 	if !k.Exists() {
-		if err := k.record.create(ctx, types, option); err != nil {
+		if err := k.record.create(ctx, types, will); err != nil {
 			return err
 		}
 		k.of.keeper = k.record.memory
 	}
 	noted := TypesOf(k.record.object)
 	all := plan.SortTypes(slices.Concat(noted, types))
-	if len(all) > len(noted) || k.record.object.Annotations[workv1.AnnotationDeleteOption] != option {
-		if err := k.record.note(ctx, all, option); err != nil {
+	if len(all) > len(noted) || k.record.object.Annotations[workv1.AnnotationDeleteOption] != will.option {
+		if err := k.record.note(ctx, all, will); err != nil {
 			return err
 		}
 	}

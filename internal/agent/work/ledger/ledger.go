@@ -86,6 +86,12 @@ func (l *Ledger) Concerns(record *workv1.AppliedManifestWork) bool {
 	return record.Spec.HubHash == l.hubHash || record.Spec.AgentID != "" && record.Spec.AgentID == l.AgentID
 }
 
+// Cares tells whether the agent decides what becomes of a record, be it of this hub
+// or of another that it worked for before.
+func (l *Ledger) Cares(record *workv1.AppliedManifestWork) bool {
+	return l.Concerns(record) && l.owns(record)
+}
+
 // owns tells whether a record is this agent's, or is to be.
 func (l *Ledger) owns(record *workv1.AppliedManifestWork) bool {
 	return record.Spec.AgentID == l.AgentID || l.Predecessor != "" && record.Spec.AgentID == l.Predecessor

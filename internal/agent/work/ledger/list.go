@@ -87,7 +87,7 @@ func (l *List) Write(ctx context.Context, leftovers bool) (again time.Duration, 
 	if leftovers || r.Pending() || len(wanted) == len(TypesOf(r.object)) || !l.plan.Resolved() {
 		return 0, nil
 	}
-	if err := r.note(ctx, wanted, r.object.Annotations[workv1.AnnotationDeleteOption]); err != nil {
+	if err := r.note(ctx, wanted, testament{option: r.object.Annotations[workv1.AnnotationDeleteOption]}); err != nil {
 		return 0, err
 	}
 	r.Watch(plan.SortTypes(slices.Concat(wanted, TypesOf(r.object))))

@@ -36,6 +36,15 @@ func formatOption(option *workv1.DeleteOption) (string, error) {
 	return string(text), nil
 }
 
+// testament is what a record knows of its work in case that vanishes: what is to
+// stay, and since when the work was there.
+type testament struct{ option, origin string }
+
+func (t testament) note(record *workv1.AppliedManifestWork) {
+	setOption(record, t.option)
+	setOrigin(record, t.origin)
+}
+
 func setOption(record *workv1.AppliedManifestWork, option string) {
 	if option == "" {
 		delete(record.Annotations, workv1.AnnotationDeleteOption)

@@ -119,15 +119,16 @@ func IsShared(seen *metav1.PartialObjectMetadata, manager string, record types.U
 }
 
 // Ensure makes sure, before anything is applied, that the record exists and
-// has the types of the objects and the work's deleteOption, and that the types
-// are watched.
-func (r *Record) Ensure(ctx context.Context, wanted []schema.GroupVersionResource, option *workv1.DeleteOption) error {
-	ending, err := formatOption(option)
+// has the types of the objects and what is to be known if the work vanishes, and
+// that the types are watched.
+func (r *Record) Ensure(ctx context.Context, wanted []schema.GroupVersionResource, work *workv1.ManifestWork) error {
+	ending, err := formatOption(work.Spec.DeleteOption)
 	if err != nil {
 		return err
 	}
+	will := testament{option: ending, origin: originOf(work)}
 	if r.object == nil {
-		if err := r.create(ctx, wanted, ending); err != nil {
+		if err := r.create(ctx, wanted, will); err != nil {
 			return err
 		}
 		if r.object.DeletionTimestamp != nil {
@@ -140,9 +141,9 @@ func (r *Record) Ensure(ctx context.Context, wanted []schema.GroupVersionResourc
 	}
 	noted := TypesOf(r.object)
 	all := plan.SortTypes(slices.Concat(noted, wanted))
-	if len(all) > len(noted) || r.object.Annotations[workv1.AnnotationDeleteOption] != ending ||
+	if len(all) > len(noted) || r.object.Annotations[workv1.AnnotationDeleteOption] != ending || renewedBy(r.object, work) ||
 		r.object.Spec.AgentID != r.ledger.AgentID || !slices.Contains(r.object.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup) {
-		if err := r.note(ctx, all, ending); err != nil {
+		if err := r.note(ctx, all, will); err != nil {
 			return err
 		}
 	}
@@ -157,7 +158,7 @@ func (r *Record) Watch(resources []schema.GroupVersionResource) {
 }
 
 // create makes the record, or takes the one that is there.
-func (r *Record) create(ctx context.Context, resources []schema.GroupVersionResource, option string) error {
+func (r *Record) create(ctx context.Context, resources []schema.GroupVersionResource, will testament) error {
 	record := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        r.name,
@@ -168,7 +169,7 @@ func (r *Record) create(ctx context.Context, resources []schema.GroupVersionReso
 			HubHash: r.ledger.hubHash, AgentID: r.ledger.AgentID, ManifestWorkName: r.work,
 		},
 	}
-	setOption(record, option)
+	will.note(record)
 	err := r.ledger.Client.Create(ctx, record)
 	if apierrors.IsAlreadyExists(err) { // made before, and not in the cache yet
 		err = r.ledger.Reader.Get(ctx, client.ObjectKeyFromObject(record), record)
@@ -180,11 +181,11 @@ func (r *Record) create(ctx context.Context, resources []schema.GroupVersionReso
 	return nil
 }
 
-// note writes the types, the deleteOption, and what identifies the agent.
-func (r *Record) note(ctx context.Context, resources []schema.GroupVersionResource, option string) error {
+// note writes the types, the testament, and what identifies the agent.
+func (r *Record) note(ctx context.Context, resources []schema.GroupVersionResource, will testament) error {
 	after := r.object.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, workv1.AnnotationResourceTypes, formatTypes(resources))
-	setOption(after, option)
+	will.note(after)
 	after.Spec.AgentID = r.ledger.AgentID
 	if !slices.Contains(after.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup) {
 		after.Finalizers = append(after.Finalizers, workv1.FinalizerAppliedManifestWorkCleanup)

@@ -123,7 +123,7 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 		refuse(mc, why)
 		return ctrl.Result{}, nil
 	}
-	if err := errors.Join(c.hold(ctx, mc), c.noteAgents(ctx, mc)); err != nil {
+	if err := errors.Join(c.hold(ctx, mc), c.noteAgents(ctx, mc), c.warn(ctx, mc)); err != nil {
 		return ctrl.Result{}, err
 	}
 	is, err := c.identify(ctx, mc)
