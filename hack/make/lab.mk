@@ -45,6 +45,11 @@ lab-packages: $(LAB) ## Installs the packages that the clusters need (Debian, as
 lab-build: ## Compiles test/lab/bin: lab, kube (Kubernetes), kubectl and images. Minutes, the first time.
 	$(MAKE) -C test/lab build
 
+# Compiled only for who asks for it: as many packages again.
+.PHONY: lab-older
+lab-older: ## Compiles test/lab/bin/older.tar: API server and controller manager one minor version before. Minutes, the first time.
+	$(MAKE) -C test/lab older
+
 .PHONY: lab-clean
 lab-clean: ## Removes what lab-build and envtest-assets have made.
 	$(MAKE) -C test/lab clean

@@ -90,6 +90,10 @@ func (w *world) hosts(t *testing.T, name string) {
 	cp := &fleetv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: name + "-control-plane", Name: name}}
 	w.made(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cp.Namespace}})
 	w.made(t, cp)
+	cp.Status.Version = cp.Spec.Version
+	if err := w.client.Status().Update(t.Context(), cp); err != nil {
+		t.Fatal(err)
+	}
 	plane := manifests.Plane{Name: cp.Name, Namespace: cp.Namespace, Spec: cp.Spec}
 	for _, secret := range plane.KeptSecrets() {
 		data := map[string][]byte{"key": []byte("of " + secret)}

@@ -188,6 +188,13 @@ func TestReplicasAndUpgrades(t *testing.T) {
 		t.Errorf("the controller manager runs %s before all API servers are new", got)
 	}
 	h.serverReady()
+	former := h.pod(manifests.APIServer, "", "")
+	h.walk()
+	h.expect(fleetv1alpha1.ControlPlaneConditionProgressing, yes, fleetv1alpha1.ControlPlaneReasonUpgrading, "and 1 with another image")
+	if got := image("-controller-manager"); !strings.HasSuffix(got, ":v1.35.2") {
+		t.Errorf("the controller manager runs %s while an older API server terminates", got)
+	}
+	h.remove(former)
 	h.walk()
 	if got := image("-controller-manager"); !strings.HasSuffix(got, ":v1.36.3") {
 		t.Errorf("the controller manager runs %s", got)

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -17,47 +16,19 @@ import (
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
-// minorMin is the first minor version of Kubernetes whose API server reads the
-// configuration that it gets.
-const minorMin = 34
-
 // installation has the phases that install a control plane.
 type installation struct{ *host }
 
 // validate finds what the API server could not refuse: what depends on what is
 // there already.
 func (i *installation) validate(ctx context.Context, p *pass) error {
-	if problem := versionProblem(p.Object.Status.Version, p.plane.Spec.Version); problem != "" {
-		return install.MistakeError{Reason: fleetv1alpha1.ControlPlaneReasonUnsupportedVersion, Message: problem}
+	if problem := manifests.VersionProblem(p.Object.Status.Version, p.plane.Spec.Version); problem != "" {
+		return install.MistakeError{Reason: fleetv1alpha1.ControlPlaneReasonUnsupportedVersion, Message: "spec.version " + problem}
 	}
 	if p.plane.Managed() && p.facts.Etcd == nil {
 		return i.retainedData(ctx, p)
 	}
 	return nil
-}
-
-// versionProblem says why the version cannot be changed; empty if it can.
-func versionProblem(from, to string) string {
-	wanted, err := version.ParseSemantic(to)
-	switch {
-	case err != nil:
-		return fmt.Sprintf("spec.version %q is not a version", to)
-	case wanted.Minor() < minorMin:
-		return fmt.Sprintf("spec.version %s is not supported: set v1.%d or later", to, minorMin)
-	case from == "":
-		return ""
-	}
-	present, err := version.ParseSemantic(from)
-	switch {
-	case err != nil:
-		return ""
-	case wanted.Minor() > present.Minor()+1:
-		return fmt.Sprintf("spec.version %s is more than one minor version after %s: upgrade to v1.%d first", to, from, present.Minor()+1)
-	case wanted.Minor() < present.Minor():
-		return fmt.Sprintf("spec.version %s is an older minor version than %s, which may have stored what it cannot read: set v1.%d", to, from, present.Minor())
-	default:
-		return ""
-	}
 }
 
 // retainedData makes sure that data of a former ControlPlane of the name can be

@@ -106,7 +106,8 @@ func wrapped(err error, text string, args ...any) error {
 }
 
 // apiServer makes the API servers and waits until one serves; during an upgrade,
-// until all are of the new version, as the controller manager must not be newer.
+// until all are of the new version, as the controller manager must not be newer
+// than any that serves, be it for the last time.
 func (i *installation) apiServer(ctx context.Context, p *pass) error {
 	if p.facts.APIServer == nil {
 		if err := i.ours(ctx, p, &appsv1.Deployment{}, p.plane.Of(manifests.APIServer)); err != nil {
@@ -120,7 +121,7 @@ func (i *installation) apiServer(ctx context.Context, p *pass) error {
 		return err
 	}
 	w := p.facts.APIServer
-	if w == nil || w.Ready == 0 || upgrading(p.Object) && !w.Done() {
+	if w == nil || w.Ready == 0 || upgrading(p.Object) && (!w.Done() || w.Former > 0) {
 		return wait("the API server", w)
 	}
 	return nil

@@ -31,6 +31,7 @@ const (
 
 	flagDedicated    = "dedicated"
 	flagName         = "name"
+	flagKubernetes   = "kubernetes-version"
 	flagStorageClass = "storage-class"
 	flagNodePort     = "node-port"
 	flagHubContext   = "hub-context"
@@ -67,7 +68,7 @@ func (d *dedication) addFlags(cmd *cobra.Command) []string {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.StringVar(&d.name, flagName, install.DedicatedName, "Name of the dedicated hub on its host: of its ControlPlane, its ClusterManager and their namespaces")
 	flags.StringVar(&d.context, flagHubContext, "", "Context for the dedicated hub in the kubeconfig (default: its name)")
-	flags.StringVar(&d.version, "kubernetes-version", "", "Version of Kubernetes of the dedicated hub, such as "+fleetv1alpha1.DefaultKubernetesVersion)
+	flags.StringVar(&d.version, flagKubernetes, "", "Version of Kubernetes of the dedicated hub, such as "+fleetv1alpha1.DefaultKubernetesVersion)
 	flags.StringVar(&d.registry, "image-registry", "", "Where the images etcd, kube-apiserver and kube-controller-manager of the dedicated hub are (default: registry.k8s.io)")
 	flags.StringSliceVar(&d.endpoints, flagEtcd, nil, "URLs of an etcd that the dedicated hub stores its objects in, instead of one of its own")
 	flags.StringVar(&d.etcdSecret, flagEtcdSecret, "", "Secret with the credential for --external-etcd (keys ca.crt, tls.crt, tls.key), in the namespace NAME-control-plane")

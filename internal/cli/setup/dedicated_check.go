@@ -70,6 +70,11 @@ func (d *dedication) mayMake(ctx context.Context, c client.Reader, h host, force
 	if err := d.nameFree(h); err != nil {
 		return err
 	}
+	if d.version != "" && h.live != nil {
+		if err := versionPossible(h.live, d.version); err != nil {
+			return err
+		}
+	}
 	for namespace, operator := range map[string]install.Operator{d.name: h.hub.operator, d.key().Namespace: h.controlPlane.operator} {
 		if err := d.namespaceFree(ctx, c, namespace, operator); err != nil {
 			return err

@@ -175,11 +175,14 @@ func TestHostsThatCannotHaveTheHubSaySo(t *testing.T) {
 	}
 	standard := class("standard", "true")
 	port := func(d *dedication) { d.nodePort = 30000 }
+	version := func(v string) func(*dedication) { return func(d *dedication) { d.version = v } }
 	cases := map[string]struct {
 		change func(*dedication)
 		there  []client.Object
 		hubs   []operatorv1.ClusterManager
-		want   string // empty if the hub can be made
+		// present is the version of the control plane that is there.
+		present string
+		want    string // empty if the hub can be made
 	}{
 		"a host with storage":        {there: []client.Object{standard}},
 		"an earlier try was stopped": {there: []client.Object{standard, labelled("hub", operatorv1.LabelOperatedBy, "cluster-manager")}},
@@ -190,6 +193,9 @@ func TestHostsThatCannotHaveTheHubSaySo(t *testing.T) {
 		"a namespace of its name":    {there: []client.Object{standard, labelled("hub", "a", "b")}, want: `a namespace "hub" already`},
 		"that of its control plane":  {there: []client.Object{standard, labelled("hub-control-plane", "a", "b")}, want: `a namespace "hub-control-plane" already`},
 		"it is a hub of this name":   {there: []client.Object{standard}, hubs: []operatorv1.ClusterManager{hubNamed("hub", "Default")}, want: "makes the host itself a hub"},
+		"too new a Kubernetes":       {change: version("v1.37.2"), present: "v1.35.4", want: "--kubernetes-version: v1.37.2 is more than one minor version after v1.35.4: upgrade to v1.36 first"},
+		"an older Kubernetes":        {change: version("v1.35.4"), present: "v1.36.3", want: "v1.35.4 is an older minor version than v1.36.3"},
+		"the next Kubernetes":        {change: version("v1.36.3"), present: "v1.35.4"},
 		"a port that is taken":       {change: port, there: []client.Object{standard, service}, want: `port 30000 is taken by Service "shop/web"`},
 	}
 	for name, c := range cases {
@@ -197,6 +203,9 @@ func TestHostsThatCannotHaveTheHubSaySo(t *testing.T) {
 			found := host{
 				hub:          situation{operator: install.ClusterManagerOperator(), hubs: c.hubs},
 				controlPlane: situation{operator: install.ControlPlaneOperator()},
+			}
+			if c.present != "" {
+				found.live = &fleetv1alpha1.ControlPlane{Status: fleetv1alpha1.ControlPlaneStatus{Version: c.present}}
 			}
 			stored := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(c.there...).Build()
 			expect(t, wished(c.change).mayMake(t.Context(), stored, found, false), c.want)

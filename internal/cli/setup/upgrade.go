@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
@@ -29,6 +30,9 @@ type upgrading struct {
 	image   string
 	timeout time.Duration
 	force   bool
+	// name is that of a dedicated hub, and kubernetes the version of Kubernetes that
+	// it is to have.
+	name, kubernetes string
 }
 
 // NewUpgrade returns the command "upgrade".
@@ -41,7 +45,9 @@ func NewUpgrade(session *hub.Session) *cobra.Command {
 			"with it everything that the operator has installed; waits until everything runs, and shows what has changed. " +
 			"With --cluster-kubeconfig or --cluster-context, it upgrades a member whose agents run on it, instead of the hub. " +
 			"It does not matter whether capstan or make installed it. On the host of dedicated hubs it upgrades the operator of " +
-			"their API servers as well; their version of Kubernetes is changed by \"capstan init --dedicated --kubernetes-version\".\n\n" +
+			"their API servers as well, and leaves them the Kubernetes that they have.\n\n" +
+			"With --kubernetes-version, it upgrades the Kubernetes of a dedicated hub instead, by one minor version at a time: its " +
+			"API servers one by one, and then its controller managers. There is no way back to an older minor version.\n\n" +
 			"Images in a ClusterManager or Klusterlet are changed if they are the operator's; an image that somebody chose " +
 			"stays.",
 		Example: `  # Show what would be changed
@@ -49,24 +55,54 @@ func NewUpgrade(session *hub.Session) *cobra.Command {
 
   # Upgrade the hub, and then a member
   capstan upgrade
-  capstan upgrade --cluster-kubeconfig member1.kubeconfig`,
+  capstan upgrade --cluster-kubeconfig member1.kubeconfig
+
+  # Upgrade the Kubernetes of the dedicated hub fleet; the current context is that of its host
+  capstan upgrade --name fleet --kubernetes-version v1.36.3`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return u.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := u.check(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return u.run(cmd.Context())
+		},
 	}
 	flags := cmd.Flags()
 	u.member.AddFlags(flags)
 	flags.StringVar(&u.image, "image", "", "Image of Capstan (default: that of this release of capstan)")
 	flags.DurationVar(&u.timeout, "timeout", defaultTimeout, "How long to wait for each step")
+	flags.StringVar(&u.kubernetes, flagKubernetes, "", "Version of Kubernetes to upgrade a dedicated hub to, instead of upgrading Capstan")
+	flags.StringVar(&u.name, flagName, install.DedicatedName, "Name of the dedicated hub, for --"+flagKubernetes)
 	flags.BoolVar(&u.force, "force", false, "Also downgrade to an older release, or replace an operator that another tool has installed")
 	u.mode.AddFlag(cmd)
 	return cmd
 }
 
-func (u *upgrading) run(ctx context.Context) error {
-	if err := u.mode.Check(); err != nil {
-		return err
+// check returns what of the command line makes no sense. given tells which flags
+// there are.
+func (u *upgrading) check(given func(flag string) bool) error {
+	if !given(flagKubernetes) {
+		if given(flagName) {
+			return exit.UsageError("--%s needs --%s", flagName, flagKubernetes)
+		}
+		return u.mode.Check()
 	}
+	if u.kubernetes == "" {
+		return exit.UsageError("--%s needs a version, such as %s", flagKubernetes, fleetv1alpha1.DefaultKubernetesVersion)
+	}
+	for _, flag := range []string{"image", "force"} {
+		if given(flag) {
+			return exit.UsageError("--%s is for upgrades of Capstan, not for --%s", flag, flagKubernetes)
+		}
+	}
+	if u.member.Given() {
+		return exit.UsageError("--%s is for dedicated hubs; choose the host of one by --context", flagKubernetes)
+	}
+	return u.mode.Check()
+}
+
+func (u *upgrading) run(ctx context.Context) error {
 	if u.member.Given() {
 		m, err := u.member.Connect(u.session.ErrOut)
 		if err != nil {
@@ -81,6 +117,9 @@ func (u *upgrading) run(ctx context.Context) error {
 	s, err := openSite(u.session, u.mode, u.timeout)
 	if err != nil {
 		return err
+	}
+	if u.kubernetes != "" {
+		return u.session.Explain(u.upgradeKubernetes(ctx, s))
 	}
 	if err := u.upgrade(ctx, s, install.ClusterManagerOperator(), u.session.Where()); err != nil {
 		return u.session.Explain(err)

@@ -24,6 +24,9 @@ type Workload struct {
 	Wanted, Ready, Updated int32
 	// Settled is false while pods of an earlier state are there.
 	Settled bool
+	// Former is how many pods have another image than is wanted, also of those that
+	// terminate, which serve a little longer and are counted nowhere else.
+	Former int
 	// Reason and Message say what keeps a pod from running; empty if nothing does.
 	Reason, Message string
 }
@@ -33,6 +36,9 @@ func (w Workload) Done() bool { return w.Settled && w.Wanted > 0 && w.Updated >=
 
 func (w Workload) String() string {
 	text := fmt.Sprintf("%s has %d of %d pods ready", w.Name, w.Ready, w.Wanted)
+	if w.Former > 0 {
+		text += fmt.Sprintf(", and %d with another image", w.Former)
+	}
 	if w.Message != "" {
 		text += ": " + w.Message
 	}
@@ -49,6 +55,11 @@ func OfDeployment(d *appsv1.Deployment, list []corev1.Pod) Workload {
 		w.Wanted = *d.Spec.Replicas
 	}
 	w.Settled = d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas <= d.Status.UpdatedReplicas
+	for i := range list {
+		if image(list[i].Spec) != image(d.Spec.Template.Spec) {
+			w.Former++
+		}
+	}
 	w.Reason, w.Message = trouble(list)
 	for _, condition := range d.Status.Conditions {
 		if w.Reason == "" && condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
@@ -56,6 +67,14 @@ func OfDeployment(d *appsv1.Deployment, list []corev1.Pod) Workload {
 		}
 	}
 	return w
+}
+
+// image is that of the program of a component, whose pods have one container.
+func image(spec corev1.PodSpec) string {
+	if len(spec.Containers) == 0 {
+		return ""
+	}
+	return spec.Containers[0].Image
 }
 
 // OfStatefulSet says how far a StatefulSet with the pods is.
