@@ -6,10 +6,23 @@
 package fault
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
 func TestAgentIsKilledAgainAndAgain(t *testing.T) {
@@ -94,13 +107,50 @@ func TestHubIsRestoredFromAnOlderSnapshot(t *testing.T) {
 	w.start()
 	w.settles()
 	w.must(w.put(t.Context(), leaving))
+	w.must(w.put(t.Context(), w.work("late", w.object("ConfigMap", "late", "value"))))
 	w.during(func() { w.pause(3 * time.Second) })
 	w.settles() // the hub knows what the snapshot does not
+	w.toHub.cut()
 	w.must(theFleet.RestoreHub(t.Context()))
+	w.restored(`"0-1000000000"`) // all versions: nothing new is created until that is taken back
+	w.toHub.mend()
+	w.staysWithoutWork("late")
+	w.restored("null")
 	w.settles()
 	w.during(func() {})
 	w.settles()
 	w.clear()
+}
+
+// restored sets the annotation by which a restored hub says what it forgot to a
+// JSON value.
+func (w *world) restored(value string) {
+	w.t.Helper()
+	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: w.agent.Cluster()}}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, fleetv1alpha1.AnnotationRestored, value)
+	w.must(w.hub.Client.Patch(w.t.Context(), mc, client.RawPatch(types.MergePatchType, patch)))
+}
+
+// staysWithoutWork expects that the agent reports that works are missing, and keeps
+// the ConfigMap of the same name as one of them for longer than the grace period.
+func (w *world) staysWithoutWork(name string) {
+	w.t.Helper()
+	w.eventually("the agent reports what the hub forgot", func(ctx context.Context) error {
+		mc := &clusterv1.ManagedCluster{}
+		if err := w.hub.Client.Get(ctx, client.ObjectKey{Name: w.agent.Cluster()}, mc); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1.ManagedClusterConditionWorksMissing) {
+			return fmt.Errorf("the conditions are %+v", mc.Status.Conditions)
+		}
+		return nil
+	})
+	w.pause(4 * time.Second)
+	w.must(w.member.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, &corev1.ConfigMap{}))
+	err := w.hub.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.agent.Cluster(), Name: name}, &workv1.ManifestWork{})
+	if !apierrors.IsNotFound(err) {
+		w.t.Errorf("the restored hub should have forgotten work %q: %v", name, err)
+	}
 }
 
 func TestAnswersAreErrors(t *testing.T) {

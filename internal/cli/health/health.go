@@ -187,6 +187,7 @@ func wellKnown() map[string]kind {
 	types := []string{
 		clusterv1.ManagedClusterConditionHubAccepted, clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable,
 		clusterv1.ManagedClusterConditionClockSynced, clusterv1.ManagedClusterConditionClusterCertificateRotated,
+		clusterv1.ManagedClusterConditionWorksMissing,
 		workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable, workv1.ManifestWorkConditionStatusFeedbackSynced,
 		workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded, workv1.ManifestWorkConditionComplete,
 		workv1.ManifestWorkConditionDeleting,
@@ -199,6 +200,7 @@ func wellKnown() map[string]kind {
 	}
 	for _, t := range []string{
 		workv1.ManifestWorkConditionProgressing, workv1.ManifestWorkConditionDegraded, clusterv1beta1.PlacementConditionMisconfigured,
+		clusterv1.ManagedClusterConditionWorksMissing,
 	} {
 		kinds[t] = kind{place: kinds[t].place, fine: metav1.ConditionFalse}
 	}

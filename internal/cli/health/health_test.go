@@ -154,13 +154,15 @@ func TestConditionsAreInTheOrderInWhichThingsHappen(t *testing.T) {
 
 func TestFineKnowsWhichStatusIsGood(t *testing.T) {
 	for condition, want := range map[metav1.Condition]bool{
-		{Type: "Applied", Status: metav1.ConditionTrue}:      true,
-		{Type: "Applied", Status: metav1.ConditionFalse}:     false,
-		{Type: "Degraded", Status: metav1.ConditionFalse}:    true,
-		{Type: "Degraded", Status: metav1.ConditionTrue}:     false,
-		{Type: "Progressing", Status: metav1.ConditionFalse}: true,
-		{Type: "Complete", Status: metav1.ConditionTrue}:     false,
-		{Type: "Mine", Status: metav1.ConditionTrue}:         false,
+		{Type: "Applied", Status: metav1.ConditionTrue}:       true,
+		{Type: "Applied", Status: metav1.ConditionFalse}:      false,
+		{Type: "Degraded", Status: metav1.ConditionFalse}:     true,
+		{Type: "Degraded", Status: metav1.ConditionTrue}:      false,
+		{Type: "Progressing", Status: metav1.ConditionFalse}:  true,
+		{Type: "Complete", Status: metav1.ConditionTrue}:      false,
+		{Type: "WorksMissing", Status: metav1.ConditionFalse}: true,
+		{Type: "WorksMissing", Status: metav1.ConditionTrue}:  false,
+		{Type: "Mine", Status: metav1.ConditionTrue}:          false,
 	} {
 		if got := health.Fine(condition); got != want {
 			t.Errorf("%s=%s: got %t, want %t", condition.Type, condition.Status, got, want)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
 	"github.com/capstan-io/capstan/internal/cli/health"
@@ -25,6 +27,7 @@ func clusterWorks(e *evidence.Evidence) []Finding {
 	if c.Works.Err != nil {
 		found = append(found, unseen("some or all of the works in namespace "+c.Name, c.Works.Err))
 	}
+	found = append(found, clusterForgotten(e)...)
 	if !c.Works.Found {
 		return found
 	}
@@ -42,6 +45,17 @@ func clusterWorks(e *evidence.Evidence) []Finding {
 		found = append(found, odd("MoreWorks", "namespace "+c.Name, fmt.Sprintf("%d more works are not ready", more), "capstan tree "+c.Name+" --unready"))
 	}
 	return found
+}
+
+// clusterForgotten says what the agent keeps because a restored hub forgot its works.
+func clusterForgotten(e *evidence.Evidence) []Finding {
+	c := condition(e, clusterv1.ManagedClusterConditionWorksMissing)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return []Finding{odd(c.Reason, managed(e.Cluster), c.Message, fmt.Sprintf(
+		"Create what is to stay again, then confirm that the rest may be deleted: kubectl annotate managedcluster %s %s-",
+		e.Cluster.Name, fleetv1alpha1.AnnotationRestored))}
 }
 
 func workFinding(e *evidence.Evidence, work *workv1.ManifestWork) (f Finding, stuck bool) {
