@@ -86,10 +86,20 @@ func (w *writer) try(ctx context.Context, connection *fleetv1alpha1.ClusterConne
 		return apierrors.NewInternalError(err)
 	}
 	_, err = w.hub.clusters.Patch(ctx, mc.Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
-	if err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case w.raced(ctx, mc):
+		return conflict(connection.Name) // the hub refused what was made of an earlier state
+	default:
 		return problem(err, connection.Name)
 	}
-	return nil
+}
+
+// raced tells whether the ManagedCluster has changed since it was read.
+func (w *writer) raced(ctx context.Context, read *clusterv1.ManagedCluster) bool {
+	now, err := w.hub.clusters.Get(ctx, read.Name, metav1.GetOptions{})
+	return err == nil && now.ResourceVersion != read.ResourceVersion
 }
 
 // managedClusterPatch returns the merge patch that changes labels and taints of a

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -24,14 +25,19 @@ const idLengthMax = 128000
 
 // Create returns what is wrong with a Cluster that is created.
 func Create(cluster *v1alpha1.Cluster) field.ErrorList {
-	return append(Name(cluster.Name), spec(cluster)...)
+	all := append(Name(cluster.Name), spec(cluster)...)
+	return append(all, ResourceModels(cluster.Spec.ResourceModels, field.NewPath("spec", "resourceModels"))...)
 }
 
 // Update returns what is wrong with a Cluster that replaces another one. The
-// names of clusters that joined in another way may be longer.
+// names of clusters that joined in another way may be longer, and a
+// ClusterConnection may have models that a Cluster may not: they stay as they are.
 func Update(cluster, old *v1alpha1.Cluster) field.ErrorList {
 	all := spec(cluster)
 	path := field.NewPath("spec")
+	if !equality.Semantic.DeepEqual(cluster.Spec.ResourceModels, old.Spec.ResourceModels) {
+		all = append(all, ResourceModels(cluster.Spec.ResourceModels, path.Child("resourceModels"))...)
+	}
 	if cluster.Spec.SyncMode != old.Spec.SyncMode {
 		all = append(all, field.Invalid(path.Child("syncMode"), cluster.Spec.SyncMode, apivalidation.FieldImmutableErrorMsg))
 	}
@@ -62,8 +68,7 @@ func spec(cluster *v1alpha1.Cluster) field.ErrorList {
 	}
 	all = append(all, connection(s, path)...)
 	all = append(all, place(s, path)...)
-	all = append(all, Taints(s.Taints, path.Child("taints"))...)
-	return append(all, ResourceModels(s.ResourceModels, path.Child("resourceModels"))...)
+	return append(all, Taints(s.Taints, path.Child("taints"))...)
 }
 
 // metadata refuses what the hub would not keep.

@@ -110,3 +110,19 @@ func TestWhatCannotBeChanged(t *testing.T) {
 		t.Errorf("another mode: %v, want that it is refused", err)
 	}
 }
+
+// TestModelsThatSomebodyElseWroteStay is about models that a ClusterConnection may
+// have and a Cluster may not: a label can be written all the same.
+func TestModelsThatSomebodyElseWroteStay(t *testing.T) {
+	old := valid()
+	old.Spec.ResourceModels = old.Spec.ResourceModels[:3]
+	labelled := old.DeepCopy()
+	labelled.Labels = map[string]string{"a": "b"}
+	if err := validation.Update(labelled, old).ToAggregate(); err != nil {
+		t.Errorf("a label beside models that somebody else wrote: %v", err)
+	}
+	labelled.Spec.ResourceModels = labelled.Spec.ResourceModels[:2]
+	if err := validation.Update(labelled, old).ToAggregate(); err == nil || !strings.Contains(err.Error(), "spec.resourceModels") {
+		t.Errorf("other models that are wrong: %v, want that they are refused", err)
+	}
+}

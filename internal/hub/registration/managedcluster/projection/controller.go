@@ -102,7 +102,8 @@ func intentOf(connection *fleetv1alpha1.ClusterConnection, mc *clusterv1.Managed
 }
 
 // complete changes the ManagedCluster as the intent says, and tells whether that
-// is over: one that the API server finds invalid would never be done. In memory
+// is over: one that the API server finds invalid would never be done, unless the
+// ManagedCluster was another one when it was made. In memory
 // the ManagedCluster is changed in any case but that, so that the Cluster goes on
 // to show what was written to it.
 func (c *Controller) complete(ctx context.Context, mc *clusterv1.ManagedCluster, intent *fleetv1alpha1.ClusterIntent) (done bool, err error) {
@@ -116,6 +117,9 @@ func (c *Controller) complete(ctx context.Context, mc *clusterv1.ManagedCluster,
 		c.writes.WithLabelValues(resultCompleted).Inc()
 		return true, nil
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		if raced := c.raced(ctx, stored); raced != nil {
+			return false, raced
+		}
 		c.writes.WithLabelValues(resultDropped).Inc()
 		c.tell(stored, err)
 		*mc = *stored

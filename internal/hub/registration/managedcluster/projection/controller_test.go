@@ -33,6 +33,7 @@ func TestProjection(t *testing.T) {
 	t.Run("an earlier state is not mirrored over a later one", func(t *testing.T) { stale(t, l) })
 	t.Run("an intent for an earlier ManagedCluster is dropped", func(t *testing.T) { reborn(t, l) })
 	t.Run("a write that is invalid is dropped, and somebody is told", func(t *testing.T) { invalid(t, l) })
+	t.Run("a write that is refused, as somebody else wrote before it, is not lost", func(t *testing.T) { raced(t, l) })
 	t.Run("a write that is forbidden waits, and somebody is told", func(t *testing.T) { forbidden(t, l) })
 }
 
@@ -320,6 +321,27 @@ func invalid(t *testing.T, l *lab) {
 		t.Errorf("the Cluster goes on to show %v, the intent is %+v", c.Labels, c.Cluster.Intent)
 	}
 	l.told(t, "Dropped")
+}
+
+// raced has a webhook refuse what was made of an earlier state, as that of
+// ManagedClusters refuses a taint which somebody else has removed meanwhile.
+func raced(t *testing.T, l *lab) {
+	const name = "raced"
+	l.make(t, name)
+	l.serves(t, name, intent)
+	l.writes, l.fail = 0, func(write int) (bool, error) {
+		if write > 1 {
+			return false, nil
+		}
+		l.changes(t, name, func(mc *clusterv1.ManagedCluster) { mc.Labels["theirs"] = "1" })
+		return false, apierrors.NewBadRequest("by the test")
+	}
+	l.settle(t, name)
+	l.fail = nil
+	l.completed(t, name, map[string]string{"zone": "b", "new": "1", "theirs": "1"})
+	if counted := l.counted(t); counted["Dropped"] != 1 { // that of the case before
+		t.Errorf("counted are %v", counted)
+	}
 }
 
 func forbidden(t *testing.T, l *lab) {

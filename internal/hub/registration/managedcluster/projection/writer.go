@@ -5,12 +5,14 @@ package projection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -98,6 +100,21 @@ func (c *Controller) change(ctx context.Context, mc *clusterv1.ManagedCluster, i
 		return fmt.Errorf("changing ManagedCluster %q: %w", before.Name, err)
 	}
 	return nil
+}
+
+// raced returns a conflict if the ManagedCluster is not as it was read any more.
+// Webhooks judge a change before the API server finds that it is of an earlier
+// state: of two writers, the later one may be told that its change is invalid.
+func (c *Controller) raced(ctx context.Context, read *clusterv1.ManagedCluster) error {
+	now := &clusterv1.ManagedCluster{}
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(read), now); err != nil {
+		return fmt.Errorf("reading ManagedCluster %q: %w", read.Name, err)
+	}
+	if now.ResourceVersion == read.ResourceVersion {
+		return nil
+	}
+	return apierrors.NewConflict(schema.GroupResource{Group: clusterv1.GroupName, Resource: "managedclusters"}, read.Name,
+		errors.New("it has changed since it was read"))
 }
 
 // remove deletes the ManagedCluster and no later one of the name, and reads what
