@@ -18,8 +18,7 @@ import (
 // the API server.
 const frontProxy = "front-proxy-client"
 
-// Aggregated lets the API server send requests to aggregated API servers, and to
-// Services by their EndpointSlices, as there is no network for those.
+// Aggregated lets the API server send requests to aggregated API servers.
 func Aggregated(t testing.TB) func(*envtest.Environment) {
 	t.Helper()
 	signer, err := certs.NewAuthority("front-proxy-ca", time.Now())
@@ -47,7 +46,12 @@ func Aggregated(t testing.TB) func(*envtest.Environment) {
 			Append("requestheader-group-headers", "X-Remote-Group").
 			Append("requestheader-extra-headers-prefix", "X-Remote-Extra-").
 			Append("proxy-client-cert-file", cert).
-			Append("proxy-client-key-file", key).
-			Append("enable-aggregator-routing", "true")
+			Append("proxy-client-key-file", key)
 	}
+}
+
+// Routed lets the API server reach Services by their EndpointSlices, as there is no
+// network for those.
+func Routed(e *envtest.Environment) {
+	e.ControlPlane.GetAPIServer().Configure().Append("enable-aggregator-routing", "true")
 }

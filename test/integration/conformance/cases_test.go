@@ -25,6 +25,7 @@ func sections() []section {
 	return []section{
 		{"Joining", joining()},
 		{"What is reported to the hub", telling()},
+		{"The Cluster API", clusterAPI()},
 		{"Rights", rightsCases()},
 		{"Agents that fail, clusters that are denied", troubles()},
 		{"Delivering works", delivering()},

@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/render"
+	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
@@ -44,35 +45,39 @@ type hub struct {
 	bootstrap []byte
 }
 
-// buildPrograms compiles the executable and gives it the names that it has in
-// the image.
+// buildPrograms compiles the executables and gives them the names that they have
+// in the image.
 func buildPrograms(t testing.TB, dir string) string {
 	t.Helper()
-	executable := filepath.Join(dir, "programs", "capstan-manager")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", executable, "./cmd/capstan-manager")
+	programs := filepath.Join(dir, "programs")
+	if err := os.Mkdir(programs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", programs, "./cmd/capstan-manager", "./cmd/"+aggregatedProgram)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for _, link := range []string{"registration", "work", "placement", "registration-operator"} {
-		if err := os.Symlink("capstan-manager", filepath.Join(filepath.Dir(executable), link)); err != nil {
+		if err := os.Symlink("capstan-manager", filepath.Join(programs, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return filepath.Dir(executable)
+	return programs
 }
 
-// startHub starts a hub with what the ClusterManager operator installs. Two
-// things are different: the addresses of the webhooks, as there are no
-// Services, and that the push agent may dial this machine.
+// startHub starts a hub with what the ClusterManager operator installs, with the
+// Cluster API. Two things are different: the addresses of the webhooks and of the
+// aggregated API server, as there are no Services, and that the push agent may
+// dial this machine.
 func startHub(t testing.TB, dir, programs string) *hub {
 	t.Helper()
 	definitions, err := config.HubCRDs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{cluster: startCluster(t, dir, "hub", definitions)}
-	certificate, key, err := cert.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, nil)
+	h := &hub{cluster: startCluster(t, dir, "hub", definitions, env.Aggregated(t))}
+	certificate, key, err := cert.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, []string{aggregatedHost})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,20 +85,22 @@ func startHub(t testing.TB, dir, programs string) *hub {
 		Name: "cluster-manager", OperatorNamespace: operatorv1.DefaultOperatorNamespace, OwnImage: "capstan:conformance",
 		CABundle: certificate, Replicas: 1, PushClusters: true,
 	}
-	m.Registration, _ = features.Resolve(features.HubRegistration, nil)
+	m.Registration, _ = features.Resolve(features.HubRegistration, map[string]bool{string(features.AggregatedAPI): true})
 	m.Work, _ = features.Resolve(features.HubWork, map[string]bool{
 		string(features.CleanUpCompletedManifestWork): true, string(features.ManifestWorkReplicaSet): true,
 	})
 	ports := map[string]int{}
 	for _, c := range manifests.Components(m) {
-		if c.Webhook != nil {
+		if server := serverOf(c); server != nil {
 			port := freePort(t)
-			ports[c.Webhook.Service], ports[c.Workload.Name] = port, port
+			ports[server.Service], ports[c.Workload.Name] = port, port
 		}
 	}
 	h.install(t, m, ports, map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key})
 	h.pods = startPods(t, h.cluster, programs, func(deployment string) []string {
 		switch port := ports[deployment]; {
+		case deployment == aggregatedService:
+			return []string{fmt.Sprintf("--secure-port=%d", port), "--bind-address=" + localhost, "--shutdown-delay-duration=0s"}
 		case port != 0:
 			return []string{fmt.Sprintf("--port=%d", port), "--cert-dir=/tmp/k8s-webhook-server/serving-certs"}
 		case deployment == m.Name+"-push-agent":
@@ -102,6 +109,7 @@ func startHub(t testing.TB, dir, programs string) *hub {
 		return nil
 	})
 	h.bootstrap = h.kubeconfigOf(t, operatorv1.DefaultOperatorNamespace, operatorv1.BootstrapServiceAccount)
+	h.aggregate(t, m, ports[aggregatedService])
 	h.works(t)
 	return h
 }
@@ -117,8 +125,8 @@ func (h *hub) install(t testing.TB, m manifests.Hub, ports map[string]int, certi
 	}
 	objects = append(append(objects, access...), manifests.Bootstrap(m)...)
 	for _, c := range manifests.Components(m) {
-		if c.Webhook != nil {
-			objects = append(objects, render.Secret(render.Meta{Namespace: m.Namespace(), Name: c.Webhook.Secret}, corev1.SecretTypeTLS, certificate))
+		if server := serverOf(c); server != nil {
+			objects = append(objects, render.Secret(render.Meta{Namespace: m.Namespace(), Name: server.Secret}, corev1.SecretTypeTLS, certificate))
 		}
 	}
 	objects = append(objects, fleet.WithoutServices(manifests.Webhooks(m), func(service string) string {

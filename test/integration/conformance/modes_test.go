@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,14 +192,15 @@ func (c *column) accept(t testing.TB) {
 		if err := c.hub.client.List(t.Context(), requests, client.MatchingLabels{clusterv1.LabelClusterName: c.clusterName()}); err != nil {
 			return err
 		}
-		if len(requests.Items) == 0 {
-			return errors.New("there is none")
+		pending := slices.DeleteFunc(requests.Items, func(r certificatesv1.CertificateSigningRequest) bool { return len(r.Status.Conditions) > 0 })
+		if len(pending) == 0 {
+			return errors.New("there is none that waits")
 		}
-		for i := range requests.Items {
-			requests.Items[i].Status.Conditions = append(requests.Items[i].Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		for i := range pending {
+			pending[i].Status.Conditions = append(pending[i].Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Administrator",
 			})
-			if err := c.hub.client.SubResource("approval").Update(t.Context(), &requests.Items[i]); err != nil {
+			if err := c.hub.client.SubResource("approval").Update(t.Context(), &pending[i]); err != nil {
 				return err
 			}
 		}

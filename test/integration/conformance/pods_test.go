@@ -275,6 +275,9 @@ func (p *pods) start(ctx context.Context, d *appsv1.Deployment) (*pod, error) {
 // unserved turns off what pods serve on ports of their own, which processes
 // share.
 func unserved(command []string) []string {
+	if filepath.Base(command[0]) == aggregatedProgram {
+		return nil // it serves all of it on one port
+	}
 	flags := []string{"--metrics-port=0", "--health-probe-port=0"}
 	if len(command) > 1 && strings.HasSuffix(command[0], "registration-operator") && command[1] != "agent" {
 		flags = append(flags, "--secure-health-probe-port=0")

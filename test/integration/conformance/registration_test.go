@@ -41,7 +41,7 @@ func telling() []testCase {
 			without: map[mode]string{modePush: "it has no Klusterlet; its ClusterConnection reports it, see the next line"},
 		},
 		{name: "the ClusterConnection reports mode, identity, version and APIs, and the hub connects to Push clusters only", run: connectionTells},
-		{name: "the hub knows what pods request and what the nodes have left, while it asks for that", run: requests},
+		{name: "the hub knows what pods request, and what the nodes have left by the grades of the cluster", run: requests},
 	}
 }
 

@@ -38,8 +38,9 @@ func requests(s *scene) {
 		return tpus(summary.Allocated) == "5" && summary.AllocatableModelings[1].Count == 0
 	})
 	s.setModels("null")
-	s.summarized("nothing, as nobody asks", func(summary *fleetv1alpha1.ResourceSummary) bool {
-		return len(summary.Allocated)+len(summary.Allocating)+len(summary.AllocatableModelings) == 0
+	// A hub with the Cluster API asks for every cluster.
+	s.summarized("the same, by the nine grades that a cluster has that names none", func(summary *fleetv1alpha1.ResourceSummary) bool {
+		return tpus(summary.Allocated) == "5" && tpus(summary.Allocating) == "2" && len(summary.AllocatableModelings) == 9
 	})
 	if err := s.member.client.Delete(s.Context(), node); err != nil {
 		s.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	karmadav1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -43,6 +44,7 @@ func leaving() []testCase {
 			name: "a deleted Klusterlet removes its agents and their permissions", run: uninstalled, alone: true,
 			without: map[mode]string{modePush: "it has no Klusterlet"},
 		},
+		{name: "a cluster that left joins again, and deleting its Cluster tells that it leaves until it is cleaned up", run: leavesByCluster, alone: true},
 	}
 }
 
@@ -70,10 +72,12 @@ func notHeardOf(s *scene) {
 	s.pods.hold(s.agents()...)
 	s.is(clusterv1.ManagedClusterConditionAvailable, "Unknown ManagedClusterLeaseUpdateStopped")
 	s.hasTaint(clusterv1.TaintUnreachable, true)
+	s.clusterReady("Unknown " + karmadav1alpha1.ClusterReasonStatusUnknown)
 	s.patch(s, `{"spec":{"leaseDurationSeconds":60}}`)
 	s.pods.release(s.agents()...)
 	s.is(clusterv1.ManagedClusterConditionAvailable, "True")
 	s.hasTaint(clusterv1.TaintUnreachable, false)
+	s.clusterReady("True " + karmadav1alpha1.ClusterReasonReady)
 }
 
 func denied(s *scene) {
@@ -108,6 +112,11 @@ func notAnswering(s *scene) {
 	s.deliver("a", manifestsOf(configMap("a", "two")))
 	s.is(clusterv1.ManagedClusterConditionAvailable, "False ManagedClusterKubeAPIServerUnavailable")
 	s.hasTaint(clusterv1.TaintUnavailable, true)
+	reason := karmadav1alpha1.ClusterReasonNotReady
+	if s.mode == modePush {
+		reason = karmadav1alpha1.ClusterReasonNotReachable
+	}
+	s.clusterReady("False " + reason)
 	s.member.door.reopen()
 	s.is(clusterv1.ManagedClusterConditionAvailable, "True")
 	s.hasTaint(clusterv1.TaintUnavailable, false)
