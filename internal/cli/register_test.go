@@ -146,6 +146,7 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 		want string
 	}{
 		"no address":                     {with("hub", token, hash), exit.Usage, "is not the address of a hub"},
+		"no address of the member":       {with(address, token, hash, "--cluster-endpoint", "edge"), exit.Usage, "https://member.example.com:6443"},
 		"no token":                       {[]string{"register", address}, exit.Usage, "--token is missing"},
 		"half a token":                   {with(address, id, hash), exit.Usage, "is not a token"},
 		"no hash":                        {[]string{"register", address, "--token", token}, exit.Usage, "could pretend to be the hub"},
@@ -164,6 +165,7 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 		"a short certificate":            {with(address, token, hash, "--cert-expiration-seconds", "60"), exit.Usage, "less than 600"},
 		"a mode that there is not":       {with(address, token, hash, "--mode", "Hosted"), exit.Usage, "there is no \"Hosted\""},
 		"a name that is no DNS label":    {with(address, token, hash, "--cluster-name", "a.b"), exit.Usage, "--cluster-name"},
+		"an address that is only here":   {[]string{"register", address, "--token", token, "--discovery-token-unsafe-skip-ca-verification", "--cluster-name", "known", "--dry-run=client"}, exit.OK, "is a loopback address, so the hub is not told where the member is"},
 		"what would be done, by a trust": {[]string{"register", address, "--token", token, "--discovery-token-unsafe-skip-ca-verification", "--cluster-name", "known", "--dry-run=client"}, exit.OK, "cluster(known) would join the hub"},
 	}
 	for name, c := range cases {
@@ -182,6 +184,9 @@ func (m *registered) isToldMistakes(t *testing.T, command []string) {
 	}
 }
 
+// edgeAddress is what the member says to be its address.
+const edgeAddress = "https://edge.example.com:6443"
+
 // joinsAndLeaves registers a cluster, twice, and unregisters it, twice.
 func (m *registered) joinsAndLeaves(t *testing.T, command []string) {
 	ctx, stop := context.WithCancel(t.Context())
@@ -193,7 +198,7 @@ func (m *registered) joinsAndLeaves(t *testing.T, command []string) {
 			t.Errorf("playing the member: %v", err)
 		}
 	}()
-	command = slices.Concat(command, []string{"--cluster-name", "edge-1"})
+	command = slices.Concat(command, []string{"--cluster-name", "edge-1", "--cluster-endpoint", edgeAddress})
 	m.joins(t, slices.Concat(command, []string{"--timeout", patience.String()}))
 	m.takesOver(t, command)
 	m.leaves(t)
@@ -212,6 +217,13 @@ func (m *registered) joins(t *testing.T, command []string) {
 				t.Errorf("it does not say %q:\n%s", want, out)
 			}
 		}
+	}
+	agent := &operatorv1.Klusterlet{}
+	if err := m.client.Get(t.Context(), client.ObjectKey{Name: install.KlusterletName}, agent); err != nil {
+		t.Fatal(err)
+	}
+	if servers := agent.Spec.ExternalServerURLs; len(servers) != 1 || servers[0].URL != edgeAddress {
+		t.Errorf("the agent reports the addresses %v, want %s", servers, edgeAddress)
 	}
 	if code, out := m.at(t, append(command, "--cluster-name", "edge-2")...); code != exit.Failed || !strings.Contains(out, `member already: "edge-1"`) {
 		t.Errorf("a member registers under another name: exit code %d:\n%s", code, out)

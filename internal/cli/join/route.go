@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/member"
 )
 
 // route is how the hub gets to the member.
@@ -62,23 +62,9 @@ func newRoute(config *rest.Config, entry clientcmdapi.Cluster, want routeOptions
 		return route{}, "", exit.Next(fmt.Errorf("the member's kubeconfig looks for another name in its certificate (tls-server-name %q), which the hub cannot", config.ServerName),
 			"Give an address whose name is in the certificate by --%s.", flagEndpoint)
 	}
-	if why := local(address.Hostname()); why != "" {
+	if why := member.LocalAddress(address.Hostname()); why != "" {
 		warning = fmt.Sprintf("the address of the member, %s, is %s: from the hub it leads somewhere else. Give its address as seen from the hub by --%s.",
 			r.endpoint, why, flagEndpoint)
 	}
 	return r, warning, nil
-}
-
-// local says why an address means another host on the hub than here, or nothing.
-func local(host string) string {
-	address, err := netip.ParseAddr(host)
-	switch {
-	case host == "localhost", err == nil && address.Unmap().IsLoopback():
-		return "a loopback address"
-	case err == nil && address.Unmap().IsLinkLocalUnicast():
-		return "a link-local address"
-	case err == nil && address.IsUnspecified():
-		return "not that of a host"
-	}
-	return ""
 }

@@ -57,7 +57,7 @@ func (r *registering) install(ctx context.Context, j *joining) error {
 	if objects, err = r.withoutForeign(ctx, objects); err != nil {
 		return err
 	}
-	agent, err := install.Klusterlet(install.KlusterletName, r.klusterlet(j.name))
+	agent, err := install.Klusterlet(install.KlusterletName, r.klusterlet(j))
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (r *registering) untilSettled(ctx context.Context, w install.Waiter) error 
 }
 
 // klusterlet is what the agent is to be.
-func (r *registering) klusterlet(name string) operatorv1.KlusterletSpec {
+func (r *registering) klusterlet(j *joining) operatorv1.KlusterletSpec {
 	spec := operatorv1.KlusterletSpec{
-		ClusterName: name, Namespace: r.namespace,
+		ClusterName: j.name, Namespace: r.namespace, ExternalServerURLs: addresses(j.endpoint),
 		DeployOption: operatorv1.KlusterletDeployOption{Mode: operatorv1.InstallMode(r.agents)},
 	}
 	if r.certificateSeconds > 0 {

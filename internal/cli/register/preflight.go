@@ -33,6 +33,8 @@ type joining struct {
 	// hubURL is how agents that the cluster had before know the hub; empty if it
 	// had none.
 	hubURL string
+	// endpoint is the address of the member that the hub shows; empty for none.
+	endpoint string
 }
 
 // preflight checks all that can be known before anything is changed.
@@ -67,6 +69,10 @@ func (r *registering) preflight(ctx context.Context) (*joining, error) {
 		return nil, err
 	}
 	j := &joining{name: name, hub: found}
+	var remark string
+	if j.endpoint, remark = endpoint(r.endpoint, r.member.Config.Host); remark != "" {
+		fmt.Fprintln(r.session.ErrOut, remark)
+	}
 	if j.asks, err = r.askHub(ctx, j); err != nil {
 		return nil, err
 	}

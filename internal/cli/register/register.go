@@ -43,11 +43,11 @@ type registering struct {
 	session *hub.Session
 	mode    dryrun.Mode
 	// What the flags say.
-	token, name, namespace, image, agents string
-	hashes                                []string
-	skipCA, wait                          bool
-	timeout                               time.Duration
-	certificateSeconds                    int32
+	token, name, namespace, image, agents, endpoint string
+	hashes                                          []string
+	skipCA, wait                                    bool
+	timeout                                         time.Duration
+	certificateSeconds                              int32
 	// address is HOST:PORT of the hub.
 	address string
 	member  *member.Member
@@ -88,6 +88,7 @@ func NewRegister(session *hub.Session) *cobra.Command {
 	cmd.Flags().StringSliceVar(&r.hashes, "discovery-token-ca-cert-hash", nil, "Hash of the hub's CA, sha256:…; several if the hub has several CAs")
 	cmd.Flags().BoolVar(&r.skipCA, "discovery-token-unsafe-skip-ca-verification", false, "Without a hash, trust anyone who knows the token to be the hub")
 	cmd.Flags().StringVar(&r.name, "cluster-name", "", "Name of the cluster on the hub (default: that of the cluster in the kubeconfig)")
+	cmd.Flags().StringVar(&r.endpoint, flagEndpoint, "", "Address of the cluster that the hub shows (default: that in its kubeconfig)")
 	cmd.Flags().StringVarP(&r.namespace, "namespace", "n", operatorv1.DefaultAgentNamespace, "Namespace of the agent in the member")
 	cmd.Flags().StringVar(&r.image, "image", "", "Image of the operator and the agent (default: that of this release)")
 	cmd.Flags().StringVar(&r.agents, "mode", string(operatorv1.InstallModeSingleton), "Singleton: one agent; Default: one for registration and one for work")
@@ -150,6 +151,9 @@ func (r *registering) check(address string) error {
 		return exit.UsageError("%q is not the address of a hub: one looks like hub.example.com:6443", address)
 	}
 	if err := r.checkTrust(); err != nil {
+		return err
+	}
+	if err := checkEndpoint(r.endpoint); err != nil {
 		return err
 	}
 	switch {
