@@ -105,6 +105,14 @@ func (c *credential) leadsTo(bootstrap connect.Endpoint) bool {
 	return hashOf(bootstrap.CA) == c.GivenCA || connect.Includes(c.Endpoint.CA, bootstrap.CA)
 }
 
+// follows tells whether the hub is to be verified by what it publishes from now on.
+// Of the authorities that the user gave, none is dropped because the hub publishes
+// the others only: the user may prepare for what the hub does not know yet.
+func (c *credential) follows(published connect.Endpoint) bool {
+	narrower := connect.Includes(c.Endpoint.CA, published.CA)
+	return c.Endpoint.Same(published) && !c.Endpoint.Equal(published) && (c.GivenCA != "" || !narrower)
+}
+
 // renewAt returns when to renew: a point that depends on the certificate only,
 // so that it outlasts restarts, and that differs between agents.
 func (c *credential) renewAt() time.Time {

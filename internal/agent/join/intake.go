@@ -41,7 +41,7 @@ func (i *intake) take(ctx context.Context) error {
 	i.state.facts.Now = i.options.Clock.Now()
 	i.seenOnHub(in)
 	i.bootstrap(in.bootstrapSecret)
-	if hub := i.state.facts.Hub; in.published != nil && hub != nil && hub.Endpoint.Same(*in.published) && !hub.Endpoint.Equal(*in.published) {
+	if hub := i.state.facts.Hub; in.published != nil && hub != nil && hub.follows(*in.published) {
 		i.state.facts.PublishedCA = in.published.CA
 	}
 	if in.hubSecret == nil && i.state.facts.HomeRead {

@@ -11,8 +11,10 @@ import (
 	"github.com/capstan-io/capstan/internal/certs"
 )
 
-func TestACredentialLeadsToTheHubThatItFollows(t *testing.T) {
-	bundles := map[string][]byte{"": nil}
+// endpoints returns what makes endpoints with authorities, and these.
+func endpoints(t *testing.T) (at func(names ...string) connect.Endpoint, bundles map[string][]byte) {
+	t.Helper()
+	bundles = map[string][]byte{"": nil}
 	for _, name := range []string{"old", "new", "other"} {
 		pair, err := certs.NewAuthority(name, time.Now())
 		if err != nil {
@@ -20,13 +22,18 @@ func TestACredentialLeadsToTheHubThatItFollows(t *testing.T) {
 		}
 		bundles[name] = pair.CertPEM
 	}
-	at := func(names ...string) connect.Endpoint {
+	at = func(names ...string) connect.Endpoint {
 		e := connect.Endpoint{Entry: "hub", Server: "https://a"}
 		for _, name := range names {
 			e.CA = append(e.CA, bundles[name]...)
 		}
 		return e
 	}
+	return at, bundles
+}
+
+func TestACredentialLeadsToTheHubThatItFollows(t *testing.T) {
+	at, bundles := endpoints(t)
 	elsewhere := at("old")
 	elsewhere.Server = "https://b"
 	for name, c := range map[string]struct {
@@ -46,6 +53,33 @@ func TestACredentialLeadsToTheHubThatItFollows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := c.credential.leadsTo(c.bootstrap); got != c.want {
 				t.Errorf("leadsTo: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnAgentDropsOnlyWhatTheHubHasPublished(t *testing.T) {
+	at, bundles := endpoints(t)
+	given := credential{Endpoint: at("old", "new")}
+	published := credential{Endpoint: at("old", "new"), GivenCA: hashOf(bundles["old"])}
+	elsewhere := at("new")
+	elsewhere.Server = "https://b"
+	for name, c := range map[string]struct {
+		credential credential
+		published  connect.Endpoint
+		want       bool
+	}{
+		"one more":                                {credential{Endpoint: at("old")}, at("old", "new"), true},
+		"another one in place of one":             {given, at("new", "other"), true},
+		"the same":                                {given, at("old", "new"), false},
+		"less than the user gave":                 {given, at("old"), false},
+		"less than the hub has published":         {published, at("new"), true},
+		"that of another hub, from before":        {published, elsewhere, false},
+		"less than the user gave, another server": {given, elsewhere, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.credential.follows(c.published); got != c.want {
+				t.Errorf("follows: %t, want %t", got, c.want)
 			}
 		})
 	}
