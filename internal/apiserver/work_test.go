@@ -5,7 +5,9 @@ package apiserver_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +43,7 @@ func TestTheHubServesWorks(t *testing.T) {
 		{"Watch", worksWatch},
 		{"Table", worksTable},
 		{"ReadOnly", worksReadOnly},
+		{"Suspend", worksSuspend},
 		{"Attacks", worksAttacks},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })
@@ -69,7 +73,7 @@ func worksDiscovery(t *testing.T, h *hub) {
 	}
 	r := list.APIResources[0]
 	got := fmt.Sprintln(r.Name, r.SingularName, r.Kind, r.Namespaced, r.Verbs, r.ShortNames, r.Categories)
-	same(t, "the resource", got, "works work Work true [get list watch] [wk] [karmada-io]\n")
+	same(t, "the resource", got, "works work Work true [get list patch update watch] [wk] [karmada-io]\n")
 }
 
 func worksRead(t *testing.T, h *hub) {
@@ -233,18 +237,95 @@ func worksReadOnly(t *testing.T, h *hub) {
 	if err := h.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "read"}, work); err != nil {
 		t.Fatal(err)
 	}
-	suspended := work.DeepCopy()
-	suspends := true
-	suspended.Spec.SuspendDispatching = &suspends
 	for verb, err := range map[string]error{
 		"create": h.Create(t.Context(), &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "new"}}),
-		"patch":  h.Patch(t.Context(), suspended, client.MergeFrom(work)),
-		"update": h.Update(t.Context(), work.DeepCopy()),
 		"delete": h.Delete(t.Context(), work.DeepCopy()),
 	} {
 		if !apierrors.IsMethodNotSupported(err) {
 			t.Errorf("%s: %v, want that there is no such method", verb, err)
 		}
+	}
+	for path, change := range map[string]func(*workv1alpha1.Work){
+		"spec": func(w *workv1alpha1.Work) {
+			w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"b"}}`)
+		},
+		"metadata.labels":      func(w *workv1alpha1.Work) { delete(w.Labels, workv1alpha1.LabelPermanentID) },
+		"metadata.annotations": func(w *workv1alpha1.Work) { w.Annotations = map[string]string{"a": "b"} },
+		"metadata.finalizers":  func(w *workv1alpha1.Work) { w.Finalizers = []string{"a.example.com/b"} },
+	} {
+		changed := work.DeepCopy()
+		change(changed)
+		for verb, err := range map[string]error{
+			"patch":  h.Patch(t.Context(), changed.DeepCopy(), client.MergeFrom(work)),
+			"update": h.Update(t.Context(), changed.DeepCopy()),
+		} {
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), path+": Forbidden: only spec.suspendDispatching of a Work can be changed") {
+				t.Errorf("%s of %s: %v, want that it is refused", verb, path, err)
+			}
+		}
+	}
+}
+
+// worksSuspend suspends a Work as users of Karmada do, and lets it go on.
+func worksSuspend(t *testing.T, h *hub) {
+	from := manifestWork("m1", "suspend", bound("suspend"))
+	from.Annotations = map[string]string{"of": "somebody"}
+	h.create(t, from)
+	key := client.ObjectKey{Namespace: "karmada-es-m1", Name: "suspend"}
+	patch := func(body string, options ...client.PatchOption) error {
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		return h.Patch(t.Context(), work, client.RawPatch(types.MergePatchType, []byte(body)), options...)
+	}
+	stored := func() string {
+		t.Helper()
+		work, shows := &workv1.ManifestWork{}, &workv1alpha1.Work{}
+		err := errors.Join(h.Get(t.Context(), client.ObjectKeyFromObject(from), work), h.Get(t.Context(), key, shows))
+		if err != nil || work.Annotations["of"] != "somebody" {
+			t.Fatalf("the ManifestWork has annotations %v (%v)", work.Annotations, err)
+		}
+		shown := "none"
+		if is := shows.Spec.SuspendDispatching; is != nil {
+			shown = strconv.FormatBool(*is)
+		}
+		return fmt.Sprintf("%q shown as %s", work.Annotations[workv1.AnnotationSuspendDispatching], shown)
+	}
+	for _, test := range []struct {
+		body string
+		more []client.PatchOption
+		want string
+	}{
+		{`{"spec":{"suspendDispatching":true}}`, []client.PatchOption{client.DryRunAll}, `"" shown as none`},
+		{`{"spec":{"suspendDispatching":true}}`, nil, `"true" shown as true`},
+		{`{"spec":{"suspendDispatching":true}}`, nil, `"true" shown as true`},
+		{`{"spec":{"suspendDispatching":false}}`, nil, `"false" shown as false`},
+		{`{"spec":{"suspendDispatching":null}}`, nil, `"" shown as none`},
+	} {
+		if err := patch(test.body, test.more...); err != nil {
+			t.Errorf("%s: %v", test.body, err)
+		}
+		same(t, test.body, stored(), test.want)
+	}
+	work := &workv1alpha1.Work{}
+	if err := h.Get(t.Context(), key, work); err != nil {
+		t.Fatal(err)
+	}
+	suspends := true
+	work.Spec.SuspendDispatching = &suspends
+	if err := h.Update(t.Context(), work.DeepCopy()); err != nil {
+		t.Errorf("an update: %v", err)
+	}
+	same(t, "an update", stored(), `"true" shown as true`)
+	suspends = false
+	if err := h.Update(t.Context(), work); !apierrors.IsConflict(err) {
+		t.Errorf("an update of an earlier version: %v, want a conflict", err)
+	}
+	if err := patch(`{"spec":{"suspendDispatching":"yes"}}`); err == nil {
+		t.Error("a value that is no boolean is taken")
+	}
+	h.create(t, manifestWork("m1", "not-suspendable", nil))
+	key.Name = "not-suspendable"
+	if err := patch(`{"spec":{"suspendDispatching":true}}`); !apierrors.IsNotFound(err) {
+		t.Errorf("a ManifestWork that is no Work: %v, want that it is not found", err)
 	}
 }
 
@@ -272,6 +353,10 @@ func worksAttacks(t *testing.T, h *hub) {
 		if err := c.List(t.Context(), list, options...); !apierrors.IsForbidden(err) {
 			t.Errorf("Works %s: %v, want that they are forbidden", name, err)
 		}
+	}
+	suspended := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "read"}}
+	if err := c.Patch(t.Context(), suspended, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspendDispatching":true}}`))); !apierrors.IsForbidden(err) {
+		t.Errorf("who may only read suspends a Work: %v, want that it is forbidden", err)
 	}
 	inside := []client.ListOption{client.InNamespace("karmada-es-m1"), client.MatchingFields{"metadata.namespace": "karmada-es-m2"}}
 	if err := c.List(t.Context(), list, inside...); err != nil || len(list.Items) > 0 {

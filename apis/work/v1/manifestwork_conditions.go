@@ -25,6 +25,9 @@ const (
 	// ManifestWorkConditionComplete reports whether all objects have completed;
 	// they are not applied again then.
 	ManifestWorkConditionComplete = "Complete"
+	// ManifestWorkConditionDispatching reports whether the agent brings the work to
+	// the cluster. It is there only if that was suspended once.
+	ManifestWorkConditionDispatching = "Dispatching"
 )
 
 // Reasons of the conditions of ManifestWork.
@@ -48,6 +51,13 @@ const (
 	// ManifestWorkReasonWorkDeleting (Deleting=True): the ManifestWork was deleted
 	// and its objects are being deleted.
 	ManifestWorkReasonWorkDeleting = "WorkDeleting"
+
+	// ManifestWorkReasonDispatching (Dispatching=True): it was suspended, and is not
+	// any more.
+	ManifestWorkReasonDispatching = "Dispatching"
+	// ManifestWorkReasonSuspendDispatching (Dispatching=False): the annotation
+	// AnnotationSuspendDispatching suspends it.
+	ManifestWorkReasonSuspendDispatching = "SuspendDispatching"
 
 	// ManifestWorkReasonConditionRulesAggregated: the condition aggregates the
 	// conditions that condition rules set for the objects.

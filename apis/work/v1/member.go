@@ -37,6 +37,11 @@ const (
 	// Degraded, unless condition rules set these.
 	AnnotationReportHealth = "work.open-cluster-management.io/report-health"
 
+	// AnnotationSuspendDispatching with the value "true" on a ManifestWork suspends
+	// it: the agent writes nothing of it to the cluster until it is gone. What is
+	// there stays, and a ManifestWork that is deleted is removed all the same.
+	AnnotationSuspendDispatching = "fleet.capstan.io/suspend-dispatching"
+
 	// KindAppliedManifestWork is the kind that owns the applied objects.
 	KindAppliedManifestWork = "AppliedManifestWork"
 )

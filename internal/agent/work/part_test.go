@@ -44,6 +44,7 @@ func TestWorks(t *testing.T) {
 		"of a hundred quick changes the last one counts":         testManyChanges,
 		"orphans stay":                                              testOrphan,
 		"orphans stay if a rule names them":                         testSelectivelyOrphan,
+		"a suspended work waits until that is lifted":               testSuspended,
 		"an object that is created only is not changed":             testCreateOnly,
 		"an object that is read only is not written":                testReadOnly,
 		"a deleted record is made again and its objects stay":       testRecordDeleted,

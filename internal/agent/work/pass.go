@@ -124,6 +124,8 @@ func (p *pass) walk(ctx context.Context) error {
 		return p.claim(ctx)
 	case p.work.DeletionTimestamp != nil:
 		return p.finalize(ctx)
+	case suspended(p.work):
+		return p.suspend(ctx)
 	case p.record.Deleted():
 		return p.renew(ctx)
 	case !runtime.HasFinalizer(p.work):
@@ -276,6 +278,7 @@ func (p *pass) report(ctx context.Context) error {
 	}
 	for {
 		now := p.cluster.options.Clock.Now()
+		p.resume()
 		p.comeBack(report.Compose(report.Outcomes{
 			Work: p.work, Plan: p.plan, Leftovers: p.removed.Leftovers, List: p.appliedResources().Note(), Now: now,
 		}, &p.status))

@@ -970,7 +970,7 @@ func schema_apis_karmada_work_v1alpha1_WorkSpec(ref common.ReferenceCallback) co
 					},
 					"suspendDispatching": {
 						SchemaProps: spec.SchemaProps{
-							Description: "suspendDispatching keeps changes from the cluster. The hub never sets it yet.",
+							Description: "suspendDispatching keeps changes of the objects from the cluster. What is there stays.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -34,6 +35,7 @@ type manifestWorks interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*workv1.ManifestWork, error)
 	List(ctx context.Context, o metav1.ListOptions, take func(*workv1.ManifestWork)) (metav1.ListMeta, error)
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, o metav1.PatchOptions, subresources ...string) (*workv1.ManifestWork, error)
 }
 
 // reader reads Works. Nothing is cached.
@@ -43,18 +45,27 @@ type reader struct {
 
 // Get implements rest.Getter.
 func (r reader) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
+	from, err := r.stored(ctx, name, *o)
+	if err != nil {
+		return nil, err
+	}
+	return workOf(from), nil
+}
+
+// stored returns the ManifestWork of a Work.
+func (r reader) stored(ctx context.Context, name string, o metav1.GetOptions) (*workv1.ManifestWork, error) {
 	cluster := clusterOf(request.NamespaceValue(ctx))
 	if cluster == "" {
 		return nil, shown().NotFound(name)
 	}
-	from, err := r.in(cluster).Get(ctx, name, *o)
+	from, err := r.in(cluster).Get(ctx, name, o)
 	if err != nil {
 		return nil, shown().Problem(err, name)
 	}
 	if !ofBinding(from) {
 		return nil, shown().NotFound(name)
 	}
-	return workOf(from), nil
+	return from, nil
 }
 
 // List implements rest.Lister. Versions, pages and selectors are the hub's.

@@ -23,6 +23,7 @@ var (
 	_ rest.Getter               = &Storage{}
 	_ rest.Lister               = &Storage{}
 	_ rest.Watcher              = &Storage{}
+	_ rest.Patcher              = &Storage{}
 	_ rest.SingularNameProvider = &Storage{}
 	_ rest.ShortNamesProvider   = &Storage{}
 	_ rest.CategoriesProvider   = &Storage{}
@@ -38,7 +39,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 
 // Storage serves works.
 type Storage struct {
-	reader
+	suspender
 	printer
 }
 
@@ -53,12 +54,10 @@ func NewStorage(hub *clientrest.Config, clock clock.PassiveClock) (*Storage, err
 		return nil, err
 	}
 	parameters := runtime.NewParameterCodec(scheme)
-	return &Storage{
-		reader: reader{in: func(namespace string) manifestWorks {
-			return stored.NewResource[workv1.ManifestWork](client, parameters, "manifestworks", namespace)
-		}},
-		printer: printer{clock: clock},
-	}, nil
+	read := reader{in: func(namespace string) manifestWorks {
+		return stored.NewResource[workv1.ManifestWork](client, parameters, "manifestworks", namespace)
+	}}
+	return &Storage{suspender: suspender{read}, printer: printer{clock: clock}}, nil
 }
 
 // New implements rest.Storage.

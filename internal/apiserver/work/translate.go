@@ -85,6 +85,10 @@ func spec(from *workv1.ManifestWork) v1alpha1.WorkSpec {
 		preserves := true
 		to.PreserveResourcesOnDeletion = &preserves
 	}
+	if value, written := from.Annotations[workv1.AnnotationSuspendDispatching]; written {
+		suspends := value == "true"
+		to.SuspendDispatching = &suspends
+	}
 	return to
 }
 
@@ -99,10 +103,36 @@ func status(from *workv1.ManifestWork) v1alpha1.WorkStatus {
 			to.Conditions[0].Reason = v1alpha1.WorkReasonAppliedSuccessful
 		}
 	}
+	if dispatching := dispatching(from, len(to.Conditions) > 0); dispatching != nil {
+		to.Conditions = append(to.Conditions, *dispatching)
+	}
 	for i := range from.Status.ResourceStatus.Manifests {
 		to.ManifestStatuses = append(to.ManifestStatuses, manifestStatus(&from.Status.ResourceStatus.Manifests[i]))
 	}
 	return to
+}
+
+// dispatching returns what the agent says about that; about a work that was never
+// suspended it says nothing, but brings it to the cluster.
+func dispatching(from *workv1.ManifestWork, reported bool) *metav1.Condition {
+	said := meta.FindStatusCondition(from.Status.Conditions, workv1.ManifestWorkConditionDispatching)
+	switch {
+	case said != nil && said.Status == metav1.ConditionFalse:
+		return &metav1.Condition{
+			Type: v1alpha1.WorkConditionDispatching, Status: metav1.ConditionFalse, Reason: v1alpha1.WorkReasonSuspendDispatching,
+			Message: "The work is suspended: changes are not brought to the cluster.", LastTransitionTime: said.LastTransitionTime,
+		}
+	case said == nil && !reported:
+		return nil
+	}
+	since := from.CreationTimestamp
+	if said != nil {
+		since = said.LastTransitionTime
+	}
+	return &metav1.Condition{
+		Type: v1alpha1.WorkConditionDispatching, Status: metav1.ConditionTrue, Reason: v1alpha1.WorkReasonDispatching,
+		Message: "Changes are brought to the cluster.", LastTransitionTime: since,
+	}
 }
 
 func manifestStatus(from *workv1.ManifestCondition) v1alpha1.ManifestStatus {

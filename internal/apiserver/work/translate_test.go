@@ -69,6 +69,9 @@ func TestAManifestWorkShowsAsAWork(t *testing.T) {
 			Conditions: []metav1.Condition{{
 				Type: v1alpha1.WorkConditionApplied, Status: metav1.ConditionTrue, Reason: v1alpha1.WorkReasonAppliedSuccessful,
 				Message: "done", LastTransitionTime: metav1.NewTime(time.Unix(1e9, 0)),
+			}, {
+				Type: v1alpha1.WorkConditionDispatching, Status: metav1.ConditionTrue, Reason: v1alpha1.WorkReasonDispatching,
+				Message: "Changes are brought to the cluster.",
 			}},
 			ManifestStatuses: []v1alpha1.ManifestStatus{{
 				Identifier: v1alpha1.ResourceIdentifier{Ordinal: 0, Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "shop", Name: "web"},
@@ -87,6 +90,31 @@ func TestAManifestWorkShowsAsAWork(t *testing.T) {
 	}
 	if got := firstKind(got); got != "Deployment" {
 		t.Errorf("the first object is said to be a %q", got)
+	}
+}
+
+func TestASuspendedManifestWorkShowsAsASuspendedWork(t *testing.T) {
+	at := metav1.NewTime(time.Unix(2e9, 0))
+	suspended := func(status metav1.ConditionStatus) func(*workv1.ManifestWork) {
+		return func(w *workv1.ManifestWork) {
+			w.Annotations[workv1.AnnotationSuspendDispatching] = "true"
+			w.Status.Conditions = []metav1.Condition{{Type: workv1.ManifestWorkConditionDispatching, Status: status, LastTransitionTime: at}}
+		}
+	}
+	for status, reason := range map[metav1.ConditionStatus]string{
+		metav1.ConditionFalse: v1alpha1.WorkReasonSuspendDispatching, metav1.ConditionTrue: v1alpha1.WorkReasonDispatching,
+	} {
+		work := workOf(delivered(suspended(status)))
+		if is := work.Spec.SuspendDispatching; is == nil || !*is {
+			t.Errorf("suspendDispatching is %v, want true", is)
+		}
+		c := work.Status.Conditions[0]
+		if c.Type != v1alpha1.WorkConditionDispatching || c.Status != status || c.Reason != reason || !c.LastTransitionTime.Equal(&at) {
+			t.Errorf("Dispatching is %+v, want %s %s since %s", c, status, reason, at)
+		}
+	}
+	if c := workOf(delivered(func(w *workv1.ManifestWork) { w.Status.Conditions = nil })).Status.Conditions; len(c) > 0 {
+		t.Errorf("before the agent has reported there is %+v", c)
 	}
 }
 

@@ -19,6 +19,9 @@ const (
 	// WorkConditionApplied reports whether the objects are on the cluster as they are
 	// wanted.
 	WorkConditionApplied = "Applied"
+	// WorkConditionDispatching reports whether changes of the objects are brought to
+	// the cluster.
+	WorkConditionDispatching = "Dispatching"
 )
 
 // Reasons of Applied.
@@ -28,6 +31,10 @@ const (
 	// WorkReasonAppliedFailed (False): an object could not be applied; the message
 	// says why.
 	WorkReasonAppliedFailed = "AppliedFailed"
+	// WorkReasonDispatching (True): they are.
+	WorkReasonDispatching = "Dispatching"
+	// WorkReasonSuspendDispatching (False): spec.suspendDispatching is true.
+	WorkReasonSuspendDispatching = "SuspendDispatching"
 )
 
 // ResourceHealth is whether an object works.

@@ -30,7 +30,8 @@ type WorkSpec struct {
 	// +optional
 	Workload WorkloadTemplate `json:"workload,omitempty"`
 
-	// suspendDispatching keeps changes from the cluster. The hub never sets it yet.
+	// suspendDispatching keeps changes of the objects from the cluster. What is there
+	// stays.
 	// +optional
 	SuspendDispatching *bool `json:"suspendDispatching,omitempty"`
 
