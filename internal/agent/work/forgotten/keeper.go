@@ -53,6 +53,9 @@ type Keeper struct {
 	list   func()
 	// alert says that there may be something to report, or to take back.
 	alert atomic.Bool
+	// kept says that something was kept since the orphans were last looked at. The
+	// cache may never tell of an annotation that somebody soon took back.
+	kept atomic.Bool
 
 	// Only the loop uses what follows.
 	heard string // the annotation as it was when the orphans were last looked at
@@ -122,7 +125,12 @@ func (k *Keeper) Keeps(ctx context.Context, record *workv1.AppliedManifestWork) 
 		return true, fmt.Errorf("reading ManagedCluster %q before what the missing ManifestWork %q brought is deleted: %w",
 			k.Connection.Name, nameOf(record), err)
 	}
-	return verdictOf(mc).keeps(record), nil
+	if !verdictOf(mc).keeps(record) {
+		return false, nil
+	}
+	k.kept.Store(true)
+	k.alert.Store(true)
+	return true, nil
 }
 
 // report says which works are missing, if that changed.
@@ -134,15 +142,16 @@ func (k *Keeper) report(ctx context.Context) (time.Duration, error) {
 	} else if err != nil {
 		return 0, fmt.Errorf("reading ManagedCluster %q: %w", key.Name, err)
 	}
-	said := verdictOf(mc)
-	if !concerned(mc) && said.text == k.heard {
+	said, kept := verdictOf(mc), k.kept.Swap(false)
+	if !concerned(mc) && said.text == k.heard && !kept {
 		return 0, nil
 	}
 	orphans, err := k.Orphans(ctx)
 	if err != nil {
+		k.kept.CompareAndSwap(false, kept)
 		return 0, err
 	}
-	missing, revised := sets.New[string](), k.heard != "" && said.text != k.heard
+	missing, revised := sets.New[string](), k.heard != "" && said.text != k.heard || kept && !said.published
 	for _, record := range orphans {
 		if said.keeps(record) {
 			missing.Insert(nameOf(record))
