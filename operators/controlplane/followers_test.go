@@ -123,7 +123,7 @@ func TestTheAuthorityOfTheServerWaitsForAgents(t *testing.T) {
 		t.Error("the old authority does not sign any more")
 	}
 	h.trusts("pull", h.told(2)...)
-	waiting(rotation.Trust, "waiting for the agents of 1 clusters to trust the new one: gone")
+	waiting(rotation.Trust, "waiting for the agents of 1 cluster to trust the new one: gone")
 	h.update(func(s *fleetv1alpha1.ControlPlaneSpec) { s.Rotation.ServingAuthorityWithout = []string{"gone"} })
 	h.walk()
 	h.serving(rotation.Trust) // as what runs on the host has to read the new authority

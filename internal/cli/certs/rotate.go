@@ -223,8 +223,11 @@ func begin(ctx context.Context, c client.Client, cp *fleetv1alpha1.ControlPlane,
 			continue
 		}
 		if underWay {
-			return exit.Next(fmt.Errorf("%s is being rotated already, since %s: stage %s", s.title, state.Token, state.Stage),
-				"Wait until that is complete. \"kubectl get controlplane %s -n %s -o yaml\" says in status.rotations what it waits for.", cp.Name, cp.Namespace)
+			next := fmt.Sprintf("Wait until that is complete. \"kubectl get controlplane %s -n %s -o yaml\" says in status.rotations what it waits for.", cp.Name, cp.Namespace)
+			if s.name == servingAuthority {
+				next += " Clusters that are gone are left behind by --without."
+			}
+			return exit.Next(fmt.Errorf("%s is being rotated already, since %s: stage %s", s.title, state.Token, state.Stage), "%s", next)
 		}
 		*s.token(wanted) = token
 		if s.name == servingAuthority {

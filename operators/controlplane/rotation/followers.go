@@ -44,6 +44,10 @@ func Followed(followers []Follower, authorities, without []string) Facts {
 	if more := len(behind) - namedMax; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return Facts{Others: true, Left: fmt.Sprintf("waiting for the agents of %d clusters to trust the new one: %s; "+
-		"they follow within 15 minutes, and spec.rotation.servingAuthorityWithout names those that are not to be waited for", len(behind), names)}
+	count := "1 cluster"
+	if len(behind) > 1 {
+		count = fmt.Sprintf("%d clusters", len(behind))
+	}
+	return Facts{Others: true, Left: fmt.Sprintf("waiting for the agents of %s to trust the new one: %s; "+
+		"they follow within 15 minutes, and spec.rotation.servingAuthorityWithout names those that are not to be waited for", count, names)}
 }

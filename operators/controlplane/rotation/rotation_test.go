@@ -125,7 +125,7 @@ func TestAgentsOfMembersAreFollowed(t *testing.T) {
 		"there are none":             {},
 		"all trust it":               {followers: all[1:2]},
 		"some do not, or say not so": {followers: all, want: "waiting for the agents of 2 clusters to trust the new one: c2, c3; they follow"},
-		"one is not waited for":      {followers: all, without: []string{"c3", "c9"}, want: "of 1 clusters to trust the new one: c2;"},
+		"one is not waited for":      {followers: all, without: []string{"c3", "c9"}, want: "of 1 cluster to trust the new one: c2;"},
 		"none is waited for":         {followers: all, without: []string{"*"}},
 		"many":                       {followers: many, want: "of 12 clusters to trust the new one: a, b, c, d, e, f, g, h, i, j and 2 more;"},
 	} {
