@@ -107,6 +107,7 @@ func installing(i *installation, c *credentials, r *rotations) []install.Phase[*
 	const failed = fleetv1alpha1.ControlPlaneReasonApplyFailed
 	return permitted(
 		install.Phase[*pass]{Name: "observation", Reason: failed, Run: i.observe},
+		install.Phase[*pass]{Name: "hold", Reason: failed, Run: (&holding{i}).hold},
 		install.Phase[*pass]{Name: "validation", Reason: failed, Run: i.validate},
 		install.Phase[*pass]{Name: "service", Reason: failed, Run: i.service},
 		install.Phase[*pass]{Name: "certificates", Reason: failed, Run: c.certificates},
@@ -114,6 +115,7 @@ func installing(i *installation, c *credentials, r *rotations) []install.Phase[*
 		install.Phase[*pass]{Name: "network", Reason: failed, Run: i.network},
 		install.Phase[*pass]{Name: "etcd", Reason: failed, Run: i.etcd},
 		install.Phase[*pass]{Name: "API server", Reason: failed, Run: i.apiServer},
+		install.Phase[*pass]{Name: "closed API server", Reason: failed, Run: (&holding{i}).closed},
 		install.Phase[*pass]{Name: "endpoint", Reason: failed, Run: i.serves},
 		install.Phase[*pass]{Name: "first objects", Reason: failed, Run: i.hub},
 		install.Phase[*pass]{Name: "controller manager", Reason: failed, Run: i.controllerManager},

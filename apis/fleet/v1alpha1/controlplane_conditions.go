@@ -31,6 +31,9 @@ const (
 	// ControlPlaneConditionDataRetained is True while a ControlPlane is deleted whose
 	// data are kept; the message says where.
 	ControlPlaneConditionDataRetained = "DataRetained"
+	// ControlPlaneConditionHeld is there while annotation fleet.capstan.io/hold is: it
+	// is True once the control plane is as the annotation says.
+	ControlPlaneConditionHeld = "Held"
 )
 
 // Reasons of the conditions of ControlPlane.
@@ -89,6 +92,13 @@ const (
 	ControlPlaneReasonExpiresSoon = "ExpiresSoon"
 	// ControlPlaneReasonApplyFailed: an object could not be written.
 	ControlPlaneReasonApplyFailed = "ApplyFailed"
+	// ControlPlaneReasonStopped: annotation fleet.capstan.io/hold says that no pod runs.
+	ControlPlaneReasonStopped = "Stopped"
+	// ControlPlaneReasonClosed: annotation fleet.capstan.io/hold says that nobody
+	// reaches the API server.
+	ControlPlaneReasonClosed = "Closed"
+	// ControlPlaneReasonUnknownHold: annotation fleet.capstan.io/hold has another value.
+	ControlPlaneReasonUnknownHold = "UnknownHold"
 	// ControlPlaneReasonRemoving: the control plane is being removed.
 	ControlPlaneReasonRemoving = "Removing"
 	// ControlPlaneReasonRetained: the data are kept.

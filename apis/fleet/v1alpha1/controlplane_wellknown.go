@@ -15,7 +15,8 @@ const (
 	// value is the namespace of the ControlPlane.
 	LabelControlPlaneNamespace = "fleet.capstan.io/control-plane-namespace"
 	// LabelControlPlaneComponent is on the pods and what belongs to them. The value is
-	// one of etcd, apiserver and controller-manager.
+	// one of etcd, apiserver and controller-manager, and of restore while data are
+	// being replaced.
 	LabelControlPlaneComponent = "fleet.capstan.io/control-plane-component"
 
 	// ControlPlaneEtcdSuffix, ControlPlaneAPIServerSuffix and
@@ -27,6 +28,19 @@ const (
 
 	// ControlPlanePort is the port of the Service of the API server and of its pods.
 	ControlPlanePort = 6443
+)
+
+// How a ControlPlane is held while its data are replaced.
+const (
+	// AnnotationHold on a ControlPlane tells the operator how far to run it. Whoever
+	// sets it removes it again.
+	AnnotationHold = "fleet.capstan.io/hold"
+	// HoldStopped means that no pod runs.
+	HoldStopped = "Stopped"
+	// HoldClosed means that etcd and the API server run, but that the Service leads
+	// nobody to them, that no webhook is called, and that the controller manager does
+	// not run.
+	HoldClosed = "Closed"
 )
 
 // The operator of ControlPlanes and its permissions.

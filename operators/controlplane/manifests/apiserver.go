@@ -47,6 +47,9 @@ const (
 	// serviceCIDR is where Services get addresses from that are stored in the hub:
 	// nothing has these addresses.
 	serviceCIDR = "10.96.0.0/12"
+
+	// nothing is a component that has no pods.
+	nothing = "none"
 )
 
 // anonymousPaths are what can be read without a credential: health, and where
@@ -64,12 +67,17 @@ anonymous:
 
 // disabledAdmission are the plugins that would refuse or change what is stored,
 // or keep it from being deleted: what is stored in a hub is a template, and quotas,
-// limits and classes next to it are those of members.
-func disabledAdmission() string {
-	return strings.Join([]string{
+// limits and classes next to it are those of members. Webhooks cannot run before
+// they reach the API server, which nobody does while it is closed.
+func disabledAdmission(p Plane) string {
+	plugins := []string{
 		"DefaultIngressClass", "DefaultStorageClass", "DefaultTolerationSeconds", "LimitRanger", "PersistentVolumeClaimResize",
 		"Priority", "ResourceQuota", "RuntimeClass", "ServiceAccount", "StorageObjectInUseProtection", "TaintNodesByCondition",
-	}, ",")
+	}
+	if p.Hold == fleetv1alpha1.HoldClosed {
+		plugins = append(plugins, "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
+	}
+	return strings.Join(plugins, ",")
 }
 
 // APIServerConfig returns the ConfigMap with the configuration of the API server.
@@ -85,7 +93,11 @@ func APIServerService(p Plane) render.Object {
 	if service.NodePort != 0 {
 		port.WithNodePort(service.NodePort)
 	}
-	spec := corev1ac.ServiceSpec().WithType(service.Type).WithSelector(p.PodLabels(APIServer)).WithPorts(port)
+	selected := p.PodLabels(APIServer)
+	if p.Hidden {
+		selected = p.PodLabels(nothing)
+	}
+	spec := corev1ac.ServiceSpec().WithType(service.Type).WithSelector(selected).WithPorts(port)
 	if service.Type == corev1.ServiceTypeLoadBalancer && service.LoadBalancerClass != nil {
 		spec.WithLoadBalancerClass(*service.LoadBalancerClass)
 	}
@@ -165,7 +177,7 @@ func apiServerFlags(p Plane) []string {
 		"--authentication-config=" + configDir + "/" + apiServerConfig + "/" + authenticationKey,
 		"--enable-bootstrap-token-auth=true",
 		"--authorization-mode=RBAC",
-		"--disable-admission-plugins=" + disabledAdmission(),
+		"--disable-admission-plugins=" + disabledAdmission(p),
 		// Privileged pods are templates as well; they run elsewhere.
 		"--allow-privileged=true",
 

@@ -29,6 +29,8 @@ const (
 	Etcd              = "etcd"
 	APIServer         = "apiserver"
 	ControllerManager = "controller-manager"
+	// Restore is what replaces the data of a member of etcd.
+	Restore = "restore"
 )
 
 // Names of the authorities, each of which signs for one purpose only.
@@ -84,6 +86,10 @@ type Plane struct {
 	Hashes map[string]string
 	// ClusterIP is that of the Service, for the certificate.
 	ClusterIP string
+	// Hold is how the control plane is held; empty if it is not.
+	Hold string
+	// Hidden says that the Service leads to no API server.
+	Hidden bool
 }
 
 // Endpoint is the address of an API server.

@@ -47,6 +47,9 @@ func NetworkPolicies(p Plane) []render.Object {
 		policy(p, ControllerManager, nil,
 			[]*egress{toComponent(p, APIServer, fleetv1alpha1.ControlPlanePort), dns()}),
 	}
+	if p.Hold == fleetv1alpha1.HoldStopped {
+		policies = append(policies, policy(p, Restore, nil, nil))
+	}
 	if !p.Managed() {
 		return policies
 	}

@@ -12,6 +12,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/render"
 )
 
@@ -22,6 +23,9 @@ const (
 
 	// HashAnnotation on pods tells what they read when they started.
 	HashAnnotation = "fleet.capstan.io/config-hash"
+	// ClosedAnnotation is on API servers that call no webhooks, so that clients must
+	// not be led to them.
+	ClosedAnnotation = "fleet.capstan.io/closed"
 
 	pkiDir    = "/etc/capstan/pki"
 	configDir = "/etc/capstan/config"
@@ -78,6 +82,9 @@ func template(p Plane, c component) *corev1ac.PodTemplateSpecApplyConfiguration 
 		WithSpec(pod(p, c))
 	if hash := p.Hashes[c.name]; hash != "" {
 		template.WithAnnotations(map[string]string{HashAnnotation: hash})
+	}
+	if c.name == APIServer && p.Hold == fleetv1alpha1.HoldClosed {
+		template.WithAnnotations(map[string]string{ClosedAnnotation: "true"})
 	}
 	return template
 }

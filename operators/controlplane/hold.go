@@ -1,0 +1,137 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/operators/controlplane/manifests"
+)
+
+// holding has the phases that keep a control plane from running.
+type holding struct{ parts *installation }
+
+// hold ends the walk here while somebody replaces the data, and finds out whether
+// the Service may lead to the API servers.
+func (h *holding) hold(ctx context.Context, p *pass) error {
+	wanted, held := p.Object.Annotations[fleetv1alpha1.AnnotationHold]
+	p.plane.Hold = wanted
+	p.plane.Hidden = held || slices.ContainsFunc(p.pods[manifests.APIServer], closed)
+	switch {
+	case !held:
+		meta.RemoveStatusCondition(&p.Object.Status.Conditions, fleetv1alpha1.ControlPlaneConditionHeld)
+		return nil
+	case wanted == fleetv1alpha1.HoldStopped:
+		return h.stopped(ctx, p)
+	case wanted == fleetv1alpha1.HoldClosed:
+		const reason = fleetv1alpha1.ControlPlaneReasonClosed
+		if now := meta.FindStatusCondition(p.Object.Status.Conditions, fleetv1alpha1.ControlPlaneConditionHeld); now == nil || now.Reason != reason {
+			p.held(false, reason, "the API server is being started")
+		}
+		return nil
+	default:
+		return install.MistakeError{
+			Reason: fleetv1alpha1.ControlPlaneReasonUnknownHold,
+			Message: fmt.Sprintf("annotation %s is %q: set it to %s or %s, or remove it",
+				fleetv1alpha1.AnnotationHold, wanted, fleetv1alpha1.HoldStopped, fleetv1alpha1.HoldClosed),
+		}
+	}
+}
+
+// closed tells whether a pod is an API server that no client must be led to.
+// None is led to one that terminates.
+func closed(pod corev1.Pod) bool {
+	return pod.Annotations[manifests.ClosedAnnotation] != "" && pod.DeletionTimestamp.IsZero()
+}
+
+// stopped ends all pods, etcd last, and waits for as long as it is told to. It
+// makes nothing that the data or the keys decide on.
+func (h *holding) stopped(ctx context.Context, p *pass) error {
+	const reason = fleetv1alpha1.ControlPlaneReasonStopped
+	if err := h.parts.network(ctx, p); err != nil {
+		return err
+	}
+	for _, workload := range []struct {
+		component string
+		object    client.Object
+	}{
+		{manifests.ControllerManager, &appsv1.Deployment{}},
+		{manifests.APIServer, &appsv1.Deployment{}},
+		{manifests.Etcd, &appsv1.StatefulSet{}},
+	} {
+		if err := h.scaleDown(ctx, p, workload.component, workload.object); err != nil {
+			return err
+		}
+		if pods := p.pods[workload.component]; len(pods) > 0 {
+			p.held(false, reason, fmt.Sprintf("waiting for the %d pods of %s to terminate", len(pods), workload.component))
+			return install.WaitError{Reason: reason, Message: p.holds(), After: waitRetry}
+		}
+	}
+	h.parts.hubs.forget(client.ObjectKeyFromObject(p.Object))
+	p.held(true, reason, "no pod of it runs")
+	return install.WaitError{Reason: reason, Message: p.holds(), After: resync}
+}
+
+// scaleDown ends the pods of a component. What applies it later gives it its
+// replicas back.
+func (h *holding) scaleDown(ctx context.Context, p *pass, component string, workload client.Object) error {
+	found, err := h.parts.get(ctx, p, component, workload)
+	if err != nil || !found || !p.plane.Owns(workload) {
+		return err
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
+	if err := h.parts.Client.Patch(ctx, workload, patch, client.FieldOwner(FieldOwner)); err != nil {
+		return fmt.Errorf("scaling %s down: %w", p.plane.Of(component), err)
+	}
+	return h.parts.read(ctx, p)
+}
+
+// closed keeps the API servers to whoever holds the control plane. When it is held
+// no longer, it waits for those that call webhooks again, so that the next walk
+// may lead clients to them.
+func (h *holding) closed(ctx context.Context, p *pass) error {
+	if !p.plane.Hidden {
+		return nil
+	}
+	if p.plane.Hold == "" {
+		return wait("API servers that call webhooks", p.facts.APIServer)
+	}
+	const reason = fleetv1alpha1.ControlPlaneReasonClosed
+	if err := h.scaleDown(ctx, p, manifests.ControllerManager, &appsv1.Deployment{}); err != nil {
+		return err
+	}
+	if w := p.facts.APIServer; !w.Done() {
+		p.held(false, reason, "waiting for the API server: "+w.String())
+		return install.WaitError{Reason: reason, Message: p.holds(), After: waitRetry}
+	}
+	p.held(true, reason, "the API server runs, but no client is led to it")
+	return install.WaitError{Reason: reason, Message: p.holds(), After: resync}
+}
+
+// held sets the condition that tells whoever holds the control plane how far it is.
+func (p *pass) held(done bool, reason, message string) {
+	status := metav1.ConditionFalse
+	if done {
+		status = metav1.ConditionTrue
+	}
+	p.set(metav1.Condition{Type: fleetv1alpha1.ControlPlaneConditionHeld, Status: status, Reason: reason, Message: message})
+}
+
+// holds says who keeps the walk from going on.
+func (p *pass) holds() string {
+	condition := meta.FindStatusCondition(p.Object.Status.Conditions, fleetv1alpha1.ControlPlaneConditionHeld)
+	return fmt.Sprintf("held by annotation %s=%s: %s; whoever set it removes it", fleetv1alpha1.AnnotationHold, p.plane.Hold,
+		condition.Message)
+}
