@@ -63,6 +63,10 @@ test-integration: envtest-assets ## Tests against real API servers (envtest), wi
 test-conformance: envtest-assets ## What registration and works promise, in all modes: prints docs/spec/modes.md as a table of results.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) ./test/integration/conformance
 
+.PHONY: test-conformance-dedicated
+test-conformance-dedicated: envtest-assets ## The same on a hub whose API server and controllers are those of a dedicated hub.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) -run '^TestConformance$$' ./test/integration/conformance -args -dedicated
+
 .PHONY: test-e2e
 test-e2e: lab-build image ## Tests on real clusters with real pods, and each fault in short. Needs root; installs Debian's packages.
 	hack/test.sh test-hub-and-spoke+test-walkthroughs+test-fault-short

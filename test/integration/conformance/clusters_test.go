@@ -129,7 +129,7 @@ func (c *cluster) startControllers(t testing.TB, environment *envtest.Environmen
 	process, err := fleet.Start(t.Context(), c.path("logs"), fleet.Program{
 		Name: "kube-controller-manager", Executable: filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
 		Args: []string{
-			"--kubeconfig=" + c.path("kubeconfig"), "--controllers=" + controllers, "--leader-elect=false", "--secure-port=0",
+			"--kubeconfig=" + c.path("kubeconfig"), "--controllers=" + controllersOf(t, c.name), "--leader-elect=false", "--secure-port=0",
 			"--kube-api-qps=500", "--kube-api-burst=1000",
 			"--cluster-signing-cert-file=" + c.path("signer.crt"), "--cluster-signing-key-file=" + c.path("signer.key"),
 		},

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -30,6 +31,9 @@ import (
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
+
+// hubName is the name of the hub among the clusters.
+const hubName = "hub"
 
 // localhost is where everything in this suite is.
 const localhost = "127.0.0.1"
@@ -76,7 +80,11 @@ func startHub(t testing.TB, dir, programs string) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{cluster: startCluster(t, dir, "hub", definitions, env.Aggregated(t))}
+	options := []func(*envtest.Environment){env.Aggregated(t)}
+	if *dedicated {
+		options = append(options, asDedicated(t))
+	}
+	h := &hub{cluster: startCluster(t, dir, hubName, definitions, options...)}
 	certificate, key, err := cert.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, []string{aggregatedHost})
 	if err != nil {
 		t.Fatal(err)
