@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +15,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/datadir"
 	"github.com/capstan-io/capstan/internal/logging"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/process"
@@ -59,4 +61,19 @@ func runControlPlane(ctx context.Context, flags *managerFlags) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// newEtcdDataCommand returns the command that pods of "capstan restore" run.
+func newEtcdDataCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "etcd-data", Short: "Puts restored data into the volume of a member of etcd, as a step of a pod"}
+	dir := cmd.PersistentFlags().String("dir", "", "Directory of the volume")
+	receive := &cobra.Command{Use: "receive", Short: "Reads a snapshot from standard input", Args: cobra.NoArgs}
+	size := receive.Flags().Int64("size", 0, "Size of the snapshot")
+	sum := receive.Flags().String("sha256", "", "SHA-256 of the snapshot")
+	receive.RunE = func(*cobra.Command, []string) error { return datadir.Receive(os.Stdin, *dir, *size, *sum) }
+	put := &cobra.Command{Use: "put", Short: "Puts restored data where etcd looks for them", Args: cobra.NoArgs}
+	again := put.Flags().Bool("again", false, "The restore is repeated: keep what was there when it began first")
+	put.RunE = func(*cobra.Command, []string) error { return datadir.Put(*dir, *again) }
+	cmd.AddCommand(receive, put)
+	return cmd
 }

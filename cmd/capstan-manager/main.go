@@ -72,6 +72,7 @@ func newRootCommand(calledAs string) *cobra.Command {
 			newClusterManagerCommand(options.DefaultServer()),
 			newKlusterletCommand(options.DefaultServer()),
 			newControlPlaneCommand(options.DefaultServer()),
+			newEtcdDataCommand(),
 			newAgentCommand(),
 			newPushAgentCommand(),
 			newRegistrationControllerCommand(),

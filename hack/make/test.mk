@@ -83,7 +83,7 @@ test-fault-short:
 
 # What happens to a dedicated hub rarely, and takes long: CI runs none of it. Each
 # drill has a lab of its own, and its last lines say what was seen.
-DRILLS := drill-node-restart drill-external-etcd drill-rotation drill-upgrade
+DRILLS := drill-node-restart drill-external-etcd drill-rotation drill-restore drill-upgrade
 DRILL_TIMEOUT := 90m
 
 .PHONY: drills $(DRILLS)
@@ -92,6 +92,7 @@ drills: ## Runs all drills with dedicated hubs, which CI leaves out. Needs root.
 drill-node-restart: ## Cuts the power of the host of a dedicated hub while something writes to the hub.
 drill-external-etcd: ## A dedicated hub with an etcd elsewhere, and with its certificate expired.
 drill-rotation: ## Replaces authorities and keys of a dedicated hub with three replicas under 20 requests a second.
+drill-restore: ## Destroys the etcd of a dedicated hub, and brings the hub back to a backup, with a Pull and a Push member.
 drill-upgrade: lab-older ## Upgrades the Kubernetes of a dedicated hub by a minor version. Compiles the older one first.
 $(DRILLS): drill-%: lab-build image
 	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(DRILL_TIMEOUT) -run '^TestDrills$$/^$*$$' ./test/e2e

@@ -18,6 +18,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/cli/accept"
 	"github.com/capstan-io/capstan/internal/cli/backup"
+	"github.com/capstan-io/capstan/internal/cli/backup/restore"
 	"github.com/capstan-io/capstan/internal/cli/certs"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/describe"
@@ -113,7 +114,8 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	add(root, groupJoin, register.NewRegister(session), register.NewUnregister(session))
 	add(root, groupJoin, join.NewJoin(session), join.NewUnjoin(session))
 	add(root, groupMark, label.NewCordon(session), label.NewUncordon(session), label.NewTaint(session), label.NewLabel(session))
-	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session), certs.New(session), backup.New(session))
+	add(root, groupHub, setup.NewInit(session), setup.NewUpgrade(session), setup.NewClean(session), certs.New(session),
+		backup.New(session), restore.New(session))
 	add(root, groupOther, version.New(session))
 	complete.Flags(root, session)
 	forEach(root, usage)

@@ -30,6 +30,7 @@ func TestDrills(t *testing.T) {
 	for name, play := range map[string]func(*testing.T, *drill){
 		"external-etcd": drillExternalEtcd,
 		"node-restart":  drillNodeRestart,
+		"restore":       drillRestore,
 		"rotation":      drillRotation,
 		"upgrade":       drillUpgrade,
 	} {

@@ -18,12 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/archive"
+	"github.com/capstan-io/capstan/internal/cli/backup/portforward"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/install"
 	"github.com/capstan-io/capstan/internal/cli/progress"
 	"github.com/capstan-io/capstan/internal/etcd"
 	"github.com/capstan-io/capstan/internal/version"
+	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
 // New returns the command "backup".
@@ -95,7 +97,7 @@ func (b *backup) run(ctx context.Context) error {
 		return err
 	}
 	steps := progress.New(b.session.ErrOut)
-	found := contents{}
+	found := Contents{}
 	err = steps.Do("Reading the keys of the hub "+b.name, func() (err error) {
 		found, err = gather(ctx, host, cp)
 		return err
@@ -109,7 +111,7 @@ func (b *backup) run(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(b.session.Out, "%s has the hub %q at revision %d of its etcd, %s, and %d Secrets\nKeep it apart from its key. Without the key, nobody can read it.\n",
-		b.file.path, b.name, w.manifest.EtcdRevision, mebibytes(w.size), len(found.secrets))
+		b.file.path, b.name, w.manifest.EtcdRevision, Mebibytes(w.size), len(found.Secrets))
 	return nil
 }
 
@@ -137,7 +139,7 @@ func (b *backup) encryptFor() ([]age.Recipient, error) {
 
 // fetch connects to etcd and writes the file.
 func (b *backup) fetch(ctx context.Context, host client.Client, w *writing) error {
-	member, err := w.contents.member(ctx, host)
+	member, err := ReadyPod(ctx, host, w.contents.Names(), manifests.Etcd)
 	if err != nil {
 		return err
 	}
@@ -145,16 +147,16 @@ func (b *backup) fetch(ctx context.Context, host client.Client, w *writing) erro
 	if err != nil {
 		return err
 	}
-	dial, hangUp, err := forward(ctx, config, member)
+	connection, err := portforward.To(ctx, config, member, manifests.EtcdClientPort)
 	if err != nil {
 		return fmt.Errorf("connect to etcd in Pod %q: %w", member, err)
 	}
-	defer hangUp()
+	defer connection.HangUp()
 	identity, err := w.contents.etcdIdentity(time.Now())
 	if err != nil {
 		return err
 	}
-	w.etcd = etcd.NewClient(etcdHost, dial, identity)
+	w.etcd = etcd.NewClient(etcdHost, connection.Dial, identity)
 	defer w.etcd.Close()
 	w.manifest.Created = b.session.Clock.Now().UTC()
 	return b.file.write(func(to io.Writer) error { return w.write(ctx, to) })
@@ -163,7 +165,7 @@ func (b *backup) fetch(ctx context.Context, host client.Client, w *writing) erro
 // writing is an archive that is being written.
 type writing struct {
 	recipients []age.Recipient
-	contents   contents
+	contents   Contents
 	etcd       *etcd.Client
 	steps      *progress.Steps
 
@@ -176,7 +178,7 @@ func (w *writing) write(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cp := w.contents.plane
+	cp := w.contents.Plane
 	w.manifest.CreatedBy = version.Get()
 	w.manifest.Hub, w.manifest.Namespace = cp.Name, cp.Namespace
 	w.manifest.KubernetesVersion = cmp.Or(cp.Status.Version, cp.Spec.Version)
@@ -207,14 +209,19 @@ func (w *writing) snapshot(ctx context.Context, out *archive.Writer) error {
 	}
 	defer snapshot.Close() //nolint:errcheck // it was read to its end, or there is another error
 	w.size = snapshot.Size
-	return out.Add(snapshotEntry, snapshot.Size, &counted{Reader: snapshot, size: snapshot.Size, tell: w.tell})
+	return out.Add(snapshotEntry, snapshot.Size, Counted(snapshot, snapshot.Size, w.tell))
 }
 
 func (w *writing) tell(percent int64) {
-	w.steps.Waits("%d %% of %s", percent, mebibytes(w.size))
+	w.steps.Waits("%d %% of %s", percent, Mebibytes(w.size))
 }
 
-// counted tells how much of something was read, in steps.
+// Counted returns a reader that tells how many percent of the size were read, in
+// steps.
+func Counted(from io.Reader, size int64, tell func(percent int64)) io.Reader {
+	return &counted{Reader: from, size: size, tell: tell}
+}
+
 type counted struct {
 	io.Reader
 	read, size, told int64
@@ -236,7 +243,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err // as it is: io.EOF ends what is read
 }
 
-func mebibytes(size int64) string {
+// Mebibytes tells people how much that is.
+func Mebibytes(size int64) string {
 	const mebi = 1 << 20
 	return fmt.Sprintf("%.1f MiB", float64(size)/mebi)
 }

@@ -72,14 +72,14 @@ func TestWhatIsGatheredIsWhatIsReadFromTheArchive(t *testing.T) {
 	kept := *cp
 	kept.TypeMeta = metav1.TypeMeta{APIVersion: "fleet.capstan.io/v1alpha1", Kind: "ControlPlane"}
 	kept.UID, kept.ResourceVersion = "", ""
-	if diff := cmp.Diff(&kept, got.plane); diff != "" {
+	if diff := cmp.Diff(&kept, got.Plane); diff != "" {
 		t.Errorf("the ControlPlane is another one (-want +got):\n%s", diff)
 	}
-	if len(got.secrets) != 6 {
-		t.Errorf("there are %d Secrets, want those of 4 authorities and 2 of keys", len(got.secrets))
+	if len(got.Secrets) != 6 {
+		t.Errorf("there are %d Secrets, want those of 4 authorities and 2 of keys", len(got.Secrets))
 	}
-	for name, secret := range got.secrets {
-		want := found.secrets[name].DeepCopy()
+	for name, secret := range got.Secrets {
+		want := found.Secrets[name].DeepCopy()
 		want.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
 		want.ResourceVersion = ""
 		if diff := cmp.Diff(want, secret); diff != "" {
@@ -99,7 +99,7 @@ func TestAnArchiveWithoutAnEntryIsRefused(t *testing.T) {
 }
 
 // gathered returns the contents of a hub, and the entries of its archive.
-func gathered(t *testing.T, cp *fleetv1alpha1.ControlPlane) (contents, []entry) {
+func gathered(t *testing.T, cp *fleetv1alpha1.ControlPlane) (Contents, []entry) {
 	t.Helper()
 	found, err := gather(t.Context(), hostWith(t, testSecrets(cp)...), cp)
 	if err != nil {
@@ -164,20 +164,20 @@ func TestAHubThatCannotBeBackedUpSaysWhy(t *testing.T) {
 
 func TestOnlyAMemberThatIsReadyIsAsked(t *testing.T) {
 	cp := testPlane(nil)
-	c := contents{plane: cp}
+	c := Contents{Plane: cp}
 	pod := func(name string, ready corev1.ConditionStatus) *corev1.Pod {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: name, Labels: c.names().PodLabels(manifests.Etcd)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: cp.Namespace, Name: name, Labels: c.Names().PodLabels(manifests.Etcd)},
 			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
 		}
 	}
 	other := pod("fleet-apiserver-0", corev1.ConditionTrue)
-	other.Labels = c.names().PodLabels(manifests.APIServer)
+	other.Labels = c.Names().PodLabels(manifests.APIServer)
 	unready := []client.Object{other, pod("fleet-etcd-0", corev1.ConditionFalse), pod("fleet-etcd-1", corev1.ConditionUnknown)}
-	if _, err := c.member(t.Context(), hostWith(t, unready...)); err == nil || !strings.Contains(err.Error(), "is ready, of 2 pods") {
+	if _, err := ReadyPod(t.Context(), hostWith(t, unready...), c.Names(), manifests.Etcd); err == nil || !strings.Contains(err.Error(), "is ready, of 2 pods") {
 		t.Errorf("without a member that is ready, the error is %v", err)
 	}
-	got, err := c.member(t.Context(), hostWith(t, append(unready, pod("fleet-etcd-2", corev1.ConditionTrue))...))
+	got, err := ReadyPod(t.Context(), hostWith(t, append(unready, pod("fleet-etcd-2", corev1.ConditionTrue))...), c.Names(), manifests.Etcd)
 	if err != nil || got.Name != "fleet-etcd-2" {
 		t.Errorf("got %q and the error %v", got, err)
 	}

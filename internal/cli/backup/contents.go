@@ -27,28 +27,29 @@ const (
 	snapshotEntry = "etcd.snapshot"
 )
 
-// contents are what an archive has besides the snapshot.
-type contents struct {
-	plane   *fleetv1alpha1.ControlPlane
-	secrets map[string]*corev1.Secret
+// Contents are what an archive has besides the snapshot.
+type Contents struct {
+	Plane   *fleetv1alpha1.ControlPlane
+	Secrets map[string]*corev1.Secret
 }
 
-func (c contents) names() manifests.Plane {
-	return manifests.Plane{Name: c.plane.Name, Namespace: c.plane.Namespace, Spec: c.plane.Spec}
+// Names are those of what the operator makes for it.
+func (c Contents) Names() manifests.Plane {
+	return manifests.Plane{Name: c.Plane.Name, Namespace: c.Plane.Namespace, Spec: c.Plane.Spec}
 }
 
 // gather reads them from the host.
-func gather(ctx context.Context, host client.Reader, cp *fleetv1alpha1.ControlPlane) (contents, error) {
-	c := contents{plane: cp, secrets: map[string]*corev1.Secret{}}
+func gather(ctx context.Context, host client.Reader, cp *fleetv1alpha1.ControlPlane) (Contents, error) {
+	c := Contents{Plane: cp, Secrets: map[string]*corev1.Secret{}}
 	switch {
 	case !cp.DeletionTimestamp.IsZero():
 		return c, fmt.Errorf("the dedicated hub %q is just being removed", cp.Name)
 	case cp.Spec.Etcd.Managed == nil:
 		return c, exit.Next(fmt.Errorf("the dedicated hub %q stores its objects in an etcd that the hub does not run", cp.Name),
 			"Back up that etcd by its own means, such as \"etcdctl snapshot save\", and with it these Secrets in namespace %q, without which it cannot be read: %v.",
-			cp.Namespace, c.names().KeptSecrets())
+			cp.Namespace, c.Names().KeptSecrets())
 	}
-	for _, name := range c.names().KeptSecrets() {
+	for _, name := range c.Names().KeptSecrets() {
 		key, secret := client.ObjectKey{Namespace: cp.Namespace, Name: name}, &corev1.Secret{}
 		switch err := host.Get(ctx, key, secret); {
 		case apierrors.IsNotFound(err):
@@ -57,7 +58,7 @@ func gather(ctx context.Context, host client.Reader, cp *fleetv1alpha1.ControlPl
 		case err != nil:
 			return c, fmt.Errorf("read the Secret %q: %w", key, err)
 		}
-		c.secrets[name] = secret
+		c.Secrets[name] = secret
 	}
 	return c, nil
 }
@@ -69,16 +70,16 @@ type entry struct {
 
 // entries returns the contents as they are in the archive: what the user or the
 // operator has written, and nothing that only the host knows.
-func (c contents) entries() ([]entry, error) {
-	cp := &fleetv1alpha1.ControlPlane{ObjectMeta: written(c.plane), Spec: c.plane.Spec}
+func (c Contents) entries() ([]entry, error) {
+	cp := &fleetv1alpha1.ControlPlane{ObjectMeta: written(c.Plane), Spec: c.Plane.Spec}
 	cp.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("ControlPlane"))
 	first, err := encode(planeEntry, cp)
 	if err != nil {
 		return nil, err
 	}
 	all := []entry{first}
-	for _, name := range c.names().KeptSecrets() {
-		secret := c.secrets[name]
+	for _, name := range c.Names().KeptSecrets() {
+		secret := c.Secrets[name]
 		kept := &corev1.Secret{ObjectMeta: written(secret), Type: secret.Type, Data: secret.Data}
 		kept.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 		e, err := encode(fmt.Sprintf(secretEntry, name), kept)
@@ -103,17 +104,17 @@ func encode(name string, object any) (entry, error) {
 }
 
 // read reads the contents of an archive. It has to have all that a hub needs.
-func read(a *archive.Archive) (contents, error) {
-	c := contents{plane: &fleetv1alpha1.ControlPlane{}, secrets: map[string]*corev1.Secret{}}
-	if err := decode(a, planeEntry, c.plane); err != nil {
+func read(a *archive.Archive) (Contents, error) {
+	c := Contents{Plane: &fleetv1alpha1.ControlPlane{}, Secrets: map[string]*corev1.Secret{}}
+	if err := decode(a, planeEntry, c.Plane); err != nil {
 		return c, err
 	}
-	for _, name := range c.names().KeptSecrets() {
+	for _, name := range c.Names().KeptSecrets() {
 		secret := &corev1.Secret{}
 		if err := decode(a, fmt.Sprintf(secretEntry, name), secret); err != nil {
 			return c, err
 		}
-		c.secrets[name] = secret
+		c.Secrets[name] = secret
 	}
 	if a.Content(snapshotEntry) == nil {
 		return c, fmt.Errorf("it has no %s", snapshotEntry)

@@ -29,13 +29,13 @@ const (
 	etcdAccess = 10 * time.Minute
 )
 
-// member returns a pod with a member of etcd that is ready: it has a majority.
-func (c contents) member(ctx context.Context, host client.Reader) (client.ObjectKey, error) {
+// ReadyPod returns a ready pod of a component. A member of etcd that is ready has a
+// majority.
+func ReadyPod(ctx context.Context, host client.Reader, plane manifests.Plane, component string) (client.ObjectKey, error) {
 	pods := &corev1.PodList{}
-	plane := c.names()
-	err := host.List(ctx, pods, client.InNamespace(plane.Namespace), client.MatchingLabels(plane.PodLabels(manifests.Etcd)))
+	err := host.List(ctx, pods, client.InNamespace(plane.Namespace), client.MatchingLabels(plane.PodLabels(component)))
 	if err != nil {
-		return client.ObjectKey{}, fmt.Errorf("list the pods of etcd in namespace %q: %w", plane.Namespace, err)
+		return client.ObjectKey{}, fmt.Errorf("list the pods of %s in namespace %q: %w", component, plane.Namespace, err)
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -46,15 +46,15 @@ func (c contents) member(ctx context.Context, host client.Reader) (client.Object
 			return client.ObjectKeyFromObject(pod), nil
 		}
 	}
-	return client.ObjectKey{}, exit.Next(fmt.Errorf("no member of the etcd of the hub %q is ready, of %d pods", plane.Name, len(pods.Items)),
+	return client.ObjectKey{}, exit.Next(fmt.Errorf("no pod of the %s of the hub %q is ready, of %d pods", component, plane.Name, len(pods.Items)),
 		"\"kubectl -n %s describe controlplane %s\" says why.", plane.Namespace, plane.Name)
 }
 
 // etcdIdentity makes a certificate for etcd, in memory, with the key of etcd's
 // authority: whoever may read that may do so anyway.
-func (c contents) etcdIdentity(now time.Time) (*tls.Config, error) {
-	name := c.names().Of(manifests.EtcdAuthority)
-	data := c.secrets[name].Data
+func (c Contents) etcdIdentity(now time.Time) (*tls.Config, error) {
+	name := c.Names().Of(manifests.EtcdAuthority)
+	data := c.Secrets[name].Data
 	authority, err := certs.ParsePair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return nil, fmt.Errorf("the Secret %q has no usable authority: %w", name, err)

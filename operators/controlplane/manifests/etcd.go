@@ -96,7 +96,7 @@ func etcd(p Plane) component {
 			"--name=$(POD_NAME)",
 			"--data-dir=" + dataDir + "/data",
 			"--initial-cluster-state=new",
-			"--initial-cluster-token=" + p.Namespace + "." + p.Name,
+			"--initial-cluster-token=" + p.etcdToken(),
 			"--initial-cluster=" + strings.Join(etcdURLs(p, func(n int32) string { return p.etcdMember(n) + "=" }, etcdPeerPort), ","),
 			fmt.Sprintf("--initial-advertise-peer-urls=https://%s:%d", service, etcdPeerPort),
 			fmt.Sprintf("--listen-peer-urls=https://0.0.0.0:%d", etcdPeerPort),
@@ -127,6 +127,9 @@ func etcd(p Plane) component {
 		graceSeconds: etcdGraceSeconds,
 	}
 }
+
+// etcdToken tells the members of this etcd from those of others.
+func (p Plane) etcdToken() string { return p.Namespace + "." + p.Name }
 
 // etcdURLs returns the URLs of the members, each after what the function returns.
 func etcdURLs(p Plane, before func(n int32) string, port int32) []string {

@@ -122,6 +122,15 @@ func TestRenderedManifestsAreAsInTheGoldenFiles(t *testing.T) {
 	}
 }
 
+func TestARestoringPodIsAsRestrictedAsAMember(t *testing.T) {
+	p := plane(everything)
+	objects := []render.Object{RestorePod(p, 1, Restoration{Image: "capstan", Size: 42, SHA256: "abc", Bump: 1000, Again: true})}
+	for _, claim := range DataClaims(p) {
+		objects = append(objects, claim)
+	}
+	compareGolden(t, filepath.Join("testdata", "restore.golden.yaml"), "it takes the place of a member", objects)
+}
+
 func compareGolden(t *testing.T, file, reason string, objects []render.Object) {
 	t.Helper()
 	var got bytes.Buffer
@@ -150,12 +159,13 @@ func compareGolden(t *testing.T, file, reason string, objects []render.Object) {
 
 // TestNoPodCanDoMoreThanItNeeds looks at the pods as an attacker does.
 func TestNoPodCanDoMoreThanItNeeds(t *testing.T) {
-	for _, object := range objectsOf(t, plane(everything)) {
+	p := plane(everything)
+	for _, object := range append(objectsOf(t, p), RestorePod(p, 0, Restoration{})) {
 		u, err := render.Unstructured(object)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if u.GetKind() != "Deployment" && u.GetKind() != "StatefulSet" {
+		if !slices.Contains([]string{"Deployment", "StatefulSet", "Pod"}, u.GetKind()) {
 			continue
 		}
 		encoded, err := yaml.Marshal(u.Object)

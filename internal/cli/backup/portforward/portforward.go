@@ -1,7 +1,9 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package backup
+// Package portforward connects to ports of pods by way of the API server of their
+// cluster, as "kubectl port-forward" does.
+package portforward
 
 import (
 	"context"
@@ -18,45 +20,49 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
 const loopback = "127.0.0.1"
 
-// forward makes etcd's port in a pod one of this machine, as "kubectl
-// port-forward" does, until hangUp is called.
-func forward(ctx context.Context, config *rest.Config, pod client.ObjectKey) (dial func(context.Context) (net.Conn, error), hangUp func(), err error) {
+// Connection leads to a port of a pod until HangUp is called.
+type Connection struct {
+	// Dial connects to the port, from this machine.
+	Dial   func(context.Context) (net.Conn, error)
+	HangUp func()
+}
+
+// To makes the port of a pod one of this machine.
+func To(ctx context.Context, config *rest.Config, pod client.ObjectKey, port int32) (*Connection, error) {
 	dialer, err := dialerFor(config, pod)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{loopback},
-		[]string{fmt.Sprintf("0:%d", manifests.EtcdClientPort)}, ready, io.Discard, io.Discard)
+		[]string{fmt.Sprintf("0:%d", port)}, ready, io.Discard, io.Discard)
 	if err != nil {
 		cancel()
-		return nil, nil, fmt.Errorf("prepare to forward a port: %w", err)
+		return nil, fmt.Errorf("prepare to forward a port: %w", err)
 	}
 	go func() { ended <- forwarder.ForwardPorts() }()
 	select {
 	case <-ready:
 	case err := <-ended:
 		cancel()
-		return nil, nil, fmt.Errorf("forward a port: %w", err)
+		return nil, fmt.Errorf("forward a port: %w", err)
 	case <-ctx.Done():
 		cancel()
-		return nil, nil, ctx.Err()
+		return nil, ctx.Err()
 	}
 	ports, err := forwarder.GetPorts()
 	if err != nil {
 		cancel()
-		return nil, nil, fmt.Errorf("forward a port: %w", err)
+		return nil, fmt.Errorf("forward a port: %w", err)
 	}
 	address := net.JoinHostPort(loopback, strconv.Itoa(int(ports[0].Local)))
-	dial = func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "tcp", address) }
-	return dial, cancel, nil
+	dial := func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "tcp", address) }
+	return &Connection{Dial: dial, HangUp: cancel}, nil
 }
 
 // dialerFor connects by WebSocket, and by SPDY where a host or a proxy before it
