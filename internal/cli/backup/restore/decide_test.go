@@ -11,12 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/archive"
+	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/cli/backup"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/restored"
@@ -158,4 +160,52 @@ func TestKeysAreWrittenWhereTheyAreMissing(t *testing.T) {
 	if keys, err := all.keys(t.Context(), false); err != nil || len(keys) > 0 {
 		t.Errorf("a second time, %d Secrets are to be written (%v)", len(keys), err)
 	}
+}
+
+// A hub that was made anew has certificates of its new authorities, which members
+// do not know.
+func TestWhatOtherAuthoritiesHaveSignedGoes(t *testing.T) {
+	p := manifests.Plane{Namespace: "fleet-control-plane", Name: "fleet", Spec: plane(nil).Spec}
+	ours, others := authority(t), authority(t)
+	for name, c := range map[string]struct {
+		signer *certs.Pair
+		goes   bool
+	}{"of ours": {ours, false}, "of others": {others, true}} {
+		t.Run(name, func(t *testing.T) {
+			leaf, err := certs.NewServing(c.signer, []string{"localhost"}, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			serving := p.Authorities()[manifests.ServingAuthority][0].Secret
+			meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: p.Namespace, Name: name} }
+			kept := &corev1.Secret{ObjectMeta: meta(p.Of(manifests.ServingAuthority)), Data: map[string][]byte{
+				corev1.TLSCertKey: ours.CertPEM, corev1.TLSPrivateKeyKey: ours.KeyPEM,
+			}}
+			w := &restoring{
+				plane: p, from: &backup.Backup{Contents: backup.Contents{Secrets: map[string]*corev1.Secret{kept.Name: kept}}},
+				host: fake.NewClientBuilder().WithObjects(kept.DeepCopy(), &corev1.ConfigMap{ObjectMeta: meta(kept.Name)},
+					&corev1.Secret{ObjectMeta: meta(serving), Data: map[string][]byte{corev1.TLSCertKey: leaf.CertPEM}}).Build(),
+			}
+			if err := w.write(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			for name, object := range map[string]client.Object{serving: &corev1.Secret{}, kept.Name: &corev1.ConfigMap{}} {
+				if err := w.host.Get(t.Context(), client.ObjectKey{Namespace: p.Namespace, Name: name}, object); apierrors.IsNotFound(err) != c.goes {
+					t.Errorf("%T %s is there: %v", object, name, err)
+				}
+			}
+			if err := w.host.Get(t.Context(), client.ObjectKeyFromObject(kept), &corev1.Secret{}); err != nil {
+				t.Errorf("the authority itself is gone: %v", err)
+			}
+		})
+	}
+}
+
+func authority(t *testing.T) *certs.Pair {
+	t.Helper()
+	pair, err := certs.NewAuthority("serving", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
 }

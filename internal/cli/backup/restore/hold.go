@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 )
 
@@ -102,7 +103,8 @@ func (w *restoring) keys(ctx context.Context, replace bool) ([]client.Object, er
 	return wanted, nil
 }
 
-// write creates or updates the Secrets.
+// write creates or updates the Secrets, and removes what other authorities have
+// signed: the operator would keep it as long as its bundle verifies it.
 func (w *restoring) write(ctx context.Context, keys []client.Object) error {
 	for _, secret := range keys {
 		do := w.host.Update
@@ -113,6 +115,46 @@ func (w *restoring) write(ctx context.Context, keys []client.Object) error {
 		}
 		if err := do(ctx, secret); err != nil {
 			return fmt.Errorf("write the Secret %q: %w", client.ObjectKeyFromObject(secret), err)
+		}
+	}
+	for authority, leaves := range w.plane.Authorities() {
+		if err := w.resign(ctx, authority, leaves); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resign has the operator make all certificates of an authority and its bundle anew
+// if one of them is of another authority than that of the backup.
+func (w *restoring) resign(ctx context.Context, authority string, leaves []certs.Leaf) error {
+	name := w.plane.Of(authority)
+	kept, ok := w.from.Secrets[name]
+	if !ok {
+		return nil
+	}
+	signer, err := certs.ParsePair(kept.Data[corev1.TLSCertKey], kept.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return fmt.Errorf("the Secret %q of the backup has no usable authority: %w", name, err)
+	}
+	stale := []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.plane.Namespace, Name: name}}}
+	foreign := false
+	for _, leaf := range leaves {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.plane.Namespace, Name: leaf.Secret}}
+		if err := w.host.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read the Secret %q: %w", client.ObjectKeyFromObject(secret), err)
+		}
+		stale = append(stale, secret)
+		for _, certificate := range certs.ParseBundle(secret.Data[corev1.TLSCertKey]) {
+			foreign = foreign || certificate.CheckSignatureFrom(signer.Certificate) != nil
+		}
+	}
+	if !foreign {
+		return nil
+	}
+	for _, object := range stale {
+		if err := client.IgnoreNotFound(w.host.Delete(ctx, object)); err != nil {
+			return fmt.Errorf("remove %q, which is of another authority: %w", client.ObjectKeyFromObject(object), err)
 		}
 	}
 	return nil
