@@ -60,6 +60,20 @@ func HubCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	)
 }
 
+// PropagationCRDs returns the definitions that the cluster-manager operator
+// installs on a hub with feature gate Propagation, each a new copy. They are the
+// API of Karmada, which may be installed on the same cluster.
+func PropagationCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return definitions(
+		"policy.karmada.io_clusteroverridepolicies",
+		"policy.karmada.io_clusterpropagationpolicies",
+		"policy.karmada.io_overridepolicies",
+		"policy.karmada.io_propagationpolicies",
+		"work.karmada.io_clusterresourcebindings",
+		"work.karmada.io_resourcebindings",
+	)
+}
+
 // SpokeCRDs returns the definitions that the klusterlet operator installs on a
 // member, each a new copy.
 func SpokeCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {

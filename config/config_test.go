@@ -34,6 +34,14 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 			load:   PropertyCRDs,
 			want:   []string{"ClusterProperty"},
 		},
+		"propagation": {
+			reason: "Karmada may be installed on the hub's cluster, so that its kinds are there only where they are wanted",
+			load:   PropagationCRDs,
+			want: []string{
+				"ClusterOverridePolicy", "ClusterPropagationPolicy", "OverridePolicy", "PropagationPolicy",
+				"ClusterResourceBinding", "ResourceBinding",
+			},
+		},
 		"operators": {
 			reason: "an operator cannot install the kind that it waits for",
 			load:   OperatorCRDs,
@@ -67,7 +75,7 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) != placed {
-		t.Errorf("config/crd has %d definitions, but only %d are installed anywhere: add the others to HubCRDs, SpokeCRDs, OperatorCRDs or ControlPlaneCRDs", len(files), placed)
+		t.Errorf("config/crd has %d definitions, but only %d are installed anywhere: add the others to HubCRDs, PropagationCRDs, SpokeCRDs, OperatorCRDs or ControlPlaneCRDs", len(files), placed)
 	}
 }
 

@@ -27,6 +27,8 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	karmadaworkv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
@@ -118,6 +120,12 @@ func TestExamplesInSpecPagesAreObjectsOfTheirKind(t *testing.T) {
 		"ManifestWork":             func() any { return &workv1.ManifestWork{} },
 		"ManifestWorkReplicaSet":   func() any { return &workv1alpha1.ManifestWorkReplicaSet{} },
 		"AppliedManifestWork":      func() any { return &workv1.AppliedManifestWork{} },
+		"PropagationPolicy":        func() any { return &policyv1alpha1.PropagationPolicy{} },
+		"ClusterPropagationPolicy": func() any { return &policyv1alpha1.ClusterPropagationPolicy{} },
+		"OverridePolicy":           func() any { return &policyv1alpha1.OverridePolicy{} },
+		"ClusterOverridePolicy":    func() any { return &policyv1alpha1.ClusterOverridePolicy{} },
+		"ResourceBinding":          func() any { return &karmadaworkv1alpha2.ResourceBinding{} },
+		"ClusterResourceBinding":   func() any { return &karmadaworkv1alpha2.ClusterResourceBinding{} },
 	}
 	for _, definition := range allDefinitions(t) {
 		kind := definition.Spec.Names.Kind
@@ -201,7 +209,9 @@ func conditionConstants(t *testing.T) []constant {
 func allDefinitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var all []*apiextensionsv1.CustomResourceDefinition
-	for _, load := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){OperatorCRDs, ControlPlaneCRDs, HubCRDs, SpokeCRDs, PropertyCRDs} {
+	for _, load := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){
+		OperatorCRDs, ControlPlaneCRDs, HubCRDs, PropagationCRDs, SpokeCRDs, PropertyCRDs,
+	} {
 		definitions, err := load()
 		if err != nil {
 			t.Fatal(err)

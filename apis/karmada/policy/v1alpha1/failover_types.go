@@ -1,0 +1,95 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// PurgeMode is how objects are removed from a cluster that failed.
+//
+// +kubebuilder:validation:Enum=Directly;Gracefully;Never;Immediately;Graciously
+type PurgeMode string
+
+const (
+	// PurgeModeDirectly removes them before they are created elsewhere.
+	PurgeModeDirectly PurgeMode = "Directly"
+	// PurgeModeGracefully removes them when they are healthy elsewhere.
+	PurgeModeGracefully PurgeMode = "Gracefully"
+	// PurgeModeNever leaves the removal to the user.
+	PurgeModeNever PurgeMode = "Never"
+	// PurgeModeImmediately is an older name of Directly.
+	PurgeModeImmediately PurgeMode = "Immediately"
+	// PurgeModeGraciously is an older name of Gracefully.
+	PurgeModeGraciously PurgeMode = "Graciously"
+)
+
+// FailoverBehavior is what happens to objects when something fails.
+type FailoverBehavior struct {
+	// application is what happens when the objects themselves fail in a cluster.
+	// +optional
+	Application *ApplicationFailoverBehavior `json:"application,omitempty"`
+
+	// cluster is what happens when a cluster fails.
+	// +optional
+	Cluster *ClusterFailoverBehavior `json:"cluster,omitempty"`
+}
+
+// ApplicationFailoverBehavior is what happens when objects fail in a cluster.
+type ApplicationFailoverBehavior struct {
+	// decisionConditions say when the objects have failed.
+	// +required
+	DecisionConditions DecisionConditions `json:"decisionConditions"`
+
+	// purgeMode is how the objects are removed from the cluster. Immediately and
+	// Graciously are older names of Directly and Gracefully.
+	// +kubebuilder:default=Gracefully
+	// +optional
+	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
+
+	// gracePeriodSeconds is for how many seconds the objects stay in the cluster at
+	// most while they are created elsewhere. It is for purgeMode Gracefully.
+	// +optional
+	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
+
+	// statePreservation takes parts of the status along to the next cluster.
+	// +optional
+	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
+}
+
+// DecisionConditions say when objects have failed.
+type DecisionConditions struct {
+	// tolerationSeconds is for how many seconds they may be unhealthy.
+	// +kubebuilder:default=300
+	// +optional
+	TolerationSeconds *int32 `json:"tolerationSeconds,omitempty"`
+}
+
+// ClusterFailoverBehavior is what happens when a cluster fails.
+type ClusterFailoverBehavior struct {
+	// purgeMode is how the objects are removed from the cluster: Directly or
+	// Gracefully.
+	// +kubebuilder:default=Gracefully
+	// +optional
+	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
+
+	// statePreservation takes parts of the status along to the next cluster.
+	// +optional
+	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
+}
+
+// StatePreservation takes parts of the status along to the next cluster.
+type StatePreservation struct {
+	// rules are what is taken along.
+	// +required
+	Rules []StatePreservationRule `json:"rules"`
+}
+
+// StatePreservationRule is a part of the status.
+type StatePreservationRule struct {
+	// aliasLabelName is the label of the object in the next cluster that gets the
+	// value.
+	// +required
+	AliasLabelName string `json:"aliasLabelName"`
+
+	// jsonPath is where the value is in the status, such as {.jobId}.
+	// +required
+	JSONPath string `json:"jsonPath"`
+}

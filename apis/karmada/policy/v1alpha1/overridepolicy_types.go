@@ -1,0 +1,269 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// OverridePolicy changes objects of its namespace on their way to clusters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=op,categories=karmada-io
+type OverridePolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is which objects are changed, and how.
+	// +required
+	Spec OverrideSpec `json:"spec"`
+}
+
+// OverridePolicyList is a list of OverridePolicies.
+//
+// +kubebuilder:object:root=true
+type OverridePolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the policies.
+	Items []OverridePolicy `json:"items"`
+}
+
+// ClusterOverridePolicy changes objects of all namespaces, and objects without
+// one, on their way to clusters. It is applied before any OverridePolicy.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=cop,categories=karmada-io
+type ClusterOverridePolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is which objects are changed, and how.
+	// +required
+	Spec OverrideSpec `json:"spec"`
+}
+
+// ClusterOverridePolicyList is a list of ClusterOverridePolicies.
+//
+// +kubebuilder:object:root=true
+type ClusterOverridePolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the policies.
+	Items []ClusterOverridePolicy `json:"items"`
+}
+
+// OverrideSpec is which objects are changed, and how.
+type OverrideSpec struct {
+	// resourceSelectors select the objects: those that one of them matches. Default:
+	// all objects of the namespace, and for policies without one all objects.
+	// +optional
+	ResourceSelectors []ResourceSelector `json:"resourceSelectors,omitempty"`
+
+	// overrideRules are the changes by cluster, applied in their order.
+	// +optional
+	OverrideRules []RuleWithCluster `json:"overrideRules,omitempty"`
+
+	// targetCluster selects the clusters for overriders. Deprecated: use
+	// overrideRules.
+	// +optional
+	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
+
+	// overriders are changes. Deprecated: use overrideRules.
+	// +optional
+	Overriders Overriders `json:"overriders,omitempty"`
+}
+
+// RuleWithCluster is what is changed in some clusters.
+type RuleWithCluster struct {
+	// targetCluster selects the clusters. Default: all.
+	// +optional
+	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
+
+	// overriders are the changes.
+	// +required
+	Overriders Overriders `json:"overriders"`
+}
+
+// Overriders are changes of an object. They are applied in the order: image,
+// command, args, labels, annotations, field, plaintext.
+type Overriders struct {
+	// plaintext are changes by JSON pointer.
+	// +optional
+	Plaintext []PlaintextOverrider `json:"plaintext,omitempty"`
+
+	// imageOverrider are changes of images.
+	// +optional
+	ImageOverrider []ImageOverrider `json:"imageOverrider,omitempty"`
+
+	// commandOverrider are changes of commands of containers.
+	// +optional
+	CommandOverrider []CommandArgsOverrider `json:"commandOverrider,omitempty"`
+
+	// argsOverrider are changes of arguments of containers.
+	// +optional
+	ArgsOverrider []CommandArgsOverrider `json:"argsOverrider,omitempty"`
+
+	// labelsOverrider are changes of the object's labels.
+	// +optional
+	LabelsOverrider []LabelAnnotationOverrider `json:"labelsOverrider,omitempty"`
+
+	// annotationsOverrider are changes of the object's annotations.
+	// +optional
+	AnnotationsOverrider []LabelAnnotationOverrider `json:"annotationsOverrider,omitempty"`
+
+	// fieldOverrider are changes within a string that has JSON or YAML.
+	// +optional
+	FieldOverrider []FieldOverrider `json:"fieldOverrider,omitempty"`
+}
+
+// OverriderOperator is what is done.
+//
+// +kubebuilder:validation:Enum=add;remove;replace
+type OverriderOperator string
+
+const (
+	// OverriderOpAdd adds a value.
+	OverriderOpAdd OverriderOperator = "add"
+	// OverriderOpRemove removes a value.
+	OverriderOpRemove OverriderOperator = "remove"
+	// OverriderOpReplace replaces a value.
+	OverriderOpReplace OverriderOperator = "replace"
+)
+
+// PlaintextOverrider is a change by JSON pointer (RFC 6901), with the meaning
+// that RFC 6902 gives the operator.
+type PlaintextOverrider struct {
+	// path is the JSON pointer.
+	// +required
+	Path string `json:"path"`
+
+	// operator is add, remove or replace.
+	// +required
+	Operator OverriderOperator `json:"operator"`
+
+	// value is any JSON value. It is required unless operator is remove.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Value JSON `json:"value,omitempty,omitzero"`
+}
+
+// ImageComponent is a part of an image's name.
+//
+// +kubebuilder:validation:Enum=Registry;Repository;Tag
+type ImageComponent string
+
+const (
+	// ImageRegistry is the registry, such as quay.io.
+	ImageRegistry ImageComponent = "Registry"
+	// ImageRepository is the repository, such as library/nginx.
+	ImageRepository ImageComponent = "Repository"
+	// ImageTag is the tag or the digest.
+	ImageTag ImageComponent = "Tag"
+)
+
+// ImageOverrider is a change of images.
+type ImageOverrider struct {
+	// predicate selects one image. Default: those of all containers of the usual
+	// workloads.
+	// +optional
+	Predicate *ImagePredicate `json:"predicate,omitempty"`
+
+	// component is which part of the image's name is changed: Registry, Repository
+	// or Tag. Tag is also a digest.
+	// +required
+	Component ImageComponent `json:"component"`
+
+	// operator is add, which appends to the part, remove or replace.
+	// +required
+	Operator OverriderOperator `json:"operator"`
+
+	// value is the value. It is required unless operator is remove.
+	// +optional
+	Value string `json:"value,omitempty"`
+}
+
+// ImagePredicate selects an image.
+type ImagePredicate struct {
+	// path is the JSON pointer to the image.
+	// +required
+	Path string `json:"path"`
+}
+
+// ListOverriderOperator is what is done with a list.
+//
+// +kubebuilder:validation:Enum=add;remove
+type ListOverriderOperator string
+
+const (
+	// ListOverriderOpAdd appends the values.
+	ListOverriderOpAdd ListOverriderOperator = "add"
+	// ListOverriderOpRemove removes the values.
+	ListOverriderOpRemove ListOverriderOperator = "remove"
+)
+
+// CommandArgsOverrider is a change of the command or the arguments of a
+// container.
+type CommandArgsOverrider struct {
+	// containerName is the name of the container.
+	// +required
+	ContainerName string `json:"containerName"`
+
+	// operator is add, which appends, or remove.
+	// +required
+	Operator ListOverriderOperator `json:"operator"`
+
+	// value are the values.
+	// +optional
+	Value []string `json:"value,omitempty"`
+}
+
+// LabelAnnotationOverrider is a change of labels or annotations.
+type LabelAnnotationOverrider struct {
+	// operator is add, remove or replace. The latter two have no effect on keys that
+	// the object does not have.
+	// +required
+	Operator OverriderOperator `json:"operator"`
+
+	// value has the keys and values.
+	// +optional
+	Value map[string]string `json:"value,omitempty"`
+}
+
+// FieldOverrider is a change within a string that has JSON or YAML.
+type FieldOverrider struct {
+	// fieldPath is the JSON pointer to the string.
+	// +required
+	FieldPath string `json:"fieldPath"`
+
+	// json are changes of a string that has JSON. It excludes yaml.
+	// +optional
+	JSON []JSONPatchOperation `json:"json,omitempty"`
+
+	// yaml are changes of a string that has YAML. It excludes json.
+	// +optional
+	YAML []JSONPatchOperation `json:"yaml,omitempty"`
+}
+
+// JSONPatchOperation is a change within JSON or YAML.
+type JSONPatchOperation struct {
+	// subPath is the JSON pointer within the string.
+	// +required
+	SubPath string `json:"subPath"`
+
+	// operator is add, remove or replace.
+	// +required
+	Operator OverriderOperator `json:"operator"`
+
+	// value is any value. It is required unless operator is remove.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Value JSON `json:"value,omitempty,omitzero"`
+}

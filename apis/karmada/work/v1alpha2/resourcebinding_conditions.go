@@ -1,0 +1,36 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha2
+
+// Condition types of bindings.
+const (
+	// BindingConditionScheduled reports whether clusters were chosen.
+	BindingConditionScheduled = "Scheduled"
+	// BindingConditionFullyApplied reports whether the object is in all clusters as it
+	// is wanted.
+	BindingConditionFullyApplied = "FullyApplied"
+)
+
+// Reasons of Scheduled.
+const (
+	// BindingReasonSuccess (True): clusters were chosen.
+	BindingReasonSuccess = "Success"
+	// BindingReasonSchedulerError (False): the placement could not be evaluated.
+	BindingReasonSchedulerError = "SchedulerError"
+	// BindingReasonNoClusterFit (False): no cluster may be chosen.
+	BindingReasonNoClusterFit = "NoClusterFit"
+	// BindingReasonUnschedulable (False): the clusters have no room for the replicas.
+	BindingReasonUnschedulable = "Unschedulable"
+	// BindingReasonQuotaExceeded (False): a quota of the hub does not allow it.
+	BindingReasonQuotaExceeded = "QuotaExceeded"
+)
+
+// Reasons of FullyApplied.
+const (
+	// BindingReasonFullyAppliedSuccess (True): all clusters have it.
+	BindingReasonFullyAppliedSuccess = "FullyAppliedSuccess"
+	// BindingReasonFullyAppliedFailed (False): a cluster does not have it; the message
+	// says which.
+	BindingReasonFullyAppliedFailed = "FullyAppliedFailed"
+)
