@@ -530,9 +530,10 @@ type FieldValue struct {
 	// +optional
 	Boolean *bool `json:"boolean,omitempty"`
 
-	// jsonRaw is the value of type JsonRaw: a list or an object as JSON text of up
-	// to 1024 bytes. Needs feature gate RawFeedbackJsonString on the agent.
-	// +kubebuilder:validation:MaxLength=1024
+	// jsonRaw is the value of type JsonRaw: a list or an object as JSON text. That of
+	// a feedback rule has up to 1024 bytes, and needs feature gate
+	// RawFeedbackJsonString on the agent.
+	// +kubebuilder:validation:MaxLength=262144
 	JSONRaw *string `json:"jsonRaw,omitempty"`
 }
 

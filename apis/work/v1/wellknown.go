@@ -51,6 +51,11 @@ const (
 	// system:serviceaccount:<namespace>:<name>.
 	ExecuteAsVerb = "execute-as"
 
-	// JSONRawSizeMax is the size in bytes of a reported field of type JsonRaw.
+	// JSONRawSizeMax is the size in bytes of a field of type JsonRaw that a feedback
+	// rule reports.
 	JSONRawSizeMax = 1024
+
+	// StatusSizeMax is the size in bytes of the status of an object that is reported
+	// for a work of a binding.
+	StatusSizeMax = 256 << 10
 )

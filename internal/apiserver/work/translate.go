@@ -19,12 +19,6 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// The names under which agents report the state of an object of such a work.
-const (
-	feedbackStatus = "status"
-	feedbackHealth = "health"
-)
-
 // clusterOf returns the cluster whose Works are in a namespace, "" if there can be
 // none.
 func clusterOf(namespace string) (cluster string) {
@@ -146,9 +140,9 @@ func manifestStatus(from *workv1.ManifestCondition) v1alpha1.ManifestStatus {
 	}
 	for _, value := range from.StatusFeedback.Values {
 		switch field := value.FieldValue; {
-		case value.Name == feedbackStatus && field.JSONRaw != nil && isObject(*field.JSONRaw):
+		case value.Name == v1alpha1.FeedbackStatus && field.JSONRaw != nil && isObject(*field.JSONRaw):
 			to.Status = &runtime.RawExtension{Raw: []byte(*field.JSONRaw)}
-		case value.Name == feedbackHealth && field.String != nil && isHealth(*field.String):
+		case value.Name == v1alpha1.FeedbackHealth && field.String != nil && isHealth(*field.String):
 			to.Health = v1alpha1.ResourceHealth(*field.String)
 		}
 	}

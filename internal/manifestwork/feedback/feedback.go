@@ -40,8 +40,8 @@ type Options struct {
 	// RawJSON reports lists, objects and numbers with a fraction as JSON text
 	// (feature gate RawFeedbackJsonString).
 	RawJSON bool
-	// MaxRawJSON is the size in bytes of such a text; 0 is MaxRawJSONDefault. The
-	// API takes no more than 1024 characters, so more than that is taken as that.
+	// MaxRawJSON is the size in bytes of such a text; 0, and more than it, is
+	// MaxRawJSONDefault: a status has many values.
 	MaxRawJSON int
 }
 

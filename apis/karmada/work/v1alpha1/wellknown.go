@@ -10,6 +10,11 @@ const (
 	// LabelPermanentID is the label of a ManifestWork that a binding made. Its value
 	// identifies the Work, and stays the same.
 	LabelPermanentID = "work.karmada.io/permanent-id"
+	// FeedbackStatus is the name of the value that has the status of an object of such
+	// a ManifestWork, as its agent reports it.
+	FeedbackStatus = "status"
+	// FeedbackHealth is the name of the one that has its ResourceHealth.
+	FeedbackHealth = "health"
 	// Finalizer is on every Work until its objects are gone from the cluster.
 	Finalizer = "karmada.io/execution-controller"
 )

@@ -34,7 +34,13 @@ type Observer struct {
 	Kinds    interpret.Chain // knows what objects of a kind say
 	Watch    bool            // feedbackScrapeType Watch
 	Health   bool
+	// State says that the state of the objects is reported, instead of what feedback
+	// rules select.
+	State bool
 }
+
+// Reports tells whether values of objects are reported.
+func (o *Observer) Reports() bool { return o.Feedback != nil || o.State }
 
 // Observation is what is asked about the object of an item, and what was found.
 type Observation struct {
@@ -68,7 +74,10 @@ func (o *Observation) Lasting() apply.Problem {
 // not been seen, and is read again. Left is what the work may still cost.
 func (o *Observation) Take(ctx context.Context, object *unstructured.Unstructured, options feedback.Options, left *budget.Budget) {
 	found := Observation{Observer: o.Observer, Presence: PresenceYes, Seen: object.GetResourceVersion(), Next: o.Next}
-	if o.Feedback != nil {
+	switch {
+	case o.State:
+		found.Values, found.Unread = feedback.State(object, o.Kinds)
+	case o.Feedback != nil:
 		found.Values, found.Unread = o.Feedback.Values(object, o.Kinds, left, options)
 	}
 	if o.Rules != nil {
@@ -91,7 +100,7 @@ func (o *Observation) Lost(presence Presence, problem apply.Problem) {
 
 // ask notes what the work asks about the object of an item.
 func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder Finder) {
-	if len(configs) == 0 && !p.Health {
+	if len(configs) == 0 && !p.Health && !p.OfBinding {
 		return
 	}
 	if p.observers == nil {
@@ -102,20 +111,20 @@ func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder Finde
 		at = len(configs)
 	}
 	if p.observers[at] == nil {
-		o := &Observer{Health: p.Health, Kinds: finder.Kinds}
+		o := &Observer{Health: p.Health, Kinds: finder.Kinds, State: p.OfBinding, Watch: p.OfBinding}
 		if at < len(configs) {
 			o.configure(&configs[at], finder.Rules)
 		}
 		p.observers[at] = o
 	}
-	if o := p.observers[at]; o.Health || o.Feedback != nil || o.Rules != nil {
+	if o := p.observers[at]; o.Health || o.Reports() || o.Rules != nil {
 		it.Observation = &Observation{Observer: o}
 	}
 }
 
 // configure takes over what a config asks.
 func (o *Observer) configure(config *workv1.ManifestConfigOption, cache *rules.Cache) {
-	o.Watch = config.FeedbackScrapeType == workv1.FeedbackScrapeTypeWatch
+	o.Watch = o.Watch || config.FeedbackScrapeType == workv1.FeedbackScrapeTypeWatch
 	if len(config.FeedbackRules) > 0 {
 		o.Feedback = feedback.Compile(config.FeedbackRules)
 	}
@@ -136,9 +145,9 @@ func (p *Plan) Observed() []*Item {
 	return items
 }
 
-// AsksFeedback tells whether fields of an object are asked for.
+// AsksFeedback tells whether values of an object are asked for.
 func (p *Plan) AsksFeedback() bool {
-	return slices.ContainsFunc(p.observers, func(o *Observer) bool { return o != nil && o.Feedback != nil })
+	return slices.ContainsFunc(p.observers, func(o *Observer) bool { return o != nil && o.Reports() })
 }
 
 // HasRules tells whether there are condition rules for an object.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/apply"
@@ -32,6 +33,8 @@ type Plan struct {
 	Executor *executor.Subject
 	// Health says that the health of all objects is reported.
 	Health bool
+	// OfBinding says that a binding made the work.
+	OfBinding bool
 	// StatusLimit is not nil if the hub refused the status.
 	StatusLimit *StatusLimit
 
@@ -65,7 +68,7 @@ type Options struct {
 func For(work *workv1.ManifestWork, before *Plan, options Options) (p *Plan, isNew bool) {
 	health := options.Health || work.Annotations[workv1.AnnotationReportHealth] == "true"
 	if before != nil && before.settled == nil && before.UID == work.UID &&
-		before.Generation == work.Generation && before.Health == health {
+		before.Generation == work.Generation && before.Health == health && before.OfBinding == ofBinding(work) {
 		return before, false
 	}
 	p = New(work, before)
@@ -76,7 +79,7 @@ func For(work *workv1.ManifestWork, before *Plan, options Options) (p *Plan, isN
 // New reads the manifests of a work. What the plan before had done for the
 // same objects is carried over.
 func New(work *workv1.ManifestWork, before *Plan) *Plan {
-	p := &Plan{UID: work.UID, Generation: work.Generation}
+	p := &Plan{UID: work.UID, Generation: work.Generation, OfBinding: ofBinding(work)}
 	manifests := work.Spec.Workload.Manifests
 	for i := range manifests {
 		it := &Item{Ordinal: i}
@@ -98,6 +101,12 @@ func New(work *workv1.ManifestWork, before *Plan) *Plan {
 	}
 	p.carry(before)
 	return p
+}
+
+// ofBinding tells whether a binding made the work.
+func ofBinding(work *workv1.ManifestWork) bool {
+	_, is := work.Labels[v1alpha1.LabelPermanentID]
+	return is
 }
 
 // readExecutor finds out whose rights the work has. If that is not clear

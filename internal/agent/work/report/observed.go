@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/interpret/health"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
 
@@ -88,8 +89,11 @@ func (e *entry) observed(o *plan.Observation) {
 		e.keep(o) // it has done what it is for; that it is gone does not change that
 		return
 	}
-	if o.Feedback != nil {
+	if o.Reports() {
 		e.StatusFeedback.Values = o.Values
+		if o.State && text != "" {
+			e.StatusFeedback.Values = feedback.StateUnknown()
+		}
 		e.set(feedbackCondition(o.Unread, text))
 	}
 	for _, c := range conditionsOr(o, text, e.kind()) {
@@ -99,7 +103,7 @@ func (e *entry) observed(o *plan.Observation) {
 
 // keep leaves what was observed as it was.
 func (e *entry) keep(o *plan.Observation) {
-	if o.Feedback != nil && e.had != nil {
+	if o.Reports() && e.had != nil {
 		e.StatusFeedback = e.had.StatusFeedback
 		e.take(workv1.ManifestConditionStatusFeedbackSynced)
 	}
@@ -182,7 +186,7 @@ func (r *composer) setFeedbackCondition() {
 	manifests := r.status.ResourceStatus.Manifests
 	failed := r.named(func(it *plan.Item) bool {
 		c := meta.FindStatusCondition(manifests[it.Ordinal].Conditions, workv1.ManifestConditionStatusFeedbackSynced)
-		return it.Observation != nil && it.Observation.Feedback != nil && (c == nil || c.Status != metav1.ConditionTrue)
+		return it.Observation != nil && it.Observation.Reports() && (c == nil || c.Status != metav1.ConditionTrue)
 	})
 	c := feedbackCondition(nil, "")
 	if failed != "" {

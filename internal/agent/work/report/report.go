@@ -95,7 +95,7 @@ func (r *composer) fill(e *entry, it *plan.Item) {
 	if it.Observation != nil {
 		e.observed(it.Observation)
 	}
-	if it.Resolved && it.Refused == nil && (it.Observation == nil || it.Observation.Feedback == nil) && r.Plan.AsksFeedback() {
+	if it.Resolved && it.Refused == nil && (it.Observation == nil || !it.Observation.Reports()) && r.Plan.AsksFeedback() {
 		e.set(metav1.Condition{
 			Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionTrue,
 			Reason: workv1.ManifestReasonNoStatusFeedbackSynced, Message: "No feedback rule applies to this object.",
