@@ -85,6 +85,8 @@ func layer(path string) (level int, part string) {
 		strings.HasPrefix(path, "internal/override"),
 		strings.HasPrefix(path, "internal/rollout"),
 		strings.HasPrefix(path, "internal/placement"),
+		strings.HasPrefix(path, "internal/propagation"),
+		strings.HasPrefix(path, "internal/fleet/affinity"),
 		strings.HasPrefix(path, "internal/fleet/grades"),
 		strings.HasPrefix(path, "internal/fleet/view"):
 		return 2, ""
