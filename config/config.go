@@ -38,6 +38,7 @@ const (
 	WorkWebhook            = "work-webhook"
 	WorkController         = "work-controller"
 	PlacementController    = "placement-controller"
+	PropagationController  = "propagation-controller"
 	APIServer              = "apiserver"
 	PushAgent              = "push-agent"
 	RegistrationAgent      = "registration-agent"

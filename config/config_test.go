@@ -232,7 +232,7 @@ func TestOperatorsMayChangeTheirDefinitions(t *testing.T) {
 }
 
 func components() []string {
-	return []string{ClusterManager, Klusterlet, RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PlacementController, APIServer, PushAgent, RegistrationAgent, WorkAgent}
+	return []string{ClusterManager, Klusterlet, RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PlacementController, PropagationController, APIServer, PushAgent, RegistrationAgent, WorkAgent}
 }
 
 func allRules(t *testing.T, component string) []rbacv1.PolicyRule {

@@ -67,6 +67,8 @@ func newRootCommand(calledAs string) *cobra.Command {
 			named("controller", newPlacementControllerCommand()),
 			named("debug", newPlacementDebugCommand()),
 		)
+	case "propagation":
+		root.AddCommand(named("controller", newPropagationControllerCommand()))
 	default:
 		root.AddCommand(
 			newClusterManagerCommand(options.DefaultServer()),
@@ -83,6 +85,7 @@ func newRootCommand(calledAs string) *cobra.Command {
 			newWorkAgentCommand(),
 			newPlacementControllerCommand(),
 			newPlacementDebugCommand(),
+			newPropagationControllerCommand(),
 		)
 	}
 	return root

@@ -14,7 +14,7 @@ install-cli: build ## Installs capstan, also as kubectl's plugin, into PREFIX/bi
 	ln -sf capstan $(DESTDIR)$(PREFIX)/bin/kubectl_complete-capstan
 
 # Names under which OCM's charts and tools start the programs in their images.
-IMAGE_LINKS := registration-operator registration work placement
+IMAGE_LINKS := registration-operator registration work placement propagation
 CA_BUNDLE ?= /etc/ssl/certs/ca-certificates.crt
 
 .PHONY: image

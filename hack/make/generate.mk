@@ -8,6 +8,7 @@ RBAC_registration-webhook := internal/access/... internal/webhook/serving/... in
 RBAC_work-webhook := internal/access/... internal/webhook/serving/... internal/webhook/work/... $(RBAC_SHARED)
 RBAC_work-controller := internal/hub/work/... $(RBAC_SHARED)
 RBAC_placement-controller := internal/hub/placement/... $(RBAC_SHARED)
+RBAC_propagation-controller := internal/hub/propagation/... $(RBAC_SHARED)
 RBAC_apiserver := internal/apiserver/... internal/access/...
 RBAC_registration-agent := internal/fleet/... $(if $(wildcard internal/agent/*.go),internal/agent) \
   $(addsuffix /...,$(shell find internal/agent -mindepth 1 -maxdepth 1 -type d ! -name work ! -name push | sort)) $(RBAC_SHARED)
@@ -20,7 +21,7 @@ RBAC_klusterlet := operators/klusterlet/... internal/render/... $(sort $(RBAC_re
 # That of ControlPlanes has rules of its own, and others in their namespaces.
 RBAC_control-plane := operators/controlplane $(RBAC_SHARED)
 RBAC_control-plane-namespace := operators/controlplane/manifests
-RBAC_COMPONENTS := cluster-manager klusterlet control-plane control-plane-namespace registration-controller registration-webhook work-webhook work-controller placement-controller apiserver push-agent registration-agent work-agent
+RBAC_COMPONENTS := cluster-manager klusterlet control-plane control-plane-namespace registration-controller registration-webhook work-webhook work-controller placement-controller propagation-controller apiserver push-agent registration-agent work-agent
 
 .PHONY: generate
 generate: generate-deepcopy generate-openapi generate-crd generate-rbac generate-fence generate-spec generate-cli generate-docs ## Writes deep copies, OpenAPI definitions, CRDs, roles, fences, the tables of docs/spec and docs/ARCHITECTURE.md, and docs/reference/cli.md from the code.

@@ -1,0 +1,73 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/hub/propagation"
+	"github.com/capstan-io/capstan/internal/logging"
+	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/process"
+)
+
+// propagationControllerFlags are the flags of the hub's controllers for
+// propagation.
+type propagationControllerFlags struct {
+	managerFlags
+	gates []string
+}
+
+// newPropagationControllerCommand returns the command that runs the hub's
+// controllers for propagation.
+func newPropagationControllerCommand() *cobra.Command {
+	flags := &propagationControllerFlags{managerFlags: newManagerFlags(options.DefaultServer())}
+	cmd := &cobra.Command{
+		Use:   propagation.ComponentName,
+		Short: "Runs the hub's controllers that send objects of the hub to clusters, as PropagationPolicies say",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return flags.run(cmd.Context()) },
+	}
+	flags.add(cmd.Flags())
+	return cmd
+}
+
+func (f *propagationControllerFlags) add(fs *pflag.FlagSet) {
+	f.addForHub(fs)
+	fs.StringSliceVar(&f.gates, "feature-gates", nil,
+		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubPlacement)))
+}
+
+func (f *propagationControllerFlags) run(ctx context.Context) error {
+	if _, err := logging.Setup(f.verbosity); err != nil {
+		return err
+	}
+	if _, err := features.Parse(features.HubPlacement, f.gates); err != nil {
+		return fmt.Errorf("--feature-gates: %w", err)
+	}
+	scheme, err := propagation.NewScheme()
+	if err != nil {
+		return fmt.Errorf("building the scheme: %w", err)
+	}
+	mgr, err := f.manager(process.Options{
+		Component: propagation.ComponentName, Scheme: scheme, Cache: propagation.CacheOptions(), Watched: propagation.Watched(),
+		Namespace: process.Namespace(hubNamespaceDefault), Lease: propagation.LockName,
+	})
+	if err != nil {
+		return err
+	}
+	if err := propagation.Setup(ctx, mgr, propagation.Options{Metrics: controllermetrics.Registry}); err != nil {
+		return fmt.Errorf("setting up the controllers for propagation: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the controllers for propagation: %w", err)
+	}
+	return nil
+}
