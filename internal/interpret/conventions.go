@@ -26,10 +26,8 @@ func (c Chain) Health(object *unstructured.Unstructured) health.Health {
 	if h, ok := terminating(object.Object, known); ok {
 		return h
 	}
-	if state, ok := object.Object["status"]; ok && state != nil {
-		if _, ok := state.(map[string]any); !ok {
-			return health.Unknown.With("StatusNotReadable", "The object's status is not an object.")
-		}
+	if !readable(object.Object) {
+		return health.Unknown.With("StatusNotReadable", "The object's status is not an object.")
 	}
 	if h, ok := unobserved(object.Object); ok {
 		return h
@@ -41,6 +39,15 @@ func (c Chain) Health(object *unstructured.Unstructured) health.Health {
 		return known.Health(object.Object)
 	}
 	return ready(object.Object)
+}
+
+// readable tells whether the status of an object is one, or not there.
+func readable(object map[string]any) bool {
+	if object["status"] == nil {
+		return true
+	}
+	_, ok := object["status"].(map[string]any)
+	return ok
 }
 
 // terminating: an object with a deletionTimestamp goes away, whatever else it

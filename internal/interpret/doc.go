@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package interpret interprets objects by their kind: whether one is healthy,
-// whether it has completed, which of its fields matter.
+// whether it has completed, which of its fields matter; how many pods it asks
+// for, and what of it is for a cluster.
 //
 // What is known of a kind are Operations. They come from the layers of a Chain,
 // of which the first that knows an operation answers: what a user customized,

@@ -25,6 +25,26 @@ type Operations struct {
 	// Complete tells whether the object has done what it is for, with success or
 	// without, and says so in a sentence. Only kinds that end have it.
 	Complete func(object map[string]any) (done bool, message string)
+
+	// Replicas returns how many pods the object asks for and what each needs, nil
+	// if that is nothing. Only kinds that have replicas have it.
+	Replicas func(object map[string]any) (replicas int32, needs *Requirements)
+	// Revise returns the object with another number of pods. What it returns shares
+	// with the object what is the same, as with the three operations that follow.
+	Revise func(object map[string]any, replicas int32) map[string]any
+	// Completions returns how many pods have to succeed in all, if that is set.
+	Completions func(object map[string]any) (completions int32, has bool)
+	// ReviseCompletions returns the object with another such number.
+	ReviseCompletions func(object map[string]any, completions int32) map[string]any
+	// Prune returns the object without what its kind has of the cluster where the
+	// object is. What all kinds have is gone already.
+	Prune func(object map[string]any) map[string]any
+	// Reflect returns what of the status is reported, nil if that is nothing. Of
+	// kinds that do not have it, it is all of the status.
+	Reflect func(object map[string]any) map[string]any
+	// Verdict tells whether the object does what it is for: Healthy, Unhealthy or
+	// Unknown.
+	Verdict func(object map[string]any) string
 }
 
 // Value is a well-known value of an object; nil if the object does not have it.
@@ -55,17 +75,24 @@ func (c Chain) Operations(kind schema.GroupVersionKind) Operations {
 
 // or adds the operations that are missing.
 func (o Operations) or(other Operations) Operations {
-	if o.Health == nil {
-		o.Health = other.Health
-	}
-	if o.Deletion == nil {
-		o.Deletion = other.Deletion
-	}
-	if o.Values == nil {
-		o.Values = other.Values
-	}
-	if o.Complete == nil {
-		o.Complete = other.Complete
-	}
+	o.Health = first(o.Health, other.Health, o.Health != nil)
+	o.Deletion = first(o.Deletion, other.Deletion, o.Deletion != nil)
+	o.Values = first(o.Values, other.Values, o.Values != nil)
+	o.Complete = first(o.Complete, other.Complete, o.Complete != nil)
+	o.Replicas = first(o.Replicas, other.Replicas, o.Replicas != nil)
+	o.Revise = first(o.Revise, other.Revise, o.Revise != nil)
+	o.Completions = first(o.Completions, other.Completions, o.Completions != nil)
+	o.ReviseCompletions = first(o.ReviseCompletions, other.ReviseCompletions, o.ReviseCompletions != nil)
+	o.Prune = first(o.Prune, other.Prune, o.Prune != nil)
+	o.Reflect = first(o.Reflect, other.Reflect, o.Reflect != nil)
+	o.Verdict = first(o.Verdict, other.Verdict, o.Verdict != nil)
 	return o
+}
+
+// first returns the first of two if it is there; functions cannot be compared.
+func first[F any](a, b F, there bool) F {
+	if there {
+		return a
+	}
+	return b
 }

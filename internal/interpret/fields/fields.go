@@ -7,7 +7,11 @@
 // however odd, makes a reader fail.
 package fields
 
-import "github.com/capstan-io/capstan/internal/jsonpath"
+import (
+	"maps"
+
+	"github.com/capstan-io/capstan/internal/jsonpath"
+)
 
 // Get returns the value at a path, nil if there is none.
 func Get(object map[string]any, path ...string) any {
@@ -64,3 +68,57 @@ func IntOr(otherwise int64, object map[string]any, path ...string) int64 {
 
 // Whole returns a value as a whole number, and whether it is one.
 func Whole(value any) (int64, bool) { return jsonpath.Whole(value) }
+
+// With returns an object like this one with another value at a path. The two
+// share all that is the same. What is in the way and is no object is replaced.
+func With(object map[string]any, value any, path ...string) map[string]any {
+	if len(path) == 0 {
+		return object
+	}
+	changed := maps.Clone(object)
+	if changed == nil {
+		changed = map[string]any{}
+	}
+	if len(path) > 1 {
+		value = With(Map(object, path[0]), value, path[1:]...)
+	}
+	changed[path[0]] = value
+	return changed
+}
+
+// Without returns an object like this one without the value at a path. The two
+// share all that is the same. An object that has nothing left stays.
+func Without(object map[string]any, path ...string) map[string]any {
+	if len(path) == 0 {
+		return object
+	}
+	value, has := object[path[0]]
+	if !has {
+		return object
+	}
+	if len(path) > 1 {
+		inner, ok := value.(map[string]any)
+		if !ok {
+			return object
+		}
+		return With(object, Without(inner, path[1:]...), path[0])
+	}
+	changed := maps.Clone(object)
+	delete(changed, path[0])
+	return changed
+}
+
+// Only returns an object with those values of another that have one of the
+// names; nil if there are none.
+func Only(object map[string]any, names ...string) map[string]any {
+	var some map[string]any
+	for _, name := range names {
+		if value, has := object[name]; has {
+			if some == nil {
+				some = map[string]any{}
+			}
+			some[name] = value
+		}
+	}
+	return some
+}

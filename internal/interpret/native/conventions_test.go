@@ -4,6 +4,7 @@
 package native_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,6 +49,16 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// ofKind returns an object of a kind such as "apps/v1 Deployment".
+func ofKind(kind string) *unstructured.Unstructured {
+	version, name, _ := strings.Cut(kind, " ")
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": name}}
+}
+
+func indented(text string) string {
+	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
 }
 
 func TestConventionsOfAllKinds(t *testing.T) {

@@ -9,11 +9,12 @@
 package native
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/fields"
-	"github.com/capstan-io/capstan/internal/interpret/health"
+	"github.com/capstan-io/capstan/internal/interpret/native/workloads"
 )
 
 // Kinds is a layer of the kinds of Kubernetes, in all their versions.
@@ -23,48 +24,27 @@ type Kinds struct {
 
 // New returns the layer.
 func New() *Kinds {
-	return &Kinds{kinds: map[schema.GroupKind]interpret.Operations{
-		{Group: "apps", Kind: "Deployment"}:                               {Health: deploymentHealth, Values: replicaValues},
-		{Group: "apps", Kind: "StatefulSet"}:                              {Health: statefulSetHealth, Values: statefulSetValues},
-		{Group: "apps", Kind: "DaemonSet"}:                                {Health: daemonSetHealth, Values: daemonSetValues},
-		{Group: "apps", Kind: "ReplicaSet"}:                               {Health: replicaSetHealth, Values: replicaValues},
-		{Kind: "ReplicationController"}:                                   {Health: replicaSetHealth},
-		{Group: "batch", Kind: "Job"}:                                     {Health: jobHealth, Values: jobValues, Complete: jobComplete},
-		{Group: "batch", Kind: "CronJob"}:                                 {Health: cronJobHealth, Values: cronJobValues},
-		{Kind: "Pod"}:                                                     {Health: podHealth, Values: podValues, Complete: podComplete},
-		{Kind: "Service"}:                                                 {Health: serviceHealth, Values: serviceValues},
-		{Kind: "PersistentVolumeClaim"}:                                   {Health: persistentVolumeClaimHealth, Values: persistentVolumeClaimValues},
-		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           {Health: horizontalPodAutoscalerHealth, Values: horizontalPodAutoscalerValues},
-		{Group: "policy", Kind: "PodDisruptionBudget"}:                    {Health: podDisruptionBudgetHealth},
+	kinds := map[schema.GroupKind]interpret.Operations{
+		{Kind: "Service"}: {
+			Health: serviceHealth, Values: serviceValues,
+			Prune: servicePrune, Reflect: serviceReflect, Verdict: serviceVerdict,
+		},
+		{Group: "networking.k8s.io", Kind: "Ingress"}: {Verdict: ingressVerdict},
+		{Kind: "PersistentVolumeClaim"}: {
+			Health: persistentVolumeClaimHealth, Values: persistentVolumeClaimValues,
+			Prune: persistentVolumeClaimPrune, Verdict: persistentVolumeClaimVerdict,
+		},
+		{Kind: "Secret"}:         {Prune: secretPrune},
+		{Kind: "ServiceAccount"}: {Prune: serviceAccountPrune},
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {Health: customResourceDefinitionHealth},
 		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {Health: apiServiceHealth},
-		{Kind: "Namespace"}:                                               {Health: namespaceHealth, Deletion: namespaceDeletion},
-	}}
+		{Kind: "Namespace"}: {Health: namespaceHealth, Deletion: namespaceDeletion},
+	}
+	maps.Copy(kinds, workloads.Kinds())
+	return &Kinds{kinds: kinds}
 }
 
 // Operations is part of interpret.Layer.
 func (k *Kinds) Operations(kind schema.GroupVersionKind) interpret.Operations {
 	return k.kinds[kind.GroupKind()]
-}
-
-// status is the field of that name of the object's status.
-func status(object map[string]any, name string) any {
-	return fields.Get(object, "status", name)
-}
-
-// conditionStatus is the status of a condition, nil if there is none.
-func conditionStatus(object map[string]any, conditionType string) any {
-	if c := fields.ConditionOf(object, conditionType); c.Status != "" {
-		return c.Status
-	}
-	return nil
-}
-
-// seen tells whether the controller of a kind that reports an
-// observedGeneration has seen the object at all.
-func seen(object map[string]any) (health.Health, bool) {
-	if _, ok := fields.Int(object, "status", "observedGeneration"); ok {
-		return health.Health{}, true
-	}
-	return health.Progressing.With("NotObserved", "The controller has not observed the object yet."), false
 }

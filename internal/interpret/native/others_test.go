@@ -5,10 +5,14 @@ package native_test
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
 
@@ -111,6 +115,7 @@ func FuzzObjects(f *testing.F) {
 		"apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "apps/v1 ReplicaSet", "batch/v1 Job", "batch/v1 CronJob", "v1 Pod", "v1 Service",
 		"v1 PersistentVolumeClaim", "v1 Namespace", "v1 ReplicationController", "autoscaling/v2 HorizontalPodAutoscaler", "policy/v1 PodDisruptionBudget",
 		"apiextensions.k8s.io/v1 CustomResourceDefinition", "apiregistration.k8s.io/v1 APIService", "example.com/v1 Thing",
+		"networking.k8s.io/v1 Ingress", "v1 Secret", "v1 ServiceAccount", "v1 PersistentVolume",
 	}
 	for _, content := range []string{
 		`{"metadata": {"generation": "1", "finalizers": [1], "deletionTimestamp": 0}, "status": {"conditions": [1, null, {"type": 1}, {"type": "Ready"}]}}`,
@@ -126,19 +131,37 @@ func FuzzObjects(f *testing.F) {
 			return
 		}
 		for _, kind := range kinds {
+			maps.Copy(m, ofKind(kind).Object)
 			u := &unstructured.Unstructured{Object: m}
-			var version, name string
-			for i := range kind {
-				if kind[i] == ' ' {
-					version, name = kind[:i], kind[i+1:]
-				}
-			}
-			m["apiVersion"], m["kind"] = version, name
+			before := u.DeepCopy()
 			if h := chain().Health(u); h.Status == "" || h.Reason == "" || h.Message == "" || len(h.Message) > 1024 || h != chain().Health(u) {
 				t.Errorf("%s: %+v", kind, h)
 			}
+			operate(t, u)
+			if diff := cmp.Diff(before.Object, u.Object); diff != "" {
+				t.Errorf("%s: the object itself was changed: %s", kind, diff)
+			}
 		}
 	})
+}
+
+// operate asks all that can be asked about an object.
+func operate(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
+	if replicas, _, _ := chain().Replicas(u); replicas < 0 {
+		t.Errorf("%s: %d replicas", u.GetKind(), replicas)
+	}
+	if replicas, _, has := chain().Replicas(chain().Revise(u, 0)); has && replicas != 0 && u.GetKind() != "Pod" {
+		t.Errorf("%s: %d replicas were to be none", u.GetKind(), replicas)
+	}
+	chain().ReviseCompletions(u, 1)
+	if _, has := chain().Prune(u).Object["status"]; has {
+		t.Errorf("%s: there is still a status", u.GetKind())
+	}
+	chain().Reflect(u)
+	if !slices.Contains([]string{interpret.Healthy, interpret.Unhealthy, interpret.Unknown}, chain().Verdict(u)) {
+		t.Errorf("%s: no verdict", u.GetKind())
+	}
 }
 
 func TestNothingHasNoHealth(t *testing.T) {

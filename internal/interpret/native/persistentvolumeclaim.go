@@ -36,8 +36,19 @@ func persistentVolumeClaimHealth(object map[string]any) health.Health {
 
 func persistentVolumeClaimValues(object map[string]any) []interpret.Value {
 	return []interpret.Value{
-		{Name: "PVCPhase", Value: status(object, "phase")},
+		{Name: "PVCPhase", Value: fields.Get(object, "status", "phase")},
 		{Name: "PVCCapacity", Value: fields.Get(object, "status", "capacity", "storage")},
 		{Name: "PVCVolumeName", Value: fields.Get(object, "spec", "volumeName")},
 	}
+}
+
+// persistentVolumeClaimVerdict: the claim has a volume.
+func persistentVolumeClaimVerdict(object map[string]any) string {
+	return interpret.VerdictIf(fields.String(object, "status", "phase") == "Bound")
+}
+
+// persistentVolumeClaimPrune: the node for which a scheduler chose the volume is
+// one of its own cluster.
+func persistentVolumeClaimPrune(object map[string]any) map[string]any {
+	return fields.Without(object, "metadata", "annotations", "volume.kubernetes.io/selected-node")
 }

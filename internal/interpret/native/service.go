@@ -37,3 +37,26 @@ func serviceValues(object map[string]any) []interpret.Value {
 	}
 	return values
 }
+
+// serviceVerdict: a Service of type LoadBalancer has an address.
+func serviceVerdict(object map[string]any) string {
+	return interpret.VerdictIf(serviceHealth(object).Status == health.Healthy)
+}
+
+// serviceReflect reports the addresses of a load balancer. Services of other
+// types have nothing in their status that a cluster adds.
+func serviceReflect(object map[string]any) map[string]any {
+	if fields.String(object, "spec", "type") != "LoadBalancer" {
+		return nil
+	}
+	return fields.Only(fields.Map(object, "status"), "loadBalancer")
+}
+
+// servicePrune: each cluster gives the Service an address of its own, unless
+// the Service has none on purpose.
+func servicePrune(object map[string]any) map[string]any {
+	if fields.String(object, "spec", "clusterIP") == "None" {
+		return object
+	}
+	return fields.Without(fields.Without(object, "spec", "clusterIP"), "spec", "clusterIPs")
+}

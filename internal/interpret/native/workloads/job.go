@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package workloads
 
 import (
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -54,4 +54,48 @@ func jobComplete(object map[string]any) (done bool, message string) {
 		return true, "The job is finished: it failed."
 	}
 	return false, "The job is not finished."
+}
+
+// jobReplicas returns how many pods run at the same time at most: parallelism,
+// but no more than have to succeed.
+func jobReplicas(object map[string]any) (int32, *interpret.Requirements) {
+	replicas := count(1, object, "spec", "parallelism")
+	if completions, has := jobCompletions(object); has {
+		replicas = min(replicas, completions)
+	}
+	return replicas, requirements(fields.Map(object, "spec", "template", "spec"))
+}
+
+func jobRevise(object map[string]any, replicas int32) map[string]any {
+	return fields.With(object, int64(replicas), "spec", "parallelism")
+}
+
+func jobCompletions(object map[string]any) (completions int32, has bool) {
+	_, has = fields.Int(object, "spec", "completions")
+	return count(0, object, "spec", "completions"), has
+}
+
+func jobReviseCompletions(object map[string]any, completions int32) map[string]any {
+	return fields.With(object, int64(completions), "spec", "completions")
+}
+
+// jobPrune takes out the selector and the label by which the API server lets a
+// Job find its pods, unless the user chose them: they name the Job's UID. Without
+// ttlSecondsAfterFinished no cluster deletes a finished Job, which would be made
+// and run again.
+func jobPrune(object map[string]any) map[string]any {
+	object = fields.Without(object, "spec", "ttlSecondsAfterFinished")
+	if fields.Bool(object, "spec", "manualSelector") {
+		return object
+	}
+	object = fields.Without(object, "spec", "selector")
+	for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid"} {
+		object = fields.Without(object, "spec", "template", "metadata", "labels", label)
+	}
+	return object
+}
+
+// jobReflect leaves out what the controller notes for itself.
+func jobReflect(object map[string]any) map[string]any {
+	return fields.Only(fields.Map(object, "status"), "active", "succeeded", "failed", "conditions", "startTime", "completionTime")
 }

@@ -1,9 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package workloads
 
 import (
+	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -24,4 +25,9 @@ func podDisruptionBudgetHealth(object map[string]any) health.Health {
 		return health.Progressing.With("InsufficientPods", "%d of the %d required pods are healthy.", current, want)
 	}
 	return health.Healthy.With("BudgetMet", "%d pods are healthy, %d required.", current, want)
+}
+
+// podDisruptionBudgetVerdict: no fewer pods are healthy than are required.
+func podDisruptionBudgetVerdict(object map[string]any) string {
+	return interpret.VerdictIf(fields.IntOr(0, object, "status", "desiredHealthy") <= fields.IntOr(0, object, "status", "currentHealthy"))
 }

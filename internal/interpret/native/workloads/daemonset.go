@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package workloads
 
 import (
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -44,4 +44,12 @@ func daemonSetValues(object map[string]any) []interpret.Value {
 		{Name: "DesiredNumberScheduled", Value: status(object, "desiredNumberScheduled")},
 		{Name: "NumberAvailable", Value: status(object, "numberAvailable")},
 	}
+}
+
+// daemonSetVerdict: each node that should have a pod has one of the current
+// template, and all of those are available.
+func daemonSetVerdict(object map[string]any) string {
+	updated := fields.IntOr(0, object, "status", "updatedNumberScheduled")
+	return interpret.VerdictIf(current(object) && updated >= fields.IntOr(0, object, "status", "desiredNumberScheduled") &&
+		fields.IntOr(0, object, "status", "numberAvailable") >= updated)
 }

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package workloads
 
 import (
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -58,3 +58,6 @@ func statefulSetRevisions(object map[string]any, want int64) health.Health {
 func statefulSetValues(object map[string]any) []interpret.Value {
 	return append(replicaValues(object), interpret.Value{Name: "UpdatedReplicas", Value: status(object, "updatedReplicas")})
 }
+
+// statefulSetVerdict has the rule of deploymentVerdict.
+func statefulSetVerdict(object map[string]any) string { return deploymentVerdict(object) }

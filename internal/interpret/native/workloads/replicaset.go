@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package workloads
 
 import (
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -43,4 +43,9 @@ func replicaValues(object map[string]any) []interpret.Value {
 		{Name: "Replicas", Value: status(object, "replicas")},
 		{Name: "AvailableReplicas", Value: status(object, "availableReplicas")},
 	}
+}
+
+// replicaSetVerdict: as many replicas are available as are wanted.
+func replicaSetVerdict(object map[string]any) string {
+	return interpret.VerdictIf(fields.IntOr(0, object, "status", "availableReplicas") == fields.IntOr(1, object, "spec", "replicas"))
 }

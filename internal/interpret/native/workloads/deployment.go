@@ -1,9 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package workloads
 
 import (
+	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -51,4 +52,17 @@ func deploymentReplicas(object map[string]any, want int64) health.Health {
 		return health.Progressing.Of(c, "MinimumReplicasUnavailable", "Condition Available is False")
 	}
 	return health.Healthy.With("ReplicasAvailable", "%d of %d replicas are available.", available, want)
+}
+
+// deploymentVerdict: all replicas that are wanted are of the current template,
+// and all of those are available.
+func deploymentVerdict(object map[string]any) string {
+	updated := fields.IntOr(0, object, "status", "updatedReplicas")
+	return interpret.VerdictIf(current(object) && updated >= fields.IntOr(1, object, "spec", "replicas") &&
+		fields.IntOr(0, object, "status", "availableReplicas") >= updated)
+}
+
+// deploymentPrune: each cluster counts revisions of its own.
+func deploymentPrune(object map[string]any) map[string]any {
+	return fields.Without(object, "metadata", "annotations", "deployment.kubernetes.io/revision")
 }

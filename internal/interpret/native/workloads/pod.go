@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package workloads
 
 import (
 	"fmt"
@@ -108,4 +108,14 @@ func podComplete(object map[string]any) (done bool, message string) {
 		return false, "The pod has no phase yet."
 	}
 	return phase == "Succeeded" || phase == "Failed", "The pod is in phase " + phase + "."
+}
+
+func podReplicas(object map[string]any) (int32, *interpret.Requirements) {
+	return 1, requirements(fields.Map(object, "spec"))
+}
+
+// podVerdict: the pod runs and is ready, or has succeeded.
+func podVerdict(object map[string]any) string {
+	phase := fields.String(object, "status", "phase")
+	return interpret.VerdictIf(phase == "Succeeded" || phase == "Running" && fields.ConditionOf(object, "Ready").True())
 }

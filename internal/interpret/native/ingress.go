@@ -1,0 +1,20 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+)
+
+// ingressVerdict: some load balancer has an address for the Ingress.
+func ingressVerdict(object map[string]any) string {
+	for _, entry := range fields.List(object, "status", "loadBalancer", "ingress") {
+		address, _ := entry.(map[string]any)
+		if fields.String(address, "ip") != "" || fields.String(address, "hostname") != "" {
+			return interpret.VerdictIf(true)
+		}
+	}
+	return interpret.VerdictIf(false)
+}

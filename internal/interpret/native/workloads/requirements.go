@@ -1,0 +1,131 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+)
+
+// requirements returns what a pod with this spec needs of a node, nil if it
+// needs nothing. Of an odd spec it returns what can be read.
+func requirements(spec map[string]any) *interpret.Requirements {
+	needs := &interpret.Requirements{
+		NodeSelector:      texts(spec, "nodeSelector"),
+		Requests:          requests(spec),
+		PriorityClassName: fields.String(spec, "priorityClassName"),
+	}
+	if required := fields.Map(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"); required != nil {
+		selector := &corev1.NodeSelector{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(required, selector) == nil {
+			needs.HardNodeAffinity = selector
+		}
+	}
+	for _, entry := range fields.List(spec, "tolerations") {
+		toleration := corev1.Toleration{}
+		if m, ok := entry.(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(m, &toleration) == nil {
+			needs.Tolerations = append(needs.Tolerations, toleration)
+		}
+	}
+	if needs.IsZero() {
+		return nil
+	}
+	return needs
+}
+
+func texts(object map[string]any, name string) map[string]string {
+	var found map[string]string
+	for key, value := range fields.Map(object, name) {
+		if text, ok := value.(string); ok {
+			if found == nil {
+				found = map[string]string{}
+			}
+			found[key] = text
+		}
+	}
+	return found
+}
+
+// requests returns what a pod with this spec requests, as the scheduler will
+// count it.
+func requests(spec map[string]any) corev1.ResourceList {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		Containers:     containers(spec, "containers"),
+		InitContainers: containers(spec, "initContainers"),
+		Overhead:       quantities(fields.Map(spec, "overhead")),
+	}}
+	if own := fields.Map(spec, "resources"); own != nil {
+		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: ownRequests(own, pod)}
+	}
+	list := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	maps.DeleteFunc(list, func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.IsZero() })
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// ownRequests returns the requests of the pod as a whole. A limit without a
+// request counts if no container requests anything of the kind, as when the
+// API server completes a pod.
+func ownRequests(resources map[string]any, pod *corev1.Pod) corev1.ResourceList {
+	own := quantities(fields.Map(resources, "requests"))
+	ofContainers := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
+	for name, limit := range quantities(fields.Map(resources, "limits")) {
+		_, has := own[name]
+		if _, counted := ofContainers[name]; !has && !counted {
+			own[name] = limit
+		}
+	}
+	return own
+}
+
+func containers(spec map[string]any, list string) []corev1.Container {
+	var found []corev1.Container
+	for _, entry := range fields.List(spec, list) {
+		m, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		// A template has its limits only, and the API server takes them for the
+		// requests that are missing when it makes pods of it.
+		list := quantities(fields.Map(m, "resources", "limits"))
+		maps.Copy(list, quantities(fields.Map(m, "resources", "requests")))
+		container := corev1.Container{Name: fields.String(m, "name"), Resources: corev1.ResourceRequirements{Requests: list}}
+		if policy := fields.String(m, "restartPolicy"); policy != "" {
+			container.RestartPolicy = (*corev1.ContainerRestartPolicy)(&policy)
+		}
+		found = append(found, container)
+	}
+	return found
+}
+
+// quantities returns those entries that are quantities, written as texts or as
+// numbers. The list is never nil.
+func quantities(object map[string]any) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for name, value := range object {
+		var text string
+		switch value := value.(type) {
+		case string:
+			text = value
+		case int64:
+			text = strconv.FormatInt(value, 10)
+		case float64:
+			text = strconv.FormatFloat(value, 'f', -1, 64)
+		}
+		if quantity, err := resource.ParseQuantity(text); err == nil && quantity.Sign() >= 0 {
+			list[corev1.ResourceName(name)] = quantity
+		}
+	}
+	return list
+}

@@ -1,0 +1,101 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package interpret
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+)
+
+// Requirements are what each pod of an object needs of a node.
+type Requirements struct {
+	NodeSelector map[string]string
+	// HardNodeAffinity is the required node affinity.
+	HardNodeAffinity *corev1.NodeSelector
+	Tolerations      []corev1.Toleration
+	// Requests are those of all containers together, as the scheduler counts:
+	// with init containers, sidecars and the overhead of the runtime.
+	Requests          corev1.ResourceList
+	PriorityClassName string
+}
+
+// IsZero tells whether nothing is needed.
+func (r *Requirements) IsZero() bool {
+	return len(r.NodeSelector) == 0 && r.HardNodeAffinity == nil && len(r.Tolerations) == 0 &&
+		len(r.Requests) == 0 && r.PriorityClassName == ""
+}
+
+// Replicas returns how many pods an object asks for and what each of them needs,
+// which is nil if that is nothing. The kinds that have no replicas have none.
+func (c Chain) Replicas(object *unstructured.Unstructured) (replicas int32, needs *Requirements, has bool) {
+	known := c.of(object)
+	if known.Replicas == nil {
+		return 0, nil, false
+	}
+	replicas, needs = known.Replicas(object.Object)
+	return replicas, needs, true
+}
+
+// Revise returns a copy of an object that asks for another number of pods. Of a
+// kind whose number cannot be revised it is the same.
+func (c Chain) Revise(object *unstructured.Unstructured, replicas int32) *unstructured.Unstructured {
+	if known := c.of(object); known.Revise != nil {
+		return copied(known.Revise(object.Object, replicas))
+	}
+	return object.DeepCopy()
+}
+
+// Completions returns how many pods of an object have to succeed in all. Only
+// kinds that end with a number of them have it, and only if one is set.
+func (c Chain) Completions(object *unstructured.Unstructured) (completions int32, has bool) {
+	if known := c.of(object); known.Completions != nil {
+		return known.Completions(object.Object)
+	}
+	return 0, false
+}
+
+// ReviseCompletions returns a copy of an object of which another number of pods
+// has to succeed. An object without such a number does not get one.
+func (c Chain) ReviseCompletions(object *unstructured.Unstructured, completions int32) *unstructured.Unstructured {
+	if _, has := c.Completions(object); has {
+		if known := c.of(object); known.ReviseCompletions != nil {
+			return copied(known.ReviseCompletions(object.Object, completions))
+		}
+	}
+	return object.DeepCopy()
+}
+
+// Prune returns a copy of an object without what only this object has, and no
+// other that is made from it on a cluster: what the API server and controllers
+// wrote into it.
+func (c Chain) Prune(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if object == nil || object.Object == nil {
+		return object.DeepCopy()
+	}
+	pruned := fields.Without(object.Object, "status")
+	for _, name := range []string{
+		"creationTimestamp", "uid", "resourceVersion", "generation", "managedFields", "selfLink",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers",
+	} {
+		pruned = fields.Without(pruned, "metadata", name)
+	}
+	if known := c.of(object); known.Prune != nil {
+		pruned = known.Prune(pruned)
+	}
+	return copied(pruned)
+}
+
+// of returns what is known of the kind of an object, which may be nothing.
+func (c Chain) of(object *unstructured.Unstructured) Operations {
+	if object == nil || object.Object == nil {
+		return Operations{}
+	}
+	return c.Operations(object.GroupVersionKind())
+}
+
+func copied(object map[string]any) *unstructured.Unstructured {
+	return (&unstructured.Unstructured{Object: object}).DeepCopy()
+}
