@@ -37,6 +37,8 @@ const (
 	TroubleExpression
 	// TroubleGoing: the object is being deleted, and waits for its finalizers.
 	TroubleGoing
+	// TroubleTaken: the object is somebody else's, and is left alone.
+	TroubleTaken
 )
 
 // Problem is what an error means for the author of a manifest.

@@ -4,11 +4,19 @@
 package work
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
@@ -17,7 +25,12 @@ func TestWorksOfBindings(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
-		"the state of an object is reported": testState,
+		"the state of an object is reported":       testState,
+		"an object of somebody else is left alone": testAborts,
+		"an object is taken over if that is asked": testOverwrites,
+		"an object of the work is applied again":   testOwnAgain,
+		"an object of another work is left alone":  testRivalWork,
+		"a namespace is shared":                    testNamespaceAdopted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(l.scene(t, "b-"+strings.Trim(strings.ReplaceAll(name, " ", "-")[:min(len(name), 35)], "-")))
@@ -47,4 +60,102 @@ func testState(s *scene) {
 	s.delete("w")
 	s.gone("w")
 	s.nothingLeft()
+}
+
+// with returns the JSON of an object with a label or an annotation.
+func with(t testing.TB, object, field, key, value string) string {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(object), u); err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedField(u.Object, value, "metadata", field, key); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// overwriting returns the JSON of an object that takes over one that exists.
+func overwriting(t testing.TB, object string) string {
+	t.Helper()
+	return with(t, object, "annotations", policyv1alpha1.AnnotationConflictResolution, policyv1alpha1.ConflictResolutionOverwrite)
+}
+
+// foreign makes a ConfigMap in the member that is not ours.
+func (s *scene) foreign(name string, labels map[string]string) *corev1.ConfigMap {
+	s.t.Helper()
+	object := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns(), Name: name, Labels: labels}, Data: map[string]string{"key": "theirs"},
+	}
+	if err := s.client.Create(s.t.Context(), object, client.FieldOwner("helm")); err != nil {
+		s.t.Fatal(err)
+	}
+	return object
+}
+
+const alreadyExists = "False AppliedManifestFailed: resource(kind=ConfigMap, "
+
+func testAborts(s *scene) {
+	s.start(seldom())
+	object := s.foreign("c", nil)
+	s.create(ofBinding(s.work("w", s.configMap("c", "1"))))
+	work := s.tells("w", 0, "Applied", alreadyExists+s.ns()+"/c) already exists in the cluster "+s.cluster+
+		" and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource; it belongs to field manager helm.")
+	s.sums("w", "Applied", "False AppliedManifestWorkFailed: resource(kind=ConfigMap, ")
+	if got := values(work, 0); got != `health={"string":"Unknown"}` {
+		s.t.Errorf("the agent reports %s", got)
+	}
+	if err := s.client.Delete(s.t.Context(), object); err != nil {
+		s.t.Fatal(err)
+	}
+	s.has("c", "1")
+	s.reports("w", 0, `health={"string":"Healthy"}`)
+	s.delete("w")
+	s.gone("w")
+	s.nothingLeft()
+}
+
+func testOverwrites(s *scene) {
+	s.start(seldom())
+	s.foreign("c", nil)
+	s.create(ofBinding(s.work("w", s.configMap("c", "1"))))
+	s.tells("w", 0, "Applied", alreadyExists)
+	s.has("c", "theirs")
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, overwriting(s.t, s.configMap("c", "1"))) })
+	s.has("c", "1")
+	// What it took over is its own.
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, s.configMap("c", "2")) })
+	s.has("c", "2")
+}
+
+func testOwnAgain(s *scene) {
+	work := ofBinding(s.work("w", s.configMap("c", "1"), s.configMap("d", "1")))
+	s.foreign("c", map[string]string{workv1alpha2.LabelManaged: "true", workv1alpha2.LabelWorkID: work.Labels[workv1alpha2.LabelWorkID]})
+	s.foreign("d", map[string]string{workv1alpha2.LabelManaged: "true", workv1alpha2.LabelWorkID: "another"})
+	s.start(seldom())
+	s.create(work)
+	s.has("c", "1")
+	s.tells("w", 1, "Applied", alreadyExists)
+}
+
+func testRivalWork(s *scene) {
+	s.start(seldom())
+	s.create(ofBinding(s.work("first", s.configMap("c", "1"))))
+	s.has("c", "1")
+	s.create(ofBinding(s.work("w", s.configMap("c", "1"))))
+	s.tells("w", 0, "Applied", `it belongs to ManifestWork "first"`)
+	s.delete("first")
+	s.gone("first")
+	s.has("c", "1")
+	s.condition("w", "Applied", metav1.ConditionTrue)
+}
+
+func testNamespaceAdopted(s *scene) {
+	s.start(seldom())
+	s.create(ofBinding(s.work("w", fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, s.ns()))))
+	s.condition("w", "Applied", metav1.ConditionTrue)
 }

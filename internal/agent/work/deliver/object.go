@@ -73,6 +73,13 @@ func (o *object) send(ctx context.Context, how applier) (*metav1.PartialObjectMe
 	if err != nil {
 		return nil, err
 	}
+	if it.Yields && !o.owned() {
+		missing, err := encounter{o}.yield(ctx)
+		if err != nil {
+			return nil, err
+		}
+		as.Force = as.Force && !missing
+	}
 	body, err := apply.Body(o.raw(), stamp)
 	if err != nil {
 		return nil, fmt.Errorf("manifest %d: %w", it.Ordinal, err)
@@ -110,6 +117,11 @@ func (o *object) stamp() apply.Stamp {
 func (o *object) sole() bool {
 	return o.known != nil && len(o.known.Owners) > 0 &&
 		!slices.ContainsFunc(o.known.Owners, func(owner *inventory.Owner) bool { return owner.UID != o.Record.UID() })
+}
+
+// owned tells whether the object is known to be the work's.
+func (o *object) owned() bool {
+	return o.known != nil && slices.Contains(o.known.OwnerUIDs(), o.Record.UID())
 }
 
 // isOurs tells whether the entry of managedFields is of what this work wrote,
@@ -181,6 +193,10 @@ func (o *object) failed(ctx context.Context, err error) {
 	}
 	it := o.item
 	it.Past = apply.Past{}
+	if t := (*takenError)(nil); errors.As(err, &t) {
+		it.Outcome.Presence, it.Outcome.Problem = plan.PresenceYes, apply.Problem{Trouble: apply.TroubleTaken, Message: t.Error()}
+		return
+	}
 	it.Outcome.Problem = apply.Explain(err, "patch", it.Object)
 	if d := (*disagreement)(nil); errors.As(err, &d) {
 		it.Outcome.Problem.Message = d.explain(it.Outcome.Problem.Message)

@@ -107,6 +107,12 @@ func (l *Ledger) TakesOver(ctx context.Context, record string) bool {
 	return other.Spec.HubHash != l.hubHash && other.Spec.AgentID == l.AgentID && l.AgentID != ""
 }
 
+// Inherits tells whether what one record owns is another's, too: it is of the
+// same work, or of a hub that this agent worked for before.
+func (l *Ledger) Inherits(ctx context.Context, heir, record string) bool {
+	return record == heir || record == keeperName(heir) || l.TakesOver(ctx, record)
+}
+
 // Open reads the record of a work as it is, or as it was last written.
 func (l *Ledger) Open(ctx context.Context, memory *Memory, work string) (*Record, error) {
 	return l.open(ctx, memory, l.RecordName(work), work)

@@ -119,11 +119,18 @@ func (r *Observer) longestWindow(items []*plan.Item) time.Duration {
 	return r.Interval
 }
 
+// unreadable tells whether the item's object is not to be read at all.
+func unreadable(it *plan.Item) bool { return it.Outcome.Denied || taken(it) }
+
+// taken tells whether the item's object is somebody else's. It is not read, and
+// watched only because it may go.
+func taken(it *plan.Item) bool { return it.Outcome.Problem.Trouble == apply.TroubleTaken }
+
 // targets returns the objects that are not ours and that are to be watched.
 func targets(items []*plan.Item) []inventory.Target {
 	var targets []inventory.Target
 	for _, it := range items {
-		if it.ReadOnly && it.Observation.Watch {
+		if it.ReadOnly && it.Observation.Watch || taken(it) {
 			targets = append(targets, inventory.Target{Object: it.Object, Version: it.Resource.Version})
 		}
 	}
@@ -137,7 +144,7 @@ func (r *Observer) stale(items []*plan.Item) (stale []*plan.Item, urgent bool) {
 	now := r.Clock.Now()
 	for _, it := range items {
 		o := it.Observation
-		if it.Outcome.Denied {
+		if unreadable(it) {
 			o.Next = time.Time{}
 			o.Lost(plan.PresenceUnknown, it.Outcome.Problem)
 			continue

@@ -38,6 +38,8 @@ type Item struct {
 	Strategy Strategy
 	// ReadOnly says that the object is not the work's: it is read and never written.
 	ReadOnly bool
+	// Yields says that an object that is there and is not the work's is left alone.
+	Yields bool
 	// Apply are the options of server-side apply, nil with other strategies.
 	Apply   *workv1.ServerSideApplyConfig
 	Ignored *ignore.Fields // fields to leave alone, nil for none

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/apply"
@@ -84,6 +83,7 @@ func New(work *workv1.ManifestWork, before *Plan) *Plan {
 	for i := range manifests {
 		it := &Item{Ordinal: i}
 		it.Manifest, it.Refused = apply.Read(manifests[i].Raw)
+		it.Yields = p.OfBinding && it.Refused == nil && yields(&it.Manifest, manifests[i].Raw)
 		p.Items = append(p.Items, it)
 	}
 	p.readExecutor(work.Spec.Executor)
@@ -101,12 +101,6 @@ func New(work *workv1.ManifestWork, before *Plan) *Plan {
 	}
 	p.carry(before)
 	return p
-}
-
-// ofBinding tells whether a binding made the work.
-func ofBinding(work *workv1.ManifestWork) bool {
-	_, is := work.Labels[v1alpha1.LabelPermanentID]
-	return is
 }
 
 // readExecutor finds out whose rights the work has. If that is not clear

@@ -159,6 +159,9 @@ func (r *composer) appliedCondition() metav1.Condition {
 	}
 	if failed != "" {
 		c.Message = "Not all manifests are applied; see status.resourceStatus: " + failed + "."
+		if r.Plan.OfBinding && len(r.Plan.Items) == 1 { // clients of the binding read nothing else
+			c.Message = r.Plan.Items[0].Outcome.Problem.Message
+		}
 	}
 	stuck := Stuck(r.Leftovers)
 	if failed != "" || stuck {

@@ -1,0 +1,101 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// claimantsMax is how many owners and managers of an object a message names.
+const claimantsMax = 5
+
+// takenError says that an object is somebody else's, and is left alone.
+type takenError struct{ text string }
+
+func (e *takenError) Error() string { return e.text }
+
+// encounter is that of the work of a binding with an object that may be
+// somebody else's.
+type encounter struct{ *object }
+
+// yield returns an error if the object exists and is not the work's. It tells
+// whether the object is missing: then what somebody else makes in between is not
+// to be taken over, either.
+func (o encounter) yield(ctx context.Context) (missing bool, err error) {
+	seen, err := o.Member.Get(ctx, o.item.Resource.Version, o.item.Object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	case o.belongs(ctx, seen):
+		return false, nil
+	}
+	return false, &takenError{text: o.taken(seen)}
+}
+
+// belongs tells whether the object is the work's: the work brought it, whether
+// or not with the record that it has now.
+func (o encounter) belongs(ctx context.Context, seen *metav1.PartialObjectMetadata) bool {
+	if id := o.Work.Labels[workv1alpha2.LabelWorkID]; id != "" &&
+		seen.Labels[workv1alpha2.LabelManaged] == "true" && seen.Labels[workv1alpha2.LabelWorkID] == id {
+		return true
+	}
+	return slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.Kind == workv1.KindAppliedManifestWork && (owner.UID == o.Record.UID() || o.Ledger.Inherits(ctx, o.Record.Object().Name, owner.Name))
+	})
+}
+
+// taken says whose the object is, and what to do. Clients of Karmada know the
+// sentence that it begins with.
+func (o encounter) taken(seen *metav1.PartialObjectMetadata) string {
+	name := o.item.Object.Name
+	if o.item.Object.Namespace != "" {
+		name = o.item.Object.Namespace + "/" + name
+	}
+	return fmt.Sprintf("resource(kind=%s, %s) already exists in the cluster %s and the %s strategy value is empty, "+
+		"Karmada will not manage this resource; it belongs to %s. Delete it in the cluster, or annotate the object on the hub with %s=%s to take it over.",
+		o.item.Manifest.Kind.Kind, name, o.Work.Namespace, policyv1alpha1.AnnotationConflictResolution, o.claimants(seen),
+		policyv1alpha1.AnnotationConflictResolution, policyv1alpha1.ConflictResolutionOverwrite)
+}
+
+// claimants names the owners of an object, and who manages its fields.
+func (o encounter) claimants(seen *metav1.PartialObjectMetadata) string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for i := range seen.OwnerReferences {
+		owner := &seen.OwnerReferences[i]
+		if owner.Kind == workv1.KindAppliedManifestWork {
+			add(o.Ledger.WorkOf(owner.Name))
+			continue
+		}
+		add(owner.Kind + " " + owner.Name)
+	}
+	for i := range seen.ManagedFields {
+		if entry := &seen.ManagedFields[i]; entry.Subresource == "" {
+			add("field manager " + entry.Manager)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "somebody else"
+	case len(names) > claimantsMax:
+		names = append(names[:claimantsMax], fmt.Sprintf("and %d more", len(names)-claimantsMax))
+	}
+	return strings.Join(names, ", ")
+}
