@@ -4,6 +4,7 @@
 package config
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -203,11 +204,16 @@ func TestOperatorsHoldWhatTheyGrant(t *testing.T) {
 // Operators may change what they install by name. That of the hub deletes it as
 // well; definitions on a member stay.
 func TestOperatorsMayChangeTheirDefinitions(t *testing.T) {
+	hubs := func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		always, err := HubCRDs()
+		gated, gatedErr := PropagationCRDs()
+		return slices.Concat(always, gated), errors.Join(err, gatedErr)
+	}
 	cases := map[string]struct {
 		load  func() ([]*apiextensionsv1.CustomResourceDefinition, error)
 		verbs []string
 	}{
-		ClusterManager: {load: HubCRDs, verbs: []string{"patch", "update", "delete"}},
+		ClusterManager: {load: hubs, verbs: []string{"patch", "update", "delete"}},
 		Klusterlet:     {load: SpokeCRDs, verbs: []string{"patch", "update"}},
 	}
 	for operator, tc := range cases {

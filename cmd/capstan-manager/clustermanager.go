@@ -82,6 +82,10 @@ func (f *clusterManagerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	propagation, err := config.PropagationCRDs()
+	if err != nil {
+		return err
+	}
 	signal, err := upgrade.FromOLM(mgr.GetConfig())
 	if err != nil {
 		return err
@@ -89,7 +93,7 @@ func (f *clusterManagerFlags) run(ctx context.Context) error {
 	deps := clustermanager.Deps{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Events: events.NewRecorder(mgr.GetEventRecorder(clustermanager.FieldOwner)),
-		CRDs:   crds, Rules: config.Rules, Options: f.operator, Upgrade: signal,
+		CRDs:   crds, Propagation: propagation, Rules: config.Rules, Options: f.operator, Upgrade: signal,
 	}
 	if err := clustermanager.New(deps).SetupWithManager(mgr); err != nil {
 		return err

@@ -51,6 +51,7 @@ const (
 	AddonManagement              Gate = "AddonManagement"
 	PlacementDebugServer         Gate = "PlacementDebugServer"
 	SIGPlacementDecision         Gate = "SIGPlacementDecision"
+	Propagation                  Gate = "Propagation"
 	ClusterClaim                 Gate = "ClusterClaim"
 	ClusterProperty              Gate = "ClusterProperty"
 	MultipleHubs                 Gate = "MultipleHubs"
@@ -96,7 +97,11 @@ func definitions(component Component) map[Gate]definition {
 	case HubAddOnManager:
 		return map[Gate]definition{AddonManagement: {enabled: true, planned: true}}
 	case HubPlacement:
-		return map[Gate]definition{PlacementDebugServer: {operatorOnly: true}, SIGPlacementDecision: {planned: true}}
+		return map[Gate]definition{
+			PlacementDebugServer: {operatorOnly: true},
+			SIGPlacementDecision: {planned: true},
+			Propagation:          {operatorOnly: true},
+		}
 	case AgentRegistration:
 		return map[Gate]definition{
 			AddonManagement:            {enabled: true, planned: true},

@@ -13,6 +13,7 @@ package clustermanager
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,10 +80,12 @@ type Deps struct {
 	Events events.EventRecorder
 	// Upgrade tells OLM whether the operator may be replaced; nil without OLM.
 	Upgrade upgrade.Signal
-	// CRDs are what the hub serves; Rules the rules of the components.
-	CRDs    []*apiextensionsv1.CustomResourceDefinition
-	Rules   manifests.Rules
-	Options Options
+	// CRDs are what the hub serves; Propagation what it serves beside that with the
+	// gate of this name; Rules the rules of the components.
+	CRDs        []*apiextensionsv1.CustomResourceDefinition
+	Propagation []*apiextensionsv1.CustomResourceDefinition
+	Rules       manifests.Rules
+	Options     Options
 }
 
 // clusters are those that the operator works on, and what it does so with.
@@ -220,5 +223,9 @@ func (c *clusters) definitionsOf(h manifests.Hub) definitions.Set {
 			labels[key] = value
 		}
 	}
-	return definitions.Set{CRDs: c.CRDs, Version: c.Options.Version, Labels: labels}
+	crds := c.CRDs
+	if h.Propagates() {
+		crds = slices.Concat(crds, c.Propagation)
+	}
+	return definitions.Set{CRDs: crds, Version: c.Options.Version, Labels: labels}
 }

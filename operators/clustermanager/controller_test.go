@@ -38,6 +38,7 @@ func TestHub(t *testing.T) {
 		"DebugEndpointComesAndGoesWithItsGate":     debugEndpoint,
 		"AggregatedAPIComesAndGoesWithItsGate":     aggregatedAPI,
 		"APIServiceOfOthersIsLeftAlone":            takenAPIService,
+		"PropagationBringsItsDefinitions":          propagation,
 		"OnlyTheHubWritesWhatClustersAre":          guarded,
 		"UnsupportedSpecIsToldAndMended":           unsupported,
 		"LimitOfUnacceptedClustersReachesWebhook":  limitOfClusters,

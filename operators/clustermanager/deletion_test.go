@@ -145,7 +145,7 @@ func (l *lab) ready(t *testing.T, change func(*operatorv1.ClusterManager)) {
 }
 
 func leavesNothing(t *testing.T, l *lab) {
-	l.hub(t, nil)
+	l.hub(t, propagating)
 	l.settle(t)
 	if !l.remove(t) {
 		t.Fatal("the removal waits although nothing remains")

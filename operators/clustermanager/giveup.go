@@ -36,18 +36,25 @@ const (
 
 	// finalizerDomain ends the domain of all finalizers that belong to a hub.
 	finalizerDomain = "open-cluster-management.io"
+	// propagationDomain is the domain of those of policies and bindings.
+	propagationDomain = "karmada.io"
 	// worksDefinition is the definition of works.
 	worksDefinition = "manifestworks.work.open-cluster-management.io"
 	// replicaSetsDefinition is the definition of what creates works.
 	replicaSetsDefinition = "manifestworkreplicasets.work.open-cluster-management.io"
 )
 
-// removalOrder are the kinds whose objects go first, in this order: replica sets
-// while their controller can list works, works while the grants of their clusters
-// exist, clusters while the hub can detach them.
+// removalOrder are the kinds whose objects go first, in this order: policies and
+// bindings while their controller can let go of what they propagate, replica sets
+// while theirs can list works, works while the grants of their clusters exist,
+// clusters while the hub can detach them.
 // Other kinds follow.
 func removalOrder() []string {
 	return []string{
+		"propagationpolicies.policy.karmada.io",
+		"clusterpropagationpolicies.policy.karmada.io",
+		"resourcebindings.work.karmada.io",
+		"clusterresourcebindings.work.karmada.io",
 		"managedclusteraddons.addon.open-cluster-management.io",
 		replicaSetsDefinition,
 		worksDefinition,
@@ -66,7 +73,7 @@ func (r *removal) removeUserObjects(ctx context.Context, p *pass) error {
 		return err
 	}
 	order := removalOrder()
-	crds := slices.Clone(r.CRDs)
+	crds := slices.Concat(r.CRDs, r.Propagation)
 	slices.SortStableFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int {
 		return rank(order, a.Name) - rank(order, b.Name)
 	})
@@ -295,5 +302,5 @@ func (r *removal) reachable(ctx context.Context, p *pass) (map[string]bool, erro
 // ofHub tells whether a finalizer belongs to a hub or its agents.
 func ofHub(finalizer string) bool {
 	domain, _, _ := strings.Cut(finalizer, "/")
-	return domain == finalizerDomain || strings.HasSuffix(domain, "."+finalizerDomain)
+	return domain == finalizerDomain || domain == propagationDomain || strings.HasSuffix(domain, "."+finalizerDomain)
 }

@@ -90,11 +90,15 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	propagation, err := config.PropagationCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := &lab{client: direct, clock: clocktesting.NewFakePassiveClock(time.Now()), events: events.NewFakeRecorder(1000), namespace: testHubNS}
 	l.restConfig, l.adminConfig = operatorConfig, restConfig
 	l.deps = Deps{
 		Client: l.counting(operator), Reader: operator, Clock: l.clock, Events: l.events,
-		CRDs: crds, Rules: config.Rules,
+		CRDs: crds, Propagation: propagation, Rules: config.Rules,
 		Options: Options{
 			Namespace: operatorv1.DefaultOperatorNamespace, Image: testImage, Version: "1.2.3",
 			PullSecret: operatorv1.ImagePullSecret, ControlPlane: labels.SelectorFromSet(labels.Set{"control-plane": ""}),

@@ -105,6 +105,9 @@ func (w permitted) features(ctx context.Context, p *pass) error {
 	if p.api.Forbidden { // without its guard, anybody could forge what it stores
 		p.hub.Registration = p.hub.Registration.Without(features.AggregatedAPI)
 	}
+	if decision.Off(allowed.Propagation) {
+		p.hub.Placement = p.hub.Placement.Without(features.Propagation)
+	}
 	conditions.Set(&p.Object.Status.Conditions, p.Object.Generation, decision.Condition())
 	return nil
 }

@@ -16,14 +16,21 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/operators/clustermanager/aggregation"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 	"github.com/capstan-io/capstan/operators/clustermanager/status"
 )
 
-// apiRecheck is how often it is looked whether the Cluster API is available.
-const apiRecheck = time.Minute
+const (
+	// apiRecheck is how often it is looked whether the Cluster API is available.
+	apiRecheck = time.Minute
+	// foreignRecheck is how often it is looked whether definitions of somebody else
+	// are gone, which nothing watches.
+	foreignRecheck = time.Minute
+)
 
 // certificates keeps the serving certificates of the servers, and removes those
 // that nobody serves with any more.
@@ -129,6 +136,9 @@ func (i *installation) aggregatedAPI(ctx context.Context, p *pass) error {
 // definitions installs the kinds of the hub and waits until they are served.
 func (i *installation) definitions(ctx context.Context, p *pass) error {
 	set := i.definitionsOf(p.hub)
+	if err := i.foreignPolicies(ctx, p); err != nil {
+		return err
+	}
 	done, err := set.Install(ctx, p.target, inventory(p.Object))
 	p.Records = append(p.Records, done.Records...)
 	if err != nil {
@@ -142,4 +152,20 @@ func (i *installation) definitions(ctx context.Context, p *pass) error {
 		err = waitFor(operatorv1.ClusterManagerReasonInstalling, "CustomResourceDefinitions are not established yet: "+strings.Join(missing, ", "))
 	}
 	return err
+}
+
+// foreignPolicies returns an UnreachableError if the kinds of policies and bindings
+// are somebody else's: two control planes cannot share them.
+func (i *installation) foreignPolicies(ctx context.Context, p *pass) error {
+	if !p.hub.Propagates() {
+		return nil
+	}
+	foreign, err := definitions.Foreign(ctx, p.target, i.Propagation, operatorv1.LabelCreatedByClusterManager)
+	if err != nil || len(foreign) == 0 {
+		return err
+	}
+	p.Object.Status.ObservedGeneration = p.Object.Generation
+	return install.UnreachableError{After: foreignRecheck, Message: fmt.Sprintf(
+		"these CustomResourceDefinitions belong to somebody else, such as an installation of Karmada: %s; "+
+			"remove that with its definitions, or turn the feature gate %s off", strings.Join(foreign, ", "), features.Propagation)}
 }

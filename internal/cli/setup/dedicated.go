@@ -170,9 +170,12 @@ func (d *dedication) etcd(live *fleetv1alpha1.ControlPlane, spec *fleetv1alpha1.
 // hub returns the spec of the hub on the control plane. Its webhooks run on the
 // host as the API server does, which reaches them by Services.
 func (d *dedication) hub(gates, users []string) (operatorv1.ClusterManagerSpec, error) {
-	chosen := func(gate string) bool { return strings.HasPrefix(gate, string(features.AggregatedAPI)+"=") }
-	if !slices.ContainsFunc(gates, chosen) {
-		gates = append(slices.Clone(gates), string(features.AggregatedAPI)+"=true")
+	gates = slices.Clone(gates)
+	for _, wanted := range []features.Gate{features.AggregatedAPI, features.Propagation} {
+		chosen := func(gate string) bool { return strings.HasPrefix(gate, string(wanted)+"=") }
+		if !slices.ContainsFunc(gates, chosen) {
+			gates = append(gates, string(wanted)+"=true")
+		}
 	}
 	spec, err := hubSpec(gates, users)
 	if err != nil {

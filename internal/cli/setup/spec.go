@@ -32,7 +32,7 @@ func hubSpec(gates, users []string) (operatorv1.ClusterManagerSpec, error) {
 	if len(users) > 0 && !changed[string(features.ManagedClusterAutoApproval)] {
 		return operatorv1.ClusterManagerSpec{}, exit.UsageError("--auto-approve-users needs the feature gate %s, which --feature-gates turns off", features.ManagedClusterAutoApproval)
 	}
-	registration, work := features.Names(features.HubRegistration), features.Names(features.HubWork)
+	registration, work, placement := features.Names(features.HubRegistration), features.Names(features.HubWork), features.Names(features.HubPlacement)
 	spec := operatorv1.ClusterManagerSpec{}
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		gate := operatorv1.FeatureGate{Feature: name, Mode: operatorv1.FeatureGateModeDisable}
@@ -50,8 +50,13 @@ func hubSpec(gates, users []string) (operatorv1.ClusterManagerSpec, error) {
 				spec.WorkConfiguration = &operatorv1.WorkConfiguration{}
 			}
 			spec.WorkConfiguration.FeatureGates = append(spec.WorkConfiguration.FeatureGates, gate)
+		case slices.Contains(placement, name):
+			if spec.PlacementConfiguration == nil {
+				spec.PlacementConfiguration = &operatorv1.PlacementConfiguration{}
+			}
+			spec.PlacementConfiguration.FeatureGates = append(spec.PlacementConfiguration.FeatureGates, gate)
 		default:
-			return operatorv1.ClusterManagerSpec{}, exit.UsageError("--feature-gates: a hub has no %q; it has %s", name, strings.Join(slices.Concat(registration, work), ", "))
+			return operatorv1.ClusterManagerSpec{}, exit.UsageError("--feature-gates: a hub has no %q; it has %s", name, strings.Join(slices.Concat(registration, work, placement), ", "))
 		}
 	}
 	if len(users) > 0 {

@@ -144,6 +144,22 @@ func (s Set) wanted(crd *apiextensionsv1.CustomResourceDefinition) (render.Objec
 	return client.ApplyConfigurationFromUnstructured(u), nil
 }
 
+// Foreign returns the names of the definitions that are there already without the
+// label by which their owner is known.
+func Foreign(ctx context.Context, on *install.Target, crds []*apiextensionsv1.CustomResourceDefinition, label string) ([]string, error) {
+	var foreign []string
+	for _, crd := range crds {
+		live, err := metadataOf(ctx, on, crd.Name)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil && live.Labels[label] == "" {
+			foreign = append(foreign, crd.Name)
+		}
+	}
+	return foreign, nil
+}
+
 // metadataOf returns the metadata of the definition, or nil if there is none.
 // What the cache does not have is asked for.
 func metadataOf(ctx context.Context, on *install.Target, name string) (*metav1.PartialObjectMetadata, error) {

@@ -50,14 +50,14 @@ func TestWhatIsOff(t *testing.T) {
 		want   []Feature
 	}{
 		"our role":         {reason: "it holds what all components need", held: own},
-		"the role of OCM":  {reason: "its contract needs no more", held: ocm, want: []Feature{Connections, Push, Events, Binding, Users, AggregatedAPI}},
+		"the role of OCM":  {reason: "its contract needs no more", held: ocm, want: []Feature{Connections, Push, Events, Binding, Users, AggregatedAPI, Propagation}},
 		"with ours beside": {reason: "the documentation says so", held: slices.Concat(ocm, beyond)},
 		"with ClusterConnections": {
-			reason: "Push needs more than these", held: slices.Concat(ocm, in("fleet.capstan.io")), want: []Feature{Push, Events, Binding, Users, AggregatedAPI},
+			reason: "Push needs more than these", held: slices.Concat(ocm, in("fleet.capstan.io")), want: []Feature{Push, Events, Binding, Users, AggregatedAPI, Propagation},
 		},
 		"with all but ClusterConnections": {
 			reason: "Push needs these as well", held: slices.Concat(ocm, in("", rbacv1.GroupName, "networking.k8s.io", "events.k8s.io")),
-			want: []Feature{Connections, Push, Users, AggregatedAPI},
+			want: []Feature{Connections, Push, Users, AggregatedAPI, Propagation},
 		},
 		"a hosted hub": {reason: "our role has its secrets as well", held: own, hosted: true},
 		"a hosted hub without the secret of its push agent": {
@@ -66,7 +66,7 @@ func TestWhatIsOff(t *testing.T) {
 				return slices.Contains(rule.ResourceNames, "push-agent-sa-kubeconfig")
 			}),
 		},
-		"nothing": {reason: "a role that is no operator's", want: []Feature{Connections, Push, NetworkPolicies, Events, Binding, Users, AggregatedAPI, rest}},
+		"nothing": {reason: "a role that is no operator's", want: []Feature{Connections, Push, NetworkPolicies, Events, Binding, Users, AggregatedAPI, Propagation, rest}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := rights.Of(test.held...)
@@ -75,7 +75,7 @@ func TestWhatIsOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			var off []Feature
-			for _, feature := range []Feature{Connections, Push, NetworkPolicies, Events, Binding, Users, AggregatedAPI, rest} {
+			for _, feature := range []Feature{Connections, Push, NetworkPolicies, Events, Binding, Users, AggregatedAPI, Propagation, rest} {
 				if decision.Off(feature) {
 					off = append(off, feature)
 				}

@@ -104,6 +104,9 @@ func (h Hub) meta(name string) render.Meta {
 // role returns the name of a role for a part of the hub.
 func (h Hub) role(part string) string { return "open-cluster-management:" + h.Name + "-" + part }
 
+// Propagates tells whether the hub serves policies and bindings.
+func (h Hub) Propagates() bool { return h.Placement.Enabled(features.Propagation) }
+
 // Component is a part of the hub that runs as a Deployment.
 type Component struct {
 	// RBAC is the name under which config has the rules of the component.
