@@ -42,6 +42,10 @@ const (
 	// there stays, and a ManifestWork that is deleted is removed all the same.
 	AnnotationSuspendDispatching = "fleet.capstan.io/suspend-dispatching"
 
+	// AnnotationAdopted with the value "true" is on a Namespace of a member that was
+	// there before the work of a binding that has it. It is not deleted with that.
+	AnnotationAdopted = "fleet.capstan.io/adopted"
+
 	// KindAppliedManifestWork is the kind that owns the applied objects.
 	KindAppliedManifestWork = "AppliedManifestWork"
 )

@@ -30,7 +30,8 @@ func TestWorksOfBindings(t *testing.T) {
 		"an object is taken over if that is asked": testOverwrites,
 		"an object of the work is applied again":   testOwnAgain,
 		"an object of another work is left alone":  testRivalWork,
-		"a namespace is shared":                    testNamespaceAdopted,
+		"a namespace that was there stays":         testNamespaceAdopted,
+		"an object that is preserved loses marks":  testPreserved,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(l.scene(t, "b-"+strings.Trim(strings.ReplaceAll(name, " ", "-")[:min(len(name), 35)], "-")))
@@ -156,6 +157,55 @@ func testRivalWork(s *scene) {
 
 func testNamespaceAdopted(s *scene) {
 	s.start(seldom())
-	s.create(ofBinding(s.work("w", fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, s.ns()))))
+	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, s.ns())
+	s.create(ofBinding(s.work("w", manifest)))
 	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(s.t, manifest, "labels", "a", "b")) })
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.delete("w")
+	s.gone("w")
+	found := &corev1.Namespace{}
+	if err := s.client.Get(s.t.Context(), client.ObjectKey{Name: s.ns()}, found); err != nil {
+		s.t.Fatal(err)
+	}
+	if found.DeletionTimestamp != nil || len(found.OwnerReferences) > 0 || len(found.Annotations) > 0 || found.Labels["a"] != "" {
+		s.t.Errorf("the namespace is %+v", found.ObjectMeta)
+	}
+}
+
+// sent returns the JSON of an object as a binding sends it with the work w.
+func sent(t testing.TB, object string) string {
+	t.Helper()
+	for _, mark := range [][3]string{
+		{"labels", workv1alpha2.LabelManaged, "true"}, {"labels", workv1alpha2.LabelWorkID, "id-of-w"},
+		{"labels", policyv1alpha1.LabelPropagationPolicyID, "id"}, {"labels", "app.example.com/name", "web"},
+		{"annotations", workv1alpha2.AnnotationTemplateUID, "uid"}, {"annotations", policyv1alpha1.AnnotationConflictResolution, "abort"},
+		{"annotations", policyv1alpha1.AnnotationPropagationPolicyName, "p"}, {"annotations", "example.com/note", "kept"},
+	} {
+		object = with(t, object, mark[0], mark[1], mark[2])
+	}
+	return object
+}
+
+func testPreserved(s *scene) {
+	s.start(seldom())
+	work := ofBinding(s.work("w", sent(s.t, s.configMap("stays", "1")), sent(s.t, s.configMap("gone", "1"))))
+	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
+	s.create(work)
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.change("w", func(w *workv1.ManifestWork) {
+		metav1.SetMetaDataAnnotation(&w.ObjectMeta, workv1.AnnotationSuspendDispatching, "true")
+	})
+	s.sums("w", "Dispatching", "False")
+	if err := s.client.Delete(s.t.Context(), s.has("gone", "1")); err != nil {
+		s.t.Fatal(err)
+	}
+	s.delete("w")
+	s.gone("w")
+	left := s.has("stays", "1")
+	if len(left.OwnerReferences) > 0 || len(left.Labels) != 1 || left.Labels["app.example.com/name"] != "web" ||
+		len(left.Annotations) != 1 || left.Annotations["example.com/note"] != "kept" {
+		s.t.Errorf("the object that stays is %+v", left.ObjectMeta)
+	}
+	s.hasNot("gone")
 }

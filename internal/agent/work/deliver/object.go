@@ -73,12 +73,8 @@ func (o *object) send(ctx context.Context, how applier) (*metav1.PartialObjectMe
 	if err != nil {
 		return nil, err
 	}
-	if it.Yields && !o.owned() {
-		missing, err := encounter{o}.yield(ctx)
-		if err != nil {
-			return nil, err
-		}
-		as.Force = as.Force && !missing
+	if err := (encounter{o}).meet(ctx, &as, &stamp); err != nil {
+		return nil, err
 	}
 	body, err := apply.Body(o.raw(), stamp)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/apply"
 )
 
 // claimantsMax is how many owners and managers of an object a message names.
@@ -29,20 +30,34 @@ func (e *takenError) Error() string { return e.text }
 // somebody else's.
 type encounter struct{ *object }
 
-// yield returns an error if the object exists and is not the work's. It tells
-// whether the object is missing: then what somebody else makes in between is not
-// to be taken over, either.
-func (o encounter) yield(ctx context.Context) (missing bool, err error) {
+// meet looks at the object before it is applied. It returns an error if that is
+// somebody else's, and has to stay so; of a namespace it notes that.
+func (o encounter) meet(ctx context.Context, as *apply.As, stamp *apply.Stamp) error {
+	if !o.item.Adopts && (!o.item.Yields || o.owned()) {
+		return nil
+	}
 	seen, err := o.Member.Get(ctx, o.item.Resource.Version, o.item.Object)
 	switch {
 	case apierrors.IsNotFound(err):
-		return true, nil
+		as.Force = as.Force && !o.item.Yields // what somebody makes in between is not taken over, either
 	case err != nil:
-		return false, err
-	case o.belongs(ctx, seen):
-		return false, nil
+		return err
+	case o.item.Yields && !o.belongs(ctx, seen):
+		return &takenError{text: o.taken(seen)}
+	case o.item.Adopts && (seen.Annotations[workv1.AnnotationAdopted] == "true" || !o.belongs(ctx, seen) && !ofWork(seen)):
+		if stamp.Annotations == nil {
+			stamp.Annotations = map[string]string{}
+		}
+		stamp.Annotations[workv1.AnnotationAdopted] = "true"
 	}
-	return false, &takenError{text: o.taken(seen)}
+	return nil
+}
+
+// ofWork tells whether a work owns the object.
+func ofWork(seen *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.Kind == workv1.KindAppliedManifestWork
+	})
 }
 
 // belongs tells whether the object is the work's: the work brought it, whether

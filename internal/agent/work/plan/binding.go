@@ -20,11 +20,16 @@ func ofBinding(work *workv1.ManifestWork) bool {
 	return is
 }
 
+// isNamespace tells whether a manifest is that of a namespace.
+func isNamespace(manifest *apply.Manifest) bool {
+	return manifest.Kind.GroupKind() == corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind()
+}
+
 // yields tells whether an object that exists already is left alone if the work
 // of a binding has such a manifest for it. Namespaces are shared with others in
 // any case.
 func yields(manifest *apply.Manifest, raw []byte) bool {
-	if manifest.Kind.GroupKind() == corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind() {
+	if isNamespace(manifest) {
 		return false
 	}
 	var said struct {

@@ -40,6 +40,8 @@ type Item struct {
 	ReadOnly bool
 	// Yields says that an object that is there and is not the work's is left alone.
 	Yields bool
+	// Adopts says that it is noted on the object if it was there before the work.
+	Adopts bool
 	// Apply are the options of server-side apply, nil with other strategies.
 	Apply   *workv1.ServerSideApplyConfig
 	Ignored *ignore.Fields // fields to leave alone, nil for none

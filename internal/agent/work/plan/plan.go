@@ -84,6 +84,7 @@ func New(work *workv1.ManifestWork, before *Plan) *Plan {
 		it := &Item{Ordinal: i}
 		it.Manifest, it.Refused = apply.Read(manifests[i].Raw)
 		it.Yields = p.OfBinding && it.Refused == nil && yields(&it.Manifest, manifests[i].Raw)
+		it.Adopts = p.OfBinding && isNamespace(&it.Manifest)
 		p.Items = append(p.Items, it)
 	}
 	p.readExecutor(work.Spec.Executor)

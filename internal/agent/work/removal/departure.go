@@ -39,7 +39,7 @@ type departure struct {
 func (d *departure) letGo(ctx context.Context) (gone bool) {
 	object, owner := d.left.Object, d.job.Record.UID()
 	live, _ := d.Inventory.Get(object)
-	if live != nil && d.end == plan.FateDelete && apply.ClaimOf(owner, live.OwnerUIDs()) == apply.ClaimSole {
+	if live != nil && d.end == plan.FateDelete && !isNamespace(object) && apply.ClaimOf(owner, live.OwnerUIDs()) == apply.ClaimSole {
 		if live.Going != nil || d.job.Record.Requests().Fresh(object, d.Clock.Now()) {
 			return false
 		}
@@ -87,7 +87,7 @@ func (d *departure) letGoLive(ctx context.Context) (gone bool, err error) {
 	switch {
 	case !slices.Contains(owners, d.job.Record.UID()):
 		return true, nil
-	case len(owners) == 1 && d.end == plan.FateDelete:
+	case len(owners) == 1 && deletes(d.end, d.left.Object, seen):
 		if seen.DeletionTimestamp == nil {
 			return false, d.Member.Delete(ctx, d.candidate.version, d.left.Object, seen.UID, seen.ResourceVersion)
 		}
@@ -118,7 +118,12 @@ func (d *departure) release(ctx context.Context, seen *metav1.PartialObjectMetad
 		}
 		metadata := map[string]any{"resourceVersion": seen.ResourceVersion, "ownerReferences": rest}
 		if !slices.ContainsFunc(rest, func(o metav1.OwnerReference) bool { return o.Kind == workv1.KindAppliedManifestWork }) {
-			metadata["labels"] = map[string]any{workv1.LabelManaged: nil}
+			labels := map[string]any{}
+			if d.end == plan.FateOrphan && sentBy(d.job.Work, seen) {
+				labels, metadata["annotations"] = unmark(seen.Labels), unmark(seen.Annotations)
+			}
+			labels[workv1.LabelManaged] = nil
+			metadata["labels"] = labels
 		}
 		body, err := json.Marshal(map[string]any{"metadata": metadata})
 		if err != nil {
