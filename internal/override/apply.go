@@ -1,0 +1,111 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package override
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+// Applied says what was applied to an object for a cluster, as the annotations
+// of a work record it. Both are empty if nothing was.
+type Applied struct {
+	// ClusterOverrides is for AnnotationAppliedClusterOverrides.
+	ClusterOverrides string
+	// Overrides is for AnnotationAppliedOverrides.
+	Overrides string
+}
+
+// item is a rule that was applied, in the form of the annotations.
+type item struct {
+	PolicyName string                    `json:"policyName"`
+	Overriders policyv1alpha1.Overriders `json:"overriders"`
+}
+
+// Apply returns what a cluster gets of an object, which itself stays as it is,
+// and what of the policies made it so. An error is about this object and this
+// cluster, and names the policy and the field; nothing is to be sent then.
+func (p Policies) Apply(object *unstructured.Unstructured, cluster *view.Cluster) (*unstructured.Unstructured, Applied, error) {
+	changed := object.DeepCopy()
+	items := map[string][]item{}
+	for _, policy := range p {
+		for _, r := range policy.rules {
+			if err := r.mistakes.ToAggregate(); err != nil {
+				return nil, Applied{}, fmt.Errorf("%s: %w", policy, err)
+			}
+			if !r.clusters.Matches(cluster) {
+				continue
+			}
+			if err := apply(changed, r.overriders, r.path); err != nil {
+				return nil, Applied{}, fmt.Errorf("%s: %w", policy, err)
+			}
+			items[policy.Kind] = append(items[policy.Kind], item{PolicyName: policy.Name, Overriders: r.overriders})
+		}
+	}
+	applied, err := record(items)
+	return changed, applied, err
+}
+
+func record(items map[string][]item) (Applied, error) {
+	var applied Applied
+	for kind, into := range map[string]*string{kindClusterPolicy: &applied.ClusterOverrides, kindPolicy: &applied.Overrides} {
+		if len(items[kind]) == 0 {
+			continue
+		}
+		text, err := json.Marshal(items[kind])
+		if err != nil {
+			return Applied{}, fmt.Errorf("record the overrides: %w", err)
+		}
+		*into = string(text)
+	}
+	return applied, nil
+}
+
+// apply makes the changes of one rule, in the order that the API promises.
+func apply(object *unstructured.Unstructured, o policyv1alpha1.Overriders, path *field.Path) error {
+	for _, step := range []func() error{
+		func() error {
+			return each(o.ImageOverrider, path.Child("imageOverrider"), func(i policyv1alpha1.ImageOverrider) error { return overrideImage(object, i) })
+		},
+		func() error {
+			return each(o.CommandOverrider, path.Child("commandOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "command", c) })
+		},
+		func() error {
+			return each(o.ArgsOverrider, path.Child("argsOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "args", c) })
+		},
+		func() error {
+			return each(o.LabelsOverrider, path.Child("labelsOverrider"), func(l policyv1alpha1.LabelAnnotationOverrider) error { return overrideMap(object, "labels", l) })
+		},
+		func() error {
+			return each(o.AnnotationsOverrider, path.Child("annotationsOverrider"), func(a policyv1alpha1.LabelAnnotationOverrider) error {
+				return overrideMap(object, "annotations", a)
+			})
+		},
+		func() error {
+			return each(o.FieldOverrider, path.Child("fieldOverrider"), func(f policyv1alpha1.FieldOverrider) error { return overrideField(object, f) })
+		},
+		func() error { return overridePlaintext(object, o.Plaintext, path.Child("plaintext")) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each makes changes one after the other, until one fails.
+func each[T any](overriders []T, path *field.Path, change func(T) error) error {
+	for i, o := range overriders {
+		if err := change(o); err != nil {
+			return fmt.Errorf("%s: %w", path.Index(i), err)
+		}
+	}
+	return nil
+}

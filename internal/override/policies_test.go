@@ -1,0 +1,122 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package override
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+)
+
+type spec = policyv1alpha1.OverrideSpec
+
+func own(namespace, name string, s spec) policyv1alpha1.OverridePolicy {
+	return policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: s}
+}
+
+func everywhere(name string, s spec) policyv1alpha1.ClusterOverridePolicy {
+	return policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: s}
+}
+
+func selecting(selectors ...policyv1alpha1.ResourceSelector) spec {
+	for i := range selectors {
+		selectors[i].APIVersion, selectors[i].Kind = "apps/v1", "Deployment"
+	}
+	return spec{ResourceSelectors: selectors}
+}
+
+func byLabel(value string) policyv1alpha1.ResourceSelector {
+	return policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": value}}}
+}
+
+func byName(name string) policyv1alpha1.ResourceSelector {
+	return policyv1alpha1.ResourceSelector{Name: name}
+}
+
+// web is a Deployment as it is on the hub.
+func web() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"namespace": "shop", "name": "web", "labels": map[string]any{"app": "web"}},
+		"spec": map[string]any{
+			"replicas": int64(3),
+			"template": map[string]any{"spec": map[string]any{
+				"initContainers": []any{map[string]any{"name": "init", "image": "busybox", "command": []any{"sh", "-c"}}},
+				"containers": []any{
+					map[string]any{"name": "web", "image": "quay.io/shop/web:1.0", "command": []any{"serve", "-v", "-v"}, "args": []any{"--port=80"}},
+					map[string]any{"name": "side", "image": "side@sha256:" + strings.Repeat("a", 64)},
+				},
+			}},
+		},
+	}}
+}
+
+func names(policies Policies) []string {
+	var all []string
+	for _, p := range policies {
+		all = append(all, p.String())
+	}
+	return all
+}
+
+func TestSelectInTheOrderOfApplication(t *testing.T) {
+	wrong := policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}},
+	}}
+	policies, err := Select(web(),
+		[]policyv1alpha1.ClusterOverridePolicy{
+			everywhere("name", selecting(byName("web"))),
+			everywhere("b-labels", selecting(byLabel("web"))),
+			everywhere("a-labels", selecting(byLabel("web"))),
+			everywhere("all", spec{}),
+			everywhere("kind", selecting(policyv1alpha1.ResourceSelector{})),
+			everywhere("elsewhere", selecting(policyv1alpha1.ResourceSelector{Namespace: "bank"})),
+			everywhere("not", selecting(byName("db"))),
+			everywhere("wrong", selecting(wrong)),
+		},
+		[]policyv1alpha1.OverridePolicy{
+			own("shop", "a-name", selecting(byName("db"), byName("web"))),
+			own("shop", "z-all", spec{}),
+			own("shop", "labels", selecting(wrong, byLabel("web"))),
+			own("shop", "other-labels", selecting(byLabel("db"))),
+			own("bank", "all-of-bank", spec{}),
+			own("bank", "reaches", selecting(policyv1alpha1.ResourceSelector{Namespace: "shop", Name: "web"})),
+		})
+	want := []string{
+		"ClusterOverridePolicy all", "ClusterOverridePolicy kind", "ClusterOverridePolicy a-labels",
+		"ClusterOverridePolicy b-labels", "ClusterOverridePolicy name",
+		"OverridePolicy shop/z-all", "OverridePolicy shop/labels", "OverridePolicy shop/a-name",
+	}
+	if diff := cmp.Diff(want, names(policies)); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	for _, mistake := range []string{
+		"ClusterOverridePolicy wrong: spec.resourceSelectors[0].labelSelector: Invalid value",
+		"OverridePolicy shop/labels: spec.resourceSelectors[0].labelSelector: Invalid value",
+	} {
+		if err == nil || !strings.Contains(err.Error(), mistake) {
+			t.Errorf("got %v, want %s", err, mistake)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "bank") {
+		t.Errorf("a policy of another namespace was looked at: %v", err)
+	}
+}
+
+func TestSelectForAnObjectWithoutNamespace(t *testing.T) {
+	role := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "reader"},
+	}}
+	policies, err := Select(role,
+		[]policyv1alpha1.ClusterOverridePolicy{everywhere("all", spec{})},
+		[]policyv1alpha1.OverridePolicy{own("shop", "all", spec{})})
+	if diff := cmp.Diff([]string{"ClusterOverridePolicy all"}, names(policies)); diff != "" || err != nil {
+		t.Errorf("(-want +got):\n%s\n%v", diff, err)
+	}
+}
