@@ -272,10 +272,15 @@ func typeOf(schema *apiextensionsv1.JSONSchemaProps) (name string, kubernetes bo
 	case schema.AdditionalProperties != nil:
 		element, prefix = schema.AdditionalProperties.Schema, "map of "
 	}
-	for field, kind := range map[string]string{
-		"lastTransitionTime": "Condition", "tolerationSeconds": "Toleration", "matchExpressions": "LabelSelector", "claims": "ResourceRequirements",
+	for kind, fields := range map[string][]string{
+		"Condition": {"lastTransitionTime"}, "Toleration": {"effect", "tolerationSeconds"}, "LabelSelector": {"matchExpressions", "matchLabels"},
+		"NodeSelectorTerm": {"matchExpressions", "matchFields"}, "ResourceRequirements": {"claims"},
 	} {
-		if _, ok := element.Properties[field]; ok {
+		lacks := func(field string) bool {
+			_, ok := element.Properties[field]
+			return !ok
+		}
+		if !slices.ContainsFunc(fields, lacks) {
 			return prefix + kind, true
 		}
 	}

@@ -33,6 +33,8 @@ type FailoverBehavior struct {
 }
 
 // ApplicationFailoverBehavior is what happens when objects fail in a cluster.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || self.purgeMode in ['Gracefully', 'Graciously']",message="gracePeriodSeconds is for purgeMode Gracefully only: remove it, or change purgeMode"
 type ApplicationFailoverBehavior struct {
 	// decisionConditions say when the objects have failed.
 	// +required
@@ -45,8 +47,10 @@ type ApplicationFailoverBehavior struct {
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
 	// gracePeriodSeconds is for how many seconds the objects stay in the cluster at
-	// most while they are created elsewhere. It is for purgeMode Gracefully.
+	// most while they are created elsewhere. It is for purgeMode Gracefully. Default:
+	// 600.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
 	// statePreservation takes parts of the status along to the next cluster.
@@ -58,6 +62,7 @@ type ApplicationFailoverBehavior struct {
 type DecisionConditions struct {
 	// tolerationSeconds is for how many seconds they may be unhealthy.
 	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TolerationSeconds *int32 `json:"tolerationSeconds,omitempty"`
 }
@@ -65,8 +70,9 @@ type DecisionConditions struct {
 // ClusterFailoverBehavior is what happens when a cluster fails.
 type ClusterFailoverBehavior struct {
 	// purgeMode is how the objects are removed from the cluster: Directly or
-	// Gracefully.
+	// Gracefully. Immediately and Graciously are older names of these.
 	// +kubebuilder:default=Gracefully
+	// +kubebuilder:validation:XValidation:rule="self != 'Never'",message="a cluster that failed cannot be asked to keep objects: use Directly or Gracefully"
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 

@@ -59,6 +59,9 @@ type ClusterOverridePolicyList struct {
 }
 
 // OverrideSpec is which objects are changed, and how.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.overrideRules) || size(self.overrideRules) == 0 || !has(self.targetCluster)",message="targetCluster and overrideRules exclude each other: move targetCluster into a rule"
+// +kubebuilder:validation:XValidation:rule="!has(self.overrideRules) || size(self.overrideRules) == 0 || !has(self.overriders) || !(has(self.overriders.plaintext) || has(self.overriders.imageOverrider) || has(self.overriders.commandOverrider) || has(self.overriders.argsOverrider) || has(self.overriders.labelsOverrider) || has(self.overriders.annotationsOverrider) || has(self.overriders.fieldOverrider))",message="overriders and overrideRules exclude each other: move overriders into a rule"
 type OverrideSpec struct {
 	// resourceSelectors select the objects: those that one of them matches. Default:
 	// all objects of the namespace, and for policies without one all objects.

@@ -10,6 +10,9 @@ import (
 
 // Placement is which clusters are chosen, and how replicas are divided among
 // them.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterAffinity) || !has(self.clusterAffinities) || size(self.clusterAffinities) == 0",message="clusterAffinity and clusterAffinities exclude each other: remove one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.clusterAffinities) || !self.clusterAffinities.exists(a, has(a.overflowAffinities) && size(a.overflowAffinities) > 0) || has(self.replicaScheduling) && self.replicaScheduling.replicaSchedulingType == 'Divided' && (has(self.replicaScheduling.replicaDivisionPreference) && self.replicaScheduling.replicaDivisionPreference == 'Aggregated' || has(self.replicaScheduling.weightPreference) && has(self.replicaScheduling.weightPreference.dynamicWeight))",message="overflowAffinities need replicas that are divided by what clusters have room for: set replicaScheduling to replicaSchedulingType Divided with replicaDivisionPreference Aggregated or weightPreference.dynamicWeight"
 type Placement struct {
 	// clusterAffinity selects clusters. Default: all clusters. It excludes
 	// clusterAffinities.
@@ -19,6 +22,8 @@ type Placement struct {
 	// clusterAffinities are groups of clusters. The first group, in their order, in
 	// which the object can be placed is used. It excludes clusterAffinity.
 	// +optional
+	// +listType=map
+	// +listMapKey=affinityName
 	ClusterAffinities []ClusterAffinityTerm `json:"clusterAffinities,omitempty"`
 
 	// clusterTolerations tolerate taints of clusters. Operators Lt and Gt are not
@@ -26,8 +31,12 @@ type Placement struct {
 	// +optional
 	ClusterTolerations []corev1.Toleration `json:"clusterTolerations,omitempty"`
 
-	// spreadConstraints say over how many clusters, regions and so on to spread.
+	// spreadConstraints say over how many clusters, regions and so on to spread. If
+	// any is by field, one is by cluster.
 	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="!self.exists(c, has(c.spreadByField)) || self.exists(c, has(c.spreadByField) && c.spreadByField == 'cluster')",message="add a constraint with spreadByField cluster: it says how many clusters are chosen of the groups"
+	// +kubebuilder:validation:XValidation:rule="['cluster', 'region', 'zone', 'provider'].all(f, self.filter(c, has(c.spreadByField) && c.spreadByField == f).size() <= 1)",message="two constraints have the same spreadByField: remove one of them"
 	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
 
 	// replicaScheduling says how replicas are divided. Default: each cluster gets
@@ -71,6 +80,8 @@ type FieldSelector struct {
 }
 
 // ClusterAffinityTerm is a group of clusters with a name.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.overflowAffinities) || size(self.overflowAffinities) == 0 || has(self.labelSelector) || has(self.fieldSelector) || has(self.clusterNames) && size(self.clusterNames) > 0 || has(self.exclude) && size(self.exclude) > 0",message="a group with overflowAffinities has to select clusters itself, as nothing overflows from all clusters: set labelSelector, fieldSelector, clusterNames or exclude"
 type ClusterAffinityTerm struct {
 	// affinityName is the name of the group, unique in the policy.
 	// +required
@@ -115,6 +126,9 @@ const (
 )
 
 // SpreadConstraint is over how many groups of clusters to spread.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.spreadByField) || !has(self.spreadByLabel)",message="spreadByField and spreadByLabel exclude each other: make two constraints of it"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxGroups) || self.maxGroups == 0 || !has(self.minGroups) || self.minGroups <= self.maxGroups",message="minGroups is greater than maxGroups: lower it, or raise maxGroups"
 type SpreadConstraint struct {
 	// spreadByField is the field of clusters that makes the groups: cluster, region,
 	// zone or provider. It excludes spreadByLabel.
@@ -128,10 +142,12 @@ type SpreadConstraint struct {
 
 	// maxGroups is how many groups are chosen at most. Default: no limit.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	MaxGroups int `json:"maxGroups,omitempty"`
 
 	// minGroups is how many groups have to be chosen at least. Default: 1.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	MinGroups int `json:"minGroups,omitempty"`
 }
 
@@ -214,6 +230,8 @@ type StaticClusterWeight struct {
 }
 
 // WorkloadAffinity keeps workloads of a namespace together or apart.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.affinity) || !has(self.antiAffinity) || self.affinity.groupByLabelKey != self.antiAffinity.groupByLabelKey",message="affinity and antiAffinity have the same groupByLabelKey, so that nothing could be placed: use another key for one of them"
 type WorkloadAffinity struct {
 	// affinity keeps workloads together.
 	// +optional
@@ -230,5 +248,6 @@ type WorkloadAffinityTerm struct {
 	// a group.
 	// +required
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
 	GroupByLabelKey string `json:"groupByLabelKey"`
 }

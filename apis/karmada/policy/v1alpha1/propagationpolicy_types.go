@@ -65,6 +65,9 @@ type ClusterPropagationPolicyList struct {
 }
 
 // PropagationSpec is which objects are sent, and to which clusters.
+//
+// +kubebuilder:validation:XValidation:rule="self.preemption != 'Always' || self.resourceSelectors.all(s, has(s.name) && s.name != '')",message="preemption Always takes single objects over: set a name in each of resourceSelectors, or preemption to Never"
+// +kubebuilder:validation:XValidation:rule="!has(self.failover) || !has(self.failover.application) || has(self.propagateDeps) && self.propagateDeps",message="failover.application moves objects with what they refer to: set propagateDeps to true"
 type PropagationSpec struct {
 	// resourceSelectors select the objects: those that one of them matches.
 	// +required
@@ -106,6 +109,7 @@ type PropagationSpec struct {
 
 	// schedulerName is the scheduler that chooses the clusters. It cannot be changed.
 	// +kubebuilder:default=default-scheduler
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the scheduler cannot be changed: delete the policy and create another one"
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
@@ -194,6 +198,8 @@ type ActivationPreference string
 const LazyActivation ActivationPreference = "Lazy"
 
 // Suspension suspends sending, to all clusters or to some.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.dispatching) || !self.dispatching || !has(self.dispatchingOnClusters)",message="dispatching suspends all clusters already: remove it or dispatchingOnClusters"
 type Suspension struct {
 	// dispatching suspends sending to all clusters. It excludes
 	// dispatchingOnClusters.

@@ -275,6 +275,8 @@ type TargetComponent struct {
 }
 
 // GracefulEvictionTask is a cluster that an object is being moved away from.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.gracePeriodSeconds) || !has(self.suppressDeletion)",message="gracePeriodSeconds and suppressDeletion exclude each other: remove one of them"
 type GracefulEvictionTask struct {
 	// fromCluster is the name of the cluster.
 	// +required

@@ -1,0 +1,140 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+// specOf returns the beginning of the spec of an object of the kind that is valid.
+func specOf(kind string) string {
+	switch kind {
+	case "ResourceBinding":
+		return "resource: {apiVersion: v1, kind: ConfigMap, namespace: default, name: a}\n"
+	case "OverridePolicy":
+		return ""
+	default:
+		return "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]\n"
+	}
+}
+
+// TestTheDefinitionsOfPropagationRefuse has an API server tell what the rules in
+// the definitions say of objects, without any webhook. A definition whose rules
+// could take too long is refused by the API server at once.
+func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
+	env.Need(t)
+	definitions, err := PropagationCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	hub, err := client.New(restConfig, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const overflow = "clusterAffinities: [{affinityName: a, clusterNames: [c], overflowAffinities: [{affinityName: b}]}]"
+	const remedy = "move overriders into a rule"
+	for name, c := range map[string]struct {
+		kind, spec string
+		// refusal is a part of the message; empty if the object is accepted.
+		refusal string
+	}{
+		"no selector":                   {"PropagationPolicy", "resourceSelectors: []", "at least 1 items"},
+		"one affinity":                  {"PropagationPolicy", "placement: {clusterAffinity: {clusterNames: [a]}, clusterAffinities: []}", ""},
+		"both affinities":               {"PropagationPolicy", "placement: {clusterAffinity: {}, clusterAffinities: [{affinityName: a}]}", "exclude each other: remove one"},
+		"groups of one name":            {"PropagationPolicy", "placement: {clusterAffinities: [{affinityName: a}, {affinityName: a}]}", "Duplicate value"},
+		"a group of a long name":        {"PropagationPolicy", "placement: {clusterAffinities: [{affinityName: " + strings.Repeat("a", 33) + "}]}", "may not be more than 32"},
+		"overflow of duplicates":        {"PropagationPolicy", "placement: {" + overflow + "}", "set replicaScheduling to"},
+		"overflow by static weights":    {"PropagationPolicy", "placement: {" + overflow + ", replicaScheduling: {replicaDivisionPreference: Weighted}}", "set replicaScheduling to"},
+		"overflow of divided replicas":  {"PropagationPolicy", "placement: {" + overflow + ", replicaScheduling: {replicaDivisionPreference: Aggregated}}", ""},
+		"overflow by dynamic weights":   {"PropagationPolicy", "placement: {" + overflow + ", replicaScheduling: {weightPreference: {dynamicWeight: AvailableReplicas}}}", ""},
+		"overflow from all clusters":    {"PropagationPolicy", "placement: {clusterAffinities: [{affinityName: a, overflowAffinities: [{affinityName: b}]}], replicaScheduling: {replicaDivisionPreference: Aggregated}}", "has to select clusters itself"},
+		"spread by cluster":             {"PropagationPolicy", "placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 2}]}", ""},
+		"spread by label":               {"PropagationPolicy", "placement: {spreadConstraints: [{spreadByLabel: rack}, {spreadByLabel: row}]}", ""},
+		"spread by region only":         {"PropagationPolicy", "placement: {spreadConstraints: [{spreadByField: region}]}", "spreadByField cluster"},
+		"spread by field and label":     {"PropagationPolicy", "placement: {spreadConstraints: [{spreadByField: cluster, spreadByLabel: rack}]}", "make two constraints"},
+		"spread twice by cluster":       {"PropagationPolicy", "placement: {spreadConstraints: [{spreadByField: cluster}, {spreadByField: cluster, maxGroups: 2}]}", "same spreadByField"},
+		"spread by rack":                {"PropagationPolicy", "placement: {spreadConstraints: [{spreadByField: rack}]}", "supported values"},
+		"spread over more than at most": {"PropagationPolicy", "placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 3, maxGroups: 2}]}", "minGroups is greater"},
+		"spread without a limit":        {"PropagationPolicy", "placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 3, maxGroups: 0}]}", ""},
+		"spread over less than none":    {"PropagationPolicy", "placement: {spreadConstraints: [{spreadByField: cluster, minGroups: -1}]}", "greater than or equal to 0"},
+		"together and apart":            {"PropagationPolicy", "placement: {workloadAffinity: {affinity: {groupByLabelKey: a}, antiAffinity: {groupByLabelKey: a}}}", "use another key"},
+		"a weight of none":              {"PropagationPolicy", "placement: {replicaScheduling: {weightPreference: {staticWeightList: [{targetCluster: {}, weight: 0}]}}}", "greater than or equal to 1"},
+		"preemption by kind":            {"PropagationPolicy", "preemption: Always", "set a name in each of resourceSelectors"},
+		"preemption by name":            {"PropagationPolicy", "resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: a}]\npreemption: Always", ""},
+		"failover without references":   {"PropagationPolicy", "failover: {application: {decisionConditions: {}}}", "set propagateDeps to true"},
+		"failover":                      {"PropagationPolicy", "propagateDeps: true\nfailover: {application: {decisionConditions: {}, gracePeriodSeconds: 60}}", ""},
+		"a period of no grace":          {"PropagationPolicy", "propagateDeps: true\nfailover: {application: {decisionConditions: {}, purgeMode: Directly, gracePeriodSeconds: 60}}", "gracePeriodSeconds is for purgeMode Gracefully only"},
+		"a period by the older name":    {"PropagationPolicy", "propagateDeps: true\nfailover: {application: {decisionConditions: {}, purgeMode: Graciously, gracePeriodSeconds: 60}}", ""},
+		"a period of nothing":           {"PropagationPolicy", "propagateDeps: true\nfailover: {application: {decisionConditions: {}, gracePeriodSeconds: 0}}", "greater than or equal to 1"},
+		"toleration below zero":         {"PropagationPolicy", "propagateDeps: true\nfailover: {application: {decisionConditions: {tolerationSeconds: -1}}}", "greater than or equal to 0"},
+		"clusters that keep objects":    {"PropagationPolicy", "failover: {cluster: {purgeMode: Never}}", "use Directly or Gracefully"},
+		"suspended everywhere and more": {"PropagationPolicy", "suspension: {dispatching: true, dispatchingOnClusters: {clusterNames: [a]}}", "remove it or dispatchingOnClusters"},
+		"suspended somewhere":           {"PropagationPolicy", "suspension: {dispatching: false, dispatchingOnClusters: {clusterNames: [a]}}", ""},
+		"cluster policy":                {"ClusterPropagationPolicy", "preemption: Always", "set a name in each of resourceSelectors"},
+		"the older form":                {"OverridePolicy", "targetCluster: {clusterNames: [a]}\noverriders: {plaintext: [{path: /a, operator: remove}]}", ""},
+		"rules":                         {"OverridePolicy", "overrideRules: [{overriders: {}}]\noverriders: {}", ""},
+		"rules and a cluster":           {"OverridePolicy", "overrideRules: [{overriders: {}}]\ntargetCluster: {}", "move targetCluster into a rule"},
+		"rules and overriders":          {"OverridePolicy", "overrideRules: [{overriders: {}}]\noverriders: {argsOverrider: [{containerName: a, operator: add}]}", remedy},
+		"an image's digest":             {"OverridePolicy", "overriders: {imageOverrider: [{component: Digest, operator: add}]}", "supported values"},
+		"a cluster that is left at once": {
+			"ResourceBinding", "gracefulEvictionTasks: [{fromCluster: a, reason: b, producer: c, gracePeriodSeconds: 1, suppressDeletion: false}]", "exclude each other: remove one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := hub.Create(t.Context(), propagationObject(t, c.kind, c.spec), client.DryRunAll)
+			switch {
+			case c.refusal == "" && err != nil:
+				t.Errorf("it is refused: %v", err)
+			case c.refusal != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.refusal)):
+				t.Errorf("got %v, want a refusal with %q", err, c.refusal)
+			}
+		})
+	}
+	t.Run("another scheduler", func(t *testing.T) {
+		policy := propagationObject(t, "PropagationPolicy", "")
+		if err := hub.Create(t.Context(), policy); err != nil {
+			t.Fatal(err)
+		}
+		policy.Object["spec"].(map[string]any)["schedulerName"] = "mine"
+		if err := hub.Update(t.Context(), policy); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "delete the policy and create another one") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// propagationObject returns an object of the kind with the spec, over what it has
+// to have.
+func propagationObject(t *testing.T, kind, spec string) *unstructured.Unstructured {
+	t.Helper()
+	fields := map[string]any{}
+	for _, part := range []string{specOf(kind), spec} {
+		some := map[string]any{}
+		if err := sigsyaml.Unmarshal([]byte(part), &some); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(fields, some)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
+	object.SetAPIVersion("policy.karmada.io/v1alpha1")
+	if kind == "ResourceBinding" {
+		object.SetAPIVersion("work.karmada.io/v1alpha2")
+	}
+	object.SetKind(kind)
+	object.SetName("a")
+	if !strings.HasPrefix(kind, "Cluster") {
+		object.SetNamespace("default")
+	}
+	return object
+}
