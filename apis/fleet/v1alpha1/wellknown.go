@@ -70,6 +70,16 @@ const (
 	PushCredentialsRole = "open-cluster-management:push-agent:credentials"
 )
 
+// The propagation controller.
+const (
+	// PropagationServiceAccount is the name of its ServiceAccount in the namespace
+	// of the hub's components.
+	PropagationServiceAccount = "propagation-controller-sa"
+	// PropagationTemplatesRole is the ClusterRole by which it may read and write what
+	// policies select. It keeps its rules itself.
+	PropagationTemplatesRole = "open-cluster-management:cluster-manager-propagation:templates"
+)
+
 // Objects on the member for the push agent of a hub.
 const (
 	// LabelPushCluster is on all of them; the value is the name of the cluster on

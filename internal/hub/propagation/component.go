@@ -11,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,7 +23,10 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
+	accountrights "github.com/capstan-io/capstan/internal/rights"
 )
 
 // The election of a leader among the replicas.
@@ -34,6 +38,10 @@ import (
 // What decides which objects are sent where.
 //
 // +kubebuilder:rbac:groups=policy.karmada.io,resources=propagationpolicies;clusterpropagationpolicies,verbs=get;list;watch
+
+// What became of it.
+//
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 const (
 	// ComponentName is the name of the component in events and metrics.
@@ -52,11 +60,14 @@ func NewScheme() (*runtime.Scheme, error) {
 }
 
 // CacheOptions keeps no object's managed fields, and of clusters what the scheduler
-// reads.
+// reads; of ClusterRoles, the one that it may see.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&clusterv1.ManagedCluster{}: {Transform: fleet.SlimCluster}},
+		ByObject: map[client.Object]cache.ByObject{
+			&clusterv1.ManagedCluster{}: {Transform: fleet.SlimCluster},
+			&rbacv1.ClusterRole{}:       {Field: fields.OneTermEqualSelector("metadata.name", fleetv1alpha1.PropagationTemplatesRole)},
+		},
 	}
 }
 
@@ -75,9 +86,14 @@ type Options struct {
 }
 
 // Setup adds the controllers to the manager.
-func Setup(_ context.Context, _ ctrl.Manager, o Options) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return nil
+	held, err := accountrights.Review(ctx, mgr.GetClient())
+	if err != nil {
+		return err
+	}
+	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held)
+	return rights.New(mgr.GetClient(), mgr.GetRESTMapper(), recorder).SetupWithManager(mgr)
 }

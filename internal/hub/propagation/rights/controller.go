@@ -1,0 +1,197 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/events"
+)
+
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames="open-cluster-management:cluster-manager-propagation:templates",verbs=get;list;watch;update;escalate
+
+// ReasonKindReserved is the reason of the event about a policy that selects a
+// kind whose objects are never sent to clusters.
+const ReasonKindReserved = "KindReserved"
+
+// action is what events say that the controller was about.
+const action = "Propagate"
+
+const (
+	// unservedMin and unservedMax bound the time between two looks for the resources
+	// of kinds that the hub does not serve.
+	unservedMin = 500 * time.Millisecond
+	unservedMax = 10 * time.Second
+)
+
+// Controller keeps the ClusterRole. It works on that one object, so that one
+// worker is enough and nothing here is locked.
+type Controller struct {
+	client client.Client
+	mapper meta.RESTMapper
+	events *events.Recorder
+
+	// told is of which kinds it was said about a policy that they are reserved.
+	told map[types.UID]string
+	// unserved are the kinds without a resource, looks how often they were looked for.
+	unserved string
+	looks    int
+}
+
+// New returns a controller. It does nothing until it is set up with a manager, or
+// its Reconcile is called.
+func New(c client.Client, mapper meta.RESTMapper, recorder *events.Recorder) *Controller {
+	return &Controller{client: c, mapper: mapper, events: recorder, told: map[types.UID]string{}}
+}
+
+// Name of the controller.
+func (c *Controller) Name() string { return "propagation-rights" }
+
+// SetupWithManager adds the controller to the manager.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	role := reconcile.Request{NamespacedName: types.NamespacedName{Name: fleetv1alpha1.PropagationTemplatesRole}}
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{role} })
+	err := ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
+		For(&rbacv1.ClusterRole{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool {
+			return object.GetName() == role.Name
+		}))).
+		Watches(&policyv1alpha1.PropagationPolicy{}, enqueue, changed).
+		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, enqueue, changed).
+		Complete(c)
+	if err != nil {
+		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
+	}
+	return nil
+}
+
+// Reconcile brings the rules of the ClusterRole to what policies need.
+func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	kinds, err := c.selected(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := c.client.Get(ctx, client.ObjectKey{Name: fleetv1alpha1.PropagationTemplatesRole}, role); err != nil {
+		// The operator makes it, and then it is back here.
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	found, after := c.resources(ctx, kinds, role.Rules)
+	result := reconcile.Result{RequeueAfter: after}
+	rules := Rules(found)
+	if equality.Semantic.DeepEqual(rules, role.Rules) {
+		return result, nil
+	}
+	wanted := role.DeepCopy()
+	wanted.Rules = rules
+	if err := c.client.Update(ctx, wanted); err != nil {
+		return reconcile.Result{}, fmt.Errorf("changing the rules of ClusterRole %q: %w", role.Name, err)
+	}
+	return result, nil
+}
+
+// selected returns what all policies need, and tells of each that selects what it
+// cannot have.
+func (c *Controller) selected(ctx context.Context) (Kinds, error) {
+	kinds, alive := newKinds(), sets.New[types.UID]()
+	look := func(policy client.Object, spec policyv1alpha1.PropagationSpec) {
+		alive.Insert(policy.GetUID())
+		c.tell(policy, kinds.add(spec))
+	}
+	policies := &policyv1alpha1.PropagationPolicyList{}
+	if err := c.client.List(ctx, policies, client.UnsafeDisableDeepCopy); err != nil {
+		return Kinds{}, fmt.Errorf("listing PropagationPolicies: %w", err)
+	}
+	for i := range policies.Items {
+		look(&policies.Items[i], policies.Items[i].Spec)
+	}
+	clusterPolicies := &policyv1alpha1.ClusterPropagationPolicyList{}
+	if err := c.client.List(ctx, clusterPolicies, client.UnsafeDisableDeepCopy); err != nil {
+		return Kinds{}, fmt.Errorf("listing ClusterPropagationPolicies: %w", err)
+	}
+	for i := range clusterPolicies.Items {
+		look(&clusterPolicies.Items[i], clusterPolicies.Items[i].Spec)
+	}
+	maps.DeleteFunc(c.told, func(policy types.UID, _ string) bool { return !alive.Has(policy) })
+	return kinds, nil
+}
+
+// tell records an event about the kinds that a policy cannot select, once.
+func (c *Controller) tell(policy client.Object, refused string) {
+	if refused == c.told[policy.GetUID()] {
+		return
+	}
+	if refused == "" {
+		delete(c.told, policy.GetUID())
+		return
+	}
+	c.told[policy.GetUID()] = refused
+	c.events.Eventf(policy, nil, corev1.EventTypeWarning, ReasonKindReserved, action,
+		"objects of these kinds are never sent to clusters; remove them from resourceSelectors: %s", refused)
+}
+
+// resources returns the resources of kinds, and when to look again for those that
+// have none. What is granted for a group of which nobody can tell now stays
+// granted.
+func (c *Controller) resources(ctx context.Context, of Kinds, rules []rbacv1.PolicyRule) (found Resources, after time.Duration) {
+	found = newResources()
+	unserved, unknown := map[string]error{}, sets.New[string]()
+	find := func(kinds sets.Set[schema.GroupVersionKind], into sets.Set[schema.GroupResource]) {
+		for kind := range kinds {
+			mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if err == nil {
+				into.Insert(mapping.Resource.GroupResource())
+				continue
+			}
+			unserved[kind.String()] = err
+			if !meta.IsNoMatchError(err) {
+				unknown.Insert(kind.Group)
+			}
+		}
+	}
+	find(of.Templates, found.Templates)
+	find(of.Dependencies, found.Dependencies)
+	held := granted(rules, unknown)
+	found.Templates, found.Dependencies = found.Templates.Union(held.Templates), found.Dependencies.Union(held.Dependencies)
+	return found, c.lookAgain(ctx, unserved)
+}
+
+// lookAgain is when to look again for the resources of kinds: soon after it is
+// known which ones are missing, and then ever more rarely.
+func (c *Controller) lookAgain(ctx context.Context, unserved map[string]error) time.Duration {
+	if len(unserved) == 0 {
+		c.unserved, c.looks = "", 0
+		return 0
+	}
+	names := slices.Sorted(maps.Keys(unserved))
+	if all := strings.Join(names, "; "); all != c.unserved {
+		c.unserved, c.looks = all, 0
+		log.FromContext(ctx).Info("policies need kinds that the API server does not serve", "kinds", all, "reason", unserved[names[0]].Error())
+	}
+	c.looks++
+	return backoff.After(c.looks, backoff.Between(unservedMin, unservedMax))
+}

@@ -1,0 +1,78 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/reserved"
+)
+
+// Kinds are what policies need.
+type Kinds struct {
+	// Templates are selected by a policy, Dependencies are what these may refer to.
+	Templates, Dependencies sets.Set[schema.GroupVersionKind]
+}
+
+func newKinds() Kinds {
+	return Kinds{sets.New[schema.GroupVersionKind](), sets.New[schema.GroupVersionKind]()}
+}
+
+// add adds what a policy needs. It returns why it does not get some kinds.
+func (k Kinds) add(spec policyv1alpha1.PropagationSpec) string {
+	var refused []string
+	for _, selector := range spec.ResourceSelectors {
+		kind := schema.FromAPIVersionAndKind(selector.APIVersion, selector.Kind)
+		if why := reserved.Kind(kind.GroupKind()); why != "" {
+			if sentence := fmt.Sprintf("%s of %s: %s", selector.Kind, selector.APIVersion, why); !slices.Contains(refused, sentence) {
+				refused = append(refused, sentence)
+			}
+			continue
+		}
+		k.Templates.Insert(kind)
+		if spec.PropagateDeps {
+			k.refer(kind)
+		}
+	}
+	return strings.Join(refused, "; ")
+}
+
+// refer adds the kinds that objects of a kind may refer to, and those that these
+// may refer to.
+func (k Kinds) refer(from schema.GroupVersionKind) {
+	for _, kind := range references(from.GroupKind()) {
+		if !k.Dependencies.Has(kind) {
+			k.Dependencies.Insert(kind)
+			k.refer(kind)
+		}
+	}
+}
+
+// references are the kinds that objects of a kind may refer to.
+func references(from schema.GroupKind) []schema.GroupVersionKind {
+	core := func(kinds ...string) []schema.GroupVersionKind {
+		var list []schema.GroupVersionKind
+		for _, kind := range kinds {
+			list = append(list, corev1.SchemeGroupVersion.WithKind(kind))
+		}
+		return list
+	}
+	switch from.String() {
+	case "Pod", "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "CronJob.batch":
+		return core("ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim")
+	case "ServiceAccount", "Ingress.networking.k8s.io":
+		return core("Secret")
+	case "ServiceImport.multicluster.x-k8s.io":
+		return append(core("Service"), schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"})
+	default:
+		return nil
+	}
+}

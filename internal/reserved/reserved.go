@@ -1,0 +1,81 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reserved says which kinds of a hub are never sent to clusters by a
+// policy: those that the fleet itself is made of, records that change all the
+// time, and those by which whoever may change them gets further.
+package reserved
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Why a group or kind is reserved, as the end of a sentence.
+const (
+	fleet    = "the fleet itself is made of it"
+	record   = "it is a record that the hub keeps for itself"
+	identity = "it leads to credentials of the hub"
+	gate     = "it decides what the hub's API server serves and admits"
+	machine  = "it is a machine of the hub"
+)
+
+func groups() map[string]string {
+	return map[string]string{
+		"fleet.capstan.io":                    fleet,
+		"addon.open-cluster-management.io":    fleet,
+		"cluster.open-cluster-management.io":  fleet,
+		"operator.open-cluster-management.io": fleet,
+		"work.open-cluster-management.io":     fleet,
+		"apps.karmada.io":                     fleet,
+		"autoscaling.karmada.io":              fleet,
+		"cluster.karmada.io":                  fleet,
+		"config.karmada.io":                   fleet,
+		"networking.karmada.io":               fleet,
+		"policy.karmada.io":                   fleet,
+		"remedy.karmada.io":                   fleet,
+		"work.karmada.io":                     fleet,
+		"coordination.k8s.io":                 record,
+		"events.k8s.io":                       record,
+		"authentication.k8s.io":               identity,
+		"authorization.k8s.io":                identity,
+		"certificates.k8s.io":                 identity,
+		"admissionregistration.k8s.io":        gate,
+		"apiregistration.k8s.io":              gate,
+	}
+}
+
+// kind of the core group.
+type kind struct{ name, resource, why string }
+
+func coreKinds() []kind {
+	return []kind{{"Event", "events", record}, {"Node", "nodes", machine}}
+}
+
+// Kind tells why objects of a kind are never sent to clusters; "" is that they
+// may be.
+func Kind(of schema.GroupKind) string {
+	if of.Group != "" {
+		return groups()[of.Group]
+	}
+	for _, k := range coreKinds() {
+		if k.name == of.Kind {
+			return k.why
+		}
+	}
+	return ""
+}
+
+// Groups are the API groups of which no kind is sent, sorted.
+func Groups() []string { return slices.Sorted(maps.Keys(groups())) }
+
+// CoreResources are the resources of the core group that are not sent.
+func CoreResources() []string {
+	var resources []string
+	for _, k := range coreKinds() {
+		resources = append(resources, k.resource)
+	}
+	return resources
+}
