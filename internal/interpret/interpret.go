@@ -45,6 +45,10 @@ type Operations struct {
 	// Verdict tells whether the object does what it is for: Healthy, Unhealthy or
 	// Unknown.
 	Verdict func(object map[string]any) string
+	// Aggregate returns the status of a template by what clusters report, which are
+	// sorted by name; nil if it gets none. Of kinds that do not have it, statuses
+	// of the usual shape are aggregated.
+	Aggregate func(template map[string]any, items []Item) map[string]any
 }
 
 // Value is a well-known value of an object; nil if the object does not have it.
@@ -86,6 +90,7 @@ func (o Operations) or(other Operations) Operations {
 	o.Prune = first(o.Prune, other.Prune, o.Prune != nil)
 	o.Reflect = first(o.Reflect, other.Reflect, o.Reflect != nil)
 	o.Verdict = first(o.Verdict, other.Verdict, o.Verdict != nil)
+	o.Aggregate = first(o.Aggregate, other.Aggregate, o.Aggregate != nil)
 	return o
 }
 

@@ -4,11 +4,15 @@
 package interpret
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -20,16 +24,12 @@ const (
 	Unknown   = "Unknown"
 )
 
-const (
-	// GenerationAnnotation has the generation of the template that an object on a
-	// cluster was made from.
-	GenerationAnnotation = "resourcetemplate.karmada.io/generation"
+// GenerationAnnotation has the generation of the template that an object on a
+// cluster was made from.
+const GenerationAnnotation = "resourcetemplate.karmada.io/generation"
 
-	// These two are in the status that Reflect returns, beside observedGeneration:
-	// the object's own generation, and its template's.
-	generationField         = "generation"
-	templateGenerationField = "resourceTemplateGeneration"
-)
+// Item is what one cluster reports of its object.
+type Item = aggregate.Item
 
 // Reflect returns what of an object's status is reported of it; nil if it has
 // none. The values in it are the object's own.
@@ -48,18 +48,29 @@ func (c Chain) Reflect(object *unstructured.Unstructured) map[string]any {
 	if len(state) == 0 {
 		return nil
 	}
-	if _, ok := fields.Int(state, "observedGeneration"); !ok {
+	if !observes(state) {
 		return state
 	}
 	reported := maps.Clone(state)
-	if generation, ok := fields.Int(object.Object, "metadata", "generation"); ok && reported[generationField] == nil {
-		reported[generationField] = generation
+	if generation, ok := fields.Int(object.Object, "metadata", "generation"); ok && reported[aggregate.Generation] == nil {
+		reported[aggregate.Generation] = generation
 	}
 	annotation := fields.String(object.Object, "metadata", "annotations", GenerationAnnotation)
-	if generation, err := strconv.ParseInt(annotation, 10, 64); err == nil && reported[templateGenerationField] == nil {
-		reported[templateGenerationField] = generation
+	if generation, err := strconv.ParseInt(annotation, 10, 64); err == nil && reported[aggregate.TemplateGeneration] == nil {
+		reported[aggregate.TemplateGeneration] = generation
 	}
 	return reported
+}
+
+// observes tells whether a status has an observedGeneration, or one of its
+// conditions.
+func observes(state map[string]any) bool {
+	_, ok := fields.Int(state, "observedGeneration")
+	return ok || slices.ContainsFunc(fields.List(state, "conditions"), func(entry any) bool {
+		c, _ := entry.(map[string]any)
+		_, ok := fields.Int(c, "observedGeneration")
+		return ok
+	})
 }
 
 // Verdict tells in a word whether an object does what it is for. That is not
@@ -89,4 +100,27 @@ func VerdictIf(well bool) string {
 		return Healthy
 	}
 	return Unhealthy
+}
+
+// Aggregate returns the whole status that a template has by what its clusters
+// report, and whether that is another than it has now. There is none to write if
+// the kind, or what is reported, does not give one.
+//
+// All clusters that should have the object are items, also those that report
+// nothing yet. Their order does not matter.
+func (c Chain) Aggregate(template *unstructured.Unstructured, items []Item) (status map[string]any, changed bool) {
+	if template == nil || template.Object == nil {
+		return nil, false
+	}
+	items = slices.Clone(items)
+	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	if known := c.of(template); known.Aggregate != nil {
+		status = known.Aggregate(template.Object, items)
+	} else {
+		status = aggregate.Usual(template.Object, items, aggregate.Rules{})
+	}
+	if status == nil || aggregate.Same(status, fields.Map(template.Object, "status")) {
+		return nil, false
+	}
+	return runtime.DeepCopyJSON(status), true
 }

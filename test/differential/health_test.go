@@ -41,6 +41,20 @@ func theirs(object *unstructured.Unstructured) health.Status {
 	}
 }
 
+// read returns the object that a text is.
+func read(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
 // TestWellKnownStatesAreJudgedAlike has objects as clusters have them.
 func TestWellKnownStatesAreJudgedAlike(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -135,14 +149,7 @@ status: {conditions: [{type: NamesAccepted, status: "True"}, {type: Established,
 		"one that is not looked": {"apiVersion: example.com/v1\nkind: Thing\nmetadata: {generation: 2}\nstatus: {observedGeneration: 1}", health.Progressing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := yaml.YAMLToJSON([]byte(c.object))
-			if err != nil {
-				t.Fatal(err)
-			}
-			object := &unstructured.Unstructured{}
-			if err := object.UnmarshalJSON(raw); err != nil {
-				t.Fatal(err)
-			}
+			object := read(t, c.object)
 			if got := ours(object); got != c.want {
 				t.Errorf("interpret: got %s, want %s", got, c.want)
 			}

@@ -18,3 +18,7 @@ func ingressVerdict(object map[string]any) string {
 	}
 	return interpret.VerdictIf(false)
 }
+
+func ingressAggregate(_ map[string]any, items []interpret.Item) map[string]any {
+	return balancers(items)
+}

@@ -27,18 +27,19 @@ func New() *Kinds {
 	kinds := map[schema.GroupKind]interpret.Operations{
 		{Kind: "Service"}: {
 			Health: serviceHealth, Values: serviceValues,
-			Prune: servicePrune, Reflect: serviceReflect, Verdict: serviceVerdict,
+			Prune: servicePrune, Reflect: serviceReflect, Verdict: serviceVerdict, Aggregate: serviceAggregate,
 		},
-		{Group: "networking.k8s.io", Kind: "Ingress"}: {Verdict: ingressVerdict},
+		{Group: "networking.k8s.io", Kind: "Ingress"}: {Verdict: ingressVerdict, Aggregate: ingressAggregate},
 		{Kind: "PersistentVolumeClaim"}: {
 			Health: persistentVolumeClaimHealth, Values: persistentVolumeClaimValues,
-			Prune: persistentVolumeClaimPrune, Verdict: persistentVolumeClaimVerdict,
+			Prune: persistentVolumeClaimPrune, Verdict: persistentVolumeClaimVerdict, Aggregate: persistentVolumeClaimAggregate,
 		},
-		{Kind: "Secret"}:         {Prune: secretPrune},
-		{Kind: "ServiceAccount"}: {Prune: serviceAccountPrune},
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {Health: customResourceDefinitionHealth},
-		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {Health: apiServiceHealth},
-		{Kind: "Namespace"}: {Health: namespaceHealth, Deletion: namespaceDeletion},
+		{Kind: "PersistentVolume"}: {Aggregate: persistentVolumeAggregate},
+		{Kind: "Secret"}:           {Prune: secretPrune},
+		{Kind: "ServiceAccount"}:   {Prune: serviceAccountPrune},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {Health: customResourceDefinitionHealth, Aggregate: ownStatus},
+		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {Health: apiServiceHealth, Aggregate: ownStatus},
+		{Kind: "Namespace"}: {Health: namespaceHealth, Deletion: namespaceDeletion, Aggregate: ownStatus},
 	}
 	maps.Copy(kinds, workloads.Kinds())
 	return &Kinds{kinds: kinds}
@@ -48,3 +49,6 @@ func New() *Kinds {
 func (k *Kinds) Operations(kind schema.GroupVersionKind) interpret.Operations {
 	return k.kinds[kind.GroupKind()]
 }
+
+// ownStatus: the hub has such an object itself, and its status is about that.
+func ownStatus(map[string]any, []interpret.Item) map[string]any { return nil }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
 
@@ -158,7 +159,14 @@ func operate(t *testing.T, u *unstructured.Unstructured) {
 	if _, has := chain().Prune(u).Object["status"]; has {
 		t.Errorf("%s: there is still a status", u.GetKind())
 	}
-	chain().Reflect(u)
+	items := []interpret.Item{{Cluster: "a", Status: chain().Reflect(u)}, {Cluster: "b", Applied: true, Status: fields.Map(u.Object, "spec")}, {Cluster: "c"}}
+	if status, changed := chain().Aggregate(u, items); changed {
+		again := u.DeepCopy()
+		again.Object["status"] = status
+		if more, changed := chain().Aggregate(again, items); changed {
+			t.Errorf("%s: the same reports change the status again: %s", u.GetKind(), cmp.Diff(status, more))
+		}
+	}
 	if !slices.Contains([]string{interpret.Healthy, interpret.Unhealthy, interpret.Unknown}, chain().Verdict(u)) {
 		t.Errorf("%s: no verdict", u.GetKind())
 	}

@@ -4,7 +4,11 @@
 package native
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -51,4 +55,30 @@ func persistentVolumeClaimVerdict(object map[string]any) string {
 // one of its own cluster.
 func persistentVolumeClaimPrune(object map[string]any) map[string]any {
 	return fields.Without(object, "metadata", "annotations", "volume.kubernetes.io/selected-node")
+}
+
+// persistentVolumeClaimAggregate: the claim is Bound if it is so everywhere,
+// and Lost if it is so anywhere.
+func persistentVolumeClaimAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	if len(items) == 0 {
+		return nil
+	}
+	phase := "Bound"
+	for _, item := range items {
+		here := cmp.Or(fields.String(item.Status, "phase"), "Pending")
+		if phase != "Lost" && here != "Bound" {
+			phase = here
+		}
+	}
+	state := map[string]any{"phase": phase}
+	for _, name := range []string{"accessModes", "capacity"} {
+		value := items[0].Status[name]
+		if value != nil && !slices.ContainsFunc(items, func(i interpret.Item) bool { return !aggregate.Same(value, i.Status[name]) }) {
+			state[name] = value
+		}
+	}
+	if conditions := aggregate.Conditions(template, items, nil); len(conditions) > 0 {
+		state["conditions"] = conditions
+	}
+	return state
 }

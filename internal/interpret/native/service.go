@@ -60,3 +60,20 @@ func servicePrune(object map[string]any) map[string]any {
 	}
 	return fields.Without(fields.Without(object, "spec", "clusterIP"), "spec", "clusterIPs")
 }
+
+// serviceAggregate: only load balancers have a status that clusters add to. The
+// API server completes the mode of an address, so that it is there already.
+func serviceAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	if fields.String(template, "spec", "type") != "LoadBalancer" {
+		return nil
+	}
+	state := balancers(items)
+	list := fields.List(state, "loadBalancer", "ingress")
+	for i, entry := range list {
+		if text(entry, "ip") != "" && text(entry, "ipMode") == "" {
+			address, _ := entry.(map[string]any)
+			list[i] = fields.With(address, "VIP", "ipMode")
+		}
+	}
+	return state
+}

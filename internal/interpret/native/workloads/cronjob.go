@@ -48,3 +48,16 @@ func cronJobValues(object map[string]any) []interpret.Value {
 	}
 	return values
 }
+
+func cronJobAggregate(_ map[string]any, items []interpret.Item) map[string]any {
+	if len(items) == 0 {
+		return nil
+	}
+	state := map[string]any{}
+	if active := concatenated(items, "active"); len(active) > 0 {
+		state["active"] = active
+	}
+	setLatest(state, items, "lastScheduleTime")
+	setLatest(state, items, "lastSuccessfulTime")
+	return state
+}

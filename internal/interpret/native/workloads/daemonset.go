@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -52,4 +53,11 @@ func daemonSetVerdict(object map[string]any) string {
 	updated := fields.IntOr(0, object, "status", "updatedNumberScheduled")
 	return interpret.VerdictIf(current(object) && updated >= fields.IntOr(0, object, "status", "desiredNumberScheduled") &&
 		fields.IntOr(0, object, "status", "numberAvailable") >= updated)
+}
+
+func daemonSetAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	return aggregate.Usual(template, items, aggregate.Rules{Known: true, Sums: []string{
+		"currentNumberScheduled", "desiredNumberScheduled", "updatedNumberScheduled",
+		"numberAvailable", "numberMisscheduled", "numberReady", "numberUnavailable",
+	}})
 }

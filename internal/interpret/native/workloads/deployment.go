@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -65,4 +66,10 @@ func deploymentVerdict(object map[string]any) string {
 // deploymentPrune: each cluster counts revisions of its own.
 func deploymentPrune(object map[string]any) map[string]any {
 	return fields.Without(object, "metadata", "annotations", "deployment.kubernetes.io/revision")
+}
+
+// deploymentAggregate: while any cluster rolls out, the reason of Progressing
+// says so, and not that a new ReplicaSet is available.
+func deploymentAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	return aggregate.Usual(template, items, aggregate.Rules{Known: true, Done: map[string]string{"Progressing": "NewReplicaSetAvailable"}})
 }

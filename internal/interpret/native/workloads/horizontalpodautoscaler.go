@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -62,4 +63,10 @@ func horizontalPodAutoscalerValues(object map[string]any) []interpret.Value {
 		{Name: "CurrentReplicas", Value: status(object, "currentReplicas")},
 		{Name: "DesiredReplicas", Value: status(object, "desiredReplicas")},
 	}
+}
+
+func horizontalPodAutoscalerAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	state := aggregate.Usual(template, items, aggregate.Rules{Known: true})
+	setLatest(state, items, "lastScaleTime")
+	return state
 }

@@ -4,7 +4,10 @@
 package workloads
 
 import (
+	"slices"
+
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -98,4 +101,88 @@ func jobPrune(object map[string]any) map[string]any {
 // jobReflect leaves out what the controller notes for itself.
 func jobReflect(object map[string]any) map[string]any {
 	return fields.Only(fields.Map(object, "status"), "active", "succeeded", "failed", "conditions", "startTime", "completionTime")
+}
+
+// jobAggregate follows what the API server wants of a Job that has ended: no pod
+// is active, both its times are set, and it says before that it will fail. So
+// FailureTarget is True as soon as the Job fails in one cluster, and Failed when
+// it has ended in all. It is Complete if it is so everywhere. What has ended
+// stays as it is, and no count of ended pods goes down.
+func jobAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	if done, _ := jobComplete(template); done || len(items) == 0 {
+		return nil
+	}
+	state := map[string]any{}
+	aggregate.Sum(state, items, "active", "succeeded", "failed")
+	for _, name := range []string{"succeeded", "failed"} {
+		if before := fields.IntOr(0, template, "status", name); before > fields.IntOr(0, state, name) {
+			state[name] = before
+		}
+	}
+	start := status(template, "startTime")
+	if start == nil {
+		start = aggregate.Earliest(valuesOf(items, "startTime")...)
+	}
+	if start != nil {
+		state["startTime"] = start
+	}
+	if conditions := jobConditions(template, items, state); len(conditions) > 0 {
+		state["conditions"] = conditions
+	}
+	return state
+}
+
+// jobConditions sets completionTime as well, if it makes the Job Complete.
+func jobConditions(template map[string]any, items []interpret.Item, state map[string]any) []any {
+	items = slices.Clone(items)
+	for i := range items {
+		items[i].Health = "" // a Job that has ended does not run again while its cluster is silent
+	}
+	before, merged := fields.List(template, "status", "conditions"), aggregate.Conditions(template, items, nil)
+	var conditions []any
+	if c := aggregate.ConditionOf(merged, "Suspended"); c["status"] == "True" {
+		conditions = append(conditions, c)
+	}
+	complete, failed := jobsWith(items, "Complete"), jobsWith(items, "Failed")
+	started := state["startTime"] != nil
+	if target := jobFailing(before, merged); target != nil {
+		conditions = append(conditions, target)
+		if len(complete)+len(failed) == len(items) && started && fields.IntOr(0, state, "active") == 0 {
+			conditions = append(conditions, fields.With(target, "Failed", "type"))
+		}
+		return conditions
+	}
+	end := aggregate.Latest(valuesOf(items, "completionTime")...)
+	if len(complete) == len(items) && started && end != nil {
+		state["completionTime"] = end
+		c := aggregate.ConditionOf(merged, "Complete")
+		conditions = append(conditions, c, fields.With(c, "SuccessCriteriaMet", "type"))
+	}
+	return conditions
+}
+
+// jobFailing returns condition FailureTarget if the Job fails, nil if it does
+// not. It cannot be taken back, even if the cluster where it failed has gone.
+func jobFailing(before, merged []any) map[string]any {
+	had := aggregate.ConditionOf(before, "FailureTarget")
+	for _, name := range []string{"Failed", "FailureTarget"} {
+		if c := aggregate.ConditionOf(merged, name); c["status"] == "True" {
+			c = fields.With(c, "FailureTarget", "type")
+			if at := had["lastTransitionTime"]; at != nil && had["status"] == "True" {
+				c["lastTransitionTime"] = at
+			}
+			return c
+		}
+	}
+	if had["status"] == "True" {
+		return had
+	}
+	return nil
+}
+
+// jobsWith returns the items of which a condition is True.
+func jobsWith(items []interpret.Item, name string) []interpret.Item {
+	return slices.DeleteFunc(slices.Clone(items), func(i interpret.Item) bool {
+		return aggregate.ConditionOf(fields.List(i.Status, "conditions"), name)["status"] != "True"
+	})
 }

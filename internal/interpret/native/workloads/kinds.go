@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -20,33 +21,40 @@ func Kinds() map[schema.GroupKind]interpret.Operations {
 	return map[schema.GroupKind]interpret.Operations{
 		{Group: "apps", Kind: "Deployment"}: {
 			Health: deploymentHealth, Values: replicaValues,
-			Replicas: replicasOf, Revise: revise, Prune: deploymentPrune, Verdict: deploymentVerdict,
+			Replicas: replicasOf, Revise: revise, Prune: deploymentPrune, Verdict: deploymentVerdict, Aggregate: deploymentAggregate,
 		},
 		{Group: "apps", Kind: "StatefulSet"}: {
 			Health: statefulSetHealth, Values: statefulSetValues,
-			Replicas: replicasOf, Revise: revise, Verdict: statefulSetVerdict,
+			Replicas: replicasOf, Revise: revise, Verdict: statefulSetVerdict, Aggregate: statefulSetAggregate,
 		},
-		{Group: "apps", Kind: "DaemonSet"}: {Health: daemonSetHealth, Values: daemonSetValues, Verdict: daemonSetVerdict},
+		{Group: "apps", Kind: "DaemonSet"}: {
+			Health: daemonSetHealth, Values: daemonSetValues,
+			Verdict: daemonSetVerdict, Aggregate: daemonSetAggregate,
+		},
 		{Group: "apps", Kind: "ReplicaSet"}: {
 			Health: replicaSetHealth, Values: replicaValues,
-			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict,
+			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
 		},
 		{Kind: "ReplicationController"}: {
 			Health:   replicaSetHealth,
-			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict,
+			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
 		},
 		{Group: "batch", Kind: "Job"}: {
 			Health: jobHealth, Values: jobValues, Complete: jobComplete,
 			Replicas: jobReplicas, Revise: jobRevise, Completions: jobCompletions, ReviseCompletions: jobReviseCompletions,
-			Prune: jobPrune, Reflect: jobReflect,
+			Prune: jobPrune, Reflect: jobReflect, Aggregate: jobAggregate,
 		},
-		{Group: "batch", Kind: "CronJob"}: {Health: cronJobHealth, Values: cronJobValues},
+		{Group: "batch", Kind: "CronJob"}: {Health: cronJobHealth, Values: cronJobValues, Aggregate: cronJobAggregate},
 		{Kind: "Pod"}: {
 			Health: podHealth, Values: podValues, Complete: podComplete,
-			Replicas: podReplicas, Verdict: podVerdict,
+			Replicas: podReplicas, Verdict: podVerdict, Aggregate: podAggregate,
 		},
-		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {Health: horizontalPodAutoscalerHealth, Values: horizontalPodAutoscalerValues},
-		{Group: "policy", Kind: "PodDisruptionBudget"}:          {Health: podDisruptionBudgetHealth, Verdict: podDisruptionBudgetVerdict},
+		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {
+			Health: horizontalPodAutoscalerHealth, Values: horizontalPodAutoscalerValues, Aggregate: horizontalPodAutoscalerAggregate,
+		},
+		{Group: "policy", Kind: "PodDisruptionBudget"}: {
+			Health: podDisruptionBudgetHealth, Verdict: podDisruptionBudgetVerdict, Aggregate: podDisruptionBudgetAggregate,
+		},
 	}
 }
 
@@ -91,4 +99,29 @@ func revise(object map[string]any, replicas int32) map[string]any {
 // count returns a number of pods.
 func count(otherwise int64, object map[string]any, path ...string) int32 {
 	return int32(min(max(0, fields.IntOr(otherwise, object, path...)), math.MaxInt32))
+}
+
+// setLatest sets the latest of a time of all clusters.
+func setLatest(state map[string]any, items []interpret.Item, name string) {
+	if latest := aggregate.Latest(valuesOf(items, name)...); latest != nil {
+		state[name] = latest
+	}
+}
+
+// valuesOf returns the values of a field of all clusters.
+func valuesOf(items []interpret.Item, name string) []any {
+	found := make([]any, 0, len(items))
+	for _, item := range items {
+		found = append(found, item.Status[name])
+	}
+	return found
+}
+
+// concatenated returns the entries of a list of all clusters.
+func concatenated(items []interpret.Item, name string) []any {
+	var all []any
+	for _, item := range items {
+		all = append(all, fields.List(item.Status, name)...)
+	}
+	return all
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -118,4 +119,46 @@ func podReplicas(object map[string]any) (int32, *interpret.Requirements) {
 func podVerdict(object map[string]any) string {
 	phase := fields.String(object, "status", "phase")
 	return interpret.VerdictIf(phase == "Succeeded" || phase == "Running" && fields.ConditionOf(object, "Ready").True())
+}
+
+// podAggregate has the worst phase of all clusters. A pod that has not been
+// reported yet is Pending.
+func podAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	if len(items) == 0 {
+		return nil
+	}
+	state := map[string]any{"phase": aggregate.Phase(items, "Pending", "Failed", "Unknown", "Pending", "Running", "Succeeded")}
+	for _, name := range []string{"initContainerStatuses", "containerStatuses"} {
+		if all := containerStatuses(aggregate.Reported(items), name); len(all) > 0 {
+			state[name] = all
+		}
+	}
+	if conditions := aggregate.Conditions(template, items, nil); len(conditions) > 0 {
+		state["conditions"] = conditions
+	}
+	if start := aggregate.Earliest(valuesOf(items, "startTime")...); start != nil {
+		state["startTime"] = start
+	}
+	if class := status(template, "qosClass"); class != nil { // the API server keeps it
+		state["qosClass"] = class
+	}
+	return state
+}
+
+// containerStatuses names containers of several clusters after these, since two
+// of one name are one for the API server: a container that has ended in one
+// cluster could not be running in the other.
+func containerStatuses(reported []interpret.Item, name string) []any {
+	if len(reported) == 1 {
+		return fields.List(reported[0].Status, name)
+	}
+	var all []any
+	for _, item := range reported {
+		for _, entry := range fields.List(item.Status, name) {
+			if container, ok := entry.(map[string]any); ok {
+				all = append(all, fields.With(container, item.Cluster+"/"+fields.String(container, "name"), "name"))
+			}
+		}
+	}
+	return all
 }

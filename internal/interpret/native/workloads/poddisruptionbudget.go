@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -30,4 +31,22 @@ func podDisruptionBudgetHealth(object map[string]any) health.Health {
 // podDisruptionBudgetVerdict: no fewer pods are healthy than are required.
 func podDisruptionBudgetVerdict(object map[string]any) string {
 	return interpret.VerdictIf(fields.IntOr(0, object, "status", "desiredHealthy") <= fields.IntOr(0, object, "status", "currentHealthy"))
+}
+
+// podDisruptionBudgetAggregate names the pods that are being disrupted after
+// their clusters.
+func podDisruptionBudgetAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	state := aggregate.Usual(template, items, aggregate.Rules{Known: true, Sums: []string{
+		"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods",
+	}})
+	pods := map[string]any{}
+	for _, item := range items {
+		for name, at := range fields.Map(item.Status, "disruptedPods") {
+			pods[item.Cluster+"/"+name] = at
+		}
+	}
+	if len(pods) > 0 {
+		state["disruptedPods"] = pods
+	}
+	return state
 }

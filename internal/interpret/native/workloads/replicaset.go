@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -48,4 +49,8 @@ func replicaValues(object map[string]any) []interpret.Value {
 // replicaSetVerdict: as many replicas are available as are wanted.
 func replicaSetVerdict(object map[string]any) string {
 	return interpret.VerdictIf(fields.IntOr(0, object, "status", "availableReplicas") == fields.IntOr(1, object, "spec", "replicas"))
+}
+
+func replicaSetAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	return aggregate.Usual(template, items, aggregate.Rules{Known: true})
 }

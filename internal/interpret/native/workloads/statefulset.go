@@ -4,7 +4,11 @@
 package workloads
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
@@ -61,3 +65,18 @@ func statefulSetValues(object map[string]any) []interpret.Value {
 
 // statefulSetVerdict has the rule of deploymentVerdict.
 func statefulSetVerdict(object map[string]any) string { return deploymentVerdict(object) }
+
+// statefulSetAggregate takes the two revisions from one cluster: one that has not
+// finished its rollout if there is one, or else the first.
+func statefulSetAggregate(template map[string]any, items []interpret.Item) map[string]any {
+	state := aggregate.Usual(template, items, aggregate.Rules{Known: true})
+	reported := aggregate.Reported(items)
+	if len(reported) == 0 {
+		return state
+	}
+	unfinished := slices.IndexFunc(reported, func(i interpret.Item) bool {
+		return fields.String(i.Status, "currentRevision") != fields.String(i.Status, "updateRevision")
+	})
+	maps.Copy(state, fields.Only(reported[max(0, unfinished)].Status, "currentRevision", "updateRevision"))
+	return state
+}

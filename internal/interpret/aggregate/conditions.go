@@ -1,0 +1,251 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+)
+
+const (
+	isTrue    = "True"
+	isFalse   = "False"
+	isUnknown = "Unknown"
+
+	// notReported is the reason of a condition that a cluster does not have, and
+	// silent that of one which may be otherwise by now.
+	notReported = "NotReported"
+	silent      = "ClusterSilent"
+
+	// messageBytesMax is the length of a message in bytes, and clustersNamed the
+	// most clusters that it names with one text.
+	messageBytesMax = 1024
+	clustersNamed   = 10
+)
+
+// entry is what a cluster says about one condition.
+type entry struct {
+	item Item
+	// raw is the condition, nil if the cluster does not have it.
+	raw                  map[string]any
+	status, reason, text string
+}
+
+// Conditions merges the conditions of all clusters. One by which an object
+// should be True is True if it is so everywhere; one that tells of trouble is
+// True if it is so anywhere. What is not well names its clusters.
+//
+// A condition that the template has is not forgotten when the clusters change:
+// it is Unknown until they report it.
+func Conditions(template map[string]any, items []Item, done map[string]string) []any {
+	var merged []any
+	for _, name := range types(template, items) {
+		if c := merge(name, template, items, done[name]); c != nil {
+			merged = append(merged, c)
+		}
+	}
+	return merged
+}
+
+// types returns the types of all conditions, in the order of their clusters.
+func types(template map[string]any, items []Item) []string {
+	var names []string
+	add := func(list []any) {
+		for _, value := range list {
+			c, _ := value.(map[string]any)
+			if name := fields.String(c, "type"); name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, item := range items {
+		add(fields.List(item.Status, "conditions"))
+	}
+	add(fields.List(template, "status", "conditions"))
+	return names
+}
+
+func merge(name string, template map[string]any, items []Item, done string) map[string]any {
+	bad, entries := trouble(name), make([]entry, 0, len(items))
+	for _, item := range items {
+		e := entryOf(name, item, bad)
+		if e.raw != nil || !bad { // trouble that nobody tells of is none
+			entries = append(entries, e)
+		}
+	}
+	if bad && len(entries) == 0 {
+		return nil
+	}
+	status := outcome(entries, bad)
+	deciding := slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.status != status })
+	c := map[string]any{"type": name, "status": status, "reason": notReported, "message": "No cluster has the object."}
+	if len(deciding) > 0 {
+		e := deciding[max(0, slices.IndexFunc(deciding, func(e entry) bool { return e.reason != done }))]
+		c = maps.Clone(e.raw)
+		if c == nil {
+			c = map[string]any{"type": name}
+		}
+		c["status"] = status
+		if e.reason != "" {
+			c["reason"] = e.reason
+		}
+		if message := messageOf(deciding, status, bad, len(items)); message != "" {
+			c["message"] = message
+		}
+	}
+	before := ConditionOf(fields.List(template, "status", "conditions"), name)
+	date(c, before, entries)
+	observeCondition(c, before, entries, template)
+	return c
+}
+
+// entryOf returns what a cluster says about a condition.
+func entryOf(name string, item Item, bad bool) entry {
+	e := entry{item: item, raw: ConditionOf(fields.List(item.Status, "conditions"), name)}
+	switch {
+	case len(item.Status) == 0:
+		e.status, e.reason, e.text = isUnknown, notReported, "has not reported yet"
+	case e.raw == nil:
+		e.status, e.reason, e.text = isUnknown, notReported, "has not reported this condition"
+	case !bad && item.silent() && e.raw["status"] == isTrue:
+		e.status, e.reason, e.text = isUnknown, silent, "does not respond; when it did, the condition was True"
+	default:
+		e.status, e.reason = fields.String(e.raw, "status"), fields.String(e.raw, "reason")
+		if e.status != isTrue && e.status != isFalse {
+			e.status = isUnknown
+		}
+		e.text = fields.String(e.raw, "message")
+	}
+	return e
+}
+
+// outcome is the status of all together.
+func outcome(entries []entry, bad bool) string {
+	worst, best := isFalse, isTrue
+	if bad {
+		worst, best = isTrue, isFalse
+	}
+	has := func(status string) bool {
+		return slices.ContainsFunc(entries, func(e entry) bool { return e.status == status })
+	}
+	switch {
+	case has(worst):
+		return worst
+	case len(entries) == 0 || has(isUnknown):
+		return isUnknown
+	}
+	return best
+}
+
+// messageOf says what the clusters say: once if all is well and they say the
+// same, and else after their names.
+func messageOf(deciding []entry, status string, bad bool, clusters int) string {
+	differ := slices.ContainsFunc(deciding, func(e entry) bool { return e.text != deciding[0].text })
+	if well := !bad && status == isTrue || bad && status == isFalse; well {
+		if differ {
+			return fmt.Sprintf("%s on %d of %d clusters.", status, len(deciding), clusters)
+		}
+		return deciding[0].text
+	}
+	var texts []string
+	named := map[string][]string{}
+	for _, e := range deciding {
+		text := e.text
+		if text == "" {
+			text = e.reason
+		}
+		if named[text] == nil {
+			texts = append(texts, text)
+		}
+		named[text] = append(named[text], e.item.Cluster)
+	}
+	parts := make([]string, 0, len(texts))
+	for _, text := range texts {
+		parts = append(parts, strings.TrimSuffix(names(named[text])+": "+text, ": "))
+	}
+	return cut(strings.Join(parts, "; "))
+}
+
+func names(clusters []string) string {
+	if more := len(clusters) - clustersNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(clusters[:clustersNamed], ", "), more)
+	}
+	return strings.Join(clusters, ", ")
+}
+
+func cut(message string) string {
+	if len(message) <= messageBytesMax {
+		return message
+	}
+	return strings.ToValidUTF8(message[:messageBytesMax-len("...")], "") + "..."
+}
+
+// date sets the times of a condition. lastTransitionTime stays as long as the
+// status does; all else is the latest that a cluster has.
+func date(c, before map[string]any, entries []entry) {
+	for _, name := range []string{"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime"} {
+		var times []any
+		for _, e := range entries {
+			times = append(times, e.raw[name])
+		}
+		latest := Latest(append(times, before[name])...)
+		if at, ok := before[name].(string); ok && name == "lastTransitionTime" && before["status"] == c["status"] {
+			latest = at
+		}
+		delete(c, name)
+		if latest != nil {
+			c[name] = latest
+		}
+	}
+}
+
+// observeCondition sets the generation that a condition is about, if clusters
+// say it.
+func observeCondition(c, before map[string]any, entries []entry, template map[string]any) {
+	has, all := false, len(entries) > 0
+	for _, e := range entries {
+		seen, ok := fields.Int(e.raw, observed)
+		has = has || ok
+		all = all && ok && e.item.sees(seen, template)
+	}
+	delete(c, observed)
+	if has {
+		c[observed] = upTo(generationOf(template), fields.IntOr(0, before, observed), all)
+	}
+}
+
+// ConditionOf returns the first condition of a type in a list, nil if there is
+// none.
+func ConditionOf(list []any, name string) map[string]any {
+	for _, value := range list {
+		if c, ok := value.(map[string]any); ok && c["type"] == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// Latest returns the latest of some times, nil if none is one.
+func Latest(times ...any) any { return pick(times, time.Time.After) }
+
+// Earliest returns the earliest of some times, nil if none is one.
+func Earliest(times ...any) any { return pick(times, time.Time.Before) }
+
+func pick(times []any, better func(a, b time.Time) bool) any {
+	var picked any
+	var at time.Time
+	for _, value := range times {
+		text, _ := value.(string)
+		t, err := time.Parse(time.RFC3339, text)
+		if err == nil && (picked == nil || better(t, at)) { // what is no time is not looked at
+			picked, at = value, t
+		}
+	}
+	return picked
+}
