@@ -80,6 +80,7 @@ func layer(path string) (level int, part string) {
 	case segments[0] == "operators" && len(segments) > 1:
 		return 3, strings.Join(segments[:2], "/")
 	case strings.HasPrefix(path, "internal/scheduler"),
+		strings.HasPrefix(path, "internal/binding"),
 		strings.HasPrefix(path, "internal/interpret"),
 		strings.HasPrefix(path, "internal/manifestwork"),
 		strings.HasPrefix(path, "internal/override"),

@@ -36,6 +36,12 @@ func (r Request) Affected(before, after *view.Cluster, chosen bool, now time.Tim
 	})
 }
 
+// Admits tells whether the filters let a cluster through that the request had
+// chosen or not. nil is a cluster that does not exist.
+func (r Request) Admits(cluster *view.Cluster, chosen bool, now time.Time) bool {
+	return r.consider(cluster, chosen, now).eligible()
+}
+
 // Reconsiders tells whether a change of a cluster changes what refuses it. Who
 // has fewer clusters than wanted says why, and that would be out of date.
 func (r Request) Reconsiders(before, after *view.Cluster, chosen bool, now time.Time) bool {

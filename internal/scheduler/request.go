@@ -99,7 +99,7 @@ func Compile(spec Spec) (Request, field.ErrorList) {
 	problems = append(problems, checkWeights(spec.Scorers)...)
 	problems = append(problems, checkSpread(spec.Spread)...)
 	request := Request{
-		filters: []filter{deletionFilter{}, setFilter{sets: spec.Sets, whole: spec.Sets == nil}, predicates, taintFilter(tolerations)},
+		filters: []filter{deletionFilter{}, setFilter{sets: spec.Sets, whole: spec.Sets == nil}, predicates, taintFilter{tolerations: tolerations}},
 		spread:  spec.Spread, all: spec.Count == nil, ranked: spec.Ranked,
 	}
 	if spec.Count != nil {

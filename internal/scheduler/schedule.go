@@ -27,6 +27,10 @@ type round struct {
 	cost      uint64
 	problem   *field.Error
 	exhausted bool
+	// asked is the last list of kinds that was looked at, which neighbours often
+	// share, and lacks tells whether the kind of the binding is not on it.
+	asked view.Served
+	lacks bool
 
 	observer Observer
 }

@@ -39,6 +39,12 @@ func (Steady) score(now *round, eligible []int, scores []int32) {
 
 func (Steady) changed(_, _ *view.Cluster) bool { return false }
 
+// Locality is Steady by the name that users of propagation policies know.
+type Locality struct{ Steady }
+
+// Name is part of Scorer.
+func (Locality) Name() string { return "ClusterLocality" }
+
 // Balance prefers the clusters that fewer other placements have chosen, compared
 // with the cluster of the fleet that most of them have, whether eligible or not.
 type Balance struct{}

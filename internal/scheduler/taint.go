@@ -80,7 +80,11 @@ func tolerated(now *round, tolerations []Toleration, taint view.Taint) bool {
 }
 
 // taintFilter bars clusters that have a taint which is not tolerated.
-type taintFilter []Toleration
+type taintFilter struct {
+	tolerations []Toleration
+	// lenient says that no taint matters to clusters that are chosen already.
+	lenient bool
+}
 
 func (taintFilter) name() string { return "TaintToleration" }
 
@@ -95,10 +99,10 @@ func (f taintFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
 
 // bars tells whether a taint of a cluster keeps it from being chosen.
 func (f taintFilter) bars(now *round, i int, taint view.Taint) bool {
-	if taint.Effect == view.PreferNoSelect || taint.Effect == view.NoSelectIfNew && now.kept[i] {
+	if taint.Effect == view.PreferNoSelect || now.kept[i] && (f.lenient || taint.Effect == view.NoSelectIfNew) {
 		return false
 	}
-	return !tolerated(now, f, taint)
+	return !tolerated(now, f.tolerations, taint)
 }
 
 func (taintFilter) code() code { return codeTaint }

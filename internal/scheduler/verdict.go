@@ -26,6 +26,10 @@ const (
 	codeSet
 	codePredicate
 	codeTaint
+	codeServed
+	codeAffinity
+	codeTopology
+	codeEviction
 	codeSpread
 	codeRank
 )
@@ -42,7 +46,13 @@ func (c code) String() string {
 		return "predicates"
 	case codeTaint:
 		return "taints"
-	case codeSpread:
+	case codeServed:
+		return "apiEnablements"
+	case codeAffinity:
+		return "clusterAffinity"
+	case codeEviction:
+		return "gracefulEvictionTasks"
+	case codeTopology, codeSpread:
 		return "spreadConstraints"
 	case codeRank:
 		return "numberOfClusters"
@@ -106,6 +116,18 @@ func (r Result) Score(cluster string) int64 {
 // Eligible returns how many clusters the filters let through.
 func (r Result) Eligible() int { return len(r.scored) }
 
+// Scored returns the places in the fleet of the clusters that the filters let
+// through, in the order of names, and their scores.
+func (r Result) Scored() iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		for _, i := range r.scored {
+			if !yield(i, r.totals[i]) {
+				return
+			}
+		}
+	}
+}
+
 // Members returns how many clusters are in the sets to choose from, and stay.
 func (r Result) Members() int {
 	members := 0
@@ -124,8 +146,10 @@ type Verdict struct {
 	// Reason is for people. Without what only this cluster has, such as its rank, it
 	// is the same for all clusters that it is true of.
 	Reason string
-	// RefusedBy is what refused it: deletion, clusterSets, predicates, taints,
-	// spreadConstraints or numberOfClusters. It is "" for those that are chosen.
+	// RefusedBy is what refused it: deletion, taints, spreadConstraints, and for
+	// placements clusterSets, predicates or numberOfClusters, for bindings
+	// apiEnablements, clusterAffinity or gracefulEvictionTasks. It is "" for those
+	// that are chosen.
 	RefusedBy string
 	// Rank is from 1, among the clusters that the filters let through; 0 for the others.
 	Rank int
@@ -180,7 +204,7 @@ func (r Result) at(i int) Verdict {
 
 // Check is what a filter says about a cluster.
 type Check struct {
-	// Filter is deletion, clusterSets, predicates or taints.
+	// Filter is what a verdict calls it.
 	Filter string
 	// Objections are all that it has against the cluster; none if it lets it through.
 	Objections []string

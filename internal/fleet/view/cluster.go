@@ -92,6 +92,10 @@ type Cluster struct {
 	Taints []Taint
 	// Allocatable is what its nodes have for pods, all together.
 	Allocatable corev1.ResourceList
+	// Served is the kinds that it serves, and Room what it has left for further
+	// pods, nil if nobody knows. Whole has them, Of has not.
+	Served Served
+	Room   *Room
 	// Scores are what add-ons think of it.
 	Scores map[ScoreName]Score
 	// Decisions is how many placements have chosen it.

@@ -1,7 +1,11 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scheduler
+// Package division divides replicas among clusters.
+//
+// It is pure: the same input gives the same output, in whatever order the
+// clusters are given that are equally good.
+package division
 
 import (
 	"cmp"
@@ -20,6 +24,10 @@ type Candidate struct {
 	// Available is how many replicas it has room for, beside those that it has. It
 	// is not negative.
 	Available int32
+	// Tier is 0 for clusters that get replicas first. Those of a higher tier get
+	// what the tiers below have no room for. It counts for DynamicWeight and
+	// Aggregated.
+	Tier int
 }
 
 // Strategy is how replicas are divided among clusters.
@@ -38,8 +46,8 @@ const (
 	Aggregated Strategy = "Aggregated"
 )
 
-// Division is a wish for replicas.
-type Division struct {
+// Wish is a wish for replicas.
+type Wish struct {
 	Strategy Strategy
 	Replicas int32
 	// Fresh divides by DynamicWeight and Aggregated as if nothing had been decided,
@@ -73,30 +81,30 @@ func (e *NoRoomError) Error() string {
 // Divide divides the replicas among the candidates, which are in the order of
 // preference; previous is what was decided before. The result is in the order
 // of names. The error is a *NoRoomError, and then nothing is placed.
-func (d Division) Divide(candidates []Candidate, previous []Share) ([]Share, error) {
-	if d.Strategy != DynamicWeight && d.Strategy != Aggregated {
-		return d.fixed(candidates), nil
+func (w Wish) Divide(candidates []Candidate, previous []Share) ([]Share, error) {
+	if w.Strategy != DynamicWeight && w.Strategy != Aggregated {
+		return w.fixed(candidates), nil
 	}
 	kept := among(previous, candidates)
 	assigned := total(kept)
 	switch {
-	case d.Fresh:
-		return d.fill(int64(d.Replicas), withRoomOf(candidates, kept), nil)
-	case assigned > int64(d.Replicas):
-		return d.fill(int64(d.Replicas), asCandidates(kept), nil)
-	case assigned < int64(d.Replicas):
-		return d.fill(int64(d.Replicas)-assigned, candidates, kept)
+	case w.Fresh:
+		return w.fill(int64(w.Replicas), withRoomOf(candidates, kept), nil)
+	case assigned > int64(w.Replicas):
+		return w.fill(int64(w.Replicas), keeping(candidates, kept), nil)
+	case assigned < int64(w.Replicas):
+		return w.fill(int64(w.Replicas)-assigned, candidates, kept)
 	default:
 		return byName(kept), nil
 	}
 }
 
 // fixed divides by what does not depend on the room that clusters have.
-func (d Division) fixed(candidates []Candidate) []Share {
-	if d.Strategy == Duplicated {
+func (w Wish) fixed(candidates []Candidate) []Share {
+	if w.Strategy == Duplicated {
 		shares := make([]Share, 0, len(candidates))
 		for _, c := range candidates {
-			shares = append(shares, Share{c.Cluster, d.Replicas})
+			shares = append(shares, Share{c.Cluster, w.Replicas})
 		}
 		return byName(shares)
 	}
@@ -113,30 +121,67 @@ func (d Division) fixed(candidates []Candidate) []Share {
 			parties = append(parties, Party{c.Cluster, c.Weight})
 		}
 	}
-	return Webster(int64(d.Replicas), parties, d.Tie)
+	return Webster(int64(w.Replicas), parties, w.Tie)
 }
 
-// fill places so many replicas beside those that are kept.
-func (d Division) fill(replicas int64, candidates []Candidate, kept []Share) ([]Share, error) {
+// fill places so many replicas beside those that are kept, tier by tier.
+func (w Wish) fill(replicas int64, candidates []Candidate, kept []Share) ([]Share, error) {
+	has := sharesOf(kept)
 	candidates = slices.Clone(candidates)
-	slices.SortStableFunc(candidates, func(a, b Candidate) int { return cmp.Compare(b.Available, a.Available) })
-	if d.Strategy == Aggregated {
-		has := sharesOf(kept)
-		slices.SortStableFunc(candidates, func(a, b Candidate) int { return keptFirst(has[a.Cluster] > 0, has[b.Cluster] > 0) })
+	slices.SortStableFunc(candidates, func(a, b Candidate) int {
+		first := 0
+		if w.Strategy == Aggregated {
+			first = keptFirst(has[a.Cluster] > 0, has[b.Cluster] > 0)
+		}
+		return cmp.Or(cmp.Compare(a.Tier, b.Tier), first, cmp.Compare(b.Available, a.Available))
+	})
+	if room := roomOf(candidates); room < replicas {
+		return nil, &NoRoomError{Available: room, Wanted: replicas}
 	}
+	shares := kept
+	for len(candidates) > 0 && replicas > 0 {
+		end := slices.IndexFunc(candidates, func(c Candidate) bool { return c.Tier != candidates[0].Tier })
+		if end < 0 {
+			end = len(candidates)
+		}
+		placed := w.level(replicas, candidates[:end])
+		shares, replicas, candidates = merge(shares, placed), replicas-total(placed), candidates[end:]
+	}
+	return byName(shares), nil
+}
+
+// level places as many of the replicas as the candidates, which are of one tier
+// and in the order of preference, have room for.
+func (w Wish) level(replicas int64, candidates []Candidate) []Share {
 	var parties []Party
 	var room int64
 	for _, c := range candidates {
-		if d.Strategy == Aggregated && room >= replicas {
+		if w.Strategy == Aggregated && room >= replicas {
 			break
 		}
 		room += int64(c.Available)
 		parties = append(parties, Party{c.Cluster, int64(c.Available)})
 	}
-	if room < replicas {
-		return nil, &NoRoomError{Available: room, Wanted: replicas}
+	return Webster(min(replicas, room), parties, w.Tie)
+}
+
+func roomOf(candidates []Candidate) int64 {
+	var room int64
+	for _, c := range candidates {
+		room += int64(c.Available)
 	}
-	return merge(kept, Webster(replicas, parties, d.Tie)), nil
+	return room
+}
+
+func keptFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // among returns the shares of clusters that are candidates.
@@ -170,12 +215,14 @@ func sharesOf(shares []Share) map[string]int32 {
 	return by
 }
 
-func asCandidates(shares []Share) []Candidate {
-	candidates := make([]Candidate, 0, len(shares))
-	for _, s := range shares {
-		candidates = append(candidates, Candidate{Cluster: s.Cluster, Available: s.Replicas})
+// keeping returns the candidates with room for what is kept, and no more.
+func keeping(candidates []Candidate, kept []Share) []Candidate {
+	has := sharesOf(kept)
+	same := slices.Clone(candidates)
+	for i := range same {
+		same[i].Available = has[same[i].Cluster]
 	}
-	return candidates
+	return same
 }
 
 func withRoomOf(candidates []Candidate, kept []Share) []Candidate {

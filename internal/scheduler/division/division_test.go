@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scheduler
+package division
 
 import (
 	"cmp"
@@ -43,26 +43,26 @@ func TestDivide(t *testing.T) {
 	abc := []Candidate{{Cluster: "a", Weight: 1, Available: 10}, {Cluster: "b", Weight: 2, Available: 20}, {Cluster: "c", Available: 5}}
 	cases := map[string]struct {
 		reason     string
-		division   Division
+		division   Wish
 		candidates []Candidate
 		previous   []Share
 		want       []Share
 		noRoom     bool
 	}{
-		"duplicated":          {division: Division{Strategy: Duplicated, Replicas: 2}, candidates: abc, want: []Share{{"a", 2}, {"b", 2}, {"c", 2}}},
-		"static":              {reason: "who has no weight gets nothing", division: Division{Strategy: StaticWeight, Replicas: 6}, candidates: abc, previous: []Share{{"c", 6}}, want: []Share{{"a", 2}, {"b", 4}}},
-		"static, all alike":   {reason: "no weights are equal weights", division: Division{Strategy: StaticWeight, Replicas: 2}, candidates: []Candidate{{Cluster: "b"}, {Cluster: "a"}}, want: []Share{{"a", 1}, {"b", 1}}},
-		"dynamic":             {reason: "by the room", division: Division{Strategy: DynamicWeight, Replicas: 7}, candidates: abc, want: []Share{{"a", 2}, {"b", 4}, {"c", 1}}},
-		"dynamic, more":       {reason: "what is there stays, and the rest goes by the room", division: Division{Strategy: DynamicWeight, Replicas: 7}, candidates: abc, previous: []Share{{"c", 4}}, want: []Share{{"a", 1}, {"b", 2}, {"c", 4}}},
-		"dynamic, fewer":      {reason: "in proportion to what is there", division: Division{Strategy: DynamicWeight, Replicas: 3}, candidates: abc, previous: []Share{{"a", 2}, {"c", 4}}, want: []Share{{"a", 1}, {"c", 2}}},
-		"dynamic, the same":   {reason: "nothing moves", division: Division{Strategy: DynamicWeight, Replicas: 6}, candidates: abc, previous: []Share{{"c", 4}, {"a", 2}}, want: []Share{{"a", 2}, {"c", 4}}},
-		"dynamic, anew":       {reason: "with the room of the replicas themselves", division: Division{Strategy: DynamicWeight, Replicas: 4, Fresh: true}, candidates: []Candidate{{Cluster: "a", Available: 2}, {Cluster: "b", Available: 2}}, previous: []Share{{"a", 4}}, want: []Share{{"a", 3}, {"b", 1}}},
-		"dynamic, who left":   {reason: "its replicas go elsewhere", division: Division{Strategy: DynamicWeight, Replicas: 4}, candidates: abc[:1], previous: []Share{{"z", 4}}, want: []Share{{"a", 4}}},
-		"dynamic, no room":    {reason: "nothing is placed", division: Division{Strategy: DynamicWeight, Replicas: 36}, candidates: abc, noRoom: true},
-		"aggregated":          {reason: "one has room", division: Division{Strategy: Aggregated, Replicas: 12}, candidates: abc, want: []Share{{"b", 12}}},
-		"aggregated, two":     {reason: "those with most room", division: Division{Strategy: Aggregated, Replicas: 30}, candidates: abc, want: []Share{{"a", 10}, {"b", 20}}},
-		"aggregated, more":    {reason: "where it is already comes first", division: Division{Strategy: Aggregated, Replicas: 8}, candidates: abc, previous: []Share{{"c", 3}}, want: []Share{{"c", 8}}},
-		"aggregated, no room": {reason: "nothing is placed", division: Division{Strategy: Aggregated, Replicas: 36}, candidates: abc, noRoom: true},
+		"duplicated":          {division: Wish{Strategy: Duplicated, Replicas: 2}, candidates: abc, want: []Share{{"a", 2}, {"b", 2}, {"c", 2}}},
+		"static":              {reason: "who has no weight gets nothing", division: Wish{Strategy: StaticWeight, Replicas: 6}, candidates: abc, previous: []Share{{"c", 6}}, want: []Share{{"a", 2}, {"b", 4}}},
+		"static, all alike":   {reason: "no weights are equal weights", division: Wish{Strategy: StaticWeight, Replicas: 2}, candidates: []Candidate{{Cluster: "b"}, {Cluster: "a"}}, want: []Share{{"a", 1}, {"b", 1}}},
+		"dynamic":             {reason: "by the room", division: Wish{Strategy: DynamicWeight, Replicas: 7}, candidates: abc, want: []Share{{"a", 2}, {"b", 4}, {"c", 1}}},
+		"dynamic, more":       {reason: "what is there stays, and the rest goes by the room", division: Wish{Strategy: DynamicWeight, Replicas: 7}, candidates: abc, previous: []Share{{"c", 4}}, want: []Share{{"a", 1}, {"b", 2}, {"c", 4}}},
+		"dynamic, fewer":      {reason: "in proportion to what is there", division: Wish{Strategy: DynamicWeight, Replicas: 3}, candidates: abc, previous: []Share{{"a", 2}, {"c", 4}}, want: []Share{{"a", 1}, {"c", 2}}},
+		"dynamic, the same":   {reason: "nothing moves", division: Wish{Strategy: DynamicWeight, Replicas: 6}, candidates: abc, previous: []Share{{"c", 4}, {"a", 2}}, want: []Share{{"a", 2}, {"c", 4}}},
+		"dynamic, anew":       {reason: "with the room of the replicas themselves", division: Wish{Strategy: DynamicWeight, Replicas: 4, Fresh: true}, candidates: []Candidate{{Cluster: "a", Available: 2}, {Cluster: "b", Available: 2}}, previous: []Share{{"a", 4}}, want: []Share{{"a", 3}, {"b", 1}}},
+		"dynamic, who left":   {reason: "its replicas go elsewhere", division: Wish{Strategy: DynamicWeight, Replicas: 4}, candidates: abc[:1], previous: []Share{{"z", 4}}, want: []Share{{"a", 4}}},
+		"dynamic, no room":    {reason: "nothing is placed", division: Wish{Strategy: DynamicWeight, Replicas: 36}, candidates: abc, noRoom: true},
+		"aggregated":          {reason: "one has room", division: Wish{Strategy: Aggregated, Replicas: 12}, candidates: abc, want: []Share{{"b", 12}}},
+		"aggregated, two":     {reason: "those with most room", division: Wish{Strategy: Aggregated, Replicas: 30}, candidates: abc, want: []Share{{"a", 10}, {"b", 20}}},
+		"aggregated, more":    {reason: "where it is already comes first", division: Wish{Strategy: Aggregated, Replicas: 8}, candidates: abc, previous: []Share{{"c", 3}}, want: []Share{{"c", 8}}},
+		"aggregated, no room": {reason: "nothing is placed", division: Wish{Strategy: Aggregated, Replicas: 36}, candidates: abc, noRoom: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestDivide(t *testing.T) {
 }
 
 func TestTheTextOfNoRoomIsKnown(t *testing.T) {
-	_, err := Division{Strategy: DynamicWeight, Replicas: 3}.Divide([]Candidate{{Cluster: "a", Available: 2}}, nil)
+	_, err := Wish{Strategy: DynamicWeight, Replicas: 3}.Divide([]Candidate{{Cluster: "a", Available: 2}}, nil)
 	if want := "Clusters available replicas 2 are not enough to schedule."; err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
@@ -102,7 +102,7 @@ func TestTiesAreBrokenByTheTemplate(t *testing.T) {
 func TestDivisionsKeepTheirPromises(t *testing.T) {
 	for seed := range uint64(2000) {
 		chance := rand.New(rand.NewPCG(seed, 1))
-		d := Division{
+		d := Wish{
 			Strategy: []Strategy{StaticWeight, DynamicWeight, Aggregated}[chance.IntN(3)],
 			Replicas: int32(chance.IntN(40)), Fresh: chance.IntN(4) == 0, Tie: chance.IntN(2) == 0,
 		}
@@ -137,7 +137,7 @@ func TestDivisionsKeepTheirPromises(t *testing.T) {
 }
 
 // checkSteps makes sure that growing takes nothing away and shrinking adds nothing.
-func checkSteps(t *testing.T, seed uint64, d Division, previous, got []Share) {
+func checkSteps(t *testing.T, seed uint64, d Wish, previous, got []Share) {
 	t.Helper()
 	had, has := sharesOf(previous), sharesOf(got)
 	for cluster, before := range had {

@@ -1,0 +1,89 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package binding
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/scheduler/division"
+)
+
+// Affected tells whether a change of a cluster can change what is decided for an
+// object, so that in a large fleet only the bindings are decided anew that can
+// care. nil is a cluster that does not exist; one that is gone is affected if the
+// object was there.
+//
+// What each cluster gets a copy of cares about every cluster that may or may no
+// longer be chosen. Replicas that are divided care only about the loss of a
+// cluster that has some, or if they are not all placed about every cluster that
+// may help: new clusters and free capacity alone move nothing.
+func (c Compiled) Affected(before, after *view.Cluster, in Input, now time.Time) bool {
+	name := nameOf(before, after)
+	target := slices.ContainsFunc(in.Previous, func(t workv1alpha2.TargetCluster) bool { return t.Name == name })
+	if target && after == nil {
+		return true
+	}
+	divided, lacking := c.divides(in), c.lacks(in)
+	if divided && !lacking && !target {
+		return false
+	}
+	shifts := (!divided || lacking) && (c.moves(before, after) || divided && c.byRoom() && grows(before, after))
+	first := c.begin(in.ObservedAffinity, in.Fresh)
+	groups := c.groups[first : first+1]
+	if lacking { // the groups that come after would do, too
+		groups = c.groups[first:]
+	}
+	return slices.ContainsFunc(groups, func(g group) bool {
+		request := g.request.Placing(in.Resource.APIVersion, in.Resource.Kind, in.Evicting)
+		return request.Affected(before, after, target, now) || shifts && request.Admits(after, target, now)
+	})
+}
+
+// divides tells whether each cluster gets a share of the replicas.
+func (c *Compiled) divides(in Input) bool {
+	return c.strategy != division.Duplicated && in.Workload && in.Replicas > 0
+}
+
+// lacks tells whether an object is not yet placed as it should be.
+func (c *Compiled) lacks(in Input) bool {
+	return len(in.Previous) == 0 || c.divides(in) && placed(in.Previous) != int64(in.Replicas)
+}
+
+func nameOf(before, after *view.Cluster) string {
+	if before != nil {
+		return before.Name
+	}
+	if after != nil {
+		return after.Name
+	}
+	return ""
+}
+
+// moves tells whether a cluster has changed its place in a topology of the
+// spread constraints.
+func (c *Compiled) moves(before, after *view.Cluster) bool {
+	if before == nil || after == nil {
+		return false
+	}
+	for _, topology := range c.topologies {
+		if !slices.Equal(topology.Groups(before), topology.Groups(after)) {
+			return true
+		}
+	}
+	return false
+}
+
+// grows tells whether a cluster may have more room than before.
+func grows(before, after *view.Cluster) bool {
+	if before == nil || after == nil || after.Room == nil || before.Room == nil {
+		return before != nil && after != nil && before.Room != after.Room
+	}
+	return !maps.Equal(before.Room.Free, after.Room.Free) || !slices.EqualFunc(before.Room.Grades, after.Room.Grades, func(a, b view.Grade) bool {
+		return a.Nodes == b.Nodes && maps.Equal(a.Least, b.Least)
+	})
+}

@@ -1,0 +1,67 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package binding
+
+import (
+	"testing"
+
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+func TestOnlyBindingsThatCareAreAffected(t *testing.T) {
+	prod := "clusterAffinity: {labelSelector: {matchLabels: {env: prod}}}"
+	duplicated, divided := "{"+prod+"}", with(dynamic, prod)
+	regions := "{" + prod + ", spreadConstraints: [{spreadByField: region}, {spreadByField: cluster}]}"
+	groups := "{clusterAffinities: [{affinityName: own, clusterNames: [a]}, {affinityName: rented, clusterNames: [c]}]}"
+	for name, test := range map[string]struct {
+		placement     string
+		before, after string // of cluster c; "" is not there
+		previous      string // 3 replicas are wanted
+		observed      string
+		want          bool
+	}{
+		"duplicated: it comes":                       {placement: duplicated, after: "c env=prod", previous: "a:3", want: true},
+		"duplicated: another comes":                  {placement: duplicated, after: "c env=test", previous: "a:3"},
+		"duplicated: it goes":                        {placement: duplicated, before: "c env=prod", previous: "c:3", want: true},
+		"duplicated: another goes":                   {placement: duplicated, before: "c env=test", previous: "a:3"},
+		"duplicated: it matches now":                 {placement: duplicated, before: "c env=test", after: "c env=prod", previous: "a:3", want: true},
+		"duplicated: another label":                  {placement: duplicated, before: "c env=prod", after: "c env=prod x=y", previous: "c:3"},
+		"duplicated: a taint, and it has it":         {placement: duplicated, before: "c env=prod", after: "c env=prod taint=NoSelect", previous: "c:3"},
+		"duplicated: a taint is gone":                {placement: duplicated, before: "c env=prod taint=NoSelect", after: "c env=prod", previous: "a:3", want: true},
+		"duplicated: more room":                      {placement: duplicated, before: "c env=prod pods=1", after: "c env=prod pods=9", previous: "c:3"},
+		"duplicated: another region":                 {placement: regions, before: "c env=prod region=eu", after: "c env=prod region=us", previous: "a:3", want: true},
+		"duplicated: another region of another":      {placement: regions, before: "c env=test region=eu", after: "c env=test region=us", previous: "a:3"},
+		"duplicated: a region, and nobody asks":      {placement: duplicated, before: "c env=prod region=eu", after: "c env=prod region=us", previous: "a:3"},
+		"divided: it comes":                          {placement: divided, after: "c env=prod", previous: "a:3"},
+		"divided: it comes, and some are not placed": {placement: divided, after: "c env=prod", previous: "a:2", want: true},
+		"divided: nothing is placed":                 {placement: divided, after: "c env=prod", want: true},
+		"divided: more room":                         {placement: divided, before: "c env=prod pods=1", after: "c env=prod pods=9", previous: "a:3"},
+		"divided: more room, some are not placed":    {placement: divided, before: "c env=prod pods=1", after: "c env=prod pods=9", previous: "a:2", want: true},
+		"divided: more room where none may be":       {placement: divided, before: "c env=test pods=1", after: "c env=test pods=9", previous: "a:2"},
+		"divided: a target is deleted":               {placement: divided, before: "c env=prod", after: "c env=prod deleting", previous: "a:1 c:2", want: true},
+		"divided: another is deleted":                {placement: divided, before: "c env=prod", after: "c env=prod deleting", previous: "a:3"},
+		"divided: a target does not match":           {placement: divided, before: "c env=prod", after: "c env=test", previous: "a:1 c:2", want: true},
+		"divided: a target is gone":                  {placement: divided, before: "c env=prod", previous: "a:1 c:2", want: true},
+		"divided: a target is tainted":               {placement: divided, before: "c env=prod", after: "c env=prod taint=NoSelect", previous: "a:1 c:2"},
+		"groups: it is in a later one":               {placement: groups, after: "c", previous: "a:3", observed: "own"},
+		"groups: nothing is placed":                  {placement: groups, after: "c", want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			compiled, problems := Compile(placementOf(t, test.placement))
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			one := func(text string) *view.Cluster {
+				if text == "" {
+					return nil
+				}
+				return fleetOf(text).At(0)
+			}
+			in := Input{Resource: deployment, Workload: true, Replicas: 3, Previous: targetsOf(test.previous), ObservedAffinity: test.observed}
+			if got := compiled.Affected(one(test.before), one(test.after), in, noon); got != test.want {
+				t.Errorf("affected: %t, want %t", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,305 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package binding
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/scheduler"
+	"github.com/capstan-io/capstan/internal/scheduler/capacity"
+	"github.com/capstan-io/capstan/internal/scheduler/division"
+	"github.com/capstan-io/capstan/internal/scheduler/selection"
+)
+
+// messageScheduled is the message of a decision that was made. Clients match it.
+const messageScheduled = "Binding has been scheduled successfully."
+
+const (
+	// reasonsMax is how many reasons a message lists, and reasonLengthMax how long
+	// each of them is.
+	reasonsMax, reasonLengthMax = 5, 256
+)
+
+// Input is the object that is to be placed, and what was decided before.
+type Input struct {
+	// Placement is that of Decide. Whoever has a Compiled need not set it.
+	Placement *policyv1alpha1.Placement
+	Resource  workv1alpha2.ObjectReference
+	// Workload says that the kind of the object has replicas.
+	Workload bool
+	// Replicas is how many there are to be, and Requirements what each needs.
+	Replicas     int32
+	Requirements *workv1alpha2.ReplicaRequirements
+	// Previous is what was decided before, and ObservedAffinity the group of
+	// clusterAffinities that it is from. Without, Decide begins with the first group.
+	Previous         []workv1alpha2.TargetCluster
+	ObservedAffinity string
+	// Fresh says that the user asked to decide anew: from the first group on, and
+	// with replicas that may move.
+	Fresh bool
+	// Evicting are clusters that the object is being evicted from.
+	Evicting []string
+	// UID is that of the object. It decides between clusters that deserve a replica
+	// alike.
+	UID types.UID
+	// Assumed is what was assigned to clusters lately, and is not in their reports
+	// yet. See Use.
+	Assumed map[string]view.Amounts
+}
+
+// Use returns what replicas take, to be assumed until their cluster reports it.
+func Use(replicas int32, requirements *workv1alpha2.ReplicaRequirements) view.Amounts {
+	amounts := view.Amounts{}
+	if requirements != nil {
+		amounts = view.AmountsOf(requirements.ResourceRequest)
+	}
+	amounts["pods"] = 1000
+	for name := range amounts {
+		amounts[name] *= int64(replicas)
+	}
+	return amounts
+}
+
+// Decision is what was decided.
+type Decision struct {
+	// Clusters are those to send the object to, in the order of names. If nothing
+	// could be decided, they are the previous ones, and none if no cluster may be
+	// chosen.
+	Clusters []workv1alpha2.TargetCluster
+	// Affinity is the name of the group of clusterAffinities that they are from.
+	Affinity string
+	// Scheduled, Reason and Message are for condition Scheduled.
+	Scheduled       bool
+	Reason, Message string
+
+	round *attempt
+}
+
+// attempt is what is known of the clusters while a group is tried.
+type attempt struct {
+	*Compiled
+
+	in      Input
+	fleet   view.Fleet
+	group   *group
+	request capacity.Request
+	result  scheduler.Result
+	// eligible are the places in the fleet of the clusters that may be chosen.
+	eligible []int
+	// selected are the places in the fleet of the clusters that the spread
+	// constraints allow; nil if there are too few.
+	selected []int
+	// kept says that the previous decision is still right.
+	kept bool
+}
+
+// Decide reads the Placement of the input and decides. Whoever decides often
+// compiles it once.
+func Decide(fleet view.Fleet, in Input, now time.Time) Decision {
+	compiled, problems := Compile(in.Placement)
+	if len(problems) > 0 {
+		return Decision{
+			Clusters: in.Previous, Affinity: in.ObservedAffinity,
+			Reason: workv1alpha2.BindingReasonSchedulerError, Message: problems.ToAggregate().Error(),
+		}
+	}
+	return compiled.Decide(fleet, in, now)
+}
+
+// Decide chooses clusters for an object, and divides its replicas among them. It
+// tries the groups of clusterAffinities from the observed one on; if none will
+// do, the decision says why the first of these does not.
+func (c Compiled) Decide(fleet view.Fleet, in Input, now time.Time) Decision {
+	var failed Decision
+	first := c.begin(in.ObservedAffinity, in.Fresh)
+	for n := first; n < len(c.groups); n++ {
+		decision := c.try(&c.groups[n], fleet, in, now)
+		if decision.Scheduled {
+			return decision
+		}
+		if n == first {
+			failed = decision
+		}
+	}
+	failed.Affinity = in.ObservedAffinity
+	return failed
+}
+
+// try decides for the clusters of one group.
+func (c *Compiled) try(g *group, fleet view.Fleet, in Input, now time.Time) Decision {
+	a := &attempt{Compiled: c, in: in, fleet: fleet, group: g}
+	if in.Requirements != nil {
+		a.request = capacity.RequestOf(in.Requirements.ResourceRequest)
+	}
+	previous := make([]string, 0, len(in.Previous))
+	for _, target := range in.Previous {
+		previous = append(previous, target.Name)
+	}
+	request := g.request.Placing(in.Resource.APIVersion, in.Resource.Kind, in.Evicting)
+	a.result = scheduler.Schedule(fleet, request, previous, now)
+	if a.result.Eligible() == 0 {
+		return Decision{Reason: workv1alpha2.BindingReasonNoClusterFit, Message: noneAvailable(fleet, a.result), round: a}
+	}
+	clusters, err := a.assign()
+	if err != nil {
+		reason := workv1alpha2.BindingReasonSchedulerError
+		if _, full := errors.AsType[*division.NoRoomError](err); full {
+			reason = workv1alpha2.BindingReasonUnschedulable
+		}
+		return Decision{Clusters: in.Previous, Reason: reason, Message: err.Error(), round: a}
+	}
+	return Decision{
+		Clusters: clusters, Affinity: g.name, Scheduled: true,
+		Reason: workv1alpha2.BindingReasonSuccess, Message: messageScheduled, round: a,
+	}
+}
+
+// noneAvailable returns why no cluster may be chosen.
+func noneAvailable(fleet view.Fleet, result scheduler.Result) string {
+	text := fmt.Sprintf("0/%d clusters are available", fleet.Len())
+	for n, sum := range result.Refused() {
+		if n == reasonsMax {
+			text += "; others for other reasons"
+			break
+		}
+		reason := sum.Reason
+		if len(reason) > reasonLengthMax {
+			reason = strings.ToValidUTF8(reason[:reasonLengthMax], "") + "..."
+		}
+		text += fmt.Sprintf("; %d: %s", sum.Clusters, reason)
+	}
+	return text
+}
+
+// scales tells whether there are replicas to be placed.
+func (a *attempt) scales() bool { return a.in.Workload && a.in.Replicas > 0 }
+
+// assign selects clusters and divides the replicas among them.
+func (a *attempt) assign() ([]workv1alpha2.TargetCluster, error) {
+	candidates, shares := a.candidates()
+	if a.byRoom() && a.scales() && !a.in.Fresh && a.settled(candidates) {
+		a.kept = true
+		return named(a.previous()), nil
+	}
+	wish := selection.Wish{Clusters: a.clusters, Groups: a.spread, Replicas: int64(a.in.Replicas), ByRoom: a.byRoom() && a.scales()}
+	chosen, err := wish.Select(candidates)
+	if err != nil {
+		return nil, err
+	}
+	picked := make([]division.Candidate, 0, len(chosen))
+	for _, n := range chosen {
+		a.selected = append(a.selected, a.eligible[n])
+		picked = append(picked, shares[n])
+	}
+	if !a.scales() {
+		targets := make([]workv1alpha2.TargetCluster, 0, len(picked))
+		for _, candidate := range picked {
+			targets = append(targets, workv1alpha2.TargetCluster{Name: candidate.Cluster})
+		}
+		return targets, nil
+	}
+	divided, err := division.Wish{
+		Strategy: a.strategy, Replicas: a.in.Replicas, Fresh: a.in.Fresh, Tie: division.TieBreakOf(string(a.in.UID)),
+	}.Divide(picked, a.previous())
+	if err != nil {
+		return nil, err
+	}
+	return named(divided), nil
+}
+
+// candidates returns the clusters that may be chosen, as those who select and as
+// those who divide see them, in the order of names.
+func (a *attempt) candidates() ([]selection.Candidate, []division.Candidate) {
+	has := map[string]int64{}
+	for _, target := range a.in.Previous {
+		has[target.Name] += int64(target.Replicas)
+	}
+	forSelection := make([]selection.Candidate, 0, a.result.Eligible())
+	forDivision := make([]division.Candidate, 0, a.result.Eligible())
+	for i, score := range a.result.Scored() {
+		cluster := a.fleet.At(i)
+		s := selection.Candidate{Name: cluster.Name, Score: score}
+		d := division.Candidate{Cluster: cluster.Name}
+		for _, topology := range a.topologies {
+			s.Groups = append(s.Groups, topology.Groups(cluster))
+		}
+		switch {
+		case !a.scales():
+		case a.byRoom():
+			d.Tier, d.Available = a.group.tier(cluster), a.available(cluster)
+			s.Tier, s.Room = d.Tier, int64(d.Available)+has[cluster.Name]
+		case len(a.weights) > 0:
+			d.Weight = a.weightOf(cluster)
+		}
+		a.eligible = append(a.eligible, i)
+		forSelection, forDivision = append(forSelection, s), append(forDivision, d)
+	}
+	return forSelection, forDivision
+}
+
+// available returns how many further replicas a cluster has room for: all, if
+// that is not known.
+func (a *attempt) available(cluster *view.Cluster) int32 {
+	if available, known := a.request.Replicas(cluster.Room, a.in.Assumed[cluster.Name]); known {
+		return available
+	}
+	return a.in.Replicas
+}
+
+// settled tells whether the previous decision is still right: its clusters may
+// be chosen, have all replicas, and are not too many for the spread constraints.
+// If so nothing moves, although other clusters may be better now.
+func (a *attempt) settled(candidates []selection.Candidate) bool {
+	previous := a.previous()
+	var chosen []selection.Candidate
+	var sum int64
+	for _, share := range previous {
+		n, found := slices.BinarySearchFunc(candidates, share.Cluster, func(c selection.Candidate, name string) int { return strings.Compare(c.Name, name) })
+		if !found {
+			return false
+		}
+		chosen = append(chosen, candidates[n])
+		sum += int64(share.Replicas)
+	}
+	wish := selection.Wish{Clusters: a.clusters, Groups: a.spread}
+	return sum == int64(a.in.Replicas) && wish.Allows(chosen)
+}
+
+// previous returns the clusters that have replicas, in the order of names.
+func (a *attempt) previous() []division.Share {
+	var shares []division.Share
+	for _, target := range a.in.Previous {
+		if target.Replicas > 0 {
+			shares = append(shares, division.Share{Cluster: target.Name, Replicas: target.Replicas})
+		}
+	}
+	slices.SortFunc(shares, func(a, b division.Share) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return shares
+}
+
+func named(shares []division.Share) []workv1alpha2.TargetCluster {
+	targets := make([]workv1alpha2.TargetCluster, 0, len(shares))
+	for _, share := range shares {
+		targets = append(targets, workv1alpha2.TargetCluster{Name: share.Cluster, Replicas: share.Replicas})
+	}
+	return targets
+}
+
+// placed returns how many replicas the clusters have together.
+func placed(clusters []workv1alpha2.TargetCluster) int64 {
+	var sum int64
+	for _, target := range clusters {
+		sum += int64(target.Replicas)
+	}
+	return sum
+}

@@ -1,0 +1,51 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"strings"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+// Served is the kinds that a cluster serves. The clusters of one version serve
+// the same kinds, and share one list of them; such values are equal. The zero
+// value is that of a cluster that nobody has asked.
+type Served struct {
+	// kinds are lines such as "apps/v1 Deployment", with a line break before and
+	// after each.
+	kinds unique.Handle[string]
+	// complete says that no kind is missing.
+	complete bool
+}
+
+// kindSeparator is before and after each kind of a list.
+const kindSeparator = "\n"
+
+// ServedBy returns the kinds that a ClusterConnection lists.
+func ServedBy(connection *fleetv1alpha1.ClusterConnection) Served {
+	if connection == nil || len(connection.Status.APIEnablements) == 0 {
+		return Served{}
+	}
+	var kinds strings.Builder
+	kinds.WriteString(kindSeparator)
+	for _, served := range connection.Status.APIEnablements {
+		for _, resource := range served.Resources {
+			kinds.WriteString(served.GroupVersion + " " + resource.Kind + kindSeparator)
+		}
+	}
+	return Served{
+		kinds:    unique.Make(kinds.String()),
+		complete: meta.IsStatusConditionTrue(connection.Status.Conditions, fleetv1alpha1.ClusterConnectionConditionCompleteAPIEnablements),
+	}
+}
+
+// Lacks tells whether the cluster is known not to serve a kind. A list that is
+// missing or not complete tells that of no kind.
+func (s Served) Lacks(apiVersion, kind string) bool {
+	return s.complete && !strings.Contains(s.kinds.Value(), kindSeparator+apiVersion+" "+kind+kindSeparator)
+}

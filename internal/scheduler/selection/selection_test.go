@@ -1,0 +1,162 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// clusters reads candidates such as "a/eu:5*", which is cluster a in region eu
+// with room for 5 replicas, and has the object already. Further groups follow
+// after further slashes, those of several zones with a plus.
+func clusters(texts ...string) []Candidate {
+	var candidates []Candidate
+	for _, text := range texts {
+		c := Candidate{}
+		text, has := strings.CutSuffix(text, "*")
+		if has {
+			c.Score = 100
+		}
+		at, room, _ := strings.Cut(text, ":")
+		_, _ = fmt.Sscan(room, &c.Room)
+		parts := strings.Split(at, "/")
+		c.Name = parts[0]
+		for _, part := range parts[1:] {
+			c.Groups = append(c.Groups, strings.Split(part, "+"))
+		}
+		candidates = append(candidates, c)
+	}
+	return candidates
+}
+
+func region(least, most int) Constraint {
+	return Constraint{Bounds: Bounds{Min: least, Max: most}, Topology: "region"}
+}
+
+func zone(least, most int) Constraint {
+	return Constraint{Bounds: Bounds{Min: least, Max: most}, Topology: "zone"}
+}
+
+func TestSelect(t *testing.T) {
+	plain := clusters("a:5", "b:9", "c:2", "d:7")
+	regions := clusters("a/eu:5", "b/eu:9", "c/us:2", "d/asia:7", "e/us:1", "f/us:1")
+	tiers := clusters("a:5", "b:9", "c:2")
+	tiers[0].Tier, tiers[1].Tier = 1, 2
+	both := clusters("a/eu/z1", "b/eu/z2", "c/us/z1", "d/us/z3", "e/asia/z2")
+	for name, test := range map[string]struct {
+		wish       Wish
+		candidates []Candidate
+		want       string
+	}{
+		"all":                                  {Wish{}, plain, "a b c d"},
+		"no limit is no limit":                 {Wish{Clusters: Bounds{Min: 2}}, plain, "a b c d"},
+		"most room first":                      {Wish{Clusters: Bounds{Max: 2}}, plain, "b d"},
+		"who has it comes first":               {Wish{Clusters: Bounds{Max: 2}}, clusters("a:5", "b:9", "c:2*", "d:7"), "b c"},
+		"names decide the rest":                {Wish{Clusters: Bounds{Max: 2}}, clusters("b", "c", "a"), "a b"},
+		"tiers come first":                     {Wish{Clusters: Bounds{Max: 2}}, tiers, "a c"},
+		"too few":                              {Wish{Clusters: Bounds{Min: 5}}, plain, "spreadConstraints want at least 5 by cluster, and the clusters that may be chosen are 4; lower minGroups or add clusters"},
+		"room is made from the tail":           {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 10}, clusters("a:5", "b:1*", "c:2*", "d:9"), "c d"},
+		"room is made for all":                 {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 14}, clusters("a:5", "b:1*", "c:2*", "d:9"), "a d"},
+		"there is no room":                     {Wish{Clusters: Bounds{Max: 2}, ByRoom: true, Replicas: 15}, clusters("a:5", "b:1*", "c:2*", "d:9"), "no enough resource when selecting 2 clusters"},
+		"room does not matter":                 {Wish{Clusters: Bounds{Max: 1}, Replicas: 15}, plain, "b"},
+		"the region with most clusters":        {Wish{Groups: []Constraint{region(1, 1)}}, regions, "c e f"},
+		"two regions, the best of each":        {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2)}}, regions, "b c"},
+		"two regions, and the best rest":       {Wish{Clusters: Bounds{Max: 3}, Groups: []Constraint{region(2, 2)}}, regions, "a b c"},
+		"all regions":                          {Wish{Groups: []Constraint{region(3, 0)}}, regions, "a b c d e f"},
+		"the fewest regions that do":           {Wish{Groups: []Constraint{region(1, 3)}}, regions, "c e f"},
+		"more regions for more clusters":       {Wish{Clusters: Bounds{Min: 4}, Groups: []Constraint{region(1, 3)}}, regions, "a b c e f"},
+		"by room: two regions for 10":          {Wish{ByRoom: true, Replicas: 10, Groups: []Constraint{region(2, 2)}}, regions, "a b d"},
+		"by room: one has room for all":        {Wish{ByRoom: true, Replicas: 14, Groups: []Constraint{region(1, 2)}}, regions, "a b"},
+		"by room: one region is not enough":    {Wish{ByRoom: true, Replicas: 20, Groups: []Constraint{region(1, 2)}}, regions, "a b d"},
+		"by room: nowhere, and division tells": {Wish{ByRoom: true, Replicas: 99, Groups: []Constraint{region(1, 2)}}, regions, "a b"},
+		"too few regions":                      {Wish{Groups: []Constraint{region(4, 0)}}, regions, "spreadConstraints want at least 4 by region, and the clusters that may be chosen are 3; lower minGroups or add clusters"},
+		"more regions than clusters":           {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(3, 3)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
+		"too few clusters in the regions":      {Wish{Clusters: Bounds{Min: 6}, Groups: []Constraint{region(1, 2)}}, regions, "no choice of clusters meets the spreadConstraints by region, cluster at once; raise maxGroups or lower minGroups of one of them"},
+		"zones of several":                     {Wish{Clusters: Bounds{Max: 1}, Groups: []Constraint{zone(2, 2)}}, clusters("a/z1", "b/z1+z2", "c/z3"), "b"},
+		"a cluster must not bring a third":     {Wish{Groups: []Constraint{zone(2, 2)}}, clusters("a/z1+z2+z3", "b/z1", "c/z2", "d/z4"), "b c"},
+		"regions and zones":                    {Wish{Clusters: Bounds{Max: 3}, Groups: []Constraint{region(2, 2), zone(3, 3)}}, both, "a b d"},
+		"regions and zones, exactly":           {Wish{Clusters: Bounds{Max: 2}, Groups: []Constraint{region(2, 2), zone(1, 1)}}, both, "a c"},
+		"regions and zones, not together":      {Wish{Groups: []Constraint{region(3, 3), zone(1, 1)}}, both, "no choice of clusters meets the spreadConstraints by region, zone, cluster at once; raise maxGroups or lower minGroups of one of them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := chosen(test.wish, test.candidates); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// chosen returns the names of the chosen clusters, or the error.
+func chosen(w Wish, candidates []Candidate) string {
+	places, err := w.Select(candidates)
+	if err != nil {
+		return err.Error()
+	}
+	var names []string
+	for _, i := range places {
+		names = append(names, candidates[i].Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// TestSelectionsKeepTheirPromises selects by chance, and asks for what holds
+// always. A failure names the seed.
+func TestSelectionsKeepTheirPromises(t *testing.T) {
+	for seed := range uint64(2000) {
+		chance := rand.New(rand.NewPCG(seed, 5))
+		bounds := func() Bounds {
+			b := Bounds{Min: chance.IntN(4)}
+			if chance.IntN(2) == 0 {
+				b.Max = b.Min + 1 + chance.IntN(2)
+			}
+			return b
+		}
+		w := Wish{Clusters: bounds(), Replicas: int64(chance.IntN(30)), ByRoom: chance.IntN(2) == 0}
+		for range chance.IntN(3) {
+			w.Groups = append(w.Groups, Constraint{Bounds: bounds(), Topology: "region"})
+		}
+		var candidates []Candidate
+		for i := range chance.IntN(10) {
+			c := Candidate{Name: fmt.Sprintf("c%d", i), Score: int64(100 * chance.IntN(2)), Room: int64(chance.IntN(12))}
+			for range w.Groups {
+				several := min(1, len(w.Groups)-1) // which makes it hard to find a choice
+				c.Groups = append(c.Groups, [][]string{{"x"}, {"y"}, {"z"}, {"x", "y"}}[chance.IntN(3+several)])
+			}
+			candidates = append(candidates, c)
+		}
+		places, err := w.Select(candidates)
+		if err == nil && !w.meets(candidates, places) {
+			t.Fatalf("seed %d: %v does not meet %+v: %v", seed, places, w, candidates)
+		}
+		if err != nil && len(w.Groups) == 1 && feasible(w, candidates) {
+			t.Fatalf("seed %d: there is a choice that meets %+v: %v: %v", seed, w, candidates, err)
+		}
+		before := chosen(w, candidates)
+		chance.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+		if after := chosen(w, candidates); before != after {
+			t.Fatalf("seed %d: the order matters: %s, %s", seed, before, after)
+		}
+	}
+}
+
+// feasible tries all choices.
+func feasible(w Wish, candidates []Candidate) bool {
+	for bits := range 1 << len(candidates) {
+		var places []int
+		for i := range candidates {
+			if bits&(1<<i) != 0 {
+				places = append(places, i)
+			}
+		}
+		if len(places) > 0 && w.meets(candidates, places) {
+			return true
+		}
+	}
+	return false
+}
