@@ -26,6 +26,7 @@ func TestWorksOfBindings(t *testing.T) {
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"the state of an object is reported":       testState,
+		"a state that is too large is left out":    testLargeState,
 		"an object of somebody else is left alone": testAborts,
 		"an object is taken over if that is asked": testOverwrites,
 		"an object of the work is applied again":   testOwnAgain,
@@ -51,16 +52,26 @@ func testState(s *scene) {
 	work := s.reports("w", 0, `health={"string":"Unhealthy"}`)
 	s.contains(message(work, 0, "StatusFeedbackSynced"), "True StatusFeedbackSynced")
 	s.status(deploymentKind, "d", `{"observedGeneration":1,"replicas":3,"updatedReplicas":3,"readyReplicas":3,"availableReplicas":3}`)
-	s.reports("w", 0, `status={"jsonRaw":"{\"availableReplicas\":3,\"observedGeneration\":1,`)
+	s.reports("w", 0, `status={"jsonRaw":"{\"availableReplicas\":3,\"generation\":1,\"observedGeneration\":1,`)
 	s.reports("w", 0, `health={"string":"Healthy"}`)
-	s.status(deploymentKind, "d", fmt.Sprintf(`{"observedGeneration":1,"conditions":[{"type":"A","status":"True","message":%q}]}`, strings.Repeat("x", workv1.StatusSizeMax)))
-	work = s.reports("w", 0, `health={"string":"Unhealthy"}`)
-	s.contains(message(work, 0, "StatusFeedbackSynced"), "False StatusFeedbackSyncFailed", `"status"`, "at most 262144")
-	s.status(deploymentKind, "d", fmt.Sprintf(`{"observedGeneration":1,"conditions":[{"type":"A","status":"True","message":%q}]}`, strings.Repeat("x", workv1.StatusSizeMax-2000)))
-	s.reports("w", 0, `status={"jsonRaw":"{\"conditions\"`)
 	s.delete("w")
 	s.gone("w")
 	s.nothingLeft()
+}
+
+func testLargeState(s *scene) {
+	s.start(seldom())
+	s.create(ofBinding(s.work("w", fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":%q},"spec":{"containers":[{"name":"c","image":"i"}]}}`, s.ns()))))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.status("Pod", "p", fmt.Sprintf(`{"phase":"Running","message":%q}`, strings.Repeat("x", workv1.StatusSizeMax)))
+	work := s.tells("w", 0, "StatusFeedbackSynced", "at most 262144")
+	s.contains(message(work, 0, "StatusFeedbackSynced"), "False StatusFeedbackSyncFailed", `"status"`)
+	if got := values(work, 0); got != `health={"string":"Unhealthy"}` {
+		s.t.Errorf("the agent reports %.1000s", got)
+	}
+	s.status("Pod", "p", fmt.Sprintf(`{"phase":"Running","message":%q}`, strings.Repeat("x", workv1.StatusSizeMax-1000)))
+	s.reports("w", 0, `status={"jsonRaw":"{\"message\"`)
 }
 
 // with returns the JSON of an object with a label or an annotation.
@@ -177,10 +188,14 @@ func testNamespaceAdopted(s *scene) {
 func sent(t testing.TB, object string) string {
 	t.Helper()
 	for _, mark := range [][3]string{
-		{"labels", workv1alpha2.LabelManaged, "true"}, {"labels", workv1alpha2.LabelWorkID, "id-of-w"},
-		{"labels", policyv1alpha1.LabelPropagationPolicyID, "id"}, {"labels", "app.example.com/name", "web"},
-		{"annotations", workv1alpha2.AnnotationTemplateUID, "uid"}, {"annotations", policyv1alpha1.AnnotationConflictResolution, "abort"},
-		{"annotations", policyv1alpha1.AnnotationPropagationPolicyName, "p"}, {"annotations", "example.com/note", "kept"},
+		{"labels", workv1alpha2.LabelManaged, "true"},
+		{"labels", workv1alpha2.LabelWorkID, "id-of-w"},
+		{"labels", policyv1alpha1.LabelPropagationPolicyID, "id"},
+		{"labels", "app.example.com/name", "web"},
+		{"annotations", workv1alpha2.AnnotationTemplateUID, "uid"},
+		{"annotations", policyv1alpha1.AnnotationConflictResolution, "abort"},
+		{"annotations", policyv1alpha1.AnnotationPropagationPolicyName, "p"},
+		{"annotations", "example.com/note", "kept"},
 	} {
 		object = with(t, object, mark[0], mark[1], mark[2])
 	}

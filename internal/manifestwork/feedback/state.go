@@ -12,14 +12,13 @@ import (
 	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/health"
 )
 
 // State returns what is reported of an object of a work that a binding made:
-// its status, if it has one, and whether it works. A status that is too large
+// its status, if it has one, and whether it does what it is for. A status that is too large
 // is left out, which the message says.
 func State(object *unstructured.Unstructured, kinds interpret.Chain) (values []workv1.FeedbackValue, messages []string) {
-	if status, ok := object.Object["status"].(map[string]any); ok && len(status) > 0 {
+	if status := kinds.Reflect(object); len(status) > 0 {
 		text, err := json.Marshal(status)
 		switch {
 		case err != nil:
@@ -34,28 +33,16 @@ func State(object *unstructured.Unstructured, kinds interpret.Chain) (values []w
 			})
 		}
 	}
-	return append(values, healthValue(verdict(kinds.Health(object).Status))), messages
+	return append(values, healthValue(kinds.Verdict(object))), messages
 }
 
 // StateUnknown is what is reported of an object that could not be read.
 func StateUnknown() []workv1.FeedbackValue {
-	return []workv1.FeedbackValue{healthValue(v1alpha1.ResourceUnknown)}
+	return []workv1.FeedbackValue{healthValue(interpret.Unknown)}
 }
 
-func healthValue(is v1alpha1.ResourceHealth) workv1.FeedbackValue {
-	text := string(is)
+func healthValue(is string) workv1.FeedbackValue {
 	return workv1.FeedbackValue{
-		Name: v1alpha1.FeedbackHealth, FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: &text},
-	}
-}
-
-func verdict(status health.Status) v1alpha1.ResourceHealth {
-	switch status {
-	case health.Healthy:
-		return v1alpha1.ResourceHealthy
-	case health.Unknown:
-		return v1alpha1.ResourceUnknown
-	default:
-		return v1alpha1.ResourceUnhealthy
+		Name: v1alpha1.FeedbackHealth, FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: &is},
 	}
 }

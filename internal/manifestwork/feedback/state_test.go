@@ -22,9 +22,9 @@ func TestTheStateOfAnObjectOfABinding(t *testing.T) {
 		message string
 	}{
 		"a Deployment that is ready": {
-			object: `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}`,
+			object: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}`,
 			want: []string{
-				`status JsonRaw "{\"availableReplicas\":1,\"observedGeneration\":1,\"replicas\":1,\"updatedReplicas\":1}"`, `health String "Healthy"`,
+				`status JsonRaw "{\"availableReplicas\":1,\"generation\":1,\"observedGeneration\":1,\"replicas\":1,\"updatedReplicas\":1}"`, `health String "Healthy"`,
 			},
 		},
 		"a Deployment that is not":           {object: `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}}`, want: []string{`health String "Unhealthy"`}},
