@@ -75,17 +75,33 @@ func (s serverSideApply) prepare(ctx context.Context, o *object, stamp *apply.St
 func (s serverSideApply) leaveAlone(
 	ctx context.Context, o *object, stamp *apply.Stamp, seen *metav1.PartialObjectMetadata, manager string,
 ) error {
-	content, err := apply.Content(o.raw())
+	content, err := o.content()
 	if err != nil {
-		return fmt.Errorf("manifest %d: %w", o.item.Ordinal, err)
+		return err
 	}
 	changed := changedSince(seen.Annotations[workv1.AnnotationConfigSpecHash], o.item.Manifest.Hash)
 	if stamp.Without, err = s.ignored.Select(ctx, content, changed, o.Budget); err != nil {
 		return err
 	}
+	return o.giveUp(ctx, seen, manager, content, stamp.Without)
+}
+
+// content is the decoded manifest.
+func (o *object) content() (map[string]any, error) {
+	content, err := apply.Content(o.raw())
+	if err != nil {
+		return nil, fmt.Errorf("manifest %d: %w", o.item.Ordinal, err)
+	}
+	return content, nil
+}
+
+// giveUp gives up what we own of the fields at the paths of the manifest.
+func (o *object) giveUp(
+	ctx context.Context, seen *metav1.PartialObjectMetadata, manager string, content map[string]any, paths []ignore.Path,
+) error {
 	rest, owned, err := ignore.Disown(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply || o.isOurs(entry)
-	}, content, stamp.Without)
+	}, content, paths)
 	if err != nil || !owned {
 		return err
 	}

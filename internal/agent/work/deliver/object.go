@@ -73,7 +73,7 @@ func (o *object) send(ctx context.Context, how applier) (*metav1.PartialObjectMe
 	if err != nil {
 		return nil, err
 	}
-	if err := (encounter{o}).meet(ctx, &as, &stamp); err != nil {
+	if err := (encounter{of: o}).meet(ctx, &as, &stamp); err != nil {
 		return nil, err
 	}
 	body, err := apply.Body(o.raw(), stamp)

@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
 
 // action is what to do for a manifest.
@@ -45,7 +46,7 @@ func strategyOf(it *plan.Item) strategy {
 	case plan.StrategyServerSideApply:
 		return serverSideApply{options: it.Apply, ignored: it.Ignored}
 	default:
-		return update{}
+		return update{retained: it.Retained}
 	}
 }
 
@@ -67,8 +68,8 @@ func decideToApply(hash apply.Hash, past apply.Past, live apply.Live) action {
 
 func going(live apply.Live) bool { return live.Known && live.Exists && live.Deleting }
 
-// update takes over the fields that the manifest has.
-type update struct{}
+// update takes over the fields that the manifest has, but those that are retained.
+type update struct{ retained []ignore.Path }
 
 func (update) decide(hash apply.Hash, past apply.Past, live apply.Live) action {
 	return decideToApply(hash, past, live)
@@ -77,8 +78,24 @@ func (update) note() string { return "" }
 
 func (s update) bring(ctx context.Context, o *object) { o.restore(ctx, s) }
 
-func (update) prepare(_ context.Context, o *object, _ *apply.Stamp) (apply.As, error) {
-	return apply.As{Manager: o.Record.Manager(), Force: true}, nil
+func (s update) prepare(ctx context.Context, o *object, stamp *apply.Stamp) (apply.As, error) {
+	as := apply.As{Manager: o.Record.Manager(), Force: true}
+	if len(s.retained) == 0 {
+		return as, nil
+	}
+	seen, err := o.Member.Get(ctx, o.item.Resource.Version, o.item.Object)
+	if apierrors.IsNotFound(err) {
+		return as, nil
+	}
+	if err != nil {
+		return as, err
+	}
+	content, err := o.content()
+	if err != nil {
+		return as, err
+	}
+	stamp.Without = s.retained
+	return as, o.giveUp(ctx, seen, as.Manager, content, s.retained)
 }
 
 // createOnly never changes an object that is there.

@@ -28,23 +28,23 @@ func (e *takenError) Error() string { return e.text }
 
 // encounter is that of the work of a binding with an object that may be
 // somebody else's.
-type encounter struct{ *object }
+type encounter struct{ of *object }
 
 // meet looks at the object before it is applied. It returns an error if that is
 // somebody else's, and has to stay so; of a namespace it notes that.
-func (o encounter) meet(ctx context.Context, as *apply.As, stamp *apply.Stamp) error {
-	if !o.item.Adopts && (!o.item.Yields || o.owned()) {
+func (e encounter) meet(ctx context.Context, as *apply.As, stamp *apply.Stamp) error {
+	if !e.of.item.Adopts && (!e.of.item.Yields || e.of.owned()) {
 		return nil
 	}
-	seen, err := o.Member.Get(ctx, o.item.Resource.Version, o.item.Object)
+	seen, err := e.of.Member.Get(ctx, e.of.item.Resource.Version, e.of.item.Object)
 	switch {
 	case apierrors.IsNotFound(err):
-		as.Force = as.Force && !o.item.Yields // what somebody makes in between is not taken over, either
+		as.Force = as.Force && !e.of.item.Yields // what somebody makes in between is not taken over, either
 	case err != nil:
 		return err
-	case o.item.Yields && !o.belongs(ctx, seen):
-		return &takenError{text: o.taken(seen)}
-	case o.item.Adopts && (seen.Annotations[workv1.AnnotationAdopted] == "true" || !o.belongs(ctx, seen) && !ofWork(seen)):
+	case e.of.item.Yields && !e.belongs(ctx, seen):
+		return &takenError{text: e.taken(seen)}
+	case e.of.item.Adopts && (seen.Annotations[workv1.AnnotationAdopted] == "true" || !e.belongs(ctx, seen) && !ofWork(seen)):
 		if stamp.Annotations == nil {
 			stamp.Annotations = map[string]string{}
 		}
@@ -62,31 +62,31 @@ func ofWork(seen *metav1.PartialObjectMetadata) bool {
 
 // belongs tells whether the object is the work's: the work brought it, whether
 // or not with the record that it has now.
-func (o encounter) belongs(ctx context.Context, seen *metav1.PartialObjectMetadata) bool {
-	if id := o.Work.Labels[workv1alpha2.LabelWorkID]; id != "" &&
+func (e encounter) belongs(ctx context.Context, seen *metav1.PartialObjectMetadata) bool {
+	if id := e.of.Work.Labels[workv1alpha2.LabelWorkID]; id != "" &&
 		seen.Labels[workv1alpha2.LabelManaged] == "true" && seen.Labels[workv1alpha2.LabelWorkID] == id {
 		return true
 	}
 	return slices.ContainsFunc(seen.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return owner.Kind == workv1.KindAppliedManifestWork && (owner.UID == o.Record.UID() || o.Ledger.Inherits(ctx, o.Record.Object().Name, owner.Name))
+		return owner.Kind == workv1.KindAppliedManifestWork && (owner.UID == e.of.Record.UID() || e.of.Ledger.Inherits(ctx, e.of.Record.Object().Name, owner.Name))
 	})
 }
 
 // taken says whose the object is, and what to do. Clients of Karmada know the
 // sentence that it begins with.
-func (o encounter) taken(seen *metav1.PartialObjectMetadata) string {
-	name := o.item.Object.Name
-	if o.item.Object.Namespace != "" {
-		name = o.item.Object.Namespace + "/" + name
+func (e encounter) taken(seen *metav1.PartialObjectMetadata) string {
+	name := e.of.item.Object.Name
+	if e.of.item.Object.Namespace != "" {
+		name = e.of.item.Object.Namespace + "/" + name
 	}
 	return fmt.Sprintf("resource(kind=%s, %s) already exists in the cluster %s and the %s strategy value is empty, "+
 		"Karmada will not manage this resource; it belongs to %s. Delete it in the cluster, or annotate the object on the hub with %s=%s to take it over.",
-		o.item.Manifest.Kind.Kind, name, o.Work.Namespace, policyv1alpha1.AnnotationConflictResolution, o.claimants(seen),
+		e.of.item.Manifest.Kind.Kind, name, e.of.Work.Namespace, policyv1alpha1.AnnotationConflictResolution, e.claimants(seen),
 		policyv1alpha1.AnnotationConflictResolution, policyv1alpha1.ConflictResolutionOverwrite)
 }
 
 // claimants names the owners of an object, and who manages its fields.
-func (o encounter) claimants(seen *metav1.PartialObjectMetadata) string {
+func (e encounter) claimants(seen *metav1.PartialObjectMetadata) string {
 	var names []string
 	add := func(name string) {
 		if !slices.Contains(names, name) {
@@ -96,7 +96,7 @@ func (o encounter) claimants(seen *metav1.PartialObjectMetadata) string {
 	for i := range seen.OwnerReferences {
 		owner := &seen.OwnerReferences[i]
 		if owner.Kind == workv1.KindAppliedManifestWork {
-			add(o.Ledger.WorkOf(owner.Name))
+			add(e.of.Ledger.WorkOf(owner.Name))
 			continue
 		}
 		add(owner.Kind + " " + owner.Name)

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,6 +13,7 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
 
 // ofBinding tells whether a binding made the work.
@@ -25,20 +27,24 @@ func isNamespace(manifest *apply.Manifest) bool {
 	return manifest.Kind.GroupKind() == corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind()
 }
 
-// yields tells whether an object that exists already is left alone if the work
-// of a binding has such a manifest for it. Namespaces are shared with others in
-// any case.
-func yields(manifest *apply.Manifest, raw []byte) bool {
-	if isNamespace(manifest) {
-		return false
+// bind notes what is different for the manifest of a work of a binding.
+func (it *Item) bind(raw []byte) {
+	if isNamespace(&it.Manifest) { // which is shared with others in any case
+		it.Adopts = true
+		return
 	}
 	var said struct {
 		Metadata struct {
+			Labels      map[string]string `json:"labels"`
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &said); err != nil {
-		return true // a manifest that cannot be applied takes nothing over
+		it.Refused = fmt.Errorf("%w: %w", apply.ErrNotObject, err)
+		return
 	}
-	return said.Metadata.Annotations[policyv1alpha1.AnnotationConflictResolution] != policyv1alpha1.ConflictResolutionOverwrite
+	it.Yields = said.Metadata.Annotations[policyv1alpha1.AnnotationConflictResolution] != policyv1alpha1.ConflictResolutionOverwrite
+	if said.Metadata.Labels[policyv1alpha1.LabelRetainReplicas] == "true" {
+		it.Retained = []ignore.Path{{"spec", "replicas"}}
+	}
 }

@@ -42,6 +42,8 @@ type Item struct {
 	Yields bool
 	// Adopts says that it is noted on the object if it was there before the work.
 	Adopts bool
+	// Retained are fields that are the cluster's once the object exists.
+	Retained []ignore.Path
 	// Apply are the options of server-side apply, nil with other strategies.
 	Apply   *workv1.ServerSideApplyConfig
 	Ignored *ignore.Fields // fields to leave alone, nil for none

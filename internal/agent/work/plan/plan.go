@@ -83,8 +83,9 @@ func New(work *workv1.ManifestWork, before *Plan) *Plan {
 	for i := range manifests {
 		it := &Item{Ordinal: i}
 		it.Manifest, it.Refused = apply.Read(manifests[i].Raw)
-		it.Yields = p.OfBinding && it.Refused == nil && yields(&it.Manifest, manifests[i].Raw)
-		it.Adopts = p.OfBinding && isNamespace(&it.Manifest)
+		if p.OfBinding && it.Refused == nil {
+			it.bind(manifests[i].Raw)
+		}
 		p.Items = append(p.Items, it)
 	}
 	p.readExecutor(work.Spec.Executor)
