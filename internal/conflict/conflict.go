@@ -26,12 +26,16 @@ const Retry = 50 * time.Millisecond
 // that is something else besides stays an error.
 func Quiet(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-		result, err := r.Reconcile(ctx, req)
-		if err == nil || !only(err) {
-			return result, err //nolint:wrapcheck // it is the reconciler's own
-		}
-		return ctrl.Result{RequeueAfter: Retry}, nil
+		return Quietly(r.Reconcile(ctx, req))
 	})
+}
+
+// Quietly is Quiet for what a reconciler of another kind of request returned.
+func Quietly(result ctrl.Result, err error) (ctrl.Result, error) {
+	if err == nil || !only(err) {
+		return result, err
+	}
+	return ctrl.Result{RequeueAfter: Retry}, nil
 }
 
 // only tells whether all errors in a tree are conflicts.

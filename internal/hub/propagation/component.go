@@ -6,13 +6,17 @@ package propagation
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -24,8 +28,19 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/fleet"
+	slim "github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/bindings"
+	"github.com/capstan-io/capstan/internal/hub/propagation/created"
+	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/hub/propagation/detector"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/namespaces"
+	"github.com/capstan-io/capstan/internal/hub/propagation/policies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
 	accountrights "github.com/capstan-io/capstan/internal/rights"
 )
 
@@ -37,10 +52,15 @@ import (
 
 // What decides which objects are sent where.
 //
-// +kubebuilder:rbac:groups=policy.karmada.io,resources=propagationpolicies;clusterpropagationpolicies,verbs=get;list;watch
-
-// What became of it.
-//
+// +kubebuilder:rbac:groups=policy.karmada.io,resources=propagationpolicies;clusterpropagationpolicies,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=policy.karmada.io,resources=overridepolicies;clusteroverridepolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=work.karmada.io,resources=resourcebindings;clusterresourcebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=work.karmada.io,resources=resourcebindings/status;clusterresourcebindings/status,verbs=patch
+// +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=fleet.capstan.io,resources=clusterconnections,verbs=get;list;watch
+// +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 const (
@@ -54,7 +74,7 @@ const (
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(
-		authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
+		authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), schedulingv1.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), workv1.AddToScheme(scheme),
 		policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme))
 }
@@ -65,7 +85,8 @@ func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&clusterv1.ManagedCluster{}: {Transform: fleet.SlimCluster},
+			&clusterv1.ManagedCluster{}: {Transform: slim.SlimCluster},
+			&workv1.ManifestWork{}:      {Transform: deliver.SlimWork},
 			&rbacv1.ClusterRole{}:       {Field: fields.OneTermEqualSelector("metadata.name", fleetv1alpha1.PropagationTemplatesRole)},
 		},
 	}
@@ -74,13 +95,17 @@ func CacheOptions() cache.Options {
 // Watched are kinds that a replica that leads has to have in its cache to be
 // ready.
 func Watched() []client.Object {
-	return []client.Object{&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}}
+	return []client.Object{
+		&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}, &policyv1alpha1.OverridePolicy{},
+		&policyv1alpha1.ClusterOverridePolicy{}, &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{},
+		&workv1.ManifestWork{}, &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{},
+	}
 }
 
 // Options are what the controllers are set up with.
 type Options struct {
 	// Clock defaults to the real one.
-	Clock clock.PassiveClock
+	Clock clock.Clock
 	// Metrics is where the metrics are registered. Nil means nowhere.
 	Metrics prometheus.Registerer
 }
@@ -95,5 +120,35 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held)
-	return rights.New(mgr.GetClient(), mgr.GetRESTMapper(), recorder).SetupWithManager(mgr)
+	if err := bindings.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	metadataClient, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("building the client of metadata: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("building the client of objects: %w", err)
+	}
+	changed, touched := &detector.Inbox{}, &bindings.Inbox{}
+	watched := templates.New(templates.Options{Client: metadataClient, Mapper: mgr.GetRESTMapper(), Clock: o.Clock, Changed: changed.Add})
+	if err := mgr.Add(watched); err != nil {
+		return fmt.Errorf("adding the watches of templates: %w", err)
+	}
+	objects := templates.Objects{Client: dynamicClient, Mapper: mgr.GetRESTMapper()}
+	clusters, chain := fleet.New(), interpret.Chain{native.New()}
+	decider, works := decide.New(clusters, o.Clock), created.New(o.Clock)
+	finds := detector.New(detector.Deps{
+		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
+		Events: recorder, Touched: touched.Add,
+	})
+	sends := bindings.New(bindings.Deps{
+		Client: mgr.GetClient(), Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
+		Created: works, Events: recorder,
+	})
+	return errors.Join(
+		rights.New(mgr.GetClient(), mgr.GetRESTMapper(), recorder).SetupWithManager(mgr),
+		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
+		policies.New(mgr.GetClient(), watched).SetupWithManager(mgr), namespaces.New(mgr.GetClient(), works).SetupWithManager(mgr))
 }

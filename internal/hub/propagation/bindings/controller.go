@@ -1,0 +1,208 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/hub/propagation/created"
+	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/interpret"
+)
+
+// Deps are what the controller works with.
+type Deps struct {
+	// Client reads bindings, works and overrides from a cache.
+	Client  client.Client
+	Objects templates.Objects
+	Fleet   *fleet.Fleet
+	Decider *decide.Decider
+	Chain   interpret.Chain
+	Created *created.Works
+	Events  *events.Recorder
+}
+
+// Controller sends objects to clusters.
+type Controller struct{ Deps }
+
+// New returns the controller.
+func New(d Deps) *Controller { return &Controller{Deps: d} }
+
+// binding is a Binding that the client knows.
+type binding interface {
+	workv1alpha2.Binding
+	client.Object
+}
+
+// Reconcile chooses the clusters of one binding if that is needed, makes the works
+// what they are to be, and sums up what became of the object.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := c.Fleet.Load(ctx, c.Client); err != nil {
+		return ctrl.Result{}, err
+	}
+	b, err := c.read(ctx, req)
+	if b == nil || err != nil {
+		return ctrl.Result{}, err
+	}
+	works, err := c.works(ctx, b)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !b.GetDeletionTimestamp().IsZero() {
+		return ctrl.Result{}, c.finish(ctx, b, works)
+	}
+	if b, err = c.decide(ctx, b); err != nil {
+		return ctrl.Result{}, err
+	}
+	key := templates.KeyOf(b.BindingSpec().Resource)
+	object, err := c.Objects.Get(ctx, key)
+	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != b.BindingSpec().Resource.UID {
+		return ctrl.Result{}, nil // the binding is about to be deleted
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	problems, settled, err := c.send(ctx, b, object, works)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !settled {
+		return ctrl.Result{RequeueAfter: settle}, nil // the cache shows the works by then
+	}
+	items := sum.Items(sum.Input{Spec: b.BindingSpec(), Works: works, Problems: problems})
+	if err := c.report(ctx, b, items); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, c.reflect(ctx, key, object, items)
+}
+
+// send makes the works of a binding what they are to be. It returns why clusters
+// get none, and whether the works were right already.
+func (c *Controller) send(
+	ctx context.Context, b binding, object *unstructured.Unstructured, works []workv1.ManifestWork,
+) (problems map[string]error, settled bool, err error) {
+	wanted, problems, err := c.render(ctx, b, object)
+	if err != nil {
+		return nil, false, err
+	}
+	changes, err := deliver.Compare(wanted, works, problems)
+	if err != nil {
+		return nil, false, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
+	}
+	return problems, changes.None(), c.deliver(ctx, changes)
+}
+
+// read returns a binding; nil if there is none, or its name and permanent ID are
+// still to be given.
+func (c *Controller) read(ctx context.Context, req ctrl.Request) (binding, error) {
+	var b binding = &workv1alpha2.ResourceBinding{}
+	if req.Namespace == "" {
+		b = &workv1alpha2.ClusterResourceBinding{}
+	}
+	if err := c.Client.Get(ctx, req.NamespacedName, b); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil //nolint:nilnil // there is none
+		}
+		return nil, fmt.Errorf("reading the binding %q: %w", req.NamespacedName, err)
+	}
+	if deliver.ID(b) == "" {
+		return nil, nil //nolint:nilnil // it comes again with its ID
+	}
+	return b, nil
+}
+
+// works returns the works of a binding.
+func (c *Controller) works(ctx context.Context, b binding) ([]workv1.ManifestWork, error) {
+	list := &workv1.ManifestWorkList{}
+	if err := c.Client.List(ctx, list, client.MatchingFields{IndexBinding: deliver.ID(b)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
+	}
+	return list.Items, nil
+}
+
+// finish deletes the works of a binding that is being deleted, and lets it go when
+// they are gone.
+func (c *Controller) finish(ctx context.Context, b binding, works []workv1.ManifestWork) error {
+	finalizer := deliver.Finalizer(b)
+	if !controllerutil.ContainsFinalizer(b, finalizer) {
+		return nil
+	}
+	if len(works) > 0 {
+		return c.deliver(ctx, deliver.Changes{Gone: works})
+	}
+	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	controllerutil.RemoveFinalizer(after, finalizer)
+	err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("letting the binding %q go: %w", client.ObjectKeyFromObject(b), err)
+	}
+	return nil
+}
+
+// decide chooses the clusters of a binding if that is needed, and returns the
+// binding as it is then.
+func (c *Controller) decide(ctx context.Context, b binding) (binding, error) {
+	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	outcome, news, err := c.Decider.Decide(after)
+	if err != nil || !news {
+		return b, err
+	}
+	if !equality.Semantic.DeepEqual(b, after) {
+		if err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})); err != nil {
+			return nil, fmt.Errorf("writing the clusters of binding %q: %w", client.ObjectKeyFromObject(b), err)
+		}
+	}
+	before := after.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	c.Decider.Report(after, outcome)
+	if err := conditions.PatchStatus(ctx, c.Client, before, after); err != nil {
+		return nil, fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
+	}
+	return after, nil
+}
+
+// report writes the status of a binding.
+func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2.AggregatedStatusItem) error {
+	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	status := after.BindingStatus()
+	status.AggregatedStatus = items
+	conditions.Set(&status.Conditions, b.GetGeneration(), sum.FullyApplied(b.BindingSpec(), items))
+	if err := conditions.PatchStatus(ctx, c.Client, b, after); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
+	}
+	return nil
+}
+
+// reflect writes what became of the object in the clusters to its own status.
+func (c *Controller) reflect(ctx context.Context, key templates.Key, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) error {
+	status, ok := c.Chain.Aggregate(object, sum.ForTemplate(items))
+	if !ok {
+		return nil
+	}
+	change := sum.Difference(object, status)
+	if len(change) == 0 {
+		return nil
+	}
+	if err := client.IgnoreNotFound(c.Objects.SetStatus(ctx, key, object.GetUID(), change)); err != nil {
+		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%v", err)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package claims decides which policy sends an object of the hub to clusters. At
+// most one does: it claims the object by labels and annotations that name it.
+//
+// The package is pure.
+package claims
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
+)
+
+// Marks are the labels and annotations by which a policy claims an object.
+type Marks struct {
+	Labels, Annotations map[string]string
+}
+
+// Of returns the marks of a policy.
+func Of(policy policyv1alpha1.Policy) Marks {
+	if policy.GetNamespace() == "" {
+		id := policy.GetLabels()[policyv1alpha1.LabelClusterPropagationPolicyID]
+		return Marks{
+			Labels:      map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: id},
+			Annotations: map[string]string{policyv1alpha1.AnnotationClusterPropagationPolicyName: policy.GetName()},
+		}
+	}
+	return Marks{
+		Labels: map[string]string{policyv1alpha1.LabelPropagationPolicyID: policy.GetLabels()[policyv1alpha1.LabelPropagationPolicyID]},
+		Annotations: map[string]string{
+			policyv1alpha1.AnnotationPropagationPolicyNamespace: policy.GetNamespace(),
+			policyv1alpha1.AnnotationPropagationPolicyName:      policy.GetName(),
+		},
+	}
+}
+
+// ID returns the permanent ID of a policy, "" if it has none yet.
+func ID(policy policyv1alpha1.Policy) string {
+	for _, id := range Of(policy).Labels {
+		return id
+	}
+	return ""
+}
+
+// LabelKeys are the keys of all labels that claim an object.
+func LabelKeys() []string {
+	return []string{policyv1alpha1.LabelPropagationPolicyID, policyv1alpha1.LabelClusterPropagationPolicyID}
+}
+
+// AnnotationKeys are the keys of all annotations that claim an object.
+func AnnotationKeys() []string {
+	return []string{
+		policyv1alpha1.AnnotationPropagationPolicyNamespace, policyv1alpha1.AnnotationPropagationPolicyName,
+		policyv1alpha1.AnnotationClusterPropagationPolicyName,
+	}
+}
+
+// Change returns what has to become of the labels and annotations of an object
+// for the marks to be the only ones: the new value of each key, nil for one that
+// goes. The zero value of Marks claims nothing.
+func (m Marks) Change(object metav1.Object) (labels, annotations map[string]any) {
+	return difference(LabelKeys(), object.GetLabels(), m.Labels), difference(AnnotationKeys(), object.GetAnnotations(), m.Annotations)
+}
+
+func difference(keys []string, has, wants map[string]string) map[string]any {
+	changes := map[string]any{}
+	for _, key := range keys {
+		value, wanted := wants[key]
+		present, is := has[key]
+		switch {
+		case wanted && (!is || present != value):
+			changes[key] = value
+		case !wanted && is:
+			changes[key] = nil
+		}
+	}
+	return changes
+}
+
+// Claims tells whether the object says that the policy claims it.
+func Claims(policy policyv1alpha1.Policy, object metav1.Object) bool {
+	for key, id := range Of(policy).Labels {
+		if id != "" && object.GetLabels()[key] == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Claimed tells whether the object says that some policy claims it.
+func Claimed(object metav1.Object) bool {
+	return slices.ContainsFunc(LabelKeys(), func(key string) bool { return object.GetLabels()[key] != "" })
+}
+
+// match is a policy that matches an object.
+type match struct {
+	policy   policyv1alpha1.Policy
+	implicit selector.Priority // how exact the selector is
+}
+
+// Choose returns the policy that is to claim an object; nil if none matches. The
+// one that has claimed it keeps it for as long as it matches, unless preempts
+// says that policies may take objects over and one of a greater priority does. A
+// PropagationPolicy of the namespace comes before any ClusterPropagationPolicy;
+// of the same kind the greatest priority comes first, then the most exact
+// selector, then the name.
+func Choose(object selector.Object, policies []policyv1alpha1.Policy, preempts bool) policyv1alpha1.Policy {
+	var matches []match
+	var present *match
+	for _, policy := range policies {
+		implicit := matching(object, policy)
+		if implicit == selector.None {
+			continue
+		}
+		matches = append(matches, match{policy, implicit})
+		if Claims(policy, object) {
+			present = &match{policy, implicit}
+		}
+	}
+	if present != nil {
+		matches = slices.DeleteFunc(matches, func(m match) bool { return !preempts || !m.preempts(*present) })
+		if len(matches) == 0 {
+			return present.policy
+		}
+	}
+	if len(matches) == 0 {
+		return nil
+	}
+	return slices.MinFunc(matches, match.compare).policy
+}
+
+// matching returns how exactly a policy selects an object.
+func matching(object selector.Object, policy policyv1alpha1.Policy) selector.Priority {
+	namespace := policy.GetNamespace()
+	if !policy.GetDeletionTimestamp().IsZero() || namespace != "" && namespace != object.GetNamespace() {
+		return selector.None
+	}
+	selectors, _ := selector.Compile(namespace, policy.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
+	return selectors.Priority(object) // admission has told the author of what cannot be compiled
+}
+
+// Matches tells whether a policy matches an object.
+func Matches(policy policyv1alpha1.Policy, object selector.Object) bool {
+	return matching(object, policy) != selector.None
+}
+
+// compare orders matches, the best first.
+func (m match) compare(other match) int {
+	cluster := func(m match) int { // 0 for a policy of the namespace
+		if m.policy.GetNamespace() == "" {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(cluster(m), cluster(other)),
+		cmp.Compare(priority(other.policy), priority(m.policy)),
+		cmp.Compare(other.implicit, m.implicit),
+		cmp.Compare(m.policy.GetName(), other.policy.GetName()),
+	)
+}
+
+// preempts tells whether a policy takes an object over from the one that has it:
+// a ClusterPropagationPolicy never from a PropagationPolicy.
+func (m match) preempts(present match) bool {
+	if m.policy.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways || m.policy == present.policy {
+		return false
+	}
+	mine, theirs := m.policy.GetNamespace() != "", present.policy.GetNamespace() != ""
+	if mine != theirs {
+		return mine
+	}
+	return priority(m.policy) > priority(present.policy)
+}
+
+func priority(policy policyv1alpha1.Policy) int32 {
+	if p := policy.PropagationSpec().Priority; p != nil {
+		return *p
+	}
+	return 0
+}

@@ -1,0 +1,33 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claims
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// BindingName returns the name of the binding of an object: its name, a hyphen
+// and its kind in lower case. Names of roles may have colons, which become dots.
+// Objects of the same name whose kinds have the same name but another group need
+// different bindings: all but the first get the suffix, which is the group.
+func BindingName(kind schema.GroupVersionKind, name string) (usual, suffixed string) {
+	usual = strings.ReplaceAll(strings.ToLower(name+"-"+kind.Kind), ":", ".")
+	suffixed = usual
+	if kind.Group != "" {
+		suffixed += "." + kind.Group
+	}
+	return usual, suffixed
+}
+
+// ReservedNamespace tells whether nothing of a namespace is sent to clusters: it
+// belongs to the hub itself, to a cluster, or to Kubernetes.
+func ReservedNamespace(namespace string) bool {
+	return slices.Contains([]string{
+		"karmada-system", "karmada-cluster", "open-cluster-management", "open-cluster-management-hub",
+		"open-cluster-management-agent", "open-cluster-management-agent-addon",
+	}, namespace) || strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "karmada-es-")
+}

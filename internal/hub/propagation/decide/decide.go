@@ -1,0 +1,198 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decide chooses clusters for bindings, and writes down what was chosen.
+package decide
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/binding"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+)
+
+// compiledMax is how many placements are remembered: bindings of the same policy
+// have the same one.
+const compiledMax = 1000
+
+// Decider chooses clusters. It is safe for concurrent use.
+type Decider struct {
+	fleet *fleet.Fleet
+	clock clock.PassiveClock
+
+	mu       sync.Mutex
+	compiled map[string]binding.Compiled // by the placement as JSON
+}
+
+// New returns a Decider for the fleet.
+func New(f *fleet.Fleet, clk clock.PassiveClock) *Decider {
+	return &Decider{fleet: f, clock: clk, compiled: map[string]binding.Compiled{}}
+}
+
+// Ours tells whether it is for us to choose the clusters of a binding: no other
+// scheduler is asked for, and nobody has suspended it. Bindings without a
+// placement follow those that their objects are needed by.
+func Ours(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	suspended := spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling
+	return !suspended && cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultScheduler) == policyv1alpha1.DefaultScheduler && spec.Placement != nil
+}
+
+// Outcome is what was decided for a binding.
+type Outcome struct {
+	decision binding.Decision
+	// anew says that clusters were chosen, or tried to be: or else what had been
+	// chosen was confirmed.
+	anew bool
+}
+
+// Decide chooses clusters for a binding if that is needed, and makes the binding
+// say what was decided, but for its status. It tells whether the status has to be
+// written, too (Report): once the binding has been.
+func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, err error) {
+	if !Ours(b) {
+		return Outcome{}, false, nil
+	}
+	fleet, state, status := d.fleet.Snapshot(), stateOf(b), b.BindingStatus()
+	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
+	needed, _ := binding.Needs(fleet, state)
+	if !needed && scheduled != nil {
+		confirmed := binding.Decision{
+			Scheduled: scheduled.Status == metav1.ConditionTrue, Affinity: status.SchedulerObservedAffinityName,
+			Reason: scheduled.Reason, Message: scheduled.Message,
+		}
+		return Outcome{decision: confirmed}, status.SchedulerObservedGeneration != b.GetGeneration(), nil
+	}
+	placement, err := json.Marshal(b.BindingSpec().Placement)
+	if err != nil {
+		return Outcome{}, false, fmt.Errorf("encoding the placement of binding %q: %w", b.GetName(), err)
+	}
+	decision := d.decide(fleet, state.Input, string(placement))
+	changed := record(b, decision, string(placement))
+	return Outcome{decision: decision, anew: true}, changed || state.Triggered() || !reported(b, decision), nil
+}
+
+// record makes the binding say what was decided, and tells whether it did not. The
+// clusters stay if nothing could be placed on those that may be chosen.
+func record(b workv1alpha2.Binding, decision binding.Decision, placement string) (changed bool) {
+	if b.GetAnnotations()[policyv1alpha1.AnnotationAppliedPlacement] != placement {
+		annotations := maps.Clone(b.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[policyv1alpha1.AnnotationAppliedPlacement] = placement
+		b.SetAnnotations(annotations)
+		changed = true
+	}
+	if !decision.Scheduled && decision.Reason != workv1alpha2.BindingReasonNoClusterFit {
+		return changed
+	}
+	changed = changed || !equality.Semantic.DeepEqual(b.BindingSpec().Clusters, decision.Clusters)
+	b.BindingSpec().Clusters = slices.Clone(decision.Clusters)
+	return changed
+}
+
+// reported tells whether the status of the binding says the decision.
+func reported(b workv1alpha2.Binding, decision binding.Decision) bool {
+	status := b.BindingStatus()
+	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
+	return scheduled != nil && scheduled.Reason == decision.Reason && scheduled.Message == decision.Message &&
+		status.SchedulerObservedGeneration == b.GetGeneration() && (!decision.Scheduled || status.SchedulerObservedAffinityName == decision.Affinity)
+}
+
+// decide chooses clusters by a placement, which is given as JSON, too.
+func (d *Decider) decide(fleet view.Fleet, in binding.Input, placement string) binding.Decision {
+	compiled, problems := d.compile(in.Placement, placement)
+	if len(problems) > 0 {
+		return binding.Decision{
+			Clusters: in.Previous, Affinity: in.ObservedAffinity,
+			Reason: workv1alpha2.BindingReasonSchedulerError, Message: problems.ToAggregate().Error(),
+		}
+	}
+	return compiled.Decide(fleet, in, d.clock.Now())
+}
+
+// compile reads a placement, or remembers it.
+func (d *Decider) compile(placement *policyv1alpha1.Placement, text string) (binding.Compiled, field.ErrorList) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if compiled, known := d.compiled[text]; known {
+		return compiled, nil
+	}
+	compiled, problems := binding.Compile(placement)
+	if len(problems) == 0 {
+		if len(d.compiled) >= compiledMax {
+			clear(d.compiled)
+		}
+		d.compiled[text] = compiled
+	}
+	return compiled, problems
+}
+
+// stateOf returns what the decision for a binding depends on.
+func stateOf(b workv1alpha2.Binding) binding.State {
+	spec, status := b.BindingSpec(), b.BindingStatus()
+	state := binding.State{
+		Input: binding.Input{
+			Placement: spec.Placement, Resource: spec.Resource, Workload: spec.Replicas > 0 || spec.ReplicaRequirements != nil,
+			Replicas: spec.Replicas, Requirements: spec.ReplicaRequirements, Previous: spec.Clusters,
+			ObservedAffinity: status.SchedulerObservedAffinityName, UID: spec.Resource.UID,
+		},
+		AppliedPlacement:      b.GetAnnotations()[policyv1alpha1.AnnotationAppliedPlacement],
+		RescheduleTriggeredAt: spec.RescheduleTriggeredAt, LastScheduled: status.LastScheduledTime,
+	}
+	state.Fresh = state.Triggered()
+	for _, task := range spec.GracefulEvictionTasks {
+		state.Evicting = append(state.Evicting, task.FromCluster)
+	}
+	return state
+}
+
+// Report makes the status of the binding, in the generation that it has, say what
+// was decided.
+func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
+	status, now, decision := b.BindingStatus(), metav1.NewTime(d.clock.Now()), outcome.decision
+	condition := metav1.Condition{
+		Type: workv1alpha2.BindingConditionScheduled, Status: metav1.ConditionFalse, Reason: decision.Reason, Message: decision.Message,
+	}
+	if decision.Scheduled {
+		condition.Status = metav1.ConditionTrue
+		if outcome.anew {
+			status.LastScheduledTime = &now
+		}
+		status.SchedulerObservedAffinityName = decision.Affinity
+	}
+	status.SchedulerObservedGeneration = b.GetGeneration()
+	conditions.Set(&status.Conditions, b.GetGeneration(), condition)
+}
+
+// Affected tells whether a change of a cluster can change the decision for a
+// binding; nil is a cluster that does not exist. What counts is the placement
+// that was applied: one that has changed since is about to be.
+func (d *Decider) Affected(b workv1alpha2.Binding, before, after *view.Cluster) bool {
+	if !Ours(b) {
+		return false
+	}
+	state := stateOf(b)
+	placement := &policyv1alpha1.Placement{}
+	if err := json.Unmarshal([]byte(cmp.Or(state.AppliedPlacement, "{}")), placement); err != nil {
+		return true // it is written anew
+	}
+	compiled, problems := d.compile(placement, state.AppliedPlacement)
+	return len(problems) == 0 && compiled.Affected(before, after, state.Input, d.clock.Now())
+}

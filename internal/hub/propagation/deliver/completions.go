@@ -1,0 +1,37 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/scheduler/division"
+)
+
+// completions returns how many completions of a Job a cluster gets, as its share
+// of the replicas is; false for objects without completions, and if each cluster
+// gets all of them.
+func completions(
+	b workv1alpha2.Binding, chain interpret.Chain, object *unstructured.Unstructured, cluster string, targets []workv1alpha2.TargetCluster,
+) (share int32, divided bool) {
+	placement := b.BindingSpec().Placement
+	all, has := chain.Completions(object)
+	if !has || placement == nil || placement.ReplicaScheduling == nil ||
+		placement.ReplicaScheduling.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided {
+		return 0, false
+	}
+	var parties []division.Party
+	for _, target := range targets {
+		parties = append(parties, division.Party{Cluster: target.Name, Weight: int64(target.Replicas)})
+	}
+	for _, each := range division.Webster(int64(all), parties, division.TieBreakOf(string(b.BindingSpec().Resource.UID))) {
+		if each.Cluster == cluster {
+			return each.Replicas, true
+		}
+	}
+	return 0, true
+}

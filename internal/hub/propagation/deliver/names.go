@@ -1,0 +1,84 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
+)
+
+// ID returns the permanent ID of a binding, "" if it has none yet.
+func ID(b workv1alpha2.Binding) string { return b.GetLabels()[idLabel(b)] }
+
+// BindingID returns the permanent ID of the binding that a work is for, "" if
+// there is none.
+func BindingID(work *workv1.ManifestWork) string {
+	if id := work.Labels[workv1alpha2.LabelResourceBindingID]; id != "" {
+		return id
+	}
+	return work.Labels[workv1alpha2.LabelClusterResourceBindingID]
+}
+
+// Finalizer returns what keeps a binding until its works are gone.
+func Finalizer(b workv1alpha2.Binding) string {
+	if b.GetNamespace() == "" {
+		return workv1alpha2.FinalizerClusterResourceBinding
+	}
+	return workv1alpha2.FinalizerResourceBinding
+}
+
+func idLabel(b workv1alpha2.Binding) string {
+	if b.GetNamespace() == "" {
+		return workv1alpha2.LabelClusterResourceBindingID
+	}
+	return workv1alpha2.LabelResourceBindingID
+}
+
+// WorkName returns the name of the works of an object: its own, and a hash of
+// what tells it apart from others of the name. ManifestWorks have shorter names
+// than objects may have, so a long one is cut.
+func WorkName(kind, namespace, name string) string {
+	hash := fnv.New32a()
+	_, _ = fmt.Fprintf(hash, "%s-%s-%s", namespace, name, kind) // never fails
+	suffix := "-" + rand.SafeEncodeString(fmt.Sprint(hash.Sum32()))
+	readable := strings.ReplaceAll(strings.ToLower(name), ":", ".")
+	if most := workv1.ManifestWorkNameLengthMax - len(suffix); len(readable) > most {
+		readable = strings.TrimRight(readable[:most], "-.")
+	}
+	return readable + suffix
+}
+
+// workName returns the name of the works of a binding. Bindings of two objects
+// whose kinds have the same name in different groups have different works.
+func workName(b workv1alpha2.Binding) string {
+	of := b.BindingSpec().Resource
+	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
+	if usual, suffixed := claims.BindingName(kind, of.Name); b.GetName() == suffixed && suffixed != usual {
+		return WorkName(kind.Kind+"."+kind.Group, of.Namespace, of.Name)
+	}
+	return WorkName(kind.Kind, of.Namespace, of.Name)
+}
+
+// workID returns the permanent ID of the work of a binding for a cluster: the
+// same each time, so that it needs not be read.
+func workID(binding, cluster string) string {
+	namespace, err := uuid.Parse(binding)
+	if err != nil {
+		namespace = uuid.NewSHA1(uuid.Nil, []byte(binding))
+	}
+	return uuid.NewSHA1(namespace, []byte(cluster)).String()
+}
+
+// executionNamespace is where the Work of a cluster is in the API of Karmada.
+func executionNamespace(cluster string) string { return karmadaworkv1alpha1.NamespacePrefix + cluster }

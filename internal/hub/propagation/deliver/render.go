@@ -1,0 +1,196 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/override"
+)
+
+// Source is what the works of a binding are made of.
+type Source struct {
+	Binding   workv1alpha2.Binding
+	Object    *unstructured.Unstructured
+	Fleet     view.Fleet
+	Chain     interpret.Chain
+	Overrides override.Policies
+	// Mistake is what is wrong with a policy that may override the object. Nothing is
+	// sent before it is mended: it could be what a cluster must not get.
+	Mistake error
+}
+
+// Render returns the works of a binding by cluster. For a cluster whose overrides
+// cannot be applied it returns the problem instead, which is the user's.
+func Render(s Source) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
+	works, problems = map[string]*workv1.ManifestWork{}, map[string]error{}
+	pruned := s.Chain.Prune(s.Object)
+	spec := s.Binding.BindingSpec()
+	targets := Targets(spec)
+	for _, target := range targets {
+		if s.Mistake != nil {
+			problems[target.Name] = s.Mistake
+			continue
+		}
+		work, problem, err := s.render(pruned, target, targets)
+		if err != nil {
+			return nil, nil, err
+		}
+		if problem != nil {
+			problems[target.Name] = problem
+			continue
+		}
+		works[target.Name] = work
+	}
+	return works, problems, nil
+}
+
+// Targets returns the clusters that a binding sends its object to: those that were
+// chosen, and those of the objects that refer to it. They are in the order of
+// names.
+func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
+	by := map[string]workv1alpha2.TargetCluster{}
+	for _, snapshot := range spec.RequiredBy {
+		for _, target := range snapshot.Clusters {
+			by[target.Name] = workv1alpha2.TargetCluster{Name: target.Name, Replicas: spec.Replicas}
+		}
+	}
+	for _, target := range spec.Clusters {
+		by[target.Name] = target
+	}
+	return slices.SortedFunc(maps.Values(by), func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// render returns the work for one cluster.
+func (s Source) render(
+	pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster,
+) (work *workv1.ManifestWork, problem, err error) {
+	cluster, found := s.Fleet.Cluster(target.Name)
+	if !found {
+		cluster = view.Cluster{Name: target.Name}
+	}
+	object := s.share(pruned, target, targets)
+	object, applied, problem := s.Overrides.Apply(object, &cluster)
+	if problem != nil {
+		return nil, problem, nil
+	}
+	work = s.frame(target.Name, applied)
+	s.stamp(object, work)
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding the object for cluster %q: %w", target.Name, err)
+	}
+	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	return work, nil, nil
+}
+
+// share returns the object with the replicas that the cluster gets.
+func (s Source) share(pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster) *unstructured.Unstructured {
+	if s.Binding.BindingSpec().ReplicaRequirements == nil && s.Binding.BindingSpec().Replicas == 0 {
+		return pruned.DeepCopy()
+	}
+	object := s.Chain.Revise(pruned, target.Replicas)
+	if share, divided := completions(s.Binding, s.Chain, pruned, target.Name, targets); divided {
+		object = s.Chain.ReviseCompletions(object, share)
+	}
+	return object
+}
+
+// frame returns the work without its manifest.
+func (s Source) frame(cluster string, applied override.Applied) *workv1.ManifestWork {
+	spec := s.Binding.BindingSpec()
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cluster, Name: workName(s.Binding),
+		Labels: map[string]string{
+			karmadaworkv1alpha1.LabelPermanentID: workID(ID(s.Binding), cluster),
+			idLabel(s.Binding):                   ID(s.Binding),
+		},
+		Annotations: map[string]string{},
+		Finalizers:  []string{workv1.FinalizerManifestWorkCleanup},
+	}}
+	for _, key := range claims.LabelKeys() {
+		if id := s.Binding.GetLabels()[key]; id != "" {
+			work.Labels[key] = id
+		}
+	}
+	if s.Binding.GetNamespace() == "" {
+		work.Annotations[workv1alpha2.AnnotationClusterResourceBindingName] = s.Binding.GetName()
+	} else {
+		work.Annotations[workv1alpha2.AnnotationResourceBindingNamespace] = s.Binding.GetNamespace()
+		work.Annotations[workv1alpha2.AnnotationResourceBindingName] = s.Binding.GetName()
+	}
+	if applied.Overrides != "" {
+		work.Annotations[policyv1alpha1.AnnotationAppliedOverrides] = applied.Overrides
+	}
+	if applied.ClusterOverrides != "" {
+		work.Annotations[policyv1alpha1.AnnotationAppliedClusterOverrides] = applied.ClusterOverrides
+	}
+	if suspended, said := suspended(spec.Suspension, cluster); said {
+		work.Annotations[workv1.AnnotationSuspendDispatching] = strconv.FormatBool(suspended)
+	}
+	if spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion {
+		work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
+	}
+	return work
+}
+
+// suspended tells whether sending to a cluster is suspended, and whether the
+// binding says anything about that.
+func suspended(s *workv1alpha2.Suspension, cluster string) (suspended, said bool) {
+	switch {
+	case s == nil:
+		return false, false
+	case s.Dispatching != nil:
+		return *s.Dispatching, true
+	case s.DispatchingOnClusters != nil:
+		return slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster), true
+	default:
+		return false, false
+	}
+}
+
+// stamp gives the object what tells in the cluster where it is from.
+func (s Source) stamp(object *unstructured.Unstructured, work *workv1.ManifestWork) {
+	labels, annotations := object.GetLabels(), object.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	if _, said := annotations[policyv1alpha1.AnnotationConflictResolution]; !said {
+		annotations[policyv1alpha1.AnnotationConflictResolution] = policyv1alpha1.ConflictResolutionAbort
+		if s.Binding.BindingSpec().ConflictResolution == policyv1alpha1.ConflictOverwrite {
+			annotations[policyv1alpha1.AnnotationConflictResolution] = policyv1alpha1.ConflictResolutionOverwrite
+		}
+	}
+	labels[workv1alpha2.LabelManaged] = "true"
+	labels[workv1alpha2.LabelWorkID] = work.Labels[karmadaworkv1alpha1.LabelPermanentID]
+	annotations[workv1alpha2.AnnotationWorkNamespace] = executionNamespace(work.Namespace)
+	annotations[workv1alpha2.AnnotationWorkName] = work.Name
+	annotations[workv1alpha2.AnnotationTemplateUID] = string(s.Object.GetUID())
+	annotations[workv1alpha2.AnnotationTemplateGeneration] = strconv.FormatInt(s.Object.GetGeneration(), 10)
+	annotations[workv1alpha2.AnnotationManagedLabels] = strings.Join(slices.Sorted(maps.Keys(labels)), ",")
+	annotations[workv1alpha2.AnnotationManagedAnnotations] = ""
+	annotations[workv1alpha2.AnnotationManagedAnnotations] = strings.Join(slices.Sorted(maps.Keys(annotations)), ",")
+	object.SetLabels(labels)
+	object.SetAnnotations(annotations)
+}

@@ -1,0 +1,231 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package detector
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
+	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+)
+
+// binder keeps the bindings of objects.
+type binder struct {
+	Deps
+}
+
+// bind makes the binding of an object say what the object and the policy ask for.
+func (c binder) bind(
+	ctx context.Context, key templates.Key, object *unstructured.Unstructured, policy policyv1alpha1.Policy, have bindings,
+) error {
+	priority, found, err := c.priority(ctx, policy)
+	if err != nil {
+		return err
+	}
+	if !found { // the class brings the object back when it comes
+		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed,
+			"policy %q names PriorityClass %q (spec.schedulePriority), which does not exist: create it, or name another one",
+			policy.GetName(), policy.PropagationSpec().SchedulePriority.PriorityClassName)
+		return nil
+	}
+	for _, stale := range have.own {
+		if stale.BindingSpec().Resource.UID != object.GetUID() { // of an earlier object of the name
+			return c.remove(ctx, stale)
+		}
+	}
+	wanted := c.wanted(object, policy, priority)
+	present := have.of(object.GetUID())
+	if present == nil {
+		return c.create(ctx, newBinding(key, have.free(key)), object, wanted, policy)
+	}
+	if !present.GetDeletionTimestamp().IsZero() {
+		return nil // it comes again when the binding is gone
+	}
+	return c.update(ctx, present, wanted, policy, object)
+}
+
+// wanted returns the spec of a binding, but for what others decide.
+func (c binder) wanted(object *unstructured.Unstructured, policy policyv1alpha1.Policy, priority *int32) workv1alpha2.ResourceBindingSpec {
+	from := policy.PropagationSpec().DeepCopy()
+	spec := workv1alpha2.ResourceBindingSpec{
+		Resource: workv1alpha2.ObjectReference{
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+			UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		},
+		PropagateDeps: from.PropagateDeps, Placement: &from.Placement, SchedulerName: from.SchedulerName, Failover: from.Failover,
+		ConflictResolution: from.ConflictResolution, PreserveResourcesOnDeletion: from.PreserveResourcesOnDeletion,
+	}
+	if replicas, needs, has := c.Chain.Replicas(object); has {
+		spec.Replicas, spec.ReplicaRequirements = replicas, requirements(needs, object.GetNamespace())
+	}
+	if from.Suspension != nil {
+		spec.Suspension = &workv1alpha2.Suspension{Suspension: *from.Suspension}
+	}
+	if priority != nil {
+		spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: *priority}
+	}
+	return spec
+}
+
+// keep takes over from the present spec what is not the policy's to say.
+func keep(wanted, present *workv1alpha2.ResourceBindingSpec) {
+	wanted.Clusters, wanted.GracefulEvictionTasks, wanted.RequiredBy = present.Clusters, present.GracefulEvictionTasks, present.RequiredBy
+	wanted.RescheduleTriggeredAt, wanted.Components = present.RescheduleTriggeredAt, present.Components
+	wanted.WorkloadAffinityGroups = present.WorkloadAffinityGroups
+	if present.Suspension != nil && present.Suspension.Scheduling != nil {
+		if wanted.Suspension == nil {
+			wanted.Suspension = &workv1alpha2.Suspension{}
+		}
+		wanted.Suspension.Scheduling = present.Suspension.Scheduling
+	}
+}
+
+// create creates a binding with the clusters that are chosen for it, and says so
+// in its status.
+func (c binder) create(
+	ctx context.Context, b binding, object *unstructured.Unstructured, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy,
+) error {
+	*b.BindingSpec() = wanted
+	b.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())})
+	mark(b, policy, object)
+	outcome, decided, err := c.Decider.Decide(b)
+	if err != nil {
+		return err
+	}
+	if err := c.Client.Create(ctx, b); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			err = apierrors.NewConflict(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), b.GetName(), err)
+		}
+		return fmt.Errorf("creating the binding of %s: %w", templates.KeyOf(wanted.Resource), err)
+	}
+	c.tell(object, corev1.EventTypeNormal, reasonApplyPolicySucceeded, "policy %q was applied", policy.GetName())
+	if !decided {
+		return nil
+	}
+	return c.report(ctx, b, outcome)
+}
+
+// update changes a binding if the object or the policy asks for something else.
+func (c binder) update(
+	ctx context.Context, present binding, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy, object *unstructured.Unstructured,
+) error {
+	after := present.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	keep(&wanted, present.BindingSpec())
+	*after.BindingSpec() = wanted
+	after.BindingSpec().Resource.ResourceVersion = present.BindingSpec().Resource.ResourceVersion
+	mark(after, policy, object)
+	outcome, decided, err := c.Decider.Decide(after)
+	if err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(present, after) && !decided {
+		c.Touched(client.ObjectKeyFromObject(present))
+		return nil
+	}
+	after.BindingSpec().Resource.ResourceVersion = wanted.Resource.ResourceVersion
+	if err := c.patch(ctx, present, after); err != nil || !decided {
+		return err
+	}
+	return c.report(ctx, after, outcome)
+}
+
+// report writes to the status of a binding what was decided.
+func (c binder) report(ctx context.Context, b binding, outcome decide.Outcome) error {
+	before := b.DeepCopyObject().(client.Object) //nolint:forcetypeassert // bindings are objects
+	c.Decider.Report(b, outcome)
+	if err := conditions.PatchStatus(ctx, c.Client, before, b); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of the binding of %s: %w", templates.KeyOf(b.BindingSpec().Resource), err)
+	}
+	return nil
+}
+
+// patch writes what differs of a binding, as it was read.
+func (c binder) patch(ctx context.Context, before, after binding) error {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("changing the binding of %s: %w", templates.KeyOf(after.BindingSpec().Resource), err)
+	}
+	return nil
+}
+
+// unmark takes the marks of policies off a binding.
+func (c binder) unmark(ctx context.Context, present binding) error {
+	after := present.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	dropMarks(after)
+	if equality.Semantic.DeepEqual(present, after) {
+		return nil
+	}
+	return c.patch(ctx, present, after)
+}
+
+// remove deletes a binding.
+func (c binder) remove(ctx context.Context, b binding) error {
+	if !b.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	uid := b.GetUID()
+	if err := c.Client.Delete(ctx, b, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the binding of %s: %w", templates.KeyOf(b.BindingSpec().Resource), err)
+	}
+	return nil
+}
+
+// mark gives a binding what it has for life, and the marks of its policy.
+func mark(b binding, policy policyv1alpha1.Policy, object *unstructured.Unstructured) {
+	dropMarks(b)
+	marks := claims.Of(policy)
+	labels, annotations := orEmpty(b.GetLabels()), orEmpty(b.GetAnnotations())
+	maps.Copy(labels, marks.Labels)
+	maps.Copy(annotations, marks.Annotations)
+	id, finalizer := workv1alpha2.LabelResourceBindingID, workv1alpha2.FinalizerResourceBinding
+	if _, wide := b.(*workv1alpha2.ClusterResourceBinding); wide {
+		id, finalizer = workv1alpha2.LabelClusterResourceBindingID, workv1alpha2.FinalizerClusterResourceBinding
+	}
+	if labels[id] == "" {
+		labels[id] = uuid.NewString()
+	}
+	if policy.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation {
+		annotations[annotationTemplate] = fingerprint(object)
+	} else {
+		delete(annotations, annotationTemplate)
+	}
+	b.SetLabels(labels)
+	b.SetAnnotations(annotations)
+	if len(b.GetFinalizers()) == 0 {
+		b.SetFinalizers([]string{finalizer})
+	}
+}
+
+func dropMarks(b binding) {
+	labels, annotations := orEmpty(b.GetLabels()), orEmpty(b.GetAnnotations())
+	for _, key := range claims.LabelKeys() {
+		delete(labels, key)
+	}
+	for _, key := range claims.AnnotationKeys() {
+		delete(annotations, key)
+	}
+	b.SetLabels(labels)
+	b.SetAnnotations(annotations)
+}
+
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}

@@ -1,0 +1,226 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package detector
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
+	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/reserved"
+)
+
+// Deps are what the controller works with.
+type Deps struct {
+	// Client reads policies, overrides and bindings from a cache.
+	Client    client.Client
+	Templates *templates.Templates
+	Objects   templates.Objects
+	Fleet     *fleet.Fleet
+	Decider   *decide.Decider
+	Chain     interpret.Chain
+	Clock     clock.Clock
+	Events    *events.Recorder
+	// Touched is told of a binding whose object has changed in something that the
+	// binding does not say.
+	Touched func(types.NamespacedName)
+	// Preempts says that policies may take objects over from others.
+	Preempts bool
+}
+
+// Controller finds policies for the objects of the hub.
+type Controller struct {
+	Deps
+
+	binder binder
+}
+
+// New returns the controller.
+func New(d Deps) *Controller { return &Controller{Deps: d, binder: binder{d}} }
+
+// Reconcile finds the policy for one object, lets it claim the object, and makes
+// the binding say what both ask for.
+func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
+	if reserved.Kind(key.Kind.GroupKind()) != "" || claims.ReservedNamespace(key.Name.Namespace) {
+		return ctrl.Result{}, nil
+	}
+	if err := c.Fleet.Load(ctx, c.Client); err != nil {
+		return ctrl.Result{}, err
+	}
+	template, known := c.Templates.Get(key)
+	switch {
+	case !known:
+		return ctrl.Result{}, nil // it comes again when its kind has been listed
+	case template == nil:
+		return ctrl.Result{}, c.gone(ctx, key)
+	case !template.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil // it comes again when it is gone
+	}
+	policies, err := c.policies(ctx, key.Name.Namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	bindings, err := c.binder.bindings(ctx, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	switch policy := claims.Choose(template, policies, c.Preempts); {
+	case policy == nil:
+		return ctrl.Result{}, c.release(ctx, key, template, bindings.of(template.UID))
+	case claims.ID(policy) == "":
+		return ctrl.Result{}, nil // it comes again when the policy has an ID
+	default:
+		return ctrl.Result{}, c.propagate(ctx, key, template, policy, bindings)
+	}
+}
+
+// propagate lets a policy claim an object, and makes the binding say what both ask
+// for.
+func (c *Controller) propagate(
+	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, bindings bindings,
+) error {
+	if waits, err := c.waits(ctx, policy, template); waits || err != nil {
+		return err
+	}
+	if postponed(policy, template, bindings.of(template.UID)) {
+		return nil
+	}
+	if err := c.claim(ctx, key, template, policy); err != nil {
+		return err
+	}
+	object, err := c.Objects.Get(ctx, key)
+	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != template.UID {
+		return nil // it comes again as its watch tells that
+	}
+	if err != nil {
+		return err
+	}
+	return c.binder.bind(ctx, key, object, policy, bindings)
+}
+
+// policies returns the policies that may match an object of the namespace.
+func (c *Controller) policies(ctx context.Context, namespace string) ([]policyv1alpha1.Policy, error) {
+	var all []policyv1alpha1.Policy
+	if namespace != "" {
+		own := &policyv1alpha1.PropagationPolicyList{}
+		if err := c.Client.List(ctx, own, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the PropagationPolicies of namespace %q: %w", namespace, err)
+		}
+		for i := range own.Items {
+			all = append(all, &own.Items[i])
+		}
+	}
+	wide := &policyv1alpha1.ClusterPropagationPolicyList{}
+	if err := c.Client.List(ctx, wide, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ClusterPropagationPolicies: %w", err)
+	}
+	for i := range wide.Items {
+		all = append(all, &wide.Items[i])
+	}
+	return all, nil
+}
+
+// waits tells whether the policy cannot be applied yet: OverridePolicies that it
+// depends on are missing. They bring the object back when they come.
+func (c *Controller) waits(ctx context.Context, policy policyv1alpha1.Policy, template *metav1.PartialObjectMetadata) (bool, error) {
+	for _, name := range policy.PropagationSpec().DependentOverrides {
+		var override client.Object = &policyv1alpha1.ClusterOverridePolicy{}
+		if policy.GetNamespace() != "" {
+			override = &policyv1alpha1.OverridePolicy{}
+		}
+		err := c.Client.Get(ctx, types.NamespacedName{Namespace: policy.GetNamespace(), Name: name}, override)
+		if apierrors.IsNotFound(err) {
+			c.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q waits for override policy %q (spec.dependentOverrides), which does not exist: create it", policy.GetName(), name)
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading override policy %q: %w", name, err)
+		}
+	}
+	return false, nil
+}
+
+// claim writes the marks of the policy to the object.
+func (c *Controller) claim(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy) error {
+	labels, annotations := claims.Of(policy).Change(template)
+	if len(labels)+len(annotations) == 0 {
+		return nil
+	}
+	return client.IgnoreNotFound(c.Objects.Mark(ctx, key, template.UID, labels, annotations))
+}
+
+// release takes the marks of policies off an object that none matches any more,
+// and off its binding. What is in the clusters stays.
+func (c *Controller) release(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, present binding) error {
+	if present != nil {
+		if err := c.binder.unmark(ctx, present); err != nil {
+			return err
+		}
+	}
+	labels, annotations := claims.Marks{}.Change(template)
+	if len(labels)+len(annotations) == 0 {
+		return nil
+	}
+	return client.IgnoreNotFound(c.Objects.Mark(ctx, key, template.UID, labels, annotations))
+}
+
+// gone deletes the bindings of an object that does not exist any more.
+func (c *Controller) gone(ctx context.Context, key templates.Key) error {
+	bindings, err := c.binder.bindings(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, one := range bindings.own {
+		if err := c.binder.remove(ctx, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// priority returns the value of the PriorityClass that the policy names, nil if
+// it names none. found is false if there is no such class.
+func (c binder) priority(ctx context.Context, policy policyv1alpha1.Policy) (value *int32, found bool, err error) {
+	asked := policy.PropagationSpec().SchedulePriority
+	if asked == nil {
+		return nil, true, nil
+	}
+	class := &schedulingv1.PriorityClass{}
+	err = c.Client.Get(ctx, types.NamespacedName{Name: asked.PriorityClassName}, class)
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading PriorityClass %q: %w", asked.PriorityClassName, err)
+	}
+	return &class.Value, true, nil
+}
+
+// tell records an event on an object of the hub.
+func (d Deps) tell(object client.Object, eventType, reason, note string, args ...any) {
+	d.Events.Eventf(object, nil, eventType, reason, action, note, args...)
+}
+
+const (
+	// action is what events say that the controller was about.
+	action                     = "Propagate"
+	reasonApplyPolicySucceeded = "ApplyPolicySucceed"
+	reasonApplyPolicyFailed    = "ApplyPolicyFailed"
+	reasonGetReplicasFailed    = "GetReplicasFailed"
+)

@@ -1,0 +1,191 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sum sums up what became of the object of a binding in the clusters.
+//
+// The package is pure.
+package sum
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/interpret"
+)
+
+const (
+	// statusesMax is how many bytes the statuses of a binding have together at most.
+	// What the hub stores must not have more than 1.5 MiB.
+	statusesMax = 1 << 20
+	// clustersTold is how many clusters a message names.
+	clustersTold = 5
+	// The names under which agents report the state of the object of such a work.
+	feedbackStatus = "status"
+	feedbackHealth = "health"
+)
+
+// Input is what is summed up.
+type Input struct {
+	Spec  *workv1alpha2.ResourceBindingSpec
+	Works []workv1.ManifestWork
+	// Problems say why there is no work for a cluster.
+	Problems map[string]error
+}
+
+// Items returns an item for each cluster that the object is sent to, in the order
+// of names. What a cluster said last stays while it says nothing.
+func Items(in Input) []workv1alpha2.AggregatedStatusItem {
+	var items []workv1alpha2.AggregatedStatusItem
+	for _, target := range deliver.Targets(in.Spec) {
+		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name, Health: workv1alpha2.ResourceUnknown}
+		at := slices.IndexFunc(in.Works, func(w workv1.ManifestWork) bool { return w.Namespace == target.Name })
+		switch {
+		case at >= 0:
+			item = itemOf(&in.Works[at])
+		default:
+			item.AppliedMessage = "The work for the cluster has not been created yet."
+		}
+		if problem := in.Problems[target.Name]; problem != nil {
+			item.Applied, item.AppliedMessage = false, problem.Error()
+		}
+		items = append(items, item)
+	}
+	return shrink(items)
+}
+
+// itemOf returns what a work says.
+func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
+	item := workv1alpha2.AggregatedStatusItem{ClusterName: work.Namespace, Health: workv1alpha2.ResourceUnknown}
+	switch applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); {
+	case applied == nil:
+		item.AppliedMessage = "The cluster has not said yet whether it has the object."
+	case applied.ObservedGeneration != 0 && applied.ObservedGeneration < work.Generation:
+		item.AppliedMessage = "The cluster has not applied the latest change yet."
+	case applied.Status == metav1.ConditionTrue:
+		item.Applied = true
+	default:
+		item.AppliedMessage = message(work, applied)
+	}
+	for i := range work.Status.ResourceStatus.Manifests {
+		for _, value := range work.Status.ResourceStatus.Manifests[i].StatusFeedback.Values {
+			switch v := value.FieldValue; {
+			case value.Name == feedbackStatus && v.JSONRaw != nil && json.Valid([]byte(*v.JSONRaw)):
+				item.Status = &runtime.RawExtension{Raw: []byte(*v.JSONRaw)}
+			case value.Name == feedbackHealth && v.String != nil:
+				item.Health = workv1alpha2.ResourceHealth(*v.String)
+			}
+		}
+	}
+	return item
+}
+
+// message says why the object of a work is not applied: what is said of the object
+// itself, or else of the work.
+func message(work *workv1.ManifestWork, applied *metav1.Condition) string {
+	for i := range work.Status.ResourceStatus.Manifests {
+		c := meta.FindStatusCondition(work.Status.ResourceStatus.Manifests[i].Conditions, workv1.ManifestConditionApplied)
+		if c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
+			return c.Message
+		}
+	}
+	return applied.Message
+}
+
+// shrink drops the largest statuses until the rest is within the limit, and says
+// so.
+func shrink(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.AggregatedStatusItem {
+	size := func(i workv1alpha2.AggregatedStatusItem) int {
+		if i.Status == nil {
+			return 0
+		}
+		return len(i.Status.Raw)
+	}
+	total := 0
+	for _, item := range items {
+		total += size(item)
+	}
+	for total > statusesMax {
+		largest := 0
+		for i := range items {
+			if size(items[i]) > size(items[largest]) {
+				largest = i
+			}
+		}
+		total -= size(items[largest])
+		items[largest].Status = nil
+		items[largest].AppliedMessage = strings.TrimSpace(items[largest].AppliedMessage +
+			fmt.Sprintf(" The status is left out: all statuses together are larger than %d bytes.", statusesMax))
+	}
+	return items
+}
+
+// FullyApplied returns the condition that says whether all clusters that were
+// chosen have the object.
+func FullyApplied(spec *workv1alpha2.ResourceBindingSpec, items []workv1alpha2.AggregatedStatusItem) metav1.Condition {
+	c := metav1.Condition{
+		Type: workv1alpha2.BindingConditionFullyApplied, Status: metav1.ConditionFalse, Reason: workv1alpha2.BindingReasonFullyAppliedFailed,
+	}
+	var missing []string
+	for _, item := range items {
+		if !item.Applied {
+			missing = append(missing, item.ClusterName)
+		}
+	}
+	switch {
+	case len(items) == 0:
+		c.Message = "No cluster has been chosen."
+	case len(missing) > clustersTold:
+		c.Message = fmt.Sprintf("%d of %d clusters do not have the object as it is wanted: %s and %d more. status.aggregatedStatus says why.",
+			len(missing), len(items), strings.Join(missing[:clustersTold], ", "), len(missing)-clustersTold)
+	case len(missing) > 0:
+		c.Message = fmt.Sprintf("%d of %d clusters do not have the object as it is wanted: %s. status.aggregatedStatus says why.",
+			len(missing), len(items), strings.Join(missing, ", "))
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, workv1alpha2.BindingReasonFullyAppliedSuccess
+		c.Message = "All clusters have the object as it is wanted."
+	}
+	return c
+}
+
+// ForTemplate returns the items as the kinds are aggregated from them.
+func ForTemplate(items []workv1alpha2.AggregatedStatusItem) []interpret.Item {
+	all := make([]interpret.Item, 0, len(items))
+	for _, item := range items {
+		one := interpret.Item{Cluster: item.ClusterName, Applied: item.Applied, Health: string(item.Health)}
+		if item.Status != nil {
+			// What is no object counts as no status.
+			_ = json.Unmarshal(item.Status.Raw, &one.Status)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// Difference returns the fields of the status that have to change for it to be as
+// it is wanted: nil for one that goes.
+func Difference(object *unstructured.Unstructured, wanted map[string]any) map[string]any {
+	present, _, _ := unstructured.NestedMap(object.Object, "status") // what is no map is replaced
+	changes := map[string]any{}
+	for name, value := range wanted {
+		if !equality.Semantic.DeepEqual(present[name], value) {
+			changes[name] = value
+		}
+	}
+	for name := range present {
+		if _, is := wanted[name]; !is {
+			changes[name] = nil
+		}
+	}
+	return changes
+}

@@ -1,0 +1,143 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sum
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// work returns the work of a cluster in generation 2, applied in the observed
+// generation.
+func work(cluster string, applied metav1.ConditionStatus, observed int64, status string) workv1.ManifestWork {
+	w := workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "web", Generation: 2}}
+	if applied != "" {
+		w.Status.Conditions = []metav1.Condition{{
+			Type: workv1.ManifestWorkConditionApplied, Status: applied, ObservedGeneration: observed, Message: "of the work",
+		}}
+	}
+	manifest := workv1.ManifestCondition{Conditions: []metav1.Condition{{
+		Type: workv1.ManifestConditionApplied, Status: applied, Message: "of the object",
+	}}}
+	if status != "" {
+		manifest.StatusFeedback.Values = []workv1.FeedbackValue{
+			{Name: feedbackStatus, FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: &status}},
+			{Name: feedbackHealth, FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: new("Healthy")}},
+		}
+	}
+	w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{manifest}
+	return w
+}
+
+func spec(clusters ...string) *workv1alpha2.ResourceBindingSpec {
+	s := &workv1alpha2.ResourceBindingSpec{}
+	for _, name := range clusters {
+		s.Clusters = append(s.Clusters, workv1alpha2.TargetCluster{Name: name})
+	}
+	return s
+}
+
+func TestItems(t *testing.T) {
+	status := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+	for name, test := range map[string]struct {
+		reason   string
+		works    []workv1.ManifestWork
+		problems map[string]error
+		want     workv1alpha2.AggregatedStatusItem
+		full     bool
+	}{
+		"Applied": {
+			reason: "what the agent says is taken over", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"readyReplicas":1}`)},
+			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy, Status: status(`{"readyReplicas":1}`)}, full: true,
+		},
+		"Silent": {
+			reason: "a cluster that is silent keeps its last status", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 1, `{"readyReplicas":1}`)},
+			want: workv1alpha2.AggregatedStatusItem{
+				ClusterName: "a", AppliedMessage: "The cluster has not applied the latest change yet.", Health: workv1alpha2.ResourceHealthy, Status: status(`{"readyReplicas":1}`),
+			},
+		},
+		"Failed": {
+			reason: "what is said of the object says most", works: []workv1.ManifestWork{work("a", metav1.ConditionFalse, 2, "")},
+			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "of the object", Health: workv1alpha2.ResourceUnknown},
+		},
+		"NoWord": {
+			reason: "no condition is no word", works: []workv1.ManifestWork{work("a", "", 0, "")},
+			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "The cluster has not said yet whether it has the object.", Health: workv1alpha2.ResourceUnknown},
+		},
+		"NoWork": {
+			reason: "a cluster without a work has an item, too",
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "The work for the cluster has not been created yet.", Health: workv1alpha2.ResourceUnknown},
+		},
+		"Override": {
+			reason:   "a problem on the hub counts more than what the cluster has of earlier",
+			works:    []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, "")},
+			problems: map[string]error{"a": errors.New("OverridePolicy default/x: no such path")},
+			want:     workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "OverridePolicy default/x: no such path", Health: workv1alpha2.ResourceUnknown},
+		},
+		"NotJSON": {
+			reason: "a status that is not JSON would break the binding", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x`)},
+			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy}, full: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Items(Input{Spec: spec("a"), Works: test.works, Problems: test.problems})
+			if diff := cmp.Diff([]workv1alpha2.AggregatedStatusItem{test.want}, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+			if full := FullyApplied(spec("a"), got).Status == metav1.ConditionTrue; full != test.full {
+				t.Errorf("%s: FullyApplied is %t", test.reason, full)
+			}
+		})
+	}
+}
+
+func TestItemsHaveTheObjectsThatOthersNeed(t *testing.T) {
+	s := spec("b")
+	s.RequiredBy = []workv1alpha2.BindingSnapshot{{Clusters: []workv1alpha2.TargetCluster{{Name: "a"}, {Name: "b"}}}}
+	items := Items(Input{Spec: s})
+	if len(items) != 2 || items[0].ClusterName != "a" || items[1].ClusterName != "b" {
+		t.Errorf("got %v", items)
+	}
+}
+
+func TestLargestStatusesAreLeftOut(t *testing.T) {
+	text := func(n int) string { return `{"x":"` + strings.Repeat("x", n) + `"}` }
+	items := Items(Input{Spec: spec("a", "b", "c"), Works: []workv1.ManifestWork{
+		work("a", metav1.ConditionTrue, 2, text(100)), work("b", metav1.ConditionTrue, 2, text(statusesMax)), work("c", metav1.ConditionTrue, 2, text(200)),
+	}})
+	if items[0].Status == nil || items[1].Status != nil || items[2].Status == nil {
+		t.Error("not the largest status was left out")
+	}
+	if !items[1].Applied || !strings.Contains(items[1].AppliedMessage, "left out") {
+		t.Errorf("it does not say so: %+v", items[1])
+	}
+}
+
+func TestFullyAppliedNamesClusters(t *testing.T) {
+	clusters := []string{"a", "b", "c", "d", "e", "f", "g"}
+	got := FullyApplied(spec(clusters...), Items(Input{Spec: spec(clusters...)}))
+	if want := "7 of 7 clusters do not have the object as it is wanted: a, b, c, d, e and 2 more. status.aggregatedStatus says why."; got.Message != want {
+		t.Errorf("got %q, want %q", got.Message, want)
+	}
+	if none := FullyApplied(spec(), nil); none.Status != metav1.ConditionFalse || none.Message != "No cluster has been chosen." {
+		t.Errorf("got %+v", none)
+	}
+}
+
+func TestDifference(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"same": int64(1), "old": "x", "gone": true}}}
+	got := Difference(object, map[string]any{"same": int64(1), "old": "y", "new": "z"})
+	if diff := cmp.Diff(map[string]any{"old": "y", "new": "z", "gone": nil}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

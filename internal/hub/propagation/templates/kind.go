@@ -1,0 +1,151 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package templates
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/watch"
+)
+
+const (
+	// unservedMin and unservedMax bound the time between two looks whether the hub
+	// serves a kind that it did not serve.
+	unservedMin = 500 * time.Millisecond
+	unservedMax = 10 * time.Second
+)
+
+// kind is a kind that is watched, and what is known of its objects. The mutex of
+// the Templates guards it.
+type kind struct {
+	templates *Templates
+	of        schema.GroupVersionKind
+	cancel    context.CancelFunc // nil before the watch begins
+	stopped   bool               // what the watch still says is not wanted
+	listed    bool
+	problem   error
+	objects   map[types.NamespacedName]*metav1.PartialObjectMetadata
+}
+
+// run watches the kind as soon as the hub serves it.
+func (k *kind) run(ctx context.Context) {
+	pause := backoff.Between(unservedMin, unservedMax)
+	for {
+		mapping, err := k.templates.options.Mapper.RESTMapping(k.of.GroupKind(), k.of.Version)
+		if err == nil {
+			w := watch.Watch[*metav1.PartialObjectMetadata]{
+				Source: watch.Metadata(k.templates.options.Client, mapping.Resource, watch.Selector{}), Handler: k, Clock: k.templates.options.Clock,
+			}
+			w.Run(ctx)
+			return
+		}
+		k.Failed(err)
+		if !backoff.Sleep(ctx, k.templates.options.Clock, pause.Step()) {
+			return
+		}
+	}
+}
+
+// stop ends the watch. The caller has the lock.
+func (k *kind) stop() {
+	k.stopped = true
+	if k.cancel != nil {
+		k.cancel()
+	}
+}
+
+// Replace implements watch.Handler.
+func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
+	k.change(func() []types.NamespacedName {
+		before := k.objects
+		k.objects, k.listed, k.problem = make(map[types.NamespacedName]*metav1.PartialObjectMetadata, len(objects)), true, nil
+		var changed []types.NamespacedName
+		for _, object := range objects {
+			name := client.ObjectKeyFromObject(object)
+			k.objects[name] = k.typed(object)
+			if k.differs(before[name], object) {
+				changed = append(changed, name)
+			}
+		}
+		for name := range before {
+			if k.objects[name] == nil {
+				changed = append(changed, name)
+			}
+		}
+		return changed
+	})
+}
+
+// Update implements watch.Handler.
+func (k *kind) Update(object *metav1.PartialObjectMetadata) {
+	k.change(func() []types.NamespacedName {
+		name := client.ObjectKeyFromObject(object)
+		before := k.objects[name]
+		k.objects[name] = k.typed(object)
+		if !k.differs(before, object) {
+			return nil
+		}
+		return []types.NamespacedName{name}
+	})
+}
+
+// typed gives an object its kind: the server sends that of metadata.
+func (k *kind) typed(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	object.SetGroupVersionKind(k.of)
+	return object
+}
+
+// differs tells whether more has changed than the status. Kinds without a
+// generation have none, and their resourceVersion tells.
+func (k *kind) differs(before, after *metav1.PartialObjectMetadata) bool {
+	if before == nil || before.UID != after.UID || before.Generation != after.Generation ||
+		after.Generation == 0 && before.ResourceVersion != after.ResourceVersion {
+		return true
+	}
+	return !before.DeletionTimestamp.Equal(after.DeletionTimestamp) ||
+		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations)
+}
+
+// Delete implements watch.Handler.
+func (k *kind) Delete(object *metav1.PartialObjectMetadata) {
+	k.change(func() []types.NamespacedName {
+		name := client.ObjectKeyFromObject(object)
+		delete(k.objects, name)
+		return []types.NamespacedName{name}
+	})
+}
+
+// Bookmark implements watch.Handler.
+func (k *kind) Bookmark(string) {}
+
+// Failed implements watch.Handler. What was known stays: that the hub does not
+// answer does not make its objects go away.
+func (k *kind) Failed(err error) {
+	k.change(func() []types.NamespacedName {
+		k.problem = err
+		return nil
+	})
+}
+
+// change makes a change under the lock and tells of it.
+func (k *kind) change(do func() []types.NamespacedName) {
+	k.templates.mu.Lock()
+	if k.stopped {
+		k.templates.mu.Unlock()
+		return
+	}
+	changed := do()
+	k.templates.mu.Unlock()
+	for _, name := range changed {
+		k.templates.options.Changed(Key{Kind: k.of, Name: name})
+	}
+}

@@ -1,0 +1,77 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package templates
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// FieldManager is that of what is written to the objects of the hub.
+const FieldManager = "propagation-controller"
+
+// Objects reads and writes whole objects of the hub, not from a cache.
+type Objects struct {
+	Client dynamic.Interface
+	Mapper meta.RESTMapper
+}
+
+// Get reads an object.
+func (o Objects) Get(ctx context.Context, key Key) (*unstructured.Unstructured, error) {
+	resource, err := o.resource(key)
+	if err != nil {
+		return nil, err
+	}
+	object, err := resource.Get(ctx, key.Name.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", key, err)
+	}
+	return object, nil
+}
+
+// Mark changes labels and annotations of the object with the UID; nil removes a
+// key.
+func (o Objects) Mark(ctx context.Context, key Key, uid types.UID, labels, annotations map[string]any) error {
+	return o.patch(ctx, key, map[string]any{"metadata": map[string]any{"uid": uid, "labels": labels, "annotations": annotations}})
+}
+
+// SetStatus writes the fields of the status of the object with the UID; nil
+// removes a field. Other fields stay.
+func (o Objects) SetStatus(ctx context.Context, key Key, uid types.UID, status map[string]any) error {
+	return o.patch(ctx, key, map[string]any{"metadata": map[string]any{"uid": uid}, "status": status}, "status")
+}
+
+func (o Objects) patch(ctx context.Context, key Key, change map[string]any, subresources ...string) error {
+	resource, err := o.resource(key)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("encoding the change of %s: %w", key, err)
+	}
+	options := metav1.PatchOptions{FieldManager: FieldManager}
+	if _, err := resource.Patch(ctx, key.Name.Name, types.MergePatchType, body, options, subresources...); err != nil {
+		return fmt.Errorf("changing %s: %w", key, err)
+	}
+	return nil
+}
+
+func (o Objects) resource(key Key) (dynamic.ResourceInterface, error) {
+	mapping, err := o.Mapper.RESTMapping(key.Kind.GroupKind(), key.Kind.Version)
+	if err != nil {
+		return nil, fmt.Errorf("finding the resource of %s: %w", key, err)
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return o.Client.Resource(mapping.Resource).Namespace(key.Name.Namespace), nil
+	}
+	return o.Client.Resource(mapping.Resource), nil
+}

@@ -1,0 +1,140 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package templates
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/watch"
+)
+
+// Options are what Templates are made of.
+type Options struct {
+	Client metadata.Interface
+	Mapper meta.RESTMapper
+	Clock  clock.Clock
+	// Changed is told of each object that is new, changed or gone. It must return
+	// soon.
+	Changed func(Key)
+}
+
+// Templates are the objects of the hub that may be sent to clusters. Nothing is
+// watched before Start is called. It is safe for concurrent use.
+type Templates struct {
+	options Options
+
+	mu     sync.Mutex
+	launch func(*kind) // begins a watch; nil before Start
+	uses   watch.Uses[schema.GroupVersionKind]
+	kinds  map[schema.GroupVersionKind]*kind
+	ended  sync.WaitGroup
+}
+
+// New returns Templates without any.
+func New(o Options) *Templates {
+	return &Templates{options: o, kinds: map[schema.GroupVersionKind]*kind{}}
+}
+
+// Start watches the kinds that are used until ctx ends. It is a Runnable of a
+// manager.
+func (t *Templates) Start(ctx context.Context) error {
+	t.mu.Lock()
+	t.launch = func(k *kind) {
+		watching, cancel := context.WithCancel(ctx)
+		k.cancel = cancel
+		t.ended.Go(func() { k.run(watching) })
+	}
+	for _, k := range t.kinds {
+		t.launch(k)
+	}
+	t.mu.Unlock()
+	<-ctx.Done()
+	t.ended.Wait()
+	return nil
+}
+
+// Use makes the kinds all that a user uses. Kinds that nobody uses any more are
+// forgotten.
+func (t *Templates) Use(user string, kinds ...schema.GroupVersionKind) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first, last := t.uses.Use(user, kinds...)
+	for _, of := range last {
+		t.kinds[of].stop()
+		delete(t.kinds, of)
+	}
+	for _, of := range first {
+		t.kinds[of] = &kind{of: of, templates: t}
+		if t.launch != nil {
+			t.launch(t.kinds[of])
+		}
+	}
+}
+
+// Get returns the metadata of an object, which must not be changed; nil if there
+// is none. It is not known before the kind has been listed.
+func (t *Templates) Get(key Key) (object *metav1.PartialObjectMetadata, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[key.Kind]
+	if k == nil || !k.listed {
+		return nil, false
+	}
+	return k.objects[key.Name], true
+}
+
+// Select returns the objects of the kinds that the function selects, or those of
+// all kinds if none is given.
+func (t *Templates) Select(selects func(*metav1.PartialObjectMetadata) bool, kinds ...schema.GroupVersionKind) []Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(kinds) == 0 {
+		for of := range t.kinds {
+			kinds = append(kinds, of)
+		}
+	}
+	var keys []Key
+	for _, of := range kinds {
+		k := t.kinds[of]
+		if k == nil {
+			continue
+		}
+		for name, object := range k.objects {
+			if selects(object) {
+				keys = append(keys, Key{Kind: of, Name: name})
+			}
+		}
+	}
+	return keys
+}
+
+// Problem returns why the objects of a kind are not known: that the hub does not
+// serve it, or does not let us watch it. It is nil if they are, or will be soon.
+func (t *Templates) Problem(of schema.GroupVersionKind) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k := t.kinds[of]; k != nil {
+		return k.problem
+	}
+	return nil
+}
+
+// Synced tells whether all kinds that are used have been listed, or cannot be.
+func (t *Templates) Synced() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.kinds {
+		if !k.listed && k.problem == nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,107 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// TestADeploymentGoesToItsClustersAndComesBack is the story of a Deployment: sent,
+// scaled, moved and deleted.
+func TestADeploymentGoesToItsClustersAndComesBack(t *testing.T) {
+	w := newWorld(t, 3)
+	web, p := deployment("web", 2), policy("web", policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member1", "member2"}}})
+	w.create(web, p)
+	w.on("web", map[string]int32{"member1": 2, "member2": 2})
+
+	// Divided by weight.
+	w.change(p, func() {
+		p.Spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+			WeightPreference: &policyv1alpha1.ClusterPreferences{StaticWeightList: []policyv1alpha1.StaticClusterWeight{
+				{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member1"}}, Weight: 2},
+				{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member2"}}, Weight: 1},
+			}},
+		}
+	})
+	w.change(web, func() { web.Spec.Replicas = new(int32(6)) })
+	w.on("web", map[string]int32{"member1": 4, "member2": 2})
+
+	// Moved.
+	w.change(p, func() {
+		p.Spec.Placement = policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"member3"}}}
+	})
+	w.on("web", map[string]int32{"member3": 6})
+	w.works(1)
+
+	// The policy goes: what it sent stays, and nobody claims it.
+	if err := w.Delete(w.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(p)
+	if err := w.Get(w.Context(), client.ObjectKeyFromObject(web), web); err != nil {
+		t.Fatal(err)
+	}
+	if web.Labels[policyv1alpha1.LabelPropagationPolicyID] != "" || web.Annotations[policyv1alpha1.AnnotationPropagationPolicyName] != "" {
+		t.Errorf("the Deployment is claimed by a policy that is gone: %v %v", web.Labels, web.Annotations)
+	}
+	w.works(1)
+
+	// Another policy takes over, and the Deployment goes.
+	w.create(policy("other", policyv1alpha1.Placement{}))
+	w.on("web", map[string]int32{"member1": 6, "member2": 6, "member3": 6})
+	if err := w.Delete(w.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
+	w.works(0)
+}
+
+// change changes an object.
+func (w world) change(object client.Object, change func()) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%T %s can be changed", object, object.GetName()), func() error {
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change()
+		return w.Update(w.Context(), object)
+	})
+}
+
+// gone waits until there is no such object.
+func (w world) gone(object client.Object) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%T %s is gone", object, object.GetName()), func() error {
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		return errors.New("it is there")
+	})
+}
+
+// works waits until bindings have so many works.
+func (w world) works(want int) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("there are %d works", want), func() error {
+		works := &workv1.ManifestWorkList{}
+		if err := w.List(w.Context(), works, client.HasLabels{karmadaworkv1alpha1.LabelPermanentID}); err != nil {
+			return err
+		}
+		if len(works.Items) != want {
+			return fmt.Errorf("there are %d", len(works.Items))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,287 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+// patience only decides how long a failure takes.
+const patience = time.Minute
+
+// world is a hub with the controllers of propagation, and agents.
+type world struct {
+	*testing.T
+	client.WithWatch
+	config *rest.Config
+	ended  *func() // stops the controllers
+}
+
+// newWorld starts a hub with so many clusters, named member1 and on, and an agent
+// for each. The wrappers are about the requests of the controllers.
+func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) world {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	scheme, err := propagation.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{T: t, WithWatch: c, config: config, ended: new(func() {})}
+	t.Cleanup(w.stop)
+	for i := range members {
+		w.join(fmt.Sprintf("member%d", i+1))
+	}
+	w.start(wrappers...)
+	return w
+}
+
+// join adds a cluster, and starts its agent.
+func (w world) join(name string) {
+	w.Helper()
+	w.create(
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}},
+		&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	go w.agent(w.Context(), name)
+}
+
+// start starts the controllers.
+func (w world) start(wrappers ...transport.WrapperFunc) {
+	w.Helper()
+	config := rest.CopyConfig(w.config)
+	for _, wrapper := range wrappers {
+		config.Wrap(wrapper)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: w.Scheme(), Cache: propagation.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := propagation.Setup(w.Context(), mgr, propagation.Options{}); err != nil {
+		w.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(w.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	*w.ended = func() {
+		stop()
+		if err := <-ended; err != nil {
+			w.Errorf("running the controllers: %v", err)
+		}
+	}
+}
+
+// stop stops the controllers, if they run.
+func (w world) stop() {
+	w.Helper()
+	(*w.ended)()
+	*w.ended = func() {}
+}
+
+func (w world) create(objects ...client.Object) {
+	w.Helper()
+	for _, object := range objects {
+		if err := w.Create(w.Context(), object); err != nil {
+			w.Fatalf("creating %T %s: %v", object, client.ObjectKeyFromObject(object), err)
+		}
+	}
+}
+
+// eventually waits until a check succeeds.
+func (w world) eventually(what string, check func() error) {
+	w.Helper()
+	until := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(until) {
+			w.Fatalf("waiting until %s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// agent says of each work of a cluster that it is applied, and lets it go when it
+// is deleted.
+func (w world) agent(ctx context.Context, cluster string) {
+	for ctx.Err() == nil {
+		works := &workv1.ManifestWorkList{}
+		if err := w.List(ctx, works, client.InNamespace(cluster)); err != nil {
+			return
+		}
+		for i := range works.Items {
+			w.serve(ctx, &works.Items[i])
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
+	if !work.DeletionTimestamp.IsZero() {
+		work.Finalizers = nil
+		_ = w.Update(ctx, work) // it is tried again
+		return
+	}
+	if len(work.Status.Conditions) > 0 && work.Status.Conditions[0].ObservedGeneration == work.Generation {
+		return
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
+		return
+	}
+	runs(object)
+	chain := interpret.Chain{native.New()}
+	status, err := json.Marshal(chain.Reflect(object))
+	if err != nil {
+		return
+	}
+	applied := metav1.Condition{
+		Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue, Reason: "Applied", Message: "applied",
+		ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now(),
+	}
+	work.Status.Conditions = []metav1.Condition{applied}
+	applied.ObservedGeneration = 0
+	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
+		Conditions: []metav1.Condition{applied},
+		StatusFeedback: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{
+			{Name: "status", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: new(string(status))}},
+			{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: new(chain.Verdict(object))}},
+		}},
+	}}
+	_ = w.Status().Update(ctx, work) // it is tried again
+}
+
+// runs gives an object of a cluster the status that its controllers would.
+func runs(object *unstructured.Unstructured) {
+	object.SetGeneration(1)
+	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	if object.GetKind() != "Deployment" || !found {
+		return
+	}
+	object.Object["status"] = map[string]any{
+		"observedGeneration": int64(1), "replicas": replicas, "readyReplicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas,
+		"conditions": []any{map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}},
+	}
+}
+
+// deployment returns a Deployment of namespace default.
+func deployment(name string, replicas int32) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "nginx:1.27"}}},
+			},
+		},
+	}
+}
+
+// policy returns a PropagationPolicy of namespace default for Deployments, as
+// admission makes it.
+func policy(name string, placement policyv1alpha1.Placement) *policyv1alpha1.PropagationPolicy {
+	return &policyv1alpha1.PropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{policyv1alpha1.LabelPropagationPolicyID: "id-of-" + name},
+			Finalizers: []string{policyv1alpha1.FinalizerPropagationPolicy},
+		},
+		Spec: policyv1alpha1.PropagationSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}, Placement: placement,
+		},
+	}
+}
+
+// on waits until a Deployment runs with these replicas on these clusters, and its
+// status says so.
+func (w world) on(name string, replicas map[string]int32) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%s runs as %v", name, replicas), func() error {
+		binding := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name + "-deployment"}, binding); err != nil {
+			return err
+		}
+		total := int32(0)
+		if len(binding.Spec.Clusters) != len(replicas) {
+			return fmt.Errorf("it is bound to %v", binding.Spec.Clusters)
+		}
+		for _, target := range binding.Spec.Clusters {
+			if has, is := replicas[target.Name]; !is || has != target.Replicas {
+				return fmt.Errorf("it is bound to %v", binding.Spec.Clusters)
+			}
+			total += target.Replicas
+			if err := w.sent(name, target); err != nil {
+				return err
+			}
+		}
+		template := &appsv1.Deployment{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, template); err != nil {
+			return err
+		}
+		if template.Status.ReadyReplicas != total || template.Status.ObservedGeneration != template.Generation {
+			return fmt.Errorf("its status is %+v in generation %d, and the binding's %+v", template.Status, template.Generation, binding.Status)
+		}
+		return nil
+	})
+}
+
+// sent checks the work of a Deployment for a cluster.
+func (w world) sent(name string, target workv1alpha2.TargetCluster) error {
+	works := &workv1.ManifestWorkList{}
+	if err := w.List(w.Context(), works, client.InNamespace(target.Name), client.HasLabels{karmadaworkv1alpha1.LabelPermanentID}); err != nil {
+		return err
+	}
+	for i := range works.Items {
+		object := &appsv1.Deployment{}
+		if err := json.Unmarshal(works.Items[i].Spec.Workload.Manifests[0].Raw, object); err != nil {
+			return err
+		}
+		if object.Name == name && object.Spec.Replicas != nil && *object.Spec.Replicas == target.Replicas {
+			return nil
+		}
+	}
+	return errors.New("cluster " + target.Name + " has not been sent it")
+}
