@@ -3,7 +3,7 @@
 
 // Package interpret interprets objects by their kind: whether one is healthy,
 // whether it has completed, which of its fields matter; how many pods it asks
-// for, and what of it is for a cluster.
+// for, what of it is for a cluster, and what it needs there.
 //
 // What is known of a kind are Operations. They come from the layers of a Chain,
 // of which the first that knows an operation answers: what a user customized,

@@ -49,6 +49,11 @@ type Operations struct {
 	// sorted by name; nil if it gets none. Of kinds that do not have it, statuses
 	// of the usual shape are aggregated.
 	Aggregate func(template map[string]any, items []Item) map[string]any
+	// Dependencies are the objects that the object needs beside it.
+	Dependencies func(object map[string]any) []Dependency
+	// Retained are the paths of fields that are the cluster's once the object
+	// exists there.
+	Retained func(manifest map[string]any) [][]string
 }
 
 // Value is a well-known value of an object; nil if the object does not have it.
@@ -91,6 +96,8 @@ func (o Operations) or(other Operations) Operations {
 	o.Reflect = first(o.Reflect, other.Reflect, o.Reflect != nil)
 	o.Verdict = first(o.Verdict, other.Verdict, o.Verdict != nil)
 	o.Aggregate = first(o.Aggregate, other.Aggregate, o.Aggregate != nil)
+	o.Dependencies = first(o.Dependencies, other.Dependencies, o.Dependencies != nil)
+	o.Retained = first(o.Retained, other.Retained, o.Retained != nil)
 	return o
 }
 

@@ -5,6 +5,7 @@ package interpret
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-io/capstan/internal/interpret/fields"
@@ -86,6 +87,40 @@ func (c Chain) Prune(object *unstructured.Unstructured) *unstructured.Unstructur
 		pruned = known.Prune(pruned)
 	}
 	return copied(pruned)
+}
+
+// Dependency is an object that another needs on the same cluster, or several
+// that a selector selects.
+type Dependency struct {
+	APIVersion string
+	Kind       string
+	Namespace  string
+	// Either Name or Selector is set.
+	Name     string
+	Selector *metav1.LabelSelector
+}
+
+// Dependencies returns the objects that an object needs beside it, each once
+// and always in the same order. They need not exist.
+func (c Chain) Dependencies(object *unstructured.Unstructured) []Dependency {
+	if known := c.of(object); known.Dependencies != nil {
+		return known.Dependencies(object.Object)
+	}
+	return nil
+}
+
+// Retained returns the paths of fields that are the cluster's once the object
+// exists there: its own controllers and its API server set them.
+//
+// They matter only if the manifest has them, because server-side apply leaves
+// alone what is not in it. Who applies must take them out of the manifest, and
+// before that give up what it owns of them: apply removes what its manager alone
+// owned and has no longer.
+func (c Chain) Retained(manifest *unstructured.Unstructured) [][]string {
+	if known := c.of(manifest); known.Retained != nil {
+		return known.Retained(manifest.Object)
+	}
+	return nil
 }
 
 // of returns what is known of the kind of an object, which may be nothing.

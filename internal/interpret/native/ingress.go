@@ -22,3 +22,12 @@ func ingressVerdict(object map[string]any) string {
 func ingressAggregate(_ map[string]any, items []interpret.Item) map[string]any {
 	return balancers(items)
 }
+
+// ingressDependencies are the Secrets with the certificates of its hosts.
+func ingressDependencies(object map[string]any) []interpret.Dependency {
+	var names []string
+	for _, entry := range fields.List(object, "spec", "tls") {
+		names = append(names, text(entry, "secretName"))
+	}
+	return secrets(object, names)
+}

@@ -27,18 +27,20 @@ func New() *Kinds {
 	kinds := map[schema.GroupKind]interpret.Operations{
 		{Kind: "Service"}: {
 			Health: serviceHealth, Values: serviceValues,
-			Prune: servicePrune, Reflect: serviceReflect, Verdict: serviceVerdict, Aggregate: serviceAggregate,
+			Prune: servicePrune, Reflect: serviceReflect, Verdict: serviceVerdict, Aggregate: serviceAggregate, Retained: serviceRetained,
 		},
-		{Group: "networking.k8s.io", Kind: "Ingress"}: {Verdict: ingressVerdict, Aggregate: ingressAggregate},
+		{Group: "networking.k8s.io", Kind: "Ingress"}: {Verdict: ingressVerdict, Aggregate: ingressAggregate, Dependencies: ingressDependencies},
 		{Kind: "PersistentVolumeClaim"}: {
 			Health: persistentVolumeClaimHealth, Values: persistentVolumeClaimValues,
 			Prune: persistentVolumeClaimPrune, Verdict: persistentVolumeClaimVerdict, Aggregate: persistentVolumeClaimAggregate,
+			Retained: persistentVolumeClaimRetained,
 		},
-		{Kind: "PersistentVolume"}: {Aggregate: persistentVolumeAggregate},
-		{Kind: "Secret"}:           {Prune: secretPrune},
-		{Kind: "ServiceAccount"}:   {Prune: serviceAccountPrune},
+		{Kind: "PersistentVolume"}: {Aggregate: persistentVolumeAggregate, Retained: persistentVolumeRetained},
+		{Kind: "Secret"}:           {Prune: secretPrune, Retained: secretRetained},
+		{Kind: "ServiceAccount"}:   {Prune: serviceAccountPrune, Dependencies: serviceAccountDependencies},
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {Health: customResourceDefinitionHealth, Aggregate: ownStatus},
 		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             {Health: apiServiceHealth, Aggregate: ownStatus},
+		{Group: "multicluster.x-k8s.io", Kind: "ServiceImport"}:           {Dependencies: serviceImportDependencies},
 		{Kind: "Namespace"}: {Health: namespaceHealth, Deletion: namespaceDeletion, Aggregate: ownStatus},
 	}
 	maps.Copy(kinds, workloads.Kinds())

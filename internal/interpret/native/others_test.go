@@ -116,7 +116,7 @@ func FuzzObjects(f *testing.F) {
 		"apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "apps/v1 ReplicaSet", "batch/v1 Job", "batch/v1 CronJob", "v1 Pod", "v1 Service",
 		"v1 PersistentVolumeClaim", "v1 Namespace", "v1 ReplicationController", "autoscaling/v2 HorizontalPodAutoscaler", "policy/v1 PodDisruptionBudget",
 		"apiextensions.k8s.io/v1 CustomResourceDefinition", "apiregistration.k8s.io/v1 APIService", "example.com/v1 Thing",
-		"networking.k8s.io/v1 Ingress", "v1 Secret", "v1 ServiceAccount", "v1 PersistentVolume",
+		"networking.k8s.io/v1 Ingress", "v1 Secret", "v1 ServiceAccount", "v1 PersistentVolume", "multicluster.x-k8s.io/v1alpha1 ServiceImport",
 	}
 	for _, content := range []string{
 		`{"metadata": {"generation": "1", "finalizers": [1], "deletionTimestamp": 0}, "status": {"conditions": [1, null, {"type": 1}, {"type": "Ready"}]}}`,
@@ -159,6 +159,12 @@ func operate(t *testing.T, u *unstructured.Unstructured) {
 	if _, has := chain().Prune(u).Object["status"]; has {
 		t.Errorf("%s: there is still a status", u.GetKind())
 	}
+	for _, d := range chain().Dependencies(u) {
+		if (d.Name == "") == (d.Selector == nil) || d.Kind == "" || d.APIVersion == "" {
+			t.Errorf("%s: dependency %+v", u.GetKind(), d)
+		}
+	}
+	chain().Retained(u)
 	items := []interpret.Item{{Cluster: "a", Status: chain().Reflect(u)}, {Cluster: "b", Applied: true, Status: fields.Map(u.Object, "spec")}, {Cluster: "c"}}
 	if status, changed := chain().Aggregate(u, items); changed {
 		again := u.DeepCopy()

@@ -14,3 +14,8 @@ func persistentVolumeAggregate(_ map[string]any, items []interpret.Item) map[str
 	}
 	return map[string]any{"phase": aggregate.Phase(items, "Pending", "Failed", "Pending", "Available", "Bound", "Released")}
 }
+
+// persistentVolumeRetained is the claim that the cluster bound to the volume.
+func persistentVolumeRetained(map[string]any) [][]string {
+	return [][]string{{"spec", "claimRef"}}
+}

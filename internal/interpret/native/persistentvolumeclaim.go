@@ -82,3 +82,9 @@ func persistentVolumeClaimAggregate(template map[string]any, items []interpret.I
 	}
 	return state
 }
+
+// persistentVolumeClaimRetained is the volume that the cluster bound to the
+// claim.
+func persistentVolumeClaimRetained(map[string]any) [][]string {
+	return [][]string{{"spec", "volumeName"}}
+}

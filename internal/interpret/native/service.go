@@ -77,3 +77,8 @@ func serviceAggregate(template map[string]any, items []interpret.Item) map[strin
 	}
 	return state
 }
+
+// serviceRetained are what the API server of the cluster gives the Service.
+func serviceRetained(map[string]any) [][]string {
+	return [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"}}
+}

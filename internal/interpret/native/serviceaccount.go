@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
@@ -26,4 +27,13 @@ func serviceAccountPrune(object map[string]any) map[string]any {
 		return fields.Without(object, "secrets")
 	}
 	return fields.With(object, kept, "secrets")
+}
+
+// serviceAccountDependencies are the Secrets with which its pods pull images.
+func serviceAccountDependencies(object map[string]any) []interpret.Dependency {
+	var names []string
+	for _, entry := range fields.List(object, "imagePullSecrets") {
+		names = append(names, text(entry, "name"))
+	}
+	return secrets(object, names)
 }

@@ -61,3 +61,7 @@ func cronJobAggregate(_ map[string]any, items []interpret.Item) map[string]any {
 	setLatest(state, items, "lastSuccessfulTime")
 	return state
 }
+
+func cronJobDependencies(object map[string]any) []interpret.Dependency {
+	return needs(fields.Map(object, "spec", "jobTemplate", "spec", "template", "spec")).in(object)
+}

@@ -186,3 +186,16 @@ func jobsWith(items []interpret.Item, name string) []interpret.Item {
 		return aggregate.ConditionOf(fields.List(i.Status, "conditions"), name)["status"] != "True"
 	})
 }
+
+// jobRetained are the selector and the labels that the API server of the cluster
+// generates, unless the user chose them.
+func jobRetained(manifest map[string]any) [][]string {
+	if fields.Bool(manifest, "spec", "manualSelector") {
+		return nil
+	}
+	retained := [][]string{{"spec", "selector"}}
+	for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"} {
+		retained = append(retained, []string{"spec", "template", "metadata", "labels", label})
+	}
+	return retained
+}

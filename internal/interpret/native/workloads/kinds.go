@@ -22,32 +22,38 @@ func Kinds() map[schema.GroupKind]interpret.Operations {
 		{Group: "apps", Kind: "Deployment"}: {
 			Health: deploymentHealth, Values: replicaValues,
 			Replicas: replicasOf, Revise: revise, Prune: deploymentPrune, Verdict: deploymentVerdict, Aggregate: deploymentAggregate,
+			Dependencies: templateDependencies, Retained: replicasRetained,
 		},
 		{Group: "apps", Kind: "StatefulSet"}: {
 			Health: statefulSetHealth, Values: statefulSetValues,
 			Replicas: replicasOf, Revise: revise, Verdict: statefulSetVerdict, Aggregate: statefulSetAggregate,
+			Dependencies: statefulSetDependencies, Retained: replicasRetained,
 		},
 		{Group: "apps", Kind: "DaemonSet"}: {
 			Health: daemonSetHealth, Values: daemonSetValues,
-			Verdict: daemonSetVerdict, Aggregate: daemonSetAggregate,
+			Verdict: daemonSetVerdict, Aggregate: daemonSetAggregate, Dependencies: templateDependencies,
 		},
 		{Group: "apps", Kind: "ReplicaSet"}: {
 			Health: replicaSetHealth, Values: replicaValues,
 			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
+			Dependencies: templateDependencies, Retained: replicasRetained,
 		},
 		{Kind: "ReplicationController"}: {
 			Health:   replicaSetHealth,
 			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
+			Dependencies: templateDependencies, Retained: replicasRetained,
 		},
 		{Group: "batch", Kind: "Job"}: {
 			Health: jobHealth, Values: jobValues, Complete: jobComplete,
 			Replicas: jobReplicas, Revise: jobRevise, Completions: jobCompletions, ReviseCompletions: jobReviseCompletions,
 			Prune: jobPrune, Reflect: jobReflect, Aggregate: jobAggregate,
+			Dependencies: templateDependencies, Retained: jobRetained,
 		},
-		{Group: "batch", Kind: "CronJob"}: {Health: cronJobHealth, Values: cronJobValues, Aggregate: cronJobAggregate},
+		{Group: "batch", Kind: "CronJob"}: {Health: cronJobHealth, Values: cronJobValues, Aggregate: cronJobAggregate, Dependencies: cronJobDependencies},
 		{Kind: "Pod"}: {
 			Health: podHealth, Values: podValues, Complete: podComplete,
 			Replicas: podReplicas, Verdict: podVerdict, Aggregate: podAggregate,
+			Dependencies: podDependencies, Retained: podRetained,
 		},
 		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {
 			Health: horizontalPodAutoscalerHealth, Values: horizontalPodAutoscalerValues, Aggregate: horizontalPodAutoscalerAggregate,
@@ -124,4 +130,15 @@ func concatenated(items []interpret.Item, name string) []any {
 		all = append(all, fields.List(item.Status, name)...)
 	}
 	return all
+}
+
+// retainReplicas is the label of templates whose number of pods something in
+// the cluster decides, such as an autoscaler.
+const retainReplicas = "resourcetemplate.karmada.io/retain-replicas"
+
+func replicasRetained(manifest map[string]any) [][]string {
+	if fields.String(manifest, "metadata", "labels", retainReplicas) != "true" {
+		return nil
+	}
+	return [][]string{{"spec", "replicas"}}
 }

@@ -162,3 +162,14 @@ func containerStatuses(reported []interpret.Item, name string) []any {
 	}
 	return all
 }
+
+func podDependencies(object map[string]any) []interpret.Dependency {
+	return needs(fields.Map(object, "spec")).in(object)
+}
+
+// podRetained: a scheduler binds the pod to a node of its cluster, and admission
+// gives it an account. What admission adds to volumes and containers is not in
+// the manifest.
+func podRetained(map[string]any) [][]string {
+	return [][]string{{"spec", "nodeName"}, {"spec", "serviceAccountName"}, {"spec", "serviceAccount"}}
+}

@@ -80,3 +80,13 @@ func statefulSetAggregate(template map[string]any, items []interpret.Item) map[s
 	maps.Copy(state, fields.Only(reported[max(0, unfinished)].Status, "currentRevision", "updateRevision"))
 	return state
 }
+
+// statefulSetDependencies: the controller makes the claims of
+// volumeClaimTemplates, and puts them in place of volumes of the same name.
+func statefulSetDependencies(object map[string]any) []interpret.Dependency {
+	var made []string
+	for _, template := range objects(object, "spec", "volumeClaimTemplates") {
+		made = append(made, fields.String(template, "metadata", "name"))
+	}
+	return needs(fields.Map(object, "spec", "template", "spec"), made...).in(object)
+}
