@@ -44,6 +44,19 @@ func (c Compiled) Affected(before, after *view.Cluster, in Input, now time.Time)
 	})
 }
 
+// Reconfirms tells whether a change of a cluster's labels or spec is about what
+// each cluster gets a copy of. That decision is then made again, though it may
+// come out the same: clients wait until status.lastScheduledTime is later than
+// their change.
+func (c Compiled) Reconfirms(before, after *view.Cluster, in Input) bool {
+	if c.divides(in) || before == nil || after == nil || maps.Equal(before.Labels, after.Labels) && slices.Equal(before.Taints, after.Taints) &&
+		slices.Equal(before.Zones, after.Zones) && before.Region == after.Region && before.Provider == after.Provider {
+		return false
+	}
+	g := &c.groups[c.begin(in.ObservedAffinity, in.Fresh)]
+	return g.tier(before) < len(g.tiers) || g.tier(after) < len(g.tiers)
+}
+
 // divides tells whether each cluster gets a share of the replicas.
 func (c *Compiled) divides(in Input) bool {
 	return c.strategy != division.Duplicated && in.Workload && in.Replicas > 0

@@ -65,3 +65,26 @@ func TestOnlyBindingsThatCareAreAffected(t *testing.T) {
 		})
 	}
 }
+
+func TestReconfirms(t *testing.T) {
+	prod := "clusterAffinity: {labelSelector: {matchLabels: {env: prod}}}"
+	for name, test := range map[string]struct {
+		placement, before, after string
+		want                     bool
+	}{
+		"a label":                      {"{" + prod + "}", "c env=prod", "c env=prod x=y", true},
+		"a region":                     {"{" + prod + "}", "c env=prod", "c env=prod region=eu", true},
+		"a taint":                      {"{" + prod + "}", "c env=prod", "c env=prod taint=NoSelect", true},
+		"it does not match any longer": {"{" + prod + "}", "c env=prod", "c env=test", true},
+		"it matches now":               {"{" + prod + "}", "c env=test", "c env=prod", true},
+		"it never matches":             {"{" + prod + "}", "c env=test", "c env=none", false},
+		"its status":                   {"{" + prod + "}", "c env=prod pods=1", "c env=prod pods=2", false},
+		"what is divided":              {with(static, prod), "c env=prod", "c env=prod x=y", false},
+	} {
+		compiled, _ := Compile(placementOf(t, test.placement))
+		in := Input{Resource: deployment, Workload: true, Replicas: 3, Previous: targetsOf("a:3")}
+		if got := compiled.Reconfirms(fleetOf(test.before).At(0), fleetOf(test.after).At(0), in); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}

@@ -4,7 +4,9 @@
 package binding
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 )
@@ -210,4 +213,20 @@ func BenchmarkDecide(b *testing.B) {
 			})
 		}
 	}
+}
+
+func FuzzDecide(f *testing.F) {
+	f.Add(`{"replicaScheduling": {"replicaDivisionPreference": "Aggregated"}, "spreadConstraints": [{"spreadByField": "region", "minGroups": 2}]}`, "a:3 b:-1", int32(7))
+	f.Add(`{"clusterAffinities": [{"affinityName": "x", "overflowAffinities": [{}]}], "clusterTolerations": [{"operator": "Exists"}]}`, "", int32(math.MaxInt32))
+	fleet := fleetOf("a region=eu pods=3", "b region=us pods=9 taint=NoSelect", "c")
+	f.Fuzz(func(t *testing.T, text, previous string, replicas int32) {
+		placement := &policyv1alpha1.Placement{}
+		if json.Unmarshal([]byte(text), placement) != nil {
+			return
+		}
+		in := Input{Placement: placement, Resource: deployment, Workload: true, Replicas: replicas, Previous: targetsOf(previous)}
+		if decision := Decide(fleet, in, noon); decision.Reason == "" || decision.Scheduled != (decision.Reason == workv1alpha2.BindingReasonSuccess) {
+			t.Errorf("the decision is %+v", decision)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -159,6 +160,10 @@ func TestWebsterIsWebster(t *testing.T) {
 			parties = append(parties, Party{fmt.Sprintf("p%d", i), int64(1 + chance.IntN(9))})
 		}
 		seats := int64(chance.IntN(60))
+		if seed%10 == 0 {
+			seats *= 50
+			parties[0].Weight *= int64(1 + chance.IntN(1000))
+		}
 		want := map[string]int32{}
 		for range seats {
 			best := slices.MinFunc(parties, func(a, b Party) int {
@@ -170,6 +175,21 @@ func TestWebsterIsWebster(t *testing.T) {
 		}
 		if diff := gocmp.Diff(want, sharesOf(Webster(seats, parties, FirstByName))); diff != "" && seats > 0 {
 			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
+		}
+	}
+}
+
+// TestManySeatsTakeNoTime divides what a user may ask for by mistake.
+func TestManySeatsTakeNoTime(t *testing.T) {
+	const most = math.MaxInt32
+	for want, parties := range map[string][]Party{
+		"[{a 1073741824} {b 1073741823}]":             {{"a", 1}, {"b", 1}},
+		"[{a 715827883} {b 715827882} {c 715827882}]": {{"a", 0}, {"b", 0}, {"c", 0}},
+		"[{a 2147483647}]":                            {{"a", math.MaxInt64}, {"b", 1}},
+		"[{a 536870912} {b 1610612735}]":              {{"a", 1}, {"b", 3}},
+	} {
+		if got := fmt.Sprint(Webster(most, parties, FirstByName)); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

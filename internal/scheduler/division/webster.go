@@ -6,6 +6,7 @@ package division
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 )
 
@@ -42,11 +43,12 @@ func Webster(seats int64, parties []Party, tie TieBreak) []Share {
 	for _, p := range parties {
 		queue.parties = append(queue.parties, seated{Party: p})
 	}
+	if len(parties) == 0 {
+		return nil
+	}
+	left := queue.seatSurely(seats)
 	heap.Init(queue)
-	for range seats {
-		if len(queue.parties) == 0 {
-			break
-		}
+	for range left {
 		queue.parties[0].seats++
 		heap.Fix(queue, 0)
 	}
@@ -57,6 +59,30 @@ func Webster(seats int64, parties []Party, tie TieBreak) []Share {
 		}
 	}
 	return byName(shares)
+}
+
+// seatSurely gives the parties seats that they get in any case, and returns how
+// many are left: a few for each party, however many there were. In the end a
+// party has at least w/d - 1/2 seats for some divisor d, the same for all; so for
+// n parties of weights W together 1/d is at least (seats - n/2)/W.
+func (q *quotients) seatSurely(seats int64) (left int64) {
+	var weights float64
+	for _, p := range q.parties {
+		weights += float64(p.Weight)
+	}
+	n := float64(len(q.parties))
+	left = seats
+	for i := range q.parties {
+		share := 1 / n // if nobody has a weight, all are alike
+		if weights > 0 {
+			share = float64(q.parties[i].Weight) / weights
+		}
+		const rounding = 1
+		sure := int64(share*(float64(seats)-n/2) - 0.5 - rounding)
+		q.parties[i].seats = int32(max(0, min(sure, math.MaxInt32)))
+		left -= int64(q.parties[i].seats)
+	}
+	return left
 }
 
 func byName(shares []Share) []Share {
