@@ -26,6 +26,8 @@ func TestWorksOfBindings(t *testing.T) {
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"the state of an object is reported":       testState,
+		"a job that is done is not made again":     testJobDone,
+		"an object waits for its namespace":        testNamespaceComes,
 		"a state that is too large is left out":    testLargeState,
 		"an object of somebody else is left alone": testAborts,
 		"an object is taken over if that is asked": testOverwrites,
@@ -223,4 +225,35 @@ func testPreserved(s *scene) {
 		s.t.Errorf("the object that stays is %+v", left.ObjectMeta)
 	}
 	s.hasNot("gone")
+}
+
+func testJobDone(s *scene) {
+	s.start(seldom())
+	s.create(ofBinding(s.work("w", s.job("j"))))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.status(jobKind, "j", jobRuns)
+	s.status(jobKind, "j", jobDone)
+	s.tells("w", 0, "Complete", "True")
+	reported := values(s.reports("w", 0, "succeeded"), 0)
+	job, err := s.live(jobKind, "j")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.client.Delete(s.t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		s.t.Fatal(err)
+	}
+	work := s.condition("w", "Available", metav1.ConditionFalse) // it is not made again
+	s.contains(message(work, 0, "Applied"), "True")
+	if got := values(work, 0); got != reported {
+		s.t.Errorf("the agent reports %s; want %s", got, reported)
+	}
+}
+
+func testNamespaceComes(s *scene) {
+	s.start(seldom())
+	later := s.ns() + "-later"
+	s.create(ofBinding(s.work("w", strings.Replace(s.configMap("c", "1"), s.ns(), later, 1))))
+	s.sums("w", "Applied", "False AppliedManifestWorkFailed: Waiting for namespace")
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: later}})
+	s.condition("w", "Applied", metav1.ConditionTrue)
 }

@@ -197,6 +197,10 @@ func (o *object) failed(ctx context.Context, err error) {
 	if d := (*disagreement)(nil); errors.As(err, &d) {
 		it.Outcome.Problem.Message = d.explain(it.Outcome.Problem.Message)
 	}
+	if o.Plan.OfBinding && it.Outcome.Problem.NoNamespace && apierrors.IsNotFound(err) { // which has a work of its own
+		it.Outcome.Problem.Message = fmt.Sprintf("Waiting for namespace %q, which does not exist on the cluster: "+
+			"the object is applied as soon as it does.", it.Object.Namespace)
+	}
 	if it.Outcome.Problem.NoKind {
 		o.Kinds.Forget(it.Resource.GroupVersion())
 		it.Resolved = false

@@ -48,3 +48,9 @@ func (it *Item) bind(raw []byte) {
 		it.Retained = []ignore.Path{{"spec", "replicas"}}
 	}
 }
+
+// whenComplete are the rules of a work of a binding: what ends, such as a Job, is
+// not made again when it is deleted in the cluster.
+func whenComplete() []workv1.ConditionRule {
+	return []workv1.ConditionRule{{Type: workv1.ConditionRuleTypeWellKnownConditions, Condition: workv1.ManifestConditionComplete}}
+}

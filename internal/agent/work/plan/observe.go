@@ -115,6 +115,9 @@ func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder Finde
 		if at < len(configs) {
 			o.configure(&configs[at], finder.Rules)
 		}
+		if p.OfBinding && o.Rules == nil {
+			o.Rules = finder.Rules.Compile(whenComplete())
+		}
 		p.observers[at] = o
 	}
 	if o := p.observers[at]; o.Health || o.Reports() || o.Rules != nil {

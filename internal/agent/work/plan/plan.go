@@ -71,7 +71,7 @@ func For(work *workv1.ManifestWork, before *Plan, options Options) (p *Plan, isN
 		return before, false
 	}
 	p = New(work, before)
-	p.Health, p.completes = health, mayComplete(work)
+	p.Health, p.completes = health, p.OfBinding || mayComplete(work)
 	return p, true
 }
 
