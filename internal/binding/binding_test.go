@@ -115,6 +115,7 @@ func TestVerdictsOnTheOthers(t *testing.T) {
 		"little room":        {vector{placement: dynamic, clusters: []string{"a pods=90", "c pods=1"}, replicas: 3}, "replicaScheduling: its share of 3 replicas is less than one"},
 		"others have enough": {vector{placement: aggregated, clusters: []string{"a pods=90", "c pods=80"}, replicas: 3}, "replicaScheduling: fewer clusters have room for all 3 replicas"},
 		"nothing moves":      {vector{placement: dynamic, clusters: []string{"a pods=0", "c pods=80"}, replicas: 3, previous: "a:3"}, "replicaScheduling: all replicas are elsewhere, and stay there until the object or its policy changes"},
+		"for others only":    {vector{placement: "{clusterAffinities: [{affinityName: x, clusterNames: [a], overflowAffinities: [{affinityName: y}]}]}", replicas: 3}, "overflowAffinities: it is for replicas that others have no room for"},
 		"nobody has room":    {vector{placement: dynamic, clusters: []string{"a pods=0", "c pods=1"}, replicas: 3}, ": Clusters available replicas 1 are not enough to schedule."},
 	} {
 		t.Run(name, func(t *testing.T) {

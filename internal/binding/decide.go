@@ -70,7 +70,8 @@ func Use(replicas int32, requirements *workv1alpha2.ReplicaRequirements) view.Am
 	return amounts
 }
 
-// Decision is what was decided.
+// Decision is what was decided. It holds on to the fleet for its verdicts, so
+// whoever keeps what was decided keeps the exported fields only.
 type Decision struct {
 	// Clusters are those to send the object to, in the order of names. If nothing
 	// could be decided, they are the previous ones, and none if no cluster may be
@@ -218,26 +219,32 @@ func (a *attempt) assign() ([]workv1alpha2.TargetCluster, error) {
 }
 
 // candidates returns the clusters that may be chosen, as those who select and as
-// those who divide see them, in the order of names.
+// those who divide see them, in the order of names. Where room does not matter
+// only clusters of the first tier that has some are chosen: the others are for
+// what these have no room for.
 func (a *attempt) candidates() ([]selection.Candidate, []division.Candidate) {
 	has := map[string]int64{}
 	for _, target := range a.in.Previous {
 		has[target.Name] += int64(target.Replicas)
 	}
+	fills := a.scales() && a.byRoom()
+	tier := a.firstTier()
 	forSelection := make([]selection.Candidate, 0, a.result.Eligible())
 	forDivision := make([]division.Candidate, 0, a.result.Eligible())
 	for i, score := range a.result.Scored() {
 		cluster := a.fleet.At(i)
-		s := selection.Candidate{Name: cluster.Name, Score: score}
-		d := division.Candidate{Cluster: cluster.Name}
+		s := selection.Candidate{Name: cluster.Name, Score: score, Tier: a.group.tier(cluster)}
+		if !fills && s.Tier != tier {
+			continue
+		}
+		d := division.Candidate{Cluster: cluster.Name, Tier: s.Tier}
 		for _, topology := range a.topologies {
 			s.Groups = append(s.Groups, topology.Groups(cluster))
 		}
 		switch {
-		case !a.scales():
-		case a.byRoom():
-			d.Tier, d.Available = a.group.tier(cluster), a.available(cluster)
-			s.Tier, s.Room = d.Tier, int64(d.Available)+has[cluster.Name]
+		case fills:
+			d.Available = a.available(cluster)
+			s.Room = int64(d.Available) + has[cluster.Name]
 		case len(a.weights) > 0:
 			d.Weight = a.weightOf(cluster)
 		}
@@ -245,6 +252,17 @@ func (a *attempt) candidates() ([]selection.Candidate, []division.Candidate) {
 		forSelection, forDivision = append(forSelection, s), append(forDivision, d)
 	}
 	return forSelection, forDivision
+}
+
+// firstTier returns the first tier that has clusters which may be chosen.
+func (a *attempt) firstTier() int {
+	first := len(a.group.tiers)
+	for i := range a.result.Scored() {
+		if first = min(first, a.group.tier(a.fleet.At(i))); first == 0 {
+			break
+		}
+	}
+	return first
 }
 
 // available returns how many further replicas a cluster has room for: all, if

@@ -59,6 +59,8 @@ func TestGroupsByHand(t *testing.T) {
 		"more, and the own has room anew": {placement: overflow, clusters: []string{"a pods=1", "b pods=4", "c pods=9"}, replicas: 6, previous: "a:3 b:2", want: "a:4 b:2", group: "own"},
 		"overflow, and nothing goes back": {placement: overflow, clusters: []string{"a pods=9", "b pods=4"}, replicas: 5, previous: "a:3 b:2", want: "a:3 b:2", group: "own"},
 		"overflow, aggregated":            {placement: overflow[:len(overflow)-len(dynamic)+1] + aggregated[1:], clusters: rooms, replicas: 8, want: "a:3 b:4 c:1", group: "own"},
+		"zero replicas need no overflow":  {placement: overflow, clusters: rooms, previous: "a:3 b:2", want: "a:0", group: "own"},
+		"zero replicas, without the own":  {placement: overflow, clusters: rooms[1:], want: "b:0", group: "own"},
 		"overflow into more than is there": {
 			placement: overflow, clusters: rooms, replicas: 17, message: "Unschedulable: Clusters available replicas 16 are not enough to schedule.",
 		},

@@ -18,6 +18,7 @@ import (
 const (
 	refusedBySpread   = "spreadConstraints"
 	refusedByDivision = "replicaScheduling"
+	refusedByTier     = "overflowAffinities"
 )
 
 // Verdict is what became of a cluster, and why.
@@ -29,8 +30,8 @@ type Verdict struct {
 	// Reason is for people. It is the same for all clusters that it is true of.
 	Reason string
 	// RefusedBy is what refused it: deletion, apiEnablements, taints,
-	// clusterAffinity, gracefulEvictionTasks, spreadConstraints or
-	// replicaScheduling. It is "" for those that are chosen, and if nothing could be
+	// clusterAffinity, gracefulEvictionTasks, overflowAffinities, spreadConstraints
+	// or replicaScheduling. It is "" for those that are chosen, and if nothing could be
 	// decided for those that may be chosen.
 	RefusedBy string
 	// Score is from 0 to 100: who has the object already comes first.
@@ -83,6 +84,8 @@ func (d Decision) Verdict(cluster string) (Verdict, bool) {
 		v.Chosen, v.Replicas = true, d.Clusters[at].Replicas
 	case d.round.kept:
 		v.RefusedBy, v.Reason = refusedByDivision, "all replicas are elsewhere, and stay there until the object or its policy changes"
+	case !selected && !d.round.considers(i):
+		v.RefusedBy, v.Reason = refusedByTier, "it is for replicas that others have no room for"
 	case !selected:
 		v.RefusedBy, v.Reason = refusedBySpread, "others rank higher, and the spread constraints allow no more clusters"
 	default:
@@ -98,6 +101,12 @@ func (d Decision) Checks(cluster string) []scheduler.Check {
 		return nil
 	}
 	return d.round.result.Checks(cluster)
+}
+
+// considers tells whether a cluster could be selected.
+func (a *attempt) considers(i int) bool {
+	_, found := slices.BinarySearch(a.eligible, i)
+	return found
 }
 
 // noShare says why a cluster gets no replicas although it may have some.
