@@ -105,3 +105,12 @@ func (w world) works(want int) {
 		return nil
 	})
 }
+
+// TestAPolicyWithoutAnIDGetsOne is about policies that admission has not seen.
+func TestAPolicyWithoutAnIDGetsOne(t *testing.T) {
+	w := newWorld(t, 1)
+	p := policy("web", policyv1alpha1.Placement{})
+	p.Labels, p.Finalizers = nil, nil
+	w.create(p, deployment("web", 1))
+	w.on("web", map[string]int32{"member1": 1})
+}

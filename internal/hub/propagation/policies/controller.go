@@ -1,16 +1,21 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policies lets a policy that is being deleted go when nothing says any
-// more that it claims it. What it has sent to clusters stays.
+// Package policies gives each policy an ID for life, if admission has not, and
+// lets one that is being deleted go when nothing says any more that it claims it.
+// What it has sent to clusters stays.
 package policies
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,7 +33,7 @@ import (
 // again is how soon to look whether the objects of a policy have been let go.
 const again = 200 * time.Millisecond
 
-// Controller lets policies go.
+// Controller looks after policies.
 type Controller struct {
 	client    client.Client
 	templates *templates.Templates
@@ -54,14 +59,14 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(conflict.Quiet(c))
 }
 
-// Reconcile lets a policy go that is being deleted, when no object and no binding
-// says any more that it claims them: the detector takes that off them.
+// Reconcile gives a policy its ID and its finalizer, or lets it go if it is being
+// deleted.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var p policy = &policyv1alpha1.PropagationPolicy{}
-	var bindings client.ObjectList = &workv1alpha2.ResourceBindingList{}
-	finalizer := policyv1alpha1.FinalizerPropagationPolicy
+	label, finalizer := policyv1alpha1.LabelPropagationPolicyID, policyv1alpha1.FinalizerPropagationPolicy
 	if req.Namespace == "" {
-		p, finalizer = &policyv1alpha1.ClusterPropagationPolicy{}, policyv1alpha1.FinalizerClusterPropagationPolicy
+		p = &policyv1alpha1.ClusterPropagationPolicy{}
+		label, finalizer = policyv1alpha1.LabelClusterPropagationPolicyID, policyv1alpha1.FinalizerClusterPropagationPolicy
 	}
 	if err := c.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -69,42 +74,49 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, fmt.Errorf("reading policy %q: %w", req.NamespacedName, err)
 	}
-	if p.GetDeletionTimestamp().IsZero() || !controllerutil.ContainsFinalizer(p, finalizer) {
+	after := p.DeepCopyObject().(policy) //nolint:forcetypeassert // it is one
+	switch {
+	case p.GetDeletionTimestamp().IsZero():
+		if claims.ID(p) == "" {
+			labels := map[string]string{label: uuid.NewString()}
+			maps.Copy(labels, p.GetLabels())
+			after.SetLabels(labels)
+		}
+		controllerutil.AddFinalizer(after, finalizer)
+	case !controllerutil.ContainsFinalizer(p, finalizer):
+	default:
+		if claimed, err := c.claims(ctx, p); claimed || err != nil {
+			return ctrl.Result{RequeueAfter: again}, err
+		}
+		controllerutil.RemoveFinalizer(after, finalizer)
+	}
+	if equality.Semantic.DeepEqual(p, after) {
 		return ctrl.Result{}, nil
 	}
-	if claims.ID(p) != "" {
-		lists := []client.ObjectList{bindings}
-		if req.Namespace == "" {
-			lists = append(lists, &workv1alpha2.ClusterResourceBindingList{})
-		}
-		for _, list := range lists {
-			if err := c.client.List(ctx, list, client.MatchingLabels(claims.Of(p).Labels), client.UnsafeDisableDeepCopy); err != nil {
-				return ctrl.Result{}, fmt.Errorf("listing the bindings of policy %q: %w", req.NamespacedName, err)
-			}
-			if length(list) > 0 {
-				return ctrl.Result{RequeueAfter: again}, nil
-			}
-		}
-		claimed := c.templates.Select(func(object *metav1.PartialObjectMetadata) bool { return claims.Claims(p, object) })
-		if len(claimed) > 0 {
-			return ctrl.Result{RequeueAfter: again}, nil
-		}
-	}
-	after := p.DeepCopyObject().(policy) //nolint:forcetypeassert // it is one
-	controllerutil.RemoveFinalizer(after, finalizer)
 	if err := c.client.Patch(ctx, after, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("letting policy %q go: %w", req.NamespacedName, err)
+		return ctrl.Result{}, fmt.Errorf("changing policy %q: %w", req.NamespacedName, err)
 	}
 	return ctrl.Result{}, nil
 }
 
-func length(list client.ObjectList) int {
-	switch l := list.(type) {
-	case *workv1alpha2.ResourceBindingList:
-		return len(l.Items)
-	case *workv1alpha2.ClusterResourceBindingList:
-		return len(l.Items)
-	default:
-		return 0
+// claims tells whether an object or a binding still says that a policy claims it:
+// the detector takes that off them.
+func (c *Controller) claims(ctx context.Context, p policy) (bool, error) {
+	if claims.ID(p) == "" {
+		return false, nil
 	}
+	lists := []client.ObjectList{&workv1alpha2.ResourceBindingList{}}
+	if p.GetNamespace() == "" {
+		lists = append(lists, &workv1alpha2.ClusterResourceBindingList{})
+	}
+	for _, list := range lists {
+		if err := c.client.List(ctx, list, client.MatchingLabels(claims.Of(p).Labels), client.UnsafeDisableDeepCopy); err != nil {
+			return false, fmt.Errorf("listing the bindings of policy %q: %w", client.ObjectKeyFromObject(p), err)
+		}
+		if meta.LenList(list) > 0 {
+			return true, nil
+		}
+	}
+	claimed := c.templates.Select(func(object *metav1.PartialObjectMetadata) bool { return claims.Claims(p, object) })
+	return len(claimed) > 0, nil
 }
