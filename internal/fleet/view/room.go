@@ -26,7 +26,7 @@ func AmountsOf(list corev1.ResourceList) Amounts {
 // Room is what a cluster has left for further pods.
 type Room struct {
 	// Free is what all nodes have left together: what they can allocate, without what
-	// pods request. It may be negative.
+	// pods request as far as the agent counts that. It may be negative.
 	Free Amounts
 	// Grades are how many nodes have how much left, from the lowest grade that has
 	// nodes. There are none if nobody has counted.
