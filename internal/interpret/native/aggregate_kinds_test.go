@@ -166,11 +166,12 @@ func TestAggregatedAddressesAndVolumes(t *testing.T) {
 		"no cluster":         {`spec: {}`, nil, ``},
 	})
 	checkSums(t, "apiVersion: v1, kind: PersistentVolume", map[string]sum{
-		"bound in one":  {`spec: {}`, []report{{`{phase: Bound}`, ""}, {`{phase: Available}`, ""}}, `{phase: Available}`},
-		"released":      {`spec: {}`, []report{{`{phase: Released}`, ""}, {`{phase: Bound}`, ""}}, `{phase: Bound}`},
-		"failed in one": {`spec: {}`, []report{{`{phase: Failed}`, ""}, {}}, `{phase: Failed}`},
-		"not reported":  {`spec: {}`, []report{{`{phase: Bound}`, ""}, {}}, `{phase: Pending}`},
-		"no cluster":    {`spec: {}`, nil, ``},
+		"bound in one":                   {`spec: {}`, []report{{`{phase: Bound}`, ""}, {`{phase: Available}`, ""}}, `{phase: Available}`},
+		"released":                       {`spec: {}`, []report{{`{phase: Released}`, ""}, {`{phase: Bound}`, ""}}, `{phase: Bound}`},
+		"failed in one":                  {`spec: {}`, []report{{`{phase: Failed}`, ""}, {}}, `{phase: Failed}`},
+		"not reported":                   {`spec: {}`, []report{{`{phase: Bound}`, ""}, {}}, `{phase: Pending}`},
+		"a time that the API server set": {`status: {phase: Pending, lastPhaseTransitionTime: t}`, []report{{`{phase: Bound, lastPhaseTransitionTime: u}`, ""}}, `{phase: Bound, lastPhaseTransitionTime: t}`},
+		"no cluster":                     {`spec: {}`, nil, ``},
 	})
 }
 

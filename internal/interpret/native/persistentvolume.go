@@ -6,13 +6,17 @@ package native
 import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/aggregate"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
-func persistentVolumeAggregate(_ map[string]any, items []interpret.Item) map[string]any {
+// persistentVolumeAggregate leaves the time of the last change to the hub's API
+// server, which sets it.
+func persistentVolumeAggregate(template map[string]any, items []interpret.Item) map[string]any {
 	if len(items) == 0 {
 		return nil
 	}
-	return map[string]any{"phase": aggregate.Phase(items, "Pending", "Failed", "Pending", "Available", "Bound", "Released")}
+	state := fields.Only(fields.Map(template, "status"), "lastPhaseTransitionTime")
+	return fields.With(state, aggregate.Phase(items, "Pending", "Failed", "Pending", "Available", "Bound", "Released"), "phase")
 }
 
 // persistentVolumeRetained is the claim that the cluster bound to the volume.
