@@ -29,6 +29,7 @@ func TestWorksOfBindingsFightWithNobody(t *testing.T) {
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"a restart in the cluster stays":        testRolloutRestart,
+		"a service keeps its address":           testRetainedAddress,
 		"an autoscaler keeps its replicas":      testRetainedReplicas,
 		"what admission adds and changes stays": testAdmissionChanges,
 		"labels and annotations of others stay": testOthersMetadata,
@@ -173,4 +174,18 @@ func testOthersMetadata(s *scene) {
 	s.becomes("d", "what the hub dropped goes, and nothing else", func(d *appsv1.Deployment) bool {
 		return d.Labels["ours"] == "" && d.Annotations["ours"] == "" && d.Labels["theirs"] == "1" && d.Annotations["theirs"] == "1"
 	})
+}
+
+// testRetainedAddress changes a Service that asked for an address that the
+// cluster gave another one.
+func testRetainedAddress(s *scene) {
+	s.start(seldom())
+	service := func(port int) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","namespace":%q},"spec":{"clusterIP":%q,"ports":[{"port":%d}]}}`,
+			s.ns(), map[bool]string{true: "", false: "10.0.0.77"}[port == 1], port)
+	}
+	s.create(ofBinding(s.work("w", service(1))))
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, service(2)) }) // which could not be changed
+	s.condition("w", "Applied", metav1.ConditionTrue)
 }

@@ -8,12 +8,15 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/apply/ignore"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
 // ofBinding tells whether a binding made the work.
@@ -35,7 +38,6 @@ func (it *Item) bind(raw []byte) {
 	}
 	var said struct {
 		Metadata struct {
-			Labels      map[string]string `json:"labels"`
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	}
@@ -44,8 +46,25 @@ func (it *Item) bind(raw []byte) {
 		return
 	}
 	it.Yields = said.Metadata.Annotations[policyv1alpha1.AnnotationConflictResolution] != policyv1alpha1.ConflictResolutionOverwrite
-	if said.Metadata.Labels[policyv1alpha1.LabelRetainReplicas] == "true" {
-		it.Retained = []ignore.Path{{"spec", "replicas"}}
+}
+
+// retain notes which fields of the manifest are the cluster's once the object
+// exists.
+func (it *Item) retain(raw []byte, kinds interpret.Chain) {
+	content, err := apply.Content(raw)
+	if err != nil {
+		return // it was read before
+	}
+	it.Retained = nil
+	for _, path := range kinds.Retained(&unstructured.Unstructured{Object: content}) {
+		if fields.Get(content, path...) == nil {
+			continue
+		}
+		steps := make(ignore.Path, 0, len(path))
+		for _, step := range path {
+			steps = append(steps, step)
+		}
+		it.Retained = append(it.Retained, steps)
 	}
 }
 

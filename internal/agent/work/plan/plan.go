@@ -190,6 +190,9 @@ func (p *Plan) Resolve(items []*Item, work *workv1.ManifestWork, finder Finder) 
 			it.Outcome.Problem = refusal(it.Refused)
 			continue
 		}
+		if p.OfBinding {
+			it.retain(work.Spec.Workload.Manifests[it.Ordinal].Raw, finder.Kinds)
+		}
 		p.ask(it, work.Spec.ManifestConfigs, finder)
 	}
 	p.refuseDuplicates()
