@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/logging"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
+	"github.com/capstan-io/capstan/internal/webhook/propagation"
 	"github.com/capstan-io/capstan/internal/webhook/serving"
 	"github.com/capstan-io/capstan/internal/webhook/work"
 )
@@ -61,7 +63,7 @@ func newWorkWebhookCommand() *cobra.Command {
 	sizeMax := workv1.ManifestsSizeMax
 	cmd := &cobra.Command{
 		Use:   "work-webhook",
-		Short: "Serves the hub's webhooks for ManifestWorks",
+		Short: "Serves the hub's webhooks for ManifestWorks, policies and bindings",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.run(cmd.Context(), func(clients webhookClients, gates features.Set) (map[string]http.Handler, error) {
@@ -72,6 +74,12 @@ func newWorkWebhookCommand() *cobra.Command {
 				if err != nil {
 					return nil, fmt.Errorf("setting up the webhooks for works: %w", err)
 				}
+				// Nobody calls them without the gate Propagation.
+				policies, err := propagation.Handlers()
+				if err != nil {
+					return nil, fmt.Errorf("setting up the webhooks for policies and bindings: %w", err)
+				}
+				maps.Copy(handlers, policies)
 				return handlers, nil
 			})
 		},

@@ -5,7 +5,7 @@
 RBAC_SHARED := internal/guard/...
 RBAC_registration-controller := internal/hub/registration/... $(RBAC_SHARED)
 RBAC_registration-webhook := internal/access/... internal/webhook/serving/... internal/webhook/cluster/... $(RBAC_SHARED)
-RBAC_work-webhook := internal/access/... internal/webhook/serving/... internal/webhook/work/... $(RBAC_SHARED)
+RBAC_work-webhook := internal/access/... internal/webhook/serving/... internal/webhook/propagation/... internal/webhook/work/... $(RBAC_SHARED)
 RBAC_work-controller := internal/hub/work/... $(RBAC_SHARED)
 RBAC_placement-controller := internal/hub/placement/... $(RBAC_SHARED)
 RBAC_propagation-controller := internal/hub/propagation/... $(RBAC_SHARED)

@@ -35,11 +35,15 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
+	"github.com/capstan-io/capstan/internal/webhook/propagation"
 	"github.com/capstan-io/capstan/internal/webhook/serving"
 	"github.com/capstan-io/capstan/internal/webhook/work"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
@@ -80,6 +84,7 @@ func TestInstalledWebhooks(t *testing.T) {
 	t.Run("ManifestWorkReplicaSet", func(t *testing.T) { testReplicaSets(t, admin, as(t, "registrar")) })
 	t.Run("Exempt", func(t *testing.T) { testExempt(t, count, as(t, workController), as(t, "registrar")) })
 	t.Run("Calls", func(t *testing.T) { testCalls(t, admin, count) })
+	t.Run("Propagation", func(t *testing.T) { testPropagation(t, config, count) })
 }
 
 func testClusters(t *testing.T, admin, registrar, acceptor client.Client) {
@@ -230,6 +235,11 @@ func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 		t.Fatal(err)
 	}
 	maps.Copy(handlers, works)
+	policies, err := propagation.Handlers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(handlers, policies)
 	count := &calls{}
 	serve(t, environment, config, count.of(handlers))
 	return newClient(t, config), config, count
@@ -300,7 +310,7 @@ func poll(t *testing.T, ctx context.Context, url string, status int) {
 func newClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +351,8 @@ func installed(t *testing.T) (m []*admissionregistrationv1.MutatingWebhookConfig
 			t.Fatal(err)
 		}
 	}
-	for _, object := range manifests.Webhooks(manifests.Hub{Name: "hub"}) {
+	gates, _ := features.Resolve(features.HubPlacement, map[string]bool{string(features.Propagation): true})
+	for _, object := range manifests.Webhooks(manifests.Hub{Name: "hub", Placement: gates}) {
 		switch object.(type) {
 		case *admissionv1ac.MutatingWebhookConfigurationApplyConfiguration:
 			m = append(m, &admissionregistrationv1.MutatingWebhookConfiguration{})

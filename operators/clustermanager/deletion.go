@@ -6,6 +6,7 @@ package clustermanager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -157,7 +158,7 @@ func (r *removal) removeInstalled(ctx context.Context, p *pass) error {
 			return err
 		}
 	}
-	return p.target.Named.Remove(ctx, p.hub.Owner(), manifests.Guard(p.hub)...)
+	return p.target.Named.Remove(ctx, p.hub.Owner(), slices.Concat(manifests.Guard(p.hub), manifests.Protection(p.hub))...)
 }
 
 // removeHubNamespace removes the namespace on a hub that the operator does not

@@ -155,6 +155,7 @@ func leavesNothing(t *testing.T, l *lab) {
 		&corev1.NamespaceList{}, &corev1.ServiceAccountList{}, &corev1.ServiceList{}, &corev1.SecretList{}, &corev1.ConfigMapList{},
 		&appsv1.DeploymentList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 		&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{},
+		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
 		&apiextensionsv1.CustomResourceDefinitionList{},
 	} {
 		if err := l.client.List(t.Context(), list, owner); err != nil {

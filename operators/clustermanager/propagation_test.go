@@ -7,9 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
 // propagating turns the gate of policies and bindings on.
@@ -22,6 +25,19 @@ func propagating(cm *operatorv1.ClusterManager) {
 func propagation(t *testing.T, l *lab) {
 	l.hub(t, nil)
 	l.settle(t)
+	admission := func(want bool) {
+		t.Helper()
+		for object, name := range map[client.Object]string{
+			&admissionv1.MutatingWebhookConfiguration{}:   "propagationpolicies-mutators.admission.policy.karmada.io",
+			&admissionv1.ValidatingWebhookConfiguration{}: "resourcebindings-validators.admission.work.karmada.io",
+			&admissionv1.ValidatingAdmissionPolicy{}:      manifests.ProtectionName, &admissionv1.ValidatingAdmissionPolicyBinding{}: manifests.ProtectionName,
+		} {
+			if got := l.exists(t, object, name, ""); got != want {
+				t.Errorf("%T is there: %t, want %t", object, got, want)
+			}
+		}
+	}
+	admission(false)
 	for _, crd := range l.deps.Propagation {
 		if l.exists(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") {
 			t.Errorf("%s is there without the gate", crd.Name)
@@ -34,12 +50,14 @@ func propagation(t *testing.T, l *lab) {
 			t.Errorf("%s is missing", crd.Name)
 		}
 	}
+	admission(true)
 	l.writes = 0
 	if _, err := l.pass(t); err != nil || l.writes != 0 {
 		t.Errorf("a pass over a settled hub made %d writes: %v", l.writes, err)
 	}
 	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Spec.PlacementConfiguration = nil })
 	l.settle(t)
+	admission(false)
 	for _, crd := range l.deps.Propagation {
 		if !l.exists(t, &apiextensionsv1.CustomResourceDefinition{}, crd.Name, "") {
 			t.Errorf("%s is gone with the gate, and all its objects with it", crd.Name)

@@ -92,6 +92,9 @@ import (
 // What keeps others from forging what the Cluster API stores.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-guard-clusterconnections,verbs=get;patch;delete
 
+// What keeps objects from being deleted whose users want that.
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-deletion-protection,verbs=get;patch;delete
+
 // The fence of the operator, which it may make but not move.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-fence-cluster-manager-v1,verbs=get

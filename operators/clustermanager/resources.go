@@ -63,12 +63,22 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 }
 
 // guard keeps others from what the Cluster API stores on the hub, whatever the
-// gate says: what is forged before it is on would count after.
+// gate says: what is forged before it is on would count after. With the gate of
+// propagation, it also keeps objects whose users want that from being deleted.
 func (i *installation) guard(ctx context.Context, p *pass) error {
-	if p.features.Off(allowed.AggregatedAPI) {
-		return nil
+	if !p.features.Off(allowed.AggregatedAPI) {
+		if err := p.ApplyNamed(ctx, p.target, manifests.Guard(p.hub)...); err != nil {
+			return err
+		}
 	}
-	return p.ApplyNamed(ctx, p.target, manifests.Guard(p.hub)...)
+	switch {
+	case p.features.Off(allowed.Propagation):
+		return nil
+	case p.hub.Propagates():
+		return p.ApplyNamed(ctx, p.target, manifests.Protection(p.hub)...)
+	default:
+		return p.target.Named.Remove(ctx, p.hub.Owner(), manifests.Protection(p.hub)...)
+	}
 }
 
 // bootstrap installs the identity that agents register with.

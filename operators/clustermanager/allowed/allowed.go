@@ -246,8 +246,8 @@ func aggregation() []rbacv1.PolicyRule {
 	}
 }
 
-// propagation is what the operator itself does to install the kinds of Propagation,
-// and to remove them with their objects.
+// propagation is what the operator itself does to install the kinds of Propagation
+// and what protects objects, and to remove them.
 func propagation() []rbacv1.PolicyRule {
 	policies := []string{"clusteroverridepolicies", "clusterpropagationpolicies", "overridepolicies", "propagationpolicies"}
 	bindings := []string{"clusterresourcebindings", "resourcebindings"}
@@ -262,6 +262,14 @@ func propagation() []rbacv1.PolicyRule {
 		{
 			APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"},
 			ResourceNames: definitions, Verbs: []string{"delete", "patch"},
+		},
+		{
+			APIGroups: []string{admissionv1.GroupName}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+			Verbs: []string{"create"},
+		},
+		{
+			APIGroups: []string{admissionv1.GroupName}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+			ResourceNames: []string{manifests.ProtectionName}, Verbs: []string{"delete", "get", "patch"},
 		},
 		{APIGroups: []string{policyv1alpha1.GroupName}, Resources: policies, Verbs: []string{"list", "patch"}},
 		{APIGroups: []string{workv1alpha2.GroupName}, Resources: bindings, Verbs: []string{"list", "patch"}},

@@ -77,7 +77,7 @@ func everything() Hub {
 		},
 	}, map[string]bool{
 		"ManagedClusterAutoApproval": true, "DefaultClusterSet": false, "NetworkPolicies": true, "StrictBootstrap": true, "AggregatedAPI": true,
-	}, map[string]bool{"NilExecutorValidating": true, "CleanUpCompletedManifestWork": true}, map[string]bool{"PlacementDebugServer": true})
+	}, map[string]bool{"NilExecutorValidating": true, "CleanUpCompletedManifestWork": true}, map[string]bool{"PlacementDebugServer": true, "Propagation": true})
 	h.Replicas = 3
 	h.PullSecret = "pull"
 	h.MaxUnaccepted = ptr.To(50)
@@ -159,7 +159,15 @@ func everyObject(t *testing.T, h Hub) []render.Object {
 	}
 	users := UserRoles(h, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules })
 	return slices.Concat(Namespaces(h), access, users, home, Bootstrap(h), Services(h), HomeServices(h),
-		NetworkPolicies(h), DisruptionBudgets(h), Deployments(h), Webhooks(h), Guard(h), apiServices(h))
+		NetworkPolicies(h), DisruptionBudgets(h), Deployments(h), Webhooks(h), Guard(h), protection(h), apiServices(h))
+}
+
+// protection is what is installed of it.
+func protection(h Hub) []render.Object {
+	if !h.Propagates() {
+		return nil
+	}
+	return Protection(h)
 }
 
 // apiServices are those that are installed.

@@ -156,7 +156,12 @@ func Webhooks(h Hub) []render.Object {
 			ports[c.Webhook.Service] = c.Webhook.ServicePort
 		}
 	}
-	for _, k := range mutatingHooks() {
+	mutating, validating := mutatingHooks(), validatingHooks()
+	if h.Propagates() {
+		mutating = append(mutating, propagationMutatingHooks()...)
+		validating = append(validating, propagationValidatingHooks()...)
+	}
+	for _, k := range mutating {
 		m := h.meta(k.name).In("")
 		objects = append(objects, admissionv1ac.MutatingWebhookConfiguration(m.Name).WithLabels(m.Labels).
 			WithWebhooks(admissionv1ac.MutatingWebhook().
@@ -172,7 +177,7 @@ func Webhooks(h Hub) []render.Object {
 				WithTimeoutSeconds(webhookTimeoutSeconds).
 				WithAdmissionReviewVersions("v1")))
 	}
-	for _, k := range validatingHooks() {
+	for _, k := range validating {
 		m := h.meta(k.name).In("")
 		objects = append(objects, admissionv1ac.ValidatingWebhookConfiguration(m.Name).WithLabels(m.Labels).
 			WithWebhooks(admissionv1ac.ValidatingWebhook().

@@ -66,7 +66,7 @@ type ClusterPropagationPolicyList struct {
 
 // PropagationSpec is which objects are sent, and to which clusters.
 //
-// +kubebuilder:validation:XValidation:rule="self.preemption != 'Always' || self.resourceSelectors.all(s, has(s.name) && s.name != '')",message="preemption Always takes single objects over: set a name in each of resourceSelectors, or preemption to Never"
+// +kubebuilder:validation:XValidation:rule="self.preemption != 'Always' || self.resourceSelectors.all(s, has(s.name) && size(s.name) > 0)",message="preemption Always takes single objects over: set a name in each of resourceSelectors, or preemption to Never"
 // +kubebuilder:validation:XValidation:rule="!has(self.failover) || !has(self.failover.application) || has(self.propagateDeps) && self.propagateDeps",message="failover.application moves objects with what they refer to: set propagateDeps to true"
 type PropagationSpec struct {
 	// resourceSelectors select the objects: those that one of them matches.

@@ -1,0 +1,175 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/util/jsonpath"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/fleet/affinity"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
+)
+
+// checkPropagation returns what is wrong with the spec of a policy in a namespace,
+// or of one that is for all. What the rules in the definition tell is not asked
+// about again.
+func checkPropagation(namespace string, spec *policyv1alpha1.PropagationSpec) (admission.Warnings, mistakes) {
+	var warnings admission.Warnings
+	path := field.NewPath("spec")
+	if spec.Association {
+		warnings = append(warnings, "spec.association has no effect: use propagateDeps")
+	}
+	wrong := checkSelectors(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))
+	wrong = append(wrong, checkPlacement(&spec.Placement, path.Child("placement"))...)
+	if spec.Failover != nil {
+		more, problems := checkFailover(spec.Failover, path.Child("failover"))
+		warnings, wrong = append(warnings, more...), append(wrong, problems...)
+	}
+	return warnings, wrong
+}
+
+// checkSelectors returns what is wrong with the selectors of a policy.
+func checkSelectors(namespace string, selectors []policyv1alpha1.ResourceSelector, path *field.Path) mistakes {
+	_, wrong := selector.Compile(namespace, selectors, path)
+	for i, s := range selectors {
+		if _, err := schema.ParseGroupVersion(s.APIVersion); err != nil || s.APIVersion == "" {
+			wrong = append(wrong, field.Invalid(path.Index(i).Child("apiVersion"), s.APIVersion, "want VERSION or GROUP/VERSION, such as apps/v1"))
+		}
+		if s.Kind == "" {
+			wrong = append(wrong, field.Required(path.Index(i).Child("kind"), "such as Deployment"))
+		}
+	}
+	return wrong
+}
+
+func checkPlacement(placement *policyv1alpha1.Placement, path *field.Path) mistakes {
+	_, wrong := affinity.Compile(placement.ClusterAffinity, path.Child("clusterAffinity"))
+	wrong = append(wrong, checkGroups(placement.ClusterAffinities, path.Child("clusterAffinities"))...)
+	for i := range placement.ClusterTolerations {
+		wrong = append(wrong, checkToleration(&placement.ClusterTolerations[i], path.Child("clusterTolerations").Index(i))...)
+	}
+	for i, c := range placement.SpreadConstraints {
+		if c.SpreadByLabel != "" {
+			wrong = append(wrong, checkLabelKey(c.SpreadByLabel, path.Child("spreadConstraints").Index(i).Child("spreadByLabel"))...)
+		}
+	}
+	if s := placement.ReplicaScheduling; s != nil && s.WeightPreference != nil {
+		list := path.Child("replicaScheduling", "weightPreference", "staticWeightList")
+		for i := range s.WeightPreference.StaticWeightList {
+			_, problems := affinity.Compile(&s.WeightPreference.StaticWeightList[i].TargetCluster, list.Index(i).Child("targetCluster"))
+			wrong = append(wrong, problems...)
+		}
+	}
+	if w := placement.WorkloadAffinity; w != nil {
+		if w.Affinity != nil {
+			wrong = append(wrong, checkLabelKey(w.Affinity.GroupByLabelKey, path.Child("workloadAffinity", "affinity", "groupByLabelKey"))...)
+		}
+		if w.AntiAffinity != nil {
+			wrong = append(wrong, checkLabelKey(w.AntiAffinity.GroupByLabelKey, path.Child("workloadAffinity", "antiAffinity", "groupByLabelKey"))...)
+		}
+	}
+	return wrong
+}
+
+// checkGroups returns what is wrong with groups of clusters. The names of all of
+// them differ, those of overflow groups included: status says which one is used.
+func checkGroups(groups []policyv1alpha1.ClusterAffinityTerm, path *field.Path) mistakes {
+	var wrong mistakes
+	names := map[string]bool{}
+	check := func(name string, a *policyv1alpha1.ClusterAffinity, path *field.Path) {
+		if names[name] {
+			wrong = append(wrong, field.Duplicate(path.Child("affinityName"), name))
+		}
+		names[name] = true
+		_, problems := affinity.Compile(a, path)
+		wrong = append(wrong, problems...)
+	}
+	for i := range groups {
+		check(groups[i].AffinityName, &groups[i].ClusterAffinity, path.Index(i))
+		for j := range groups[i].OverflowAffinities {
+			o := &groups[i].OverflowAffinities[j]
+			check(o.AffinityName, &o.ClusterAffinity, path.Index(i).Child("overflowAffinities").Index(j))
+		}
+	}
+	return wrong
+}
+
+// checkToleration returns what is wrong with a toleration of taints of clusters.
+func checkToleration(t *corev1.Toleration, path *field.Path) mistakes {
+	var wrong mistakes
+	if t.Key != "" {
+		wrong = append(wrong, checkLabelKey(t.Key, path.Child("key"))...)
+	} else if t.Operator != corev1.TolerationOpExists {
+		wrong = append(wrong, field.Invalid(path.Child("operator"), t.Operator, "without a key it has to be Exists, which tolerates all taints"))
+	}
+	switch t.Operator {
+	case "", corev1.TolerationOpEqual:
+		for _, problem := range validation.IsValidLabelValue(t.Value) {
+			wrong = append(wrong, field.Invalid(path.Child("value"), t.Value, problem))
+		}
+	case corev1.TolerationOpExists:
+		if t.Value != "" {
+			wrong = append(wrong, field.Invalid(path.Child("value"), t.Value, "leave it out with operator Exists"))
+		}
+	default:
+		wrong = append(wrong, field.NotSupported(path.Child("operator"), t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+	}
+	switch t.Effect {
+	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		wrong = append(wrong, field.NotSupported(path.Child("effect"), t.Effect,
+			[]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}))
+	}
+	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+		wrong = append(wrong, field.Invalid(path.Child("effect"), t.Effect, "tolerationSeconds is for effect NoExecute only: set it, or leave tolerationSeconds out"))
+	}
+	return wrong
+}
+
+// checkFailover warns of older names and returns what is wrong.
+func checkFailover(failover *policyv1alpha1.FailoverBehavior, path *field.Path) (admission.Warnings, mistakes) {
+	var warnings admission.Warnings
+	var wrong mistakes
+	check := func(mode policyv1alpha1.PurgeMode, state *policyv1alpha1.StatePreservation, path *field.Path) {
+		switch mode {
+		case policyv1alpha1.PurgeModeImmediately:
+			warnings = append(warnings, fmt.Sprintf("%s: Immediately is deprecated: use Directly", path.Child("purgeMode")))
+		case policyv1alpha1.PurgeModeGraciously:
+			warnings = append(warnings, fmt.Sprintf("%s: Graciously is deprecated: use Gracefully", path.Child("purgeMode")))
+		}
+		if state == nil {
+			return
+		}
+		for i, rule := range state.Rules {
+			at := path.Child("statePreservation", "rules").Index(i)
+			wrong = append(wrong, checkLabelKey(rule.AliasLabelName, at.Child("aliasLabelName"))...)
+			if err := jsonpath.New("state").Parse(rule.JSONPath); err != nil || strings.TrimSpace(rule.JSONPath) == "" {
+				wrong = append(wrong, field.Invalid(at.Child("jsonPath"), rule.JSONPath, "want a JSONPath in braces, such as {.jobStatus.jobID}"))
+			}
+		}
+	}
+	if a := failover.Application; a != nil {
+		check(a.PurgeMode, a.StatePreservation, path.Child("application"))
+	}
+	if c := failover.Cluster; c != nil {
+		check(c.PurgeMode, c.StatePreservation, path.Child("cluster"))
+	}
+	return warnings, wrong
+}
+
+func checkLabelKey(key string, path *field.Path) mistakes {
+	var wrong mistakes
+	for _, problem := range validation.IsQualifiedName(key) {
+		wrong = append(wrong, field.Invalid(path, key, "it is no key of a label: "+problem))
+	}
+	return wrong
+}

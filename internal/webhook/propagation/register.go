@@ -1,0 +1,126 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package propagation contains the admission webhooks of the kinds by which
+// objects of the hub are sent to clusters: policies, overrides and bindings of
+// the groups policy.karmada.io and work.karmada.io.
+//
+// They fill in what policies leave open and give policies and bindings the ID
+// that they keep for life, and they refuse what the rules in the definitions
+// cannot tell: mistakes in selectors, pointers, labels and images.
+package propagation
+
+import (
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+)
+
+// The resources that have webhooks.
+const (
+	propagationPolicies        = "propagationpolicies"
+	clusterPropagationPolicies = "clusterpropagationpolicies"
+	overridePolicies           = "overridepolicies"
+	clusterOverridePolicies    = "clusteroverridepolicies"
+	resourceBindings           = "resourcebindings"
+	clusterResourceBindings    = "clusterresourcebindings"
+)
+
+// The paths of the webhooks, which their configurations name, are that of what a
+// webhook does with a resource.
+const (
+	mutatePath   = "/mutate-propagation-"
+	validatePath = "/validate-propagation-"
+)
+
+// Handlers returns the webhooks by their paths.
+func Handlers() (map[string]http.Handler, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("adding the kinds of propagation to the scheme: %w", err)
+		}
+	}
+	newID := func() string { return string(uuid.NewUUID()) }
+	handlers := mutators(newID)
+	handlers[validatePath+propagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.PropagationPolicy]{
+		kind: policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), label: policyv1alpha1.LabelPropagationPolicyID,
+		content: func(p *policyv1alpha1.PropagationPolicy) any { return p.Spec },
+		check: func(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) {
+			return checkPropagation(p.Namespace, &p.Spec)
+		},
+	})
+	handlers[validatePath+clusterPropagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterPropagationPolicy]{
+		kind: policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind(), label: policyv1alpha1.LabelClusterPropagationPolicyID,
+		content: func(p *policyv1alpha1.ClusterPropagationPolicy) any { return p.Spec },
+		check: func(p *policyv1alpha1.ClusterPropagationPolicy) (admission.Warnings, mistakes) {
+			return checkPropagation("", &p.Spec)
+		},
+	})
+	handlers[validatePath+overridePolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.OverridePolicy]{
+		kind:    policyv1alpha1.GroupVersion.WithKind("OverridePolicy").GroupKind(),
+		content: func(p *policyv1alpha1.OverridePolicy) any { return p.Spec },
+		check: func(p *policyv1alpha1.OverridePolicy) (admission.Warnings, mistakes) {
+			return checkOverride(p.Namespace, &p.Spec)
+		},
+	})
+	handlers[validatePath+clusterOverridePolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterOverridePolicy]{
+		kind:    policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy").GroupKind(),
+		content: func(p *policyv1alpha1.ClusterOverridePolicy) any { return p.Spec },
+		check: func(p *policyv1alpha1.ClusterOverridePolicy) (admission.Warnings, mistakes) {
+			return checkOverride("", &p.Spec)
+		},
+	})
+	handlers[validatePath+resourceBindings] = admission.WithValidator(scheme, &validator[*workv1alpha2.ResourceBinding]{
+		kind: workv1alpha2.GroupVersion.WithKind("ResourceBinding").GroupKind(), label: workv1alpha2.LabelResourceBindingID,
+		content: func(b *workv1alpha2.ResourceBinding) any { return bindingContent(b, &b.Spec) },
+		check: func(b *workv1alpha2.ResourceBinding) (admission.Warnings, mistakes) {
+			return nil, checkBinding(b, &b.Spec)
+		},
+	})
+	handlers[validatePath+clusterResourceBindings] = admission.WithValidator(scheme, &validator[*workv1alpha2.ClusterResourceBinding]{
+		kind: workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding").GroupKind(), label: workv1alpha2.LabelClusterResourceBindingID,
+		content: func(b *workv1alpha2.ClusterResourceBinding) any { return bindingContent(b, &b.Spec) },
+		check: func(b *workv1alpha2.ClusterResourceBinding) (admission.Warnings, mistakes) {
+			return nil, checkBinding(b, &b.Spec)
+		},
+	})
+	return handlers, nil
+}
+
+// mutators are the webhooks that change objects.
+func mutators(newID func() string) map[string]http.Handler {
+	handle := func(handler admission.Handler) http.Handler { return &admission.Webhook{Handler: handler} }
+	return map[string]http.Handler{
+		mutatePath + propagationPolicies: handle(&mutator[*policyv1alpha1.PropagationPolicy]{
+			label: policyv1alpha1.LabelPropagationPolicyID, finalizer: policyv1alpha1.FinalizerPropagationPolicy, newID: newID,
+			fresh:    func() *policyv1alpha1.PropagationPolicy { return &policyv1alpha1.PropagationPolicy{} },
+			complete: func(p *policyv1alpha1.PropagationPolicy) { completePropagation(&p.Spec, p.Namespace) },
+		}),
+		mutatePath + clusterPropagationPolicies: handle(&mutator[*policyv1alpha1.ClusterPropagationPolicy]{
+			label: policyv1alpha1.LabelClusterPropagationPolicyID, finalizer: policyv1alpha1.FinalizerClusterPropagationPolicy, newID: newID,
+			fresh:    func() *policyv1alpha1.ClusterPropagationPolicy { return &policyv1alpha1.ClusterPropagationPolicy{} },
+			complete: func(p *policyv1alpha1.ClusterPropagationPolicy) { completePropagation(&p.Spec, "") },
+		}),
+		mutatePath + overridePolicies: handle(&mutator[*policyv1alpha1.OverridePolicy]{
+			fresh:    func() *policyv1alpha1.OverridePolicy { return &policyv1alpha1.OverridePolicy{} },
+			complete: func(p *policyv1alpha1.OverridePolicy) { completeSelectors(p.Spec.ResourceSelectors, p.Namespace) },
+		}),
+		mutatePath + resourceBindings: handle(&mutator[*workv1alpha2.ResourceBinding]{
+			label: workv1alpha2.LabelResourceBindingID, keepID: true, newID: newID,
+			fresh:    func() *workv1alpha2.ResourceBinding { return &workv1alpha2.ResourceBinding{} },
+			complete: func(*workv1alpha2.ResourceBinding) {},
+		}),
+		mutatePath + clusterResourceBindings: handle(&mutator[*workv1alpha2.ClusterResourceBinding]{
+			label: workv1alpha2.LabelClusterResourceBindingID, keepID: true, newID: newID,
+			fresh:    func() *workv1alpha2.ClusterResourceBinding { return &workv1alpha2.ClusterResourceBinding{} },
+			complete: func(*workv1alpha2.ClusterResourceBinding) {},
+		}),
+	}
+}

@@ -1,0 +1,70 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// mistakes are what is wrong with an object, each with its field.
+type mistakes = field.ErrorList
+
+// validator refuses objects of a kind that have mistakes.
+type validator[T client.Object] struct {
+	kind schema.GroupKind
+	// label has the ID that the object keeps for life; empty if it has none.
+	label string
+	// content is what check looks at.
+	content func(T) any
+	check   func(T) (admission.Warnings, mistakes)
+}
+
+// ValidateCreate implements admission.Validator.
+func (v *validator[T]) ValidateCreate(_ context.Context, object T) (admission.Warnings, error) {
+	warnings, wrong := v.check(object)
+	return warnings, v.refusal(object, wrong)
+}
+
+// ValidateUpdate implements admission.Validator. What was there already is not
+// refused later: its finalizers have to come off.
+func (v *validator[T]) ValidateUpdate(_ context.Context, old, object T) (admission.Warnings, error) {
+	var warnings admission.Warnings
+	var wrong mistakes
+	if object.GetDeletionTimestamp() == nil && !equality.Semantic.DeepEqual(v.content(old), v.content(object)) {
+		warnings, wrong = v.check(object)
+	}
+	return warnings, v.refusal(object, append(v.sameID(old, object), wrong...))
+}
+
+// ValidateDelete implements admission.Validator.
+func (v *validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
+	return nil, nil
+}
+
+// sameID refuses another ID: objects, bindings and works are known by it.
+func (v *validator[T]) sameID(old, object T) mistakes {
+	if v.label == "" {
+		return nil
+	}
+	was, is := old.GetLabels()[v.label], object.GetLabels()[v.label]
+	if was == "" || was == is {
+		return nil
+	}
+	return mistakes{field.Invalid(field.NewPath("metadata", "labels").Key(v.label), is,
+		"the ID is kept for life, as what is in the clusters is found by it: leave it "+was)}
+}
+
+func (v *validator[T]) refusal(object T, wrong mistakes) error {
+	if len(wrong) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(v.kind, object.GetName(), wrong)
+}

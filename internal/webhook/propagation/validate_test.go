@@ -1,0 +1,285 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+)
+
+// told compares the mistakes, each by the beginning of its message, and the
+// warnings.
+func told(t *testing.T, warnings admission.Warnings, wrong mistakes, wantWarnings, want []string) {
+	t.Helper()
+	var got []string
+	for _, problem := range wrong {
+		got = append(got, problem.Error())
+	}
+	if len(got) != len(want) {
+		t.Fatalf("got the mistakes %q, want %q", got, want)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("got the mistake %q, want %q", got[i], want[i])
+		}
+	}
+	if diff := cmp.Diff(wantWarnings, []string(warnings)); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestMistakesInPropagationPolicies(t *testing.T) {
+	const deployments = "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]\n"
+	for name, c := range map[string]struct {
+		namespace, spec string
+		want, warnings  []string
+	}{
+		"none": {namespace: "shop", spec: deployments},
+		"everything that can be right": {namespace: "shop", spec: deployments + `
+placement:
+  clusterAffinities:
+  - {affinityName: a, labelSelector: {matchLabels: {env: production}}, fieldSelector: {matchExpressions: [{key: region, operator: In, values: [eu]}]}}
+  - {affinityName: b, clusterNames: [c], overflowAffinities: [{affinityName: c, exclude: [d]}]}
+  clusterTolerations: [{operator: Exists}, {key: gpu, value: only, effect: NoSchedule}, {key: gpu, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]
+  spreadConstraints: [{spreadByLabel: example.com/rack}]
+  workloadAffinity: {affinity: {groupByLabelKey: app}, antiAffinity: {groupByLabelKey: tier}}
+failover:
+  application: {decisionConditions: {}, statePreservation: {rules: [{aliasLabelName: example.com/job, jsonPath: "{.jobStatus.jobID}"}]}}`},
+		"a selector of another namespace": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: kube-system}]",
+			want: []string{`spec.resourceSelectors[0].namespace: Invalid value: "kube-system": must be the namespace of the policy`},
+		},
+		"any namespace for all": {spec: "resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: kube-system}]"},
+		"selectors of nothing": {
+			spec: `resourceSelectors: [{apiVersion: a/b/c, kind: A, labelSelector: {matchLabels: {"!": a}}}, {apiVersion: "", kind: ""}]`,
+			want: []string{
+				`spec.resourceSelectors[0].labelSelector: Invalid value`, `spec.resourceSelectors[0].apiVersion: Invalid value: "a/b/c": want VERSION or GROUP/VERSION`,
+				`spec.resourceSelectors[1].apiVersion: Invalid value: ""`, `spec.resourceSelectors[1].kind: Required value: such as Deployment`,
+			},
+		},
+		"affinities": {
+			spec: deployments + `
+placement:
+  clusterAffinity: {fieldSelector: {matchExpressions: [{key: rack, operator: Exists}]}}
+  clusterAffinities:
+  - {affinityName: a, overflowAffinities: [{affinityName: a, labelSelector: {matchLabels: {a: "!"}}}]}
+  replicaScheduling: {weightPreference: {staticWeightList: [{weight: 1, targetCluster: {fieldSelector: {matchExpressions: [{key: zone, operator: In}]}}}]}}`,
+			want: []string{
+				`spec.placement.clusterAffinity.fieldSelector.matchExpressions[0].key: Unsupported value: "rack"`,
+				`spec.placement.clusterAffinity.fieldSelector.matchExpressions[0].operator: Unsupported value: "Exists"`,
+				`spec.placement.clusterAffinity.fieldSelector.matchExpressions[0].values: Required value`,
+				`spec.placement.clusterAffinities[0].overflowAffinities[0].affinityName: Duplicate value: "a"`,
+				`spec.placement.clusterAffinities[0].overflowAffinities[0].labelSelector: Invalid value`,
+				`spec.placement.replicaScheduling.weightPreference.staticWeightList[0].targetCluster.fieldSelector.matchExpressions[0].values: Required value`,
+			},
+		},
+		"tolerations": {
+			spec: deployments + "placement: {clusterTolerations: [{key: a, operator: Lt, value: '1'}, {value: b}, {key: '!', operator: Exists, value: c}, {key: d, effect: Never, tolerationSeconds: 1}, {key: e, value: '!'}]}",
+			want: []string{
+				`spec.placement.clusterTolerations[0].operator: Unsupported value: "Lt": supported values: "Equal", "Exists"`,
+				`spec.placement.clusterTolerations[1].operator: Invalid value: "": without a key it has to be Exists`,
+				`spec.placement.clusterTolerations[2].key: Invalid value: "!"`,
+				`spec.placement.clusterTolerations[2].value: Invalid value: "c": leave it out`,
+				`spec.placement.clusterTolerations[3].effect: Unsupported value: "Never"`,
+				`spec.placement.clusterTolerations[3].effect: Invalid value: "Never": tolerationSeconds is for effect NoExecute only`,
+				`spec.placement.clusterTolerations[4].value: Invalid value: "!"`,
+			},
+		},
+		"keys of labels": {
+			spec: deployments + "placement: {spreadConstraints: [{spreadByLabel: 'a b'}], workloadAffinity: {affinity: {groupByLabelKey: 'a b'}, antiAffinity: {groupByLabelKey: 'c d'}}}",
+			want: []string{
+				`spec.placement.spreadConstraints[0].spreadByLabel: Invalid value: "a b": it is no key of a label`,
+				`spec.placement.workloadAffinity.affinity.groupByLabelKey: Invalid value: "a b"`,
+				`spec.placement.workloadAffinity.antiAffinity.groupByLabelKey: Invalid value: "c d"`,
+			},
+		},
+		"state that cannot be preserved": {
+			spec: deployments + "failover: {cluster: {statePreservation: {rules: [{aliasLabelName: 'a b', jsonPath: '{.a'}, {aliasLabelName: a, jsonPath: ' '}]}}}",
+			want: []string{
+				`spec.failover.cluster.statePreservation.rules[0].aliasLabelName: Invalid value: "a b": it is no key of a label`,
+				`spec.failover.cluster.statePreservation.rules[0].jsonPath: Invalid value: "{.a": want a JSONPath in braces`,
+				`spec.failover.cluster.statePreservation.rules[1].jsonPath: Invalid value: " "`,
+			},
+		},
+		"older names": {
+			spec: deployments + "association: true\nfailover: {application: {decisionConditions: {}, purgeMode: Immediately}, cluster: {purgeMode: Graciously}}",
+			warnings: []string{
+				"spec.association has no effect: use propagateDeps",
+				"spec.failover.application.purgeMode: Immediately is deprecated: use Directly",
+				"spec.failover.cluster.purgeMode: Graciously is deprecated: use Gracefully",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := &policyv1alpha1.PropagationSpec{}
+			if err := sigsyaml.UnmarshalStrict([]byte(c.spec), spec); err != nil {
+				t.Fatal(err)
+			}
+			warnings, wrong := checkPropagation(c.namespace, spec)
+			told(t, warnings, wrong, c.warnings, c.want)
+		})
+	}
+}
+
+func TestMistakesInOverridePolicies(t *testing.T) {
+	for name, c := range map[string]struct {
+		overriders     string
+		want, warnings []string
+	}{
+		"none": {overriders: `
+plaintext: [{path: /metadata/annotations/example.com~1a, operator: add, value: {a: b}}, {path: /spec/list/-, operator: add, value: 0}, {path: /a, operator: remove}]
+imageOverrider:
+- {component: Registry, operator: replace, value: "registry.example.com:5000"}
+- {component: Registry, operator: add, value: ".eu"}
+- {component: Repository, operator: replace, value: shop/web, predicate: {path: /spec/template/spec/containers/0/image}}
+- {component: Repository, operator: add, value: -alpine}
+- {component: Tag, operator: replace, value: "1.27"}
+- {component: Tag, operator: add, value: -alpine}
+- {component: Tag, operator: replace, value: "sha256:` + strings.Repeat("a", 64) + `"}
+- {component: Tag, operator: replace, value: "1.27@sha256:` + strings.Repeat("a", 64) + `"}
+- {component: Tag, operator: remove}
+commandOverrider: [{containerName: web, operator: add, value: [a]}]
+argsOverrider: [{containerName: web, operator: remove, value: [a]}]
+labelsOverrider: [{operator: add, value: {example.com/a: b}}]
+annotationsOverrider: [{operator: remove, value: {example.com/a: "any thing"}}]
+fieldOverrider: [{fieldPath: /data/a.json, json: [{subPath: /b, operator: replace, value: [1]}]}, {fieldPath: /data/a.yaml, yaml: [{subPath: /b, operator: remove}]}]`},
+		"pointers": {
+			overriders: "plaintext: [{path: spec.replicas, operator: remove}, {path: '/a~2', operator: remove}, {path: '', operator: remove}]\n" +
+				"imageOverrider: [{component: Tag, operator: remove, predicate: {path: a}}]\nfieldOverrider: [{fieldPath: a, yaml: [{subPath: b, operator: remove}]}]",
+			want: []string{
+				`plaintext[0].path: Invalid value: "spec.replicas": want a JSON pointer, such as /spec/replicas`,
+				`plaintext[1].path: Invalid value: "/a~2"`, `plaintext[2].path: Invalid value: ""`, `imageOverrider[0].predicate.path: Invalid value: "a"`,
+				`fieldOverrider[0].fieldPath: Invalid value: "a"`, `fieldOverrider[0].yaml[0].subPath: Invalid value: "b"`,
+			},
+		},
+		"values": {
+			overriders: "plaintext: [{path: /a, operator: remove, value: 1}, {path: /a, operator: add}]\n" +
+				"imageOverrider: [{component: Tag, operator: remove, value: a}, {component: Tag, operator: add}]\n" +
+				"fieldOverrider: [{fieldPath: /a, json: [{subPath: /b, operator: replace}], yaml: [{subPath: /b, operator: remove, value: a}]}]",
+			want: []string{
+				`plaintext[0].value: Forbidden: operator remove takes no value: leave it out`, `plaintext[1].value: Required value: operator add needs a value`,
+				`imageOverrider[0].value: Forbidden`, `imageOverrider[1].value: Required value: operator add needs a value`,
+				`fieldOverrider[0].yaml: Forbidden: json and yaml exclude each other`, `fieldOverrider[0].json[0].value: Required value`, `fieldOverrider[0].yaml[0].value: Forbidden`,
+			},
+		},
+		"images": {
+			overriders: "imageOverrider: [{component: Registry, operator: replace, value: 'https://a'}, {component: Repository, operator: replace, value: A/b}, {component: Tag, operator: add, value: ' '}]",
+			want: []string{
+				`imageOverrider[0].value: Invalid value: "https://a": it cannot be a part of an image's name, here the registry`,
+				`imageOverrider[1].value: Invalid value: "A/b": it cannot be a part of an image's name, here the repository`,
+				`imageOverrider[2].value: Invalid value: " ": it cannot be a part of an image's name, here the tag`,
+			},
+		},
+		"containers and metadata": {
+			overriders: "commandOverrider: [{containerName: '', operator: add}]\nargsOverrider: [{containerName: '', operator: add}]\n" +
+				"labelsOverrider: [{operator: add, value: {a: '!'}}]\nannotationsOverrider: [{operator: add, value: {'!': a}}]",
+			want: []string{
+				`commandOverrider[0].containerName: Required value`, `argsOverrider[0].containerName: Required value`,
+				`labelsOverrider[0].value: Invalid value: "!"`, `annotationsOverrider[0].value: Invalid value: "!"`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			overriders := policyv1alpha1.Overriders{}
+			if err := sigsyaml.UnmarshalStrict([]byte(c.overriders), &overriders); err != nil {
+				t.Fatal(err)
+			}
+			rules := &policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: overriders}}}
+			_, wrong := checkOverride("shop", rules)
+			told(t, nil, wrong, nil, within("spec.overrideRules[0].overriders.", c.want))
+			warnings, wrong := checkOverride("shop", &policyv1alpha1.OverrideSpec{Overriders: overriders})
+			told(t, warnings, wrong, []string{"spec.overriders is deprecated: use overrideRules"}, within("spec.overriders.", c.want))
+		})
+	}
+}
+
+// within puts the path before each of the fields.
+func within(path string, fields []string) []string {
+	var all []string
+	for _, f := range fields {
+		all = append(all, path+f)
+	}
+	return all
+}
+
+func TestClustersOfOverridePolicies(t *testing.T) {
+	affinity := &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "!"}}}
+	warnings, wrong := checkOverride("shop", &policyv1alpha1.OverrideSpec{
+		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret", Namespace: "other"}},
+		TargetCluster:     affinity,
+	})
+	told(t, warnings, wrong, []string{"spec.targetCluster is deprecated: use overrideRules"},
+		[]string{"spec.resourceSelectors[0].namespace: Invalid value", "spec.targetCluster.labelSelector: Invalid value"})
+	warnings, wrong = checkOverride("", &policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{TargetCluster: affinity}}})
+	told(t, warnings, wrong, nil, []string{"spec.overrideRules[0].targetCluster.labelSelector: Invalid value"})
+}
+
+func TestMistakesInBindings(t *testing.T) {
+	binding := func(dependencies string, components ...string) *workv1alpha2.ResourceBinding {
+		b := &workv1alpha2.ResourceBinding{}
+		if dependencies != "" {
+			b.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: dependencies}
+		}
+		for _, name := range components {
+			b.Spec.Components = append(b.Spec.Components, workv1alpha2.Component{Name: name})
+		}
+		return b
+	}
+	for name, c := range map[string]struct {
+		binding *workv1alpha2.ResourceBinding
+		want    []string
+	}{
+		"none":              {binding: binding(`[{"apiVersion":"v1","kind":"Secret","namespace":"a","name":"b"},{"apiVersion":"v1","kind":"Secret","labelSelector":{}}]`, "a", "b")},
+		"no annotation":     {binding: binding("")},
+		"no JSON":           {binding: binding("a"), want: []string{`metadata.annotations[resourcebinding.karmada.io/dependencies]: Invalid value: "a": want a JSON list`}},
+		"no list":           {binding: binding("{}"), want: []string{`metadata.annotations[resourcebinding.karmada.io/dependencies]`}},
+		"parts that mix up": {binding: binding("", "a", "a"), want: []string{`spec.components[1].name: Duplicate value: "a"`}},
+	} {
+		t.Run(name, func(t *testing.T) { told(t, nil, checkBinding(c.binding, &c.binding.Spec), nil, c.want) })
+	}
+}
+
+func TestWhatIsAskedAboutOfAnUpdate(t *testing.T) {
+	calls := 0
+	v := &validator[*policyv1alpha1.PropagationPolicy]{
+		label: policyv1alpha1.LabelPropagationPolicyID, content: func(p *policyv1alpha1.PropagationPolicy) any { return p.Spec },
+		check: func(*policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) { calls++; return nil, nil },
+	}
+	policy := func(id, scheduler string, going bool) *policyv1alpha1.PropagationPolicy {
+		p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{policyv1alpha1.LabelPropagationPolicyID: id}}}
+		p.Spec.SchedulerName = scheduler
+		if going {
+			p.DeletionTimestamp = &metav1.Time{}
+		}
+		return p
+	}
+	for name, c := range map[string]struct {
+		old, object *policyv1alpha1.PropagationPolicy
+		refused     bool
+		calls       int
+	}{
+		"nothing new":      {old: policy("1", "a", false), object: policy("1", "a", false)},
+		"the spec":         {old: policy("1", "a", false), object: policy("1", "b", false), calls: 1},
+		"a policy's end":   {old: policy("1", "a", true), object: policy("1", "b", true)},
+		"another ID":       {old: policy("1", "a", false), object: policy("2", "a", false), refused: true},
+		"no ID any more":   {old: policy("1", "a", false), object: policy("", "a", false), refused: true},
+		"the first ID":     {old: policy("", "a", false), object: policy("2", "a", false)},
+		"an ID at the end": {old: policy("1", "a", true), object: policy("2", "a", true), refused: true},
+	} {
+		calls = 0
+		_, err := v.ValidateUpdate(t.Context(), c.old, c.object)
+		if apierrors.IsInvalid(err) != c.refused || calls != c.calls {
+			t.Errorf("%s: got %v after %d checks", name, err, calls)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
+)
+
+// propagationController is the account that the configurations for bindings exempt.
+const propagationController = "system:serviceaccount:open-cluster-management-hub:propagation-controller-sa"
+
+// testPropagation has policies and bindings made by an administrator, who is told
+// warnings, and by the controller.
+func testPropagation(t *testing.T, config *rest.Config, count *calls) {
+	var warnings warned
+	c := rest.CopyConfig(config)
+	c.WarningHandler = &warnings
+	admin := newClient(t, c)
+	c.Impersonate = rest.ImpersonationConfig{UserName: propagationController, Groups: []string{"system:masters"}}
+	controller := newClient(t, c)
+	t.Run("policies", func(t *testing.T) { testPolicies(t, admin, count, &warnings) })
+	t.Run("further policies", func(t *testing.T) { testFurtherPolicies(t, admin) })
+	t.Run("bindings", func(t *testing.T) { testBindingsOfObjects(t, admin, controller, count) })
+	t.Run("deletion protection", func(t *testing.T) { testProtection(t, admin) })
+}
+
+// warned keeps the warnings of an API server.
+type warned []string
+
+func (w *warned) HandleWarningHeader(_ int, _, text string) { *w = append(*w, text) }
+
+func deployments() []policyv1alpha1.ResourceSelector {
+	return []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}
+}
+
+func testPolicies(t *testing.T, admin client.Client, count *calls, warnings *warned) {
+	const label = policyv1alpha1.LabelPropagationPolicyID
+	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	policy.Spec.ResourceSelectors, policy.Spec.Association = deployments(), true
+	policy.Spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByRegion}}
+	if err := admin.Create(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	id := policy.Labels[label]
+	if len(id) != 36 || !slices.Equal(policy.Finalizers, []string{policyv1alpha1.FinalizerPropagationPolicy}) ||
+		policy.Spec.ResourceSelectors[0].Namespace != "default" || len(policy.Spec.Placement.SpreadConstraints) != 2 {
+		t.Errorf("the policy was not completed: %+v", policy)
+	}
+	if !slices.Contains(*warnings, "spec.association has no effect: use propagateDeps") {
+		t.Errorf("got the warnings %q", *warnings)
+	}
+	count.take()
+	policy.Annotations = map[string]string{"a": "b"}
+	if err := admin.Update(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	if calls := count.take(); len(calls) > 0 {
+		t.Errorf("calls for an annotation: %v", calls)
+	}
+	policy.Labels = nil
+	if err := admin.Update(t.Context(), policy); err != nil || policy.Labels[label] != id {
+		t.Errorf("an ID that was left out is %q, want %q: %v", policy.Labels[label], id, err)
+	}
+	policy.Labels[label] = "mine"
+	refused(t, admin.Update(t.Context(), policy.DeepCopy()), apierrors.IsInvalid, "the ID is kept for life")
+	policy.Labels[label] = id
+	policy.Spec.ResourceSelectors[0].Namespace = "kube-system"
+	refused(t, admin.Update(t.Context(), policy.DeepCopy()), apierrors.IsInvalid, "spec.resourceSelectors[0].namespace")
+	if err := admin.Delete(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	policy = &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	if err := admin.Patch(t.Context(), policy, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Errorf("taking the finalizer off: %v", err)
+	}
+}
+
+func testFurtherPolicies(t *testing.T, admin client.Client) {
+	all := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
+	all.Spec.ResourceSelectors = deployments()
+	if err := admin.Create(t.Context(), all); err != nil || all.Labels[policyv1alpha1.LabelClusterPropagationPolicyID] == "" || all.Spec.ResourceSelectors[0].Namespace != "" {
+		t.Errorf("got %+v: %v", all, err)
+	}
+	override := &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	override.Spec.ResourceSelectors = deployments()
+	if err := admin.Create(t.Context(), override); err != nil || override.Spec.ResourceSelectors[0].Namespace != "default" {
+		t.Errorf("got %+v: %v", override, err)
+	}
+	global := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
+	global.Spec.Overriders.Plaintext = []policyv1alpha1.PlaintextOverrider{{Path: "spec.replicas", Operator: policyv1alpha1.OverriderOpRemove}}
+	refused(t, admin.Create(t.Context(), global), apierrors.IsInvalid, "spec.overriders.plaintext[0].path")
+}
+
+func testBindingsOfObjects(t *testing.T, admin, controller client.Client, count *calls) {
+	binding := func(name string) *workv1alpha2.ResourceBinding {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name}
+		return b
+	}
+	count.take()
+	made := binding("made")
+	if err := controller.Create(t.Context(), made); err != nil || len(made.Labels) > 0 {
+		t.Errorf("the controller's binding has the labels %v: %v", made.Labels, err)
+	}
+	if calls := count.take(); len(calls) > 0 {
+		t.Errorf("calls for a binding of the controller: %v", calls)
+	}
+	own := binding("own")
+	if err := admin.Create(t.Context(), own); err != nil || own.Labels[workv1alpha2.LabelResourceBindingID] == "" {
+		t.Fatalf("the binding has the labels %v: %v", own.Labels, err)
+	}
+	count.take()
+	own.Spec.Replicas = 3
+	if err := admin.Update(t.Context(), own); err != nil || len(count.take()) > 0 {
+		t.Errorf("a decision is no matter for webhooks: %v", err)
+	}
+	own.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: "a"}
+	refused(t, admin.Update(t.Context(), own.DeepCopy()), apierrors.IsInvalid, "want a JSON list")
+	cluster := &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "role"}}
+	cluster.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "role"}
+	cluster.Spec.Components = []workv1alpha2.Component{{Name: "a"}, {Name: "a"}}
+	refused(t, admin.Create(t.Context(), cluster.DeepCopy()), apierrors.IsInvalid, "spec.components[1].name")
+	cluster.Spec.Components = nil
+	if err := admin.Create(t.Context(), cluster); err != nil || cluster.Labels[workv1alpha2.LabelClusterResourceBindingID] == "" {
+		t.Errorf("the binding has the labels %v: %v", cluster.Labels, err)
+	}
+}
+
+func testProtection(t *testing.T, admin client.Client) {
+	for i, object := range manifests.Protection(manifests.Hub{Name: "hub"}) {
+		content, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		typed := []client.Object{&admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}}[i]
+		if err := json.Unmarshal(content, typed); err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.Create(t.Context(), typed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	protected := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "protected", Labels: map[string]string{policyv1alpha1.LabelDeletionProtected: policyv1alpha1.DeletionProtectionAlways},
+	}}
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other", Labels: map[string]string{policyv1alpha1.LabelDeletionProtected: "Never"}}}
+	for _, object := range []client.Object{protected, other} {
+		if err := admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The API server takes a moment to know the policy.
+	var err error
+	_ = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err = admin.Delete(ctx, protected.DeepCopy(), client.DryRunAll)
+		return err != nil, nil
+	})
+	refused(t, err, apierrors.IsForbidden, "take the label off first (kubectl label KIND NAME resourcetemplate.karmada.io/deletion-protected-)")
+	refused(t, admin.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default")), apierrors.IsForbidden, "protected from deletion")
+	if err := admin.Delete(t.Context(), other); client.IgnoreNotFound(err) != nil {
+		t.Errorf("an object that is not protected: %v", err)
+	}
+	protected.Labels = nil
+	if err := admin.Update(t.Context(), protected); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Delete(t.Context(), protected); err != nil && !strings.Contains(err.Error(), "not found") {
+		t.Errorf("an object that is not protected any more: %v", err)
+	}
+}

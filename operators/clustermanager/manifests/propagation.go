@@ -1,0 +1,121 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// ProtectionName is the name of the policy that keeps objects from being deleted
+// whose users want that, and of its binding.
+const ProtectionName = "capstan-deletion-protection"
+
+// propagationControllerAccount is the ServiceAccount of the propagation
+// controller.
+const propagationControllerAccount = "propagation-controller-sa"
+
+// idOf is the label of an object with the ID that it keeps for life, or "".
+func idOf(label string) string { return "%s.?metadata.?labels[?'" + label + "'].orValue('')" }
+
+// hookOf is a webhook of propagation for a resource of a group, without its name
+// and its path.
+func hookOf(group, version, resource, concerns string) hook {
+	return hook{
+		service: workWebhookService, group: group, version: version, resource: resource,
+		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, concerns: concerns,
+	}
+}
+
+// mutating and validating give a webhook of propagation the name and the path of
+// what it does.
+func (k hook) mutating() hook {
+	k.name, k.path = k.resource+"-mutators.admission."+k.group, "/mutate-propagation-"+k.resource
+	return k
+}
+
+func (k hook) validating() hook {
+	k.name, k.path = k.resource+"-validators.admission."+k.group, "/validate-propagation-"+k.resource
+	return k
+}
+
+// policyHook is a webhook for policies that have an ID.
+func policyHook(resource, label string) hook {
+	return hookOf(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(created, specChanged, differ(idOf(label))))
+}
+
+// overrideHook is a webhook for policies that have none.
+func overrideHook(resource string) hook {
+	return hookOf(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(created, specChanged))
+}
+
+// bindingHook is a webhook for bindings. The controller that makes them sets the ID
+// itself.
+func bindingHook(resource, concerns string) hook {
+	k := hookOf(workv1alpha2.GroupName, workv1alpha2.GroupVersion.Version, resource, concerns)
+	k.exempt = propagationControllerAccount
+	return k
+}
+
+func propagationMutatingHooks() []hook {
+	lacks := func(label string) string { return fmt.Sprintf(idOf(label), "object") + " == ''" }
+	return []hook{
+		policyHook("propagationpolicies", policyv1alpha1.LabelPropagationPolicyID).mutating(),
+		policyHook("clusterpropagationpolicies", policyv1alpha1.LabelClusterPropagationPolicyID).mutating(),
+		overrideHook("overridepolicies").mutating(),
+		bindingHook("resourcebindings", lacks(workv1alpha2.LabelResourceBindingID)).mutating(),
+		bindingHook("clusterresourcebindings", lacks(workv1alpha2.LabelClusterResourceBindingID)).mutating(),
+	}
+}
+
+func propagationValidatingHooks() []hook {
+	checked := func(label string) string {
+		return anyOf(created, differ(idOf(label)), differ("%s.?spec.?components.orValue([])"),
+			differ("%s.?metadata.?annotations[?'"+workv1alpha2.AnnotationDependencies+"'].orValue('')"))
+	}
+	return []hook{
+		policyHook("propagationpolicies", policyv1alpha1.LabelPropagationPolicyID).validating(),
+		policyHook("clusterpropagationpolicies", policyv1alpha1.LabelClusterPropagationPolicyID).validating(),
+		overrideHook("overridepolicies").validating(),
+		overrideHook("clusteroverridepolicies").validating(),
+		bindingHook("resourcebindings", checked(workv1alpha2.LabelResourceBindingID)).validating(),
+		bindingHook("clusterresourcebindings", checked(workv1alpha2.LabelClusterResourceBindingID)).validating(),
+	}
+}
+
+// Protection returns the admission policy that refuses the deletion of objects with
+// the label of those that are protected, whoever asks for it: what has deleted an
+// object on the hub deletes it in all clusters. It is no webhook, so that no
+// deletion waits for one.
+func Protection(h Hub) []render.Object {
+	m := h.meta(ProtectionName).In("")
+	const label = policyv1alpha1.LabelDeletionProtected
+	return []render.Object{
+		admissionv1ac.ValidatingAdmissionPolicy(m.Name).WithLabels(m.Labels).WithSpec(admissionv1ac.ValidatingAdmissionPolicySpec().
+			WithFailurePolicy(admissionv1.Fail).
+			WithMatchConstraints(admissionv1ac.MatchResources().
+				WithMatchPolicy(admissionv1.Equivalent).
+				WithNamespaceSelector(metav1ac.LabelSelector()).
+				WithObjectSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{label: policyv1alpha1.DeletionProtectionAlways})).
+				WithResourceRules(admissionv1ac.NamedRuleWithOperations().
+					WithOperations(admissionv1.Delete).
+					WithAPIGroups("*").WithAPIVersions("*").WithResources("*").
+					WithScope(admissionv1.AllScopes))).
+			WithValidations(admissionv1ac.Validation().
+				WithExpression("false").
+				WithReason("Forbidden").
+				WithMessage(fmt.Sprintf("it is protected from deletion by its label %s=%s: to delete it, take the label off first (kubectl label KIND NAME %s-)",
+					label, policyv1alpha1.DeletionProtectionAlways, label)))),
+		admissionv1ac.ValidatingAdmissionPolicyBinding(m.Name).WithLabels(m.Labels).WithSpec(admissionv1ac.ValidatingAdmissionPolicyBindingSpec().
+			WithPolicyName(m.Name).
+			WithValidationActions(admissionv1.Deny)),
+	}
+}
