@@ -37,11 +37,15 @@ type Decider struct {
 
 	mu       sync.Mutex
 	compiled map[string]binding.Compiled // by the placement as JSON
+	// room is held while a decision by the room of clusters is made: the next one sees
+	// what it took.
+	room    sync.Mutex
+	assumed *assumptions
 }
 
 // New returns a Decider for the fleet.
 func New(f *fleet.Fleet, clk clock.PassiveClock) *Decider {
-	return &Decider{fleet: f, clock: clk, compiled: map[string]binding.Compiled{}}
+	return &Decider{fleet: f, clock: clk, compiled: map[string]binding.Compiled{}, assumed: newAssumptions()}
 }
 
 // Ours tells whether it is for us to choose the clusters of a binding: no other
@@ -124,7 +128,19 @@ func (d *Decider) decide(fleet view.Fleet, in binding.Input, placement string) b
 			Reason: workv1alpha2.BindingReasonSchedulerError, Message: problems.ToAggregate().Error(),
 		}
 	}
-	return compiled.Decide(fleet, in, d.clock.Now())
+	now := d.clock.Now()
+	if !byRoom(in.Placement) {
+		return compiled.Decide(fleet, in, now)
+	}
+	d.room.Lock()
+	defer d.room.Unlock()
+	var decision binding.Decision
+	d.assumed.during(in, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+		in.Assumed = uses
+		decision = compiled.Decide(fleet, in, now)
+		return decision.Clusters, decision.Scheduled
+	})
+	return decision
 }
 
 // compile reads a placement, or remembers it.

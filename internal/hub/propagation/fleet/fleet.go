@@ -99,7 +99,7 @@ func (f *Fleet) update(name string) (before, after *view.Cluster) {
 		f.snapshot = f.snapshot.With(nil, []string{name})
 		return before, nil
 	}
-	is := view.Of(cluster, f.connections[name])
+	is := view.Whole(cluster, f.connections[name])
 	f.snapshot = f.snapshot.With([]view.Cluster{is}, nil)
 	return before, &is
 }

@@ -1,0 +1,123 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/binding"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+// assumedMax is for how long replicas are assumed to take room that their cluster
+// does not report as taken yet.
+const assumedMax = time.Minute
+
+// assumptions are what was assigned to clusters lately, so that decisions which
+// are made at about the same time do not take the same room. It is not safe for
+// concurrent use.
+type assumptions struct {
+	objects map[types.UID]assumption
+	// uses is the sum by cluster.
+	uses map[string]view.Amounts
+	// order has the objects by when something was last assigned to them, each as often
+	// as that has been.
+	order []assignment
+}
+
+// assumption is about one object.
+type assumption struct {
+	since time.Time
+	needs *workv1alpha2.ReplicaRequirements
+	// base is what its clusters had when it was made, and decided what they have now.
+	base, decided map[string]int32
+}
+
+type assignment struct {
+	uid types.UID
+	at  time.Time
+}
+
+func newAssumptions() *assumptions {
+	return &assumptions{objects: map[types.UID]assumption{}, uses: map[string]view.Amounts{}}
+}
+
+// byRoom tells whether a placement divides replicas by the room that clusters
+// have.
+func byRoom(placement *policyv1alpha1.Placement) bool {
+	if placement == nil || placement.ReplicaScheduling == nil {
+		return false
+	}
+	s := placement.ReplicaScheduling
+	return s.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDuplicated &&
+		(s.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceAggregated ||
+			s.WeightPreference != nil && s.WeightPreference.DynamicWeight != "")
+}
+
+// during has a decision made for an object with what is assumed of each cluster,
+// and assumes what is decided, if anything is. Of the object itself counts what it
+// has been assigned before: what was decided last may not have been written.
+func (a *assumptions) during(in binding.Input, now time.Time, decide func(uses map[string]view.Amounts) (clusters []workv1alpha2.TargetCluster, ok bool)) {
+	a.expire(now)
+	one, known := a.objects[in.UID]
+	if known {
+		a.count(one, -1)
+	} else {
+		one.base = replicasOf(in.Previous)
+	}
+	one.decided, one.needs = replicasOf(in.Previous), in.Requirements
+	a.count(one, 1)
+	clusters, ok := decide(a.uses)
+	if !ok {
+		if known {
+			a.objects[in.UID] = one
+		}
+		return
+	}
+	a.count(one, -1)
+	one.since, one.decided = now, replicasOf(clusters)
+	a.count(one, 1)
+	a.objects[in.UID] = one
+	a.order = append(a.order, assignment{in.UID, now})
+}
+
+// expire drops what clusters have reported by now.
+func (a *assumptions) expire(now time.Time) {
+	for len(a.order) > 0 && now.Sub(a.order[0].at) >= assumedMax {
+		uid := a.order[0].uid
+		a.order = a.order[1:]
+		if one, is := a.objects[uid]; is && now.Sub(one.since) >= assumedMax {
+			a.count(one, -1)
+			delete(a.objects, uid)
+		}
+	}
+}
+
+// count adds to the sum what an object takes more than it did, so many times.
+func (a *assumptions) count(one assumption, times int64) {
+	for cluster, replicas := range one.decided {
+		more := replicas - one.base[cluster]
+		if more <= 0 {
+			continue
+		}
+		if a.uses[cluster] == nil {
+			a.uses[cluster] = view.Amounts{}
+		}
+		for name, amount := range binding.Use(more, one.needs) {
+			a.uses[cluster][name] += times * amount
+		}
+	}
+}
+
+func replicasOf(clusters []workv1alpha2.TargetCluster) map[string]int32 {
+	replicas := make(map[string]int32, len(clusters))
+	for _, target := range clusters {
+		replicas[target.Name] = target.Replicas
+	}
+	return replicas
+}

@@ -1,0 +1,67 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/binding"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+func input(uid string, has int32) binding.Input {
+	in := binding.Input{UID: types.UID(uid), Requirements: &workv1alpha2.ReplicaRequirements{
+		ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+	}}
+	if has > 0 {
+		in.Previous = []workv1alpha2.TargetCluster{{Name: "a", Replicas: has}}
+	}
+	return in
+}
+
+func to(replicas int32) []workv1alpha2.TargetCluster {
+	return []workv1alpha2.TargetCluster{{Name: "a", Replicas: replicas}}
+}
+
+func TestAssumptions(t *testing.T) {
+	now := time.Unix(1000, 0)
+	a := newAssumptions()
+	sees := func(reason string, in binding.Input, at time.Time, want int64) {
+		t.Helper()
+		a.during(in, at, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+			if got := uses["a"][corev1.ResourceCPU] / 1000; got != want {
+				t.Errorf("%s: %d CPUs are assumed, want %d", reason, got, want)
+			}
+			return nil, false
+		})
+	}
+	gets := func(in binding.Input, replicas int32) {
+		a.during(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return to(replicas), true })
+	}
+	sees("nothing was decided", input("x", 0), now, 0)
+
+	gets(input("x", 0), 3)
+	sees("others see what was decided", input("y", 0), now, 3)
+	sees("a decision that was not written does not count for the object itself", input("x", 0), now, 0)
+
+	gets(input("x", 3), 5)
+	sees("one that was written does", input("x", 3), now, 3)
+	gets(input("x", 3), 5)
+	sees("what was decided since the first report counts", input("y", 0), now, 5)
+	gets(input("x", 5), 1)
+	sees("an object that shrinks takes what it still has more", input("y", 0), now, 1)
+
+	gets(input("y", 4), 6)
+	sees("what an object had before is reported already", input("z", 0), now, 1+2)
+	sees("after a while all is reported", input("z", 0), now.Add(assumedMax), 0)
+	if len(a.objects)+len(a.order) != 0 {
+		t.Errorf("%d assumptions are kept for ever", len(a.objects))
+	}
+}
