@@ -122,6 +122,11 @@ func (w *world) becomeHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	propagation, err := config.PropagationCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions = append(definitions, propagation...)
 	for _, d := range definitions {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, operatorv1.AnnotationCRDVersion, "1.2.3")
 	}

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package explain says which clusters are chosen, and why: those of what is on
-// the hub, and those of what somebody is about to declare.
+// the hub, and those of what somebody is about to declare. It follows objects
+// that policies send to clusters all the way.
 //
 // It runs the engine of the hub on what the user may read, so it needs no right
 // but that, and nothing has to be kept for it on the hub.
@@ -33,7 +34,8 @@ func New(session *hub.Session) *cobra.Command {
 		Use:   "explain",
 		Short: "Say which clusters are chosen, and why",
 	}
-	cmd.AddCommand(newPlacement(session))
+	addObjects(cmd, session)
+	cmd.AddCommand(newPlacement(session), newBinding(session), newClusterBinding(session))
 	return cmd
 }
 

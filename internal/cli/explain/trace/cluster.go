@@ -1,0 +1,180 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/health"
+)
+
+// What became of the work of a cluster.
+const (
+	appliedYes       = "yes"
+	appliedNo        = "no"
+	appliedUnknown   = "unknown"
+	appliedSuspended = "suspended"
+	appliedDeleting  = "deleting"
+)
+
+// clusters returns those that were chosen, those that are being left, and those
+// that were not chosen, each in the order of names.
+func (f *Facts) clusters(d *decision) []Cluster {
+	found := map[string]*Cluster{}
+	of := func(name string) *Cluster {
+		if found[name] == nil {
+			found[name] = &Cluster{Name: name}
+		}
+		return found[name]
+	}
+	for _, target := range f.Binding.targets() {
+		c := of(target.Name)
+		c.Chosen, c.Replicas = true, target.Replicas
+	}
+	for i := range f.Works {
+		of(f.Works[i].Namespace).work(&f.Works[i])
+	}
+	for i := range f.Binding.Status.AggregatedStatus {
+		of(f.Binding.Status.AggregatedStatus[i].ClusterName).member(&f.Binding.Status.AggregatedStatus[i])
+	}
+	for i := range f.Clusters {
+		of(f.Clusters[i].Name).silence(&f.Clusters[i])
+	}
+	all := []Cluster{}
+	for _, c := range found {
+		f.judge(c, d)
+		if c.Chosen || c.Work != "" || c.Reason != "" {
+			all = append(all, *c)
+		}
+	}
+	slices.SortFunc(all, func(a, b Cluster) int { return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.Name, b.Name)) })
+	return all
+}
+
+// targets returns the clusters that the object is to be in: those that were
+// chosen for it, and those of the objects that need it.
+func (b *BindingObject) targets() []workv1alpha2.TargetCluster {
+	all := slices.Clone(b.Spec.Clusters)
+	for _, by := range b.Spec.RequiredBy {
+		for _, c := range by.Clusters {
+			if !slices.ContainsFunc(all, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }) {
+				all = append(all, workv1alpha2.TargetCluster{Name: c.Name})
+			}
+		}
+	}
+	return all
+}
+
+func (c Cluster) place() int {
+	switch {
+	case c.Chosen:
+		return 0
+	case c.Work != "":
+		return 1
+	default:
+		return 2
+	}
+}
+
+// work notes what a work says.
+func (c *Cluster) work(work *workv1.ManifestWork) {
+	c.Work = work.Name
+	c.Suspended = work.Annotations[workv1.AnnotationSuspendDispatching] == "true"
+	c.Overrides = append(names(work.Annotations[policyv1alpha1.AnnotationAppliedClusterOverrides], "ClusterOverridePolicy"),
+		names(work.Annotations[policyv1alpha1.AnnotationAppliedOverrides], "OverridePolicy")...)
+	state := health.Work(work)
+	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
+	switch {
+	case work.DeletionTimestamp != nil:
+		c.Applied, c.Reason = appliedDeleting, state.Message
+	case c.Suspended:
+		c.Applied, c.Reason = appliedSuspended, "changes are not sent while it is suspended"
+	case applied == nil || applied.ObservedGeneration < work.Generation:
+		c.Applied, c.Reason = appliedUnknown, "the agent of the cluster has not looked at the latest change yet"
+	case applied.Status == metav1.ConditionTrue:
+		c.Applied = appliedYes
+	default:
+		c.Applied, c.Reason = appliedNo, whyNot(work, applied)
+	}
+}
+
+// whyNot prefers what the agent says of the object to the sum of it.
+func whyNot(work *workv1.ManifestWork, sum *metav1.Condition) string {
+	for _, object := range work.Status.ResourceStatus.Manifests {
+		if c := meta.FindStatusCondition(object.Conditions, workv1.ManifestConditionApplied); c != nil && c.Status != metav1.ConditionTrue {
+			return c.Message
+		}
+	}
+	return sum.Message
+}
+
+// names returns the policies in an annotation, each once.
+func names(annotation, kind string) []string {
+	var items []struct {
+		PolicyName string `json:"policyName"`
+	}
+	if annotation == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(annotation), &items); err != nil {
+		return []string{kind + " (its annotation cannot be read)"}
+	}
+	var all []string
+	for _, i := range items {
+		if name := kind + " " + i.PolicyName; !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// member notes what the hub knows of the object in the cluster.
+func (c *Cluster) member(item *workv1alpha2.AggregatedStatusItem) {
+	c.Health = string(item.Health)
+	if item.Status != nil {
+		c.Status = item.Status.Raw
+	}
+	if !item.Applied && c.Reason == "" {
+		c.Reason = item.AppliedMessage
+	}
+}
+
+// silence notes since when the cluster has not been heard of.
+func (c *Cluster) silence(cluster *clusterv1.ManagedCluster) {
+	available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if available != nil && available.Status == metav1.ConditionUnknown {
+		c.SilentSince = available.LastTransitionTime.DeepCopy()
+	}
+}
+
+// judge says why the cluster is or is not as it should be, as far as that is not
+// said yet.
+func (f *Facts) judge(c *Cluster, d *decision) {
+	known := slices.ContainsFunc(f.Clusters, func(k clusterv1.ManagedCluster) bool { return k.Name == c.Name })
+	switch {
+	case c.Chosen && !known && !f.clustersHidden:
+		c.Reason = "there is no cluster of this name any more"
+	case c.Chosen && c.Work == "" && !f.worksHidden:
+		c.Reason = "it has no work yet"
+	case !c.Chosen && c.Work != "" && f.Binding.evicting(c.Name):
+		c.Reason = "it is being moved away from here"
+	case !c.Chosen && c.Work != "":
+		c.Reason = "it is not chosen any more: the work is removed"
+	case !c.Chosen:
+		c.Reason = d.refused(c.Name)
+	}
+}
+
+func (b *BindingObject) evicting(cluster string) bool {
+	return slices.ContainsFunc(b.Spec.GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool { return t.FromCluster == cluster })
+}

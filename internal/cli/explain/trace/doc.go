@@ -1,0 +1,9 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package trace follows an object of the hub to the clusters: over the policy
+// that claims it, its binding, and its works, to what the clusters say of it. At
+// each step it says what is, and why.
+//
+// Read asks the hub, and Of, which is pure, makes of it what there is to say.
+package trace

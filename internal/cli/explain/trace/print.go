@@ -1,0 +1,206 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/internal/cli/columns"
+)
+
+// Text returns the trace for people.
+func (t *Trace) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, as of now: %s\n", t.Object, t.Summary)
+	b.WriteString(columns.Text(t.steps()))
+	if len(t.Clusters) > 0 {
+		fmt.Fprintln(&b)
+		b.WriteString(columns.Text(t.table()))
+	}
+	if len(t.Notes)+len(t.Unread) > 0 {
+		fmt.Fprintln(&b)
+	}
+	for _, note := range t.Notes {
+		fmt.Fprintln(&b, note)
+	}
+	for _, what := range t.Unread {
+		fmt.Fprintf(&b, "You may not read %s.\n", what)
+	}
+	return b.String()
+}
+
+// steps are the steps up to the clusters, a line each, with what matters to a
+// step below it.
+func (t *Trace) steps() [][]string {
+	var rows [][]string
+	add := func(step, text string) { rows = append(rows, []string{step, text}) }
+	switch {
+	case t.ClaimedBy == nil:
+		add("Policy", "none")
+	case t.ClaimedBy.Reason != "":
+		add("Policy", fmt.Sprintf("%s claims it, but %s", t.ClaimedBy, t.ClaimedBy.Reason))
+	default:
+		add("Policy", fmt.Sprintf("%s claims it, and selects it by %s", t.ClaimedBy, t.ClaimedBy.SelectsBy))
+	}
+	for _, p := range t.Candidates {
+		switch {
+		case p.SelectsBy == "":
+			add("", fmt.Sprintf("%s does not select it: %s", p, p.Reason))
+		case p.Reason != "":
+			add("", fmt.Sprintf("%s selects it, too: %s", p, p.Reason))
+		default:
+			add("", fmt.Sprintf("%s selects it by %s", p, p.SelectsBy))
+		}
+	}
+	if t.Binding == nil {
+		add("Binding", "none")
+		return rows
+	}
+	add("Binding", spell(t.Binding.Kind, t.Binding.Namespace, t.Binding.Name))
+	for _, c := range t.Binding.Conditions {
+		add("", fmt.Sprintf("%s=%s (%s): %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	for _, by := range t.Binding.RequiredBy {
+		add("", "It is sent along with the object of "+by)
+	}
+	return rows
+}
+
+// column is a column of the table of clusters.
+type column struct {
+	head string
+	cell func(Cluster) string
+}
+
+// table has a row for each cluster, and only columns that say something.
+func (t *Trace) table() [][]string {
+	all := []column{
+		{"CLUSTER", func(c Cluster) string { return c.Name }},
+		{"CHOSEN", func(c Cluster) string { return yesNo(c.Chosen) }},
+		{"REPLICAS", number},
+		{"WORK", func(c Cluster) string { return c.Work }},
+		{"APPLIED", func(c Cluster) string { return c.Applied }},
+		{"OVERRIDES", func(c Cluster) string { return strings.Join(c.Overrides, ", ") }},
+		{"HEALTH", func(c Cluster) string { return c.Health }},
+		{"STATUS", func(c Cluster) string { return brief(c.Status) }},
+		{"SEEN", func(c Cluster) string { return t.seen(c) }},
+		{"REASON", func(c Cluster) string { return oneLine(c.Reason) }},
+	}
+	all = slices.DeleteFunc(all, func(col column) bool {
+		return !slices.ContainsFunc(t.Clusters, func(c Cluster) bool { return col.cell(c) != "" })
+	})
+	rows := make([][]string, 1+len(t.Clusters))
+	for _, col := range all {
+		rows[0] = append(rows[0], col.head)
+		for i, c := range t.Clusters {
+			rows[i+1] = append(rows[i+1], col.cell(c))
+		}
+	}
+	return rows
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+func number(c Cluster) string {
+	if c.Replicas == 0 {
+		return ""
+	}
+	return fmt.Sprint(c.Replicas)
+}
+
+// seen says when the cluster was last heard of.
+func (t *Trace) seen(c Cluster) string {
+	switch {
+	case c.Work == "" && len(c.Status) == 0:
+		return ""
+	case c.SilentSince == nil:
+		return "now"
+	default:
+		return t.ago(c.SilentSince.Time)
+	}
+}
+
+func (t *Trace) ago(when time.Time) string { return duration.HumanDuration(t.AsOf.Sub(when)) + " ago" }
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// brief says in few words what the status of an object is, as far as it is of a
+// usual shape.
+func brief(raw json.RawMessage) string {
+	var status struct {
+		Phase                               string
+		Replicas, ReadyReplicas             *int64
+		DesiredNumberScheduled, NumberReady *int64
+		Active, Succeeded, Failed           *int64
+	}
+	if err := json.Unmarshal(raw, &status); err != nil {
+		return ""
+	}
+	value := func(n *int64) int64 {
+		if n == nil {
+			return 0
+		}
+		return *n
+	}
+	switch {
+	case status.Phase != "":
+		return status.Phase
+	case status.DesiredNumberScheduled != nil:
+		return fmt.Sprintf("%d/%d ready", value(status.NumberReady), *status.DesiredNumberScheduled)
+	case status.Replicas != nil:
+		return fmt.Sprintf("%d/%d ready", value(status.ReadyReplicas), *status.Replicas)
+	case status.Active != nil || status.Succeeded != nil || status.Failed != nil:
+		return fmt.Sprintf("%d active, %d succeeded, %d failed", value(status.Active), value(status.Succeeded), value(status.Failed))
+	default:
+		return ""
+	}
+}
+
+// Single leaves only one cluster; false if nothing is known of it.
+func (t *Trace) Single(name string) bool {
+	t.Clusters = slices.DeleteFunc(t.Clusters, func(c Cluster) bool { return c.Name != name })
+	return len(t.Clusters) == 1
+}
+
+// Detail returns the rest of what there is to say about the only cluster.
+func (t *Trace) Detail() string {
+	c := t.Clusters[0]
+	var b strings.Builder
+	if t.decided != nil {
+		rows := [][]string{{"FILTER", "PASSED", "REASON"}}
+		for _, check := range t.decided.Checks(c.Name) {
+			rows = append(rows, []string{check.Filter, yesNo(len(check.Objections) == 0), strings.Join(check.Objections, "; ")})
+		}
+		if len(rows) > 1 {
+			fmt.Fprintf(&b, "\n%s", columns.Text(rows))
+		}
+	}
+	if len(c.Status) > 0 {
+		text, err := sigsyaml.JSONToYAML(c.Status)
+		if err != nil {
+			text = c.Status
+		}
+		age := ""
+		if c.SilentSince != nil {
+			age = ", as it was " + t.ago(c.SilentSince.Time)
+		}
+		fmt.Fprintf(&b, "\nStatus in cluster %s%s:\n", c.Name, age)
+		for line := range strings.Lines(string(text)) {
+			b.WriteString("  " + line)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,265 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+)
+
+// Trace is the way of an object to the clusters, in the form that scripts read.
+type Trace struct {
+	AsOf metav1.Time `json:"asOf"`
+	// Summary is the sum of it all.
+	Summary string `json:"summary"`
+	Object  Object `json:"object"`
+	// ClaimedBy is the policy that sends the object to clusters.
+	ClaimedBy *Policy `json:"claimedBy,omitempty"`
+	// Candidates are the other policies that select the object, or come near.
+	Candidates []Policy `json:"candidates,omitempty"`
+	Binding    *Binding `json:"binding,omitempty"`
+	// Clusters are those that were chosen, and then those that were not.
+	Clusters []Cluster `json:"clusters"`
+	Notes    []string  `json:"notes,omitempty"`
+	// Unread says what the user may not read.
+	Unread []string `json:"unread,omitempty"`
+
+	decided *decision
+}
+
+// Object is an object of the hub.
+type Object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Replicas   *int64 `json:"replicas,omitempty"`
+	Deleting   bool   `json:"deleting,omitempty"`
+}
+
+// String returns the object as people call it, such as Deployment shop/web.
+func (o Object) String() string { return spell(o.Kind, o.Namespace, o.Name) }
+
+func spell(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// Policy is a PropagationPolicy or a ClusterPropagationPolicy.
+type Policy struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Priority  int32  `json:"priority"`
+	// SelectsBy is name, labels or kind; empty if it does not select the object.
+	SelectsBy string `json:"selectsBy,omitempty"`
+	// Reason says why it does not claim the object.
+	Reason string `json:"reason,omitempty"`
+}
+
+// String returns the policy as people call it.
+func (p Policy) String() string { return spell(p.Kind, p.Namespace, p.Name) }
+
+// Binding is which clusters were chosen, and what became of that.
+type Binding struct {
+	Kind       string      `json:"kind"`
+	Namespace  string      `json:"namespace,omitempty"`
+	Name       string      `json:"name"`
+	Conditions []Condition `json:"conditions"`
+	// RequiredBy are the bindings that its object is sent along with.
+	RequiredBy []string `json:"requiredBy,omitempty"`
+}
+
+// Condition is a condition of a binding.
+type Condition struct {
+	Type    string                 `json:"type"`
+	Status  metav1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message,omitempty"`
+}
+
+// Cluster is what became of the object in one cluster.
+type Cluster struct {
+	Name   string `json:"name"`
+	Chosen bool   `json:"chosen"`
+	// Reason says why it was not chosen, or why the object is not there as it is
+	// wanted.
+	Reason   string `json:"reason,omitempty"`
+	Replicas int32  `json:"replicas,omitempty"`
+	// Work is the ManifestWork that brings the object there.
+	Work      string `json:"work,omitempty"`
+	Suspended bool   `json:"suspended,omitempty"`
+	// Applied is yes, no, unknown, suspended or deleting; empty if there is no work.
+	Applied string `json:"applied,omitempty"`
+	// Overrides are the policies that changed the object for this cluster.
+	Overrides []string        `json:"overrides,omitempty"`
+	Health    string          `json:"health,omitempty"`
+	Status    json.RawMessage `json:"status,omitempty"`
+	// SilentSince is since when the cluster has not been heard of: health and status
+	// are as they were then.
+	SilentSince *metav1.Time `json:"silentSince,omitempty"`
+}
+
+// Of returns what there is to say.
+func Of(f *Facts, now time.Time) *Trace {
+	t := &Trace{AsOf: metav1.NewTime(now), Object: f.object(), Clusters: []Cluster{}, Unread: f.Unread}
+	if f.Template != nil {
+		t.ClaimedBy, t.Candidates = f.policies()
+	}
+	if f.Binding != nil {
+		t.decided = f.decide(now)
+		t.Binding = f.Binding.told()
+		t.Clusters = f.clusters(t.decided)
+	}
+	t.Summary, t.Notes = t.summary(f), t.notes(f)
+	return t
+}
+
+func (f *Facts) object() Object {
+	o := Object{APIVersion: f.Ref.APIVersion, Kind: f.Ref.Kind, Namespace: f.Ref.Namespace, Name: f.Ref.Name}
+	if f.Template != nil {
+		o.Deleting = f.Template.GetDeletionTimestamp() != nil
+		if replicas, found, err := unstructured.NestedInt64(f.Template.Object, "spec", "replicas"); found && err == nil {
+			o.Replicas = &replicas
+		}
+	}
+	return o
+}
+
+func (b *BindingObject) told() *Binding {
+	told := &Binding{Kind: b.Kind, Namespace: b.Namespace, Name: b.Name, Conditions: []Condition{}}
+	for _, kind := range []string{workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingConditionFullyApplied} {
+		if c := meta.FindStatusCondition(b.Status.Conditions, kind); c != nil {
+			told.Conditions = append(told.Conditions, Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+		}
+	}
+	for _, by := range b.Spec.RequiredBy {
+		told.RequiredBy = append(told.RequiredBy, spell(kindBinding, by.Namespace, by.Name))
+	}
+	return told
+}
+
+// summary is what to know first: the earliest step that is not as it should be.
+func (t *Trace) summary(f *Facts) string {
+	chosen, right := 0, 0
+	for _, c := range t.Clusters {
+		if c.Chosen {
+			chosen++
+			if c.Applied == appliedYes {
+				right++
+			}
+		}
+	}
+	switch {
+	case f.Template == nil && !f.hidden:
+		return "it is not on the hub any more"
+	case t.Binding == nil && t.ClaimedBy == nil:
+		return "no policy sends it to clusters"
+	case t.Binding == nil:
+		return "it has no binding yet"
+	case chosen == 0:
+		return "no cluster is chosen"
+	default:
+		return fmt.Sprintf("%d of %d chosen clusters have it as it is wanted", right, chosen)
+	}
+}
+
+// notes say what else matters, and what to do next.
+func (t *Trace) notes(f *Facts) []string {
+	var notes []string
+	if t.Object.Deleting {
+		notes = append(notes, "It is being deleted; what is in the clusters goes first.")
+	}
+	switch {
+	case f.Binding != nil:
+		if text := t.decided.differs(f.Binding.Spec.Clusters); text != "" {
+			notes = append(notes, text)
+		}
+		return append(notes, f.Binding.notes()...)
+	case t.ClaimedBy != nil:
+		return append(notes, "The hub's propagation controller makes the binding in a moment: if it stays so, see \"kubectl describe\" of the object for events, and \"capstan doctor\".")
+	case f.Template != nil:
+		return append(notes, t.unclaimed())
+	default:
+		return notes
+	}
+}
+
+// notes say what keeps the clusters as they are.
+func (b *BindingObject) notes() []string {
+	var notes []string
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if len(b.Status.Conditions) == 0 {
+		add("The binding has no status yet: if it stays so, \"capstan doctor\" tells whether the hub's propagation controller runs.")
+	}
+	if s := b.Spec.Suspension; s != nil {
+		if s.Scheduling != nil && *s.Scheduling {
+			add("The binding's suspension.scheduling is set: no clusters are chosen.")
+		}
+		if s.Dispatching != nil && *s.Dispatching {
+			add("The policy's suspension.dispatching is set: no cluster gets changes.")
+		}
+		if on := s.DispatchingOnClusters; on != nil && len(on.ClusterNames) > 0 {
+			add("The policy's suspension.dispatchingOnClusters is set for %s: they get no changes.", list(on.ClusterNames))
+		}
+	}
+	if name := cmp.Or(b.Spec.SchedulerName, policyv1alpha1.DefaultScheduler); name != policyv1alpha1.DefaultScheduler {
+		add("The clusters are chosen by scheduler %q, which is not part of the hub.", name)
+	}
+	if b.divides() {
+		add("Its replicas are divided: a new cluster or freed capacity is not used by itself, only when the object or its policy changes.")
+	}
+	return notes
+}
+
+// divides tells whether each cluster gets a share of the replicas.
+func (b *BindingObject) divides() bool {
+	p := b.Spec.Placement
+	return p != nil && p.ReplicaScheduling != nil && p.ReplicaScheduling.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDuplicated
+}
+
+// unclaimed says what keeps policies from the object.
+func (t *Trace) unclaimed() string {
+	for _, p := range t.Candidates {
+		if p.SelectsBy != "" {
+			return fmt.Sprintf("%s selects it: the hub's propagation controller lets it claim the object in a moment. If it stays so, see \"kubectl describe\" of the object for events, and \"capstan doctor\".", p)
+		}
+	}
+	return fmt.Sprintf("A PropagationPolicy%s or a ClusterPropagationPolicy that selects it (apiVersion %s, kind %s) sends it to clusters.", in(t.Object.Namespace), t.Object.APIVersion, t.Object.Kind)
+}
+
+func in(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " in namespace " + namespace
+}
+
+// list returns names as people write them.
+func list(names []string) string {
+	sorted := slices.Sorted(slices.Values(names))
+	text := ""
+	for i, name := range sorted {
+		switch {
+		case i > 0 && i == len(sorted)-1:
+			text += " and "
+		case i > 0:
+			text += ", "
+		}
+		text += name
+	}
+	return text
+}

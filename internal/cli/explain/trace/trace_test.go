@@ -1,0 +1,229 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// web is a Deployment that a policy claims, "" for none.
+func web(claimedBy string) *Facts {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("apps/v1")
+	object.SetKind("Deployment")
+	object.SetNamespace("shop")
+	object.SetName("web")
+	object.SetLabels(map[string]string{"app": "web"})
+	namespace, name, found := strings.Cut(claimedBy, "/")
+	switch {
+	case found:
+		object.SetAnnotations(map[string]string{policyv1alpha1.AnnotationPropagationPolicyNamespace: namespace, policyv1alpha1.AnnotationPropagationPolicyName: name})
+	case claimedBy != "":
+		object.SetAnnotations(map[string]string{policyv1alpha1.AnnotationClusterPropagationPolicyName: claimedBy})
+	}
+	return &Facts{
+		Ref:      workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
+		Template: object,
+	}
+}
+
+func (f *Facts) policy(name string, priority int32, selectors ...policyv1alpha1.ResourceSelector) *Facts {
+	f.Policies = append(f.Policies, policyv1alpha1.PropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec:       policyv1alpha1.PropagationSpec{Priority: &priority, ResourceSelectors: selectors},
+	})
+	return f
+}
+
+func (f *Facts) clusterPolicy(name string, priority int32, selectors ...policyv1alpha1.ResourceSelector) *Facts {
+	f.ClusterPolicies = append(f.ClusterPolicies, policyv1alpha1.ClusterPropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       policyv1alpha1.PropagationSpec{Priority: &priority, ResourceSelectors: selectors},
+	})
+	return f
+}
+
+func deployment(name string) policyv1alpha1.ResourceSelector {
+	return policyv1alpha1.ResourceSelector{APIVersion: "apps/v1", Kind: "Deployment", Name: name}
+}
+
+func labelled(value string) policyv1alpha1.ResourceSelector {
+	s := deployment("")
+	s.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": value}}
+	return s
+}
+
+func TestPolicies(t *testing.T) {
+	elsewhere := deployment("web")
+	elsewhere.Namespace = "bank"
+	for name, test := range map[string]struct {
+		facts *Facts
+		want  []string // the policy that claims it, and the others
+	}{
+		"none": {web(""), []string{"none"}},
+		"none claims it yet, the best comes first": {
+			web("").clusterPolicy("c", 9, deployment("web")).policy("b", 1, deployment("")).policy("a", 0, deployment("web")).policy("z", 1, labelled("web")),
+			[]string{"none", "PropagationPolicy shop/z by labels", "PropagationPolicy shop/b by kind", "PropagationPolicy shop/a by name", "ClusterPropagationPolicy c by name"},
+		},
+		"why the others do not": {
+			web("shop/b").policy("b", 3, labelled("web")).policy("low", 2, deployment("web")).policy("kind", 3, deployment("")).policy("c", 3, labelled("web")).clusterPolicy("all", 9, deployment("web")),
+			[]string{
+				"PropagationPolicy shop/b by labels",
+				"PropagationPolicy shop/c by labels: of equal policies the first by name comes first",
+				"PropagationPolicy shop/kind by kind: it selects by kind, which is less exact than by labels",
+				"PropagationPolicy shop/low by name: its priority 2 is less than 3",
+				"ClusterPropagationPolicy all by name: a PropagationPolicy comes before any ClusterPropagationPolicy",
+			},
+		},
+		"a better one comes late": {
+			web("shop/old").policy("old", 0, deployment("")).policy("new", 5, deployment("web")),
+			[]string{"PropagationPolicy shop/old by kind", "PropagationPolicy shop/new by name: it would come first, but an object stays with the policy that has claimed it"},
+		},
+		"it does not select it any more": {
+			web("old").clusterPolicy("old", 0, deployment("db")).policy("new", 0, deployment("web")),
+			[]string{
+				"ClusterPropagationPolicy old: it does not select the object any more: the hub's propagation controller lets go of it in a moment",
+				"PropagationPolicy shop/new by name: it selects the object, and waits for the other to let go of it",
+			},
+		},
+		"it is gone": {
+			web("shop/gone").policy("new", 0, deployment("web")),
+			[]string{"PropagationPolicy shop/gone: it was not found", "PropagationPolicy shop/new by name: another policy has claimed the object"},
+		},
+		"some come near": {
+			web("").policy("labels", 0, labelled("db")).policy("name", 0, deployment("db")).
+				policy("version", 0, policyv1alpha1.ResourceSelector{APIVersion: "apps/v1beta1", Kind: "Deployment"}).
+				policy("spelling", 0, policyv1alpha1.ResourceSelector{APIVersion: "apps/v1", Kind: "deployment"}).
+				policy("other", 0, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Secret"}).clusterPolicy("elsewhere", 0, elsewhere),
+			[]string{
+				"none",
+				`PropagationPolicy shop/labels: it selects labels "app=db", and the object has "app=web"`,
+				`PropagationPolicy shop/name: it selects the one with name "db"`,
+				`PropagationPolicy shop/spelling: it selects kind "deployment", which is spelled Deployment`,
+				"PropagationPolicy shop/version: it selects apiVersion apps/v1beta1, and the hub serves it as apps/v1",
+				"ClusterPropagationPolicy elsewhere: it selects only in namespace bank",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := func(p Policy) string {
+				text := p.String()
+				if p.SelectsBy != "" {
+					text += " by " + p.SelectsBy
+				}
+				if p.Reason != "" {
+					text += ": " + p.Reason
+				}
+				return text
+			}
+			got := []string{"none"}
+			trace := Of(test.facts, noon)
+			if trace.ClaimedBy != nil {
+				got[0] = told(*trace.ClaimedBy)
+			}
+			for _, p := range trace.Candidates {
+				got = append(got, told(p))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func cluster(name string) clusterv1.ManagedCluster {
+	return clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func work(namespace string, change func(*workv1.ManifestWork)) workv1.ManifestWork {
+	w := workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "w", Generation: 2}}
+	w.Status.Conditions = []metav1.Condition{{Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
+	change(&w)
+	return w
+}
+
+func TestClusters(t *testing.T) {
+	silent := cluster("silent")
+	silent.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionUnknown, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
+	f := web("")
+	f.Clusters = []clusterv1.ManagedCluster{cluster("behind"), cluster("fails"), cluster("fine"), cluster("left"), cluster("new"), silent, cluster("suspended"), cluster("unchosen"), cluster("refused")}
+	f.Clusters[8].Spec.Taints = []clusterv1.Taint{{Key: "gpu", Effect: clusterv1.TaintEffectNoSelect}}
+	f.Binding = &BindingObject{Kind: kindBinding, Spec: workv1alpha2.ResourceBindingSpec{
+		Placement:  &policyv1alpha1.Placement{},
+		Clusters:   []workv1alpha2.TargetCluster{{Name: "fine", Replicas: 2}, {Name: "behind"}, {Name: "fails"}, {Name: "gone"}, {Name: "silent"}, {Name: "suspended"}},
+		RequiredBy: []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "other", Clusters: []workv1alpha2.TargetCluster{{Name: "fine", Replicas: 9}, {Name: "new"}}}},
+	}}
+	f.Works = []workv1.ManifestWork{
+		work("fine", func(w *workv1.ManifestWork) {
+			w.Annotations = map[string]string{policyv1alpha1.AnnotationAppliedOverrides: `[{"policyName":"a"},{"policyName":"a"}]`, policyv1alpha1.AnnotationAppliedClusterOverrides: "{"}
+		}),
+		work("behind", func(w *workv1.ManifestWork) { w.Generation = 3 }),
+		work("fails", func(w *workv1.ManifestWork) {
+			w.Status.Conditions[0].Status, w.Status.Conditions[0].Message = metav1.ConditionFalse, "some failed"
+		}),
+		work("silent", func(*workv1.ManifestWork) {}),
+		work("suspended", func(w *workv1.ManifestWork) {
+			w.Annotations = map[string]string{workv1.AnnotationSuspendDispatching: "true"}
+		}),
+		work("left", func(w *workv1.ManifestWork) { w.DeletionTimestamp = &metav1.Time{Time: noon} }),
+	}
+	trace := Of(f, noon)
+	var got []string
+	for _, c := range trace.Clusters {
+		seen := "now"
+		if c.SilentSince != nil {
+			seen = "then"
+		}
+		got = append(got, strings.Join([]string{c.Name, yesNo(c.Chosen), c.Applied, strings.Join(c.Overrides, ","), seen, c.Reason}, "|"))
+	}
+	want := []string{
+		"behind|yes|unknown||now|the agent of the cluster has not looked at the latest change yet",
+		"fails|yes|no||now|some failed",
+		"fine|yes|yes|ClusterOverridePolicy (its annotation cannot be read),OverridePolicy a|now|",
+		"gone|yes|||now|there is no cluster of this name any more",
+		"new|yes|||now|it has no work yet",
+		"silent|yes|yes||then|",
+		"suspended|yes|suspended||now|changes are not sent while it is suspended",
+		"left|no|deleting||now|it is not chosen any more: the work is removed",
+		"refused|no|||now|taint gpu:NoSelect is not tolerated",
+		"unchosen|no|||now|it would be chosen now",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if want := "2 of 7 chosen clusters have it as it is wanted"; trace.Summary != want {
+		t.Errorf("got %q, want %q", trace.Summary, want)
+	}
+}
+
+func TestBriefStatus(t *testing.T) {
+	for status, want := range map[string]string{
+		`{"replicas":3}`:                               "0/3 ready",
+		`{"replicas":3,"readyReplicas":2}`:             "2/3 ready",
+		`{"desiredNumberScheduled":2,"numberReady":1}`: "1/2 ready",
+		`{"succeeded":1}`:                              "0 active, 1 succeeded, 0 failed",
+		`{"phase":"Bound"}`:                            "Bound",
+		`{"conditions":[]}`:                            "",
+		`{"replicas":"many"}`:                          "",
+		`[]`:                                           "",
+		``:                                             "",
+	} {
+		if got := brief([]byte(status)); got != want {
+			t.Errorf("%s: got %q, want %q", status, got, want)
+		}
+	}
+}
