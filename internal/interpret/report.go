@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
@@ -23,10 +24,6 @@ const (
 	Unhealthy = "Unhealthy"
 	Unknown   = "Unknown"
 )
-
-// GenerationAnnotation has the generation of the template that an object on a
-// cluster was made from.
-const GenerationAnnotation = "resourcetemplate.karmada.io/generation"
 
 // Item is what one cluster reports of its object.
 type Item = aggregate.Item
@@ -55,7 +52,7 @@ func (c Chain) Reflect(object *unstructured.Unstructured) map[string]any {
 	if generation, ok := fields.Int(object.Object, "metadata", "generation"); ok && reported[aggregate.Generation] == nil {
 		reported[aggregate.Generation] = generation
 	}
-	annotation := fields.String(object.Object, "metadata", "annotations", GenerationAnnotation)
+	annotation := fields.String(object.Object, "metadata", "annotations", workv1alpha2.AnnotationTemplateGeneration)
 	if generation, err := strconv.ParseInt(annotation, 10, 64); err == nil && reported[aggregate.TemplateGeneration] == nil {
 		reported[aggregate.TemplateGeneration] = generation
 	}

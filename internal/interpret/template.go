@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
@@ -116,11 +117,18 @@ func (c Chain) Dependencies(object *unstructured.Unstructured) []Dependency {
 // alone what is not in it. Who applies must take them out of the manifest, and
 // before that give up what it owns of them: apply removes what its manager alone
 // owned and has no longer.
+//
+// spec.replicas of any kind is one if a label says so: something in the cluster
+// decides it then, such as an autoscaler.
 func (c Chain) Retained(manifest *unstructured.Unstructured) [][]string {
+	var paths [][]string
 	if known := c.of(manifest); known.Retained != nil {
-		return known.Retained(manifest.Object)
+		paths = known.Retained(manifest.Object)
 	}
-	return nil
+	if manifest != nil && fields.String(manifest.Object, "metadata", "labels", policyv1alpha1.LabelRetainReplicas) == "true" {
+		paths = append(paths, []string{"spec", "replicas"})
+	}
+	return paths
 }
 
 // of returns what is known of the kind of an object, which may be nothing.

@@ -103,7 +103,7 @@ func TestRetained(t *testing.T) {
 		`{apiVersion: apps/v1, kind: StatefulSet` + retain:                                                                    "spec/replicas",
 		`{apiVersion: apps/v1, kind: ReplicaSet` + retain:                                                                     "spec/replicas",
 		`{apiVersion: v1, kind: ReplicationController` + retain:                                                               "spec/replicas",
-		`{apiVersion: apps/v1, kind: DaemonSet` + retain:                                                                      "",
+		`{apiVersion: example.com/v1, kind: Thing` + retain:                                                                   "spec/replicas",
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {labels: {resourcetemplate.karmada.io/retain-replicas: "false"}}}`: "",
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {labels: {resourcetemplate.karmada.io/retain-replicas: true}}}`:    "",
 		`{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}}`:                                                        "",

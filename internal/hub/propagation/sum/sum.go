@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -165,20 +166,31 @@ func ForTemplate(items []workv1alpha2.AggregatedStatusItem) []interpret.Item {
 		one := interpret.Item{Cluster: item.ClusterName, Applied: item.Applied, Health: string(item.Health)}
 		if item.Status != nil {
 			// What is no object counts as no status.
-			_ = json.Unmarshal(item.Status.Raw, &one.Status)
+			_ = utiljson.Unmarshal(item.Status.Raw, &one.Status)
 		}
 		all = append(all, one)
 	}
 	return all
 }
 
-// Difference returns the fields of the status that have to change for it to be as
-// it is wanted: nil for one that goes.
+// Difference returns what has to change in the status for it to be as it is
+// wanted, as a merge patch has it: nil for a field that goes.
 func Difference(object *unstructured.Unstructured, wanted map[string]any) map[string]any {
 	present, _, _ := unstructured.NestedMap(object.Object, "status") // what is no map is replaced
+	return difference(present, wanted)
+}
+
+func difference(present, wanted map[string]any) map[string]any {
 	changes := map[string]any{}
 	for name, value := range wanted {
-		if !equality.Semantic.DeepEqual(present[name], value) {
+		before, is := present[name].(map[string]any)
+		after, stays := value.(map[string]any)
+		switch {
+		case is && stays: // the server merges them
+			if inner := difference(before, after); len(inner) > 0 {
+				changes[name] = inner
+			}
+		case !equality.Semantic.DeepEqual(present[name], value):
 			changes[name] = value
 		}
 	}

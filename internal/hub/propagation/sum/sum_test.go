@@ -135,9 +135,21 @@ func TestFullyAppliedNamesClusters(t *testing.T) {
 }
 
 func TestDifference(t *testing.T) {
-	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"same": int64(1), "old": "x", "gone": true}}}
-	got := Difference(object, map[string]any{"same": int64(1), "old": "y", "new": "z"})
-	if diff := cmp.Diff(map[string]any{"old": "y", "new": "z", "gone": nil}, got); diff != "" {
+	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+		"same": int64(1), "old": "x", "gone": true, "loadBalancer": map[string]any{"ingress": []any{"a"}}, "capacity": map[string]any{"storage": "1Gi"}, "text": "x",
+	}}}
+	got := Difference(object, map[string]any{
+		"same": int64(1), "old": "y", "new": "z", "loadBalancer": map[string]any{}, "capacity": map[string]any{"storage": "1Gi"}, "text": map[string]any{"a": "b"},
+	})
+	want := map[string]any{"old": "y", "new": "z", "gone": nil, "loadBalancer": map[string]any{"ingress": nil}, "text": map[string]any{"a": "b"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNumbersOfAStatusStayWhole(t *testing.T) {
+	items := ForTemplate([]workv1alpha2.AggregatedStatusItem{{ClusterName: "a", Status: &runtime.RawExtension{Raw: []byte(`{"port":9007199254740993}`)}}})
+	if diff := cmp.Diff(map[string]any{"port": int64(9007199254740993)}, items[0].Status); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -22,12 +22,12 @@ func Kinds() map[schema.GroupKind]interpret.Operations {
 		{Group: "apps", Kind: "Deployment"}: {
 			Health: deploymentHealth, Values: replicaValues,
 			Replicas: replicasOf, Revise: revise, Prune: deploymentPrune, Verdict: deploymentVerdict, Aggregate: deploymentAggregate,
-			Dependencies: templateDependencies, Retained: replicasRetained,
+			Dependencies: templateDependencies,
 		},
 		{Group: "apps", Kind: "StatefulSet"}: {
 			Health: statefulSetHealth, Values: statefulSetValues,
 			Replicas: replicasOf, Revise: revise, Verdict: statefulSetVerdict, Aggregate: statefulSetAggregate,
-			Dependencies: statefulSetDependencies, Retained: replicasRetained,
+			Dependencies: statefulSetDependencies,
 		},
 		{Group: "apps", Kind: "DaemonSet"}: {
 			Health: daemonSetHealth, Values: daemonSetValues,
@@ -36,12 +36,12 @@ func Kinds() map[schema.GroupKind]interpret.Operations {
 		{Group: "apps", Kind: "ReplicaSet"}: {
 			Health: replicaSetHealth, Values: replicaValues,
 			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
-			Dependencies: templateDependencies, Retained: replicasRetained,
+			Dependencies: templateDependencies,
 		},
 		{Kind: "ReplicationController"}: {
 			Health:   replicaSetHealth,
 			Replicas: replicasOf, Revise: revise, Verdict: replicaSetVerdict, Aggregate: replicaSetAggregate,
-			Dependencies: templateDependencies, Retained: replicasRetained,
+			Dependencies: templateDependencies,
 		},
 		{Group: "batch", Kind: "Job"}: {
 			Health: jobHealth, Values: jobValues, Complete: jobComplete,
@@ -130,15 +130,4 @@ func concatenated(items []interpret.Item, name string) []any {
 		all = append(all, fields.List(item.Status, name)...)
 	}
 	return all
-}
-
-// retainReplicas is the label of templates whose number of pods something in
-// the cluster decides, such as an autoscaler.
-const retainReplicas = "resourcetemplate.karmada.io/retain-replicas"
-
-func replicasRetained(manifest map[string]any) [][]string {
-	if fields.String(manifest, "metadata", "labels", retainReplicas) != "true" {
-		return nil
-	}
-	return [][]string{{"spec", "replicas"}}
 }
