@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +28,7 @@ func TestWorksOfBindings(t *testing.T) {
 	l := newLab(t)
 	for name, test := range map[string]func(*scene){
 		"the state of an object is reported":       testState,
+		"a suspended work reports its state":       testSuspendedState,
 		"a job that is done is not made again":     testJobDone,
 		"an object waits for its namespace":        testNamespaceComes,
 		"a state that is too large is left out":    testLargeState,
@@ -256,4 +259,32 @@ func testNamespaceComes(s *scene) {
 	s.sums("w", "Applied", "False AppliedManifestWorkFailed: Waiting for namespace")
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: later}})
 	s.condition("w", "Applied", metav1.ConditionTrue)
+}
+
+func testSuspendedState(s *scene) {
+	first := s.start(seldom())
+	s.create(ofBinding(s.work("w", s.triple("d"))))
+	s.reports("w", 0, "health")
+	s.change("w", func(w *workv1.ManifestWork) {
+		metav1.SetMetaDataAnnotation(&w.ObjectMeta, workv1.AnnotationSuspendDispatching, "true")
+	})
+	s.sums("w", "Dispatching", "False SuspendDispatching")
+	s.status(deploymentKind, "d", `{"replicas":2}`)
+	work := s.reports("w", 0, `\"replicas\":2`)
+	applied := message(work, 0, "Applied")
+	s.contains(applied, "True")
+	first.stop()
+	s.change("w", func(w *workv1.ManifestWork) { setManifests(w, with(s.t, s.triple("d"), "labels", "a", "b")) })
+	s.status(deploymentKind, "d", `{"replicas":3}`)
+	s.start(seldom())
+	work = s.reports("w", 0, `\"replicas\":3`)
+	if got := message(work, 0, "Applied"); got != applied {
+		s.t.Errorf("Applied of the object is %s; want %s", got, applied)
+	}
+	if c := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); c == nil || c.ObservedGeneration == work.Generation {
+		s.t.Errorf("Applied of the work is %+v", c)
+	}
+	s.change("w", func(w *workv1.ManifestWork) { w.Annotations = nil })
+	s.condition("w", "Applied", metav1.ConditionTrue)
+	s.becomes("d", "it is applied", func(d *appsv1.Deployment) bool { return d.Labels["a"] == "b" })
 }

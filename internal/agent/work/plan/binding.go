@@ -19,8 +19,8 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
-// ofBinding tells whether a binding made the work.
-func ofBinding(work *workv1.ManifestWork) bool {
+// OfBinding tells whether a binding made the work.
+func OfBinding(work *workv1.ManifestWork) bool {
 	_, is := work.Labels[workv1alpha1.LabelPermanentID]
 	return is
 }

@@ -67,7 +67,7 @@ type Options struct {
 func For(work *workv1.ManifestWork, before *Plan, options Options) (p *Plan, isNew bool) {
 	health := options.Health || work.Annotations[workv1.AnnotationReportHealth] == "true"
 	if before != nil && before.settled == nil && before.UID == work.UID &&
-		before.Generation == work.Generation && before.Health == health && before.OfBinding == ofBinding(work) {
+		before.Generation == work.Generation && before.Health == health && before.OfBinding == OfBinding(work) {
 		return before, false
 	}
 	p = New(work, before)
@@ -78,7 +78,7 @@ func For(work *workv1.ManifestWork, before *Plan, options Options) (p *Plan, isN
 // New reads the manifests of a work. What the plan before had done for the
 // same objects is carried over.
 func New(work *workv1.ManifestWork, before *Plan) *Plan {
-	p := &Plan{UID: work.UID, Generation: work.Generation, OfBinding: ofBinding(work)}
+	p := &Plan{UID: work.UID, Generation: work.Generation, OfBinding: OfBinding(work)}
 	manifests := work.Spec.Workload.Manifests
 	for i := range manifests {
 		it := &Item{Ordinal: i}
