@@ -12,7 +12,8 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 )
 
-// writes counts what the controllers write, by kind of object.
+// writes counts what the controllers write, by kind of object. What the server
+// refuses is none: a cache that is a moment behind costs a request now and then.
 type writes struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -25,7 +26,7 @@ var resourcePath = regexp.MustCompile(`/(?:namespaces/[^/]+/)?([a-z]+)(?:/[^/]+(
 func (w *writes) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
-		if err == nil && request.Method != http.MethodGet {
+		if err == nil && request.Method != http.MethodGet && response.StatusCode < http.StatusBadRequest {
 			if found := resourcePath.FindStringSubmatch(request.URL.Path); found != nil && found[1] != "events" && found[1] != "leases" {
 				w.mu.Lock()
 				w.counts[request.Method+" "+found[1]+found[2]]++

@@ -133,13 +133,19 @@ func (c binder) update(
 	if err != nil {
 		return err
 	}
-	if equality.Semantic.DeepEqual(present, after) && !decided {
+	changed := !equality.Semantic.DeepEqual(present, after)
+	if !changed && !decided {
 		c.Touched(client.ObjectKeyFromObject(present))
 		return nil
 	}
-	after.BindingSpec().Resource.ResourceVersion = wanted.Resource.ResourceVersion
-	if err := c.patch(ctx, present, after); err != nil || !decided {
-		return err
+	if changed {
+		after.BindingSpec().Resource.ResourceVersion = wanted.Resource.ResourceVersion
+		if err := c.patch(ctx, present, after); err != nil {
+			return err
+		}
+	}
+	if !decided {
+		return nil
 	}
 	return c.report(ctx, after, outcome)
 }
