@@ -65,9 +65,10 @@ type Cluster struct {
 	Admission Admission
 	// Joined says that an agent has joined as this cluster.
 	Joined bool
-	// Available is what the hub says of its health, "" if nothing yet.
-	Available metav1.ConditionStatus
-	Mode      Mode
+	// Available is what the hub says of its health, "" if nothing yet, and since when.
+	Available      metav1.ConditionStatus
+	AvailableSince time.Time
+	Mode           Mode
 	// Held is the identity that the hub holds the cluster for: the UID of its
 	// namespace kube-system, where the agents of Pull clusters cannot change it.
 	Held string
@@ -142,7 +143,7 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		fields: fieldsOf(cluster),
 	}
 	if available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
-		c.Available = available.Status
+		c.Available, c.AvailableSince = available.Status, available.LastTransitionTime.Time
 	}
 	if len(c.Zones) == 0 {
 		c.Zones = connection.Status.Zones

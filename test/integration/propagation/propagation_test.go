@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -36,6 +37,13 @@ func TestADeploymentGoesToItsClustersAndComesBack(t *testing.T) {
 		}
 	})
 	w.change(web, func() { web.Spec.Replicas = new(int32(6)) })
+	w.on("web", map[string]int32{"member1": 4, "member2": 2})
+
+	// A cluster is silent for a while: nothing moves, and it is said.
+	w.heard("member2", metav1.ConditionUnknown)
+	w.health(web, "member2", workv1alpha2.ResourceUnknown)
+	w.heard("member2", metav1.ConditionTrue)
+	w.health(web, "member2", workv1alpha2.ResourceHealthy)
 	w.on("web", map[string]int32{"member1": 4, "member2": 2})
 
 	// Moved.
@@ -66,6 +74,38 @@ func TestADeploymentGoesToItsClustersAndComesBack(t *testing.T) {
 	}
 	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
 	w.works(0)
+}
+
+// heard has the hub say whether it hears from a cluster.
+func (w world) heard(cluster string, status metav1.ConditionStatus) {
+	w.Helper()
+	w.eventually("the status of "+cluster+" can be written", func() error {
+		object := &clusterv1.ManagedCluster{}
+		if err := w.Get(w.Context(), client.ObjectKey{Name: cluster}, object); err != nil {
+			return err
+		}
+		object.Status.Conditions = []metav1.Condition{{
+			Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Test", LastTransitionTime: metav1.Now(),
+		}}
+		return w.Status().Update(w.Context(), object)
+	})
+}
+
+// health waits until the binding of a Deployment says so of a cluster.
+func (w world) health(of client.Object, cluster string, want workv1alpha2.ResourceHealth) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%s is %s on %s", of.GetName(), want, cluster), func() error {
+		binding := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: of.GetNamespace(), Name: of.GetName() + "-deployment"}, binding); err != nil {
+			return err
+		}
+		for _, item := range binding.Status.AggregatedStatus {
+			if item.ClusterName == cluster && item.Health == want && item.Status != nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("the binding says %+v", binding.Status.AggregatedStatus)
+	})
 }
 
 // change changes an object.

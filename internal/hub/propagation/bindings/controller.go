@@ -87,7 +87,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !settled {
 		return ctrl.Result{RequeueAfter: settle}, nil // the cache shows the works by then
 	}
-	items := sum.Items(sum.Input{Spec: b.BindingSpec(), Works: works, Problems: problems})
+	items := sum.Items(sum.Input{Spec: b.BindingSpec(), Works: works, Problems: problems, Fleet: c.Fleet.Snapshot()})
 	if err := c.report(ctx, b, items); err != nil {
 		return ctrl.Result{}, err
 	}

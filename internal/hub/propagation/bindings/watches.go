@@ -6,6 +6,7 @@ package bindings
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -165,15 +166,27 @@ func (c *Controller) connection(object client.Object, gone bool) (before, after 
 	return c.Fleet.SetConnection(object.GetName(), connection)
 }
 
-// affected returns the bindings that a change of a cluster can matter to.
+// affected returns the bindings that a change of a cluster can matter to: to what
+// is decided, or to what is known of the object there.
 func (c *Controller) affected(ctx context.Context, before, after *view.Cluster) []types.NamespacedName {
+	if before != nil && after != nil && view.Alike(*before, *after) {
+		return nil
+	}
+	heard := before == nil || after == nil || before.Available != after.Available
 	var keys []types.NamespacedName
 	for _, b := range c.all(ctx) {
-		if c.Decider.Affected(b, before, after) {
+		if c.Decider.Affected(b, before, after) || heard && targets(b, before, after) {
 			keys = append(keys, types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()})
 		}
 	}
 	return keys
+}
+
+// targets tells whether the object of a binding is sent to the cluster.
+func targets(b workv1alpha2.Binding, before, after *view.Cluster) bool {
+	return slices.ContainsFunc(deliver.Targets(b.BindingSpec()), func(target workv1alpha2.TargetCluster) bool {
+		return before != nil && before.Name == target.Name || after != nil && after.Name == target.Name
+	})
 }
 
 // all returns all bindings, which must not be changed.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +22,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/interpret"
 )
@@ -42,10 +44,13 @@ type Input struct {
 	Works []workv1.ManifestWork
 	// Problems say why there is no work for a cluster.
 	Problems map[string]error
+	// Fleet tells which clusters are silent.
+	Fleet view.Fleet
 }
 
 // Items returns an item for each cluster that the object is sent to, in the order
-// of names. What a cluster said last stays while it says nothing.
+// of names. What a cluster said last stays while it says nothing, with its age;
+// whether the object works there is not known then.
 func Items(in Input) []workv1alpha2.AggregatedStatusItem {
 	var items []workv1alpha2.AggregatedStatusItem
 	for _, target := range deliver.Targets(in.Spec) {
@@ -59,6 +64,11 @@ func Items(in Input) []workv1alpha2.AggregatedStatusItem {
 		}
 		if problem := in.Problems[target.Name]; problem != nil {
 			item.Applied, item.AppliedMessage = false, problem.Error()
+		}
+		if cluster, found := in.Fleet.Cluster(target.Name); found && cluster.Available == metav1.ConditionUnknown {
+			item.Health = workv1alpha2.ResourceUnknown
+			item.AppliedMessage = strings.TrimSpace(item.AppliedMessage + fmt.Sprintf(
+				" The hub has not heard from the cluster since %s; this is what it said last.", cluster.AvailableSince.UTC().Format(time.RFC3339)))
 		}
 		items = append(items, item)
 	}

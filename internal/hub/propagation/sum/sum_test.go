@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // work returns the work of a cluster in generation 2, applied in the observed
@@ -98,6 +100,21 @@ func TestItems(t *testing.T) {
 				t.Errorf("%s: FullyApplied is %t", test.reason, full)
 			}
 		})
+	}
+}
+
+func TestSilentClustersKeepTheirLastStatusWithItsAge(t *testing.T) {
+	since := time.Date(2026, time.March, 4, 5, 6, 7, 0, time.UTC)
+	fleet := view.New(view.Cluster{Name: "a", Available: metav1.ConditionUnknown, AvailableSince: since})
+
+	items := Items(Input{Spec: spec("a"), Works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"readyReplicas":1}`)}, Fleet: fleet})
+
+	want := workv1alpha2.AggregatedStatusItem{
+		ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceUnknown, Status: &runtime.RawExtension{Raw: []byte(`{"readyReplicas":1}`)},
+		AppliedMessage: "The hub has not heard from the cluster since 2026-03-04T05:06:07Z; this is what it said last.",
+	}
+	if diff := cmp.Diff([]workv1alpha2.AggregatedStatusItem{want}, items); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
