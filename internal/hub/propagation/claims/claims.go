@@ -105,13 +105,14 @@ type match struct {
 	implicit selector.Priority // how exact the selector is
 }
 
-// Choose returns the policy that is to claim an object; nil if none matches. The
-// one that has claimed it keeps it for as long as it matches, unless preempts
+// Choose returns the policy that is to claim an object; nil if none matches. Holder
+// says who has claimed it: the object itself or, if that could not be marked, its
+// binding. The one that has claimed it keeps it for as long as it matches, unless preempts
 // says that policies may take objects over and one of a greater priority does. A
 // PropagationPolicy of the namespace comes before any ClusterPropagationPolicy;
 // of the same kind the greatest priority comes first, then the most exact
 // selector, then the name.
-func Choose(object selector.Object, policies []policyv1alpha1.Policy, preempts bool) policyv1alpha1.Policy {
+func Choose(object selector.Object, holder metav1.Object, policies []policyv1alpha1.Policy, preempts bool) policyv1alpha1.Policy {
 	var matches []match
 	var present *match
 	for _, policy := range policies {
@@ -120,7 +121,7 @@ func Choose(object selector.Object, policies []policyv1alpha1.Policy, preempts b
 			continue
 		}
 		matches = append(matches, match{policy, implicit})
-		if Claims(policy, object) {
+		if Claims(policy, holder) {
 			present = &match{policy, implicit}
 		}
 	}

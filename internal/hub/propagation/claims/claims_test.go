@@ -99,7 +99,8 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if chosen := Choose(web(test.claimed), test.policies, test.preempts); chosen != nil {
+			object := web(test.claimed)
+			if chosen := Choose(object, object, test.policies, test.preempts); chosen != nil {
 				got = chosen.GetName()
 			}
 			if got != test.want {

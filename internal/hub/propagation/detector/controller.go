@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,7 +81,7 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	switch policy := claims.Choose(template, policies, c.Preempts); {
+	switch policy := claims.Choose(template, holder(template, bindings.of(template.UID)), policies, c.Preempts); {
 	case policy == nil:
 		return ctrl.Result{}, c.release(ctx, key, template, bindings.of(template.UID))
 	case claims.ID(policy) == "":
@@ -88,6 +89,15 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	default:
 		return ctrl.Result{}, c.propagate(ctx, key, template, policy, bindings)
 	}
+}
+
+// holder returns what says who has claimed an object: its binding, if the object
+// does not.
+func holder(template *metav1.PartialObjectMetadata, present binding) metav1.Object {
+	if present == nil || claims.Claimed(template) {
+		return template
+	}
+	return present
 }
 
 // propagate lets a policy claim an object, and makes the binding say what both ask
@@ -156,13 +166,19 @@ func (c *Controller) waits(ctx context.Context, policy policyv1alpha1.Policy, te
 	return false, nil
 }
 
-// claim writes the marks of the policy to the object.
+// claim writes the marks of the policy to the object. Of a role or the binding of
+// one its binding alone has them if the hub refuses: it lets nobody change what
+// gives rights that he does not have.
 func (c *Controller) claim(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy) error {
 	labels, annotations := claims.Of(policy).Change(template)
 	if len(labels)+len(annotations) == 0 {
 		return nil
 	}
-	return client.IgnoreNotFound(c.Objects.Mark(ctx, key, template.UID, labels, annotations))
+	err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
+	if key.Kind.Group == rbacv1.GroupName && apierrors.IsForbidden(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // release takes the marks of policies off an object that none matches any more,
