@@ -6,6 +6,8 @@ package webhook_test
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,9 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	sigsyaml "sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -38,6 +42,7 @@ func testPropagation(t *testing.T, config *rest.Config, count *calls) {
 	controller := newClient(t, c)
 	t.Run("policies", func(t *testing.T) { testPolicies(t, admin, count, &warnings) })
 	t.Run("further policies", func(t *testing.T) { testFurtherPolicies(t, admin) })
+	t.Run("samples", func(t *testing.T) { testSamples(t, admin, &warnings) })
 	t.Run("bindings", func(t *testing.T) { testBindingsOfObjects(t, admin, controller, count) })
 	t.Run("deletion protection", func(t *testing.T) { testProtection(t, admin) })
 }
@@ -107,6 +112,37 @@ func testFurtherPolicies(t *testing.T, admin client.Client) {
 	global := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
 	global.Spec.Overriders.Plaintext = []policyv1alpha1.PlaintextOverrider{{Path: "spec.replicas", Operator: policyv1alpha1.OverriderOpRemove}}
 	refused(t, admin.Create(t.Context(), global), apierrors.IsInvalid, "spec.overriders.plaintext[0].path")
+}
+
+// testSamples has the samples accepted as they are, but for an object of the kind
+// that one of them defines.
+func testSamples(t *testing.T, admin client.Client, warnings *warned) {
+	files, err := filepath.Glob("../../config/samples/propagation-*/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d samples: %v", len(files), err)
+	}
+	*warnings = nil
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(content), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := sigsyaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if slices.Contains([]string{"Kustomization", "Greeting"}, object.GetKind()) {
+				continue
+			}
+			if err := admin.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+	if len(*warnings) > 0 {
+		t.Errorf("got the warnings %q", *warnings)
+	}
 }
 
 func testBindingsOfObjects(t *testing.T, admin, controller client.Client, count *calls) {
