@@ -60,7 +60,7 @@ func newRegistrationWebhookCommand() *cobra.Command {
 // newWorkWebhookCommand returns the command that serves the webhooks of works.
 func newWorkWebhookCommand() *cobra.Command {
 	flags := newWebhookFlags("work-webhook", features.HubWork)
-	sizeMax := workv1.ManifestsSizeMax
+	sizeMax, authorize := workv1.ManifestsSizeMax, false
 	cmd := &cobra.Command{
 		Use:   "work-webhook",
 		Short: "Serves the hub's webhooks for ManifestWorks, policies and bindings",
@@ -75,7 +75,7 @@ func newWorkWebhookCommand() *cobra.Command {
 					return nil, fmt.Errorf("setting up the webhooks for works: %w", err)
 				}
 				// Nobody calls them without the gate Propagation.
-				policies, err := propagation.Handlers()
+				policies, err := propagation.Handlers(propagation.Options{Clients: clients.typed, Authorize: authorize})
 				if err != nil {
 					return nil, fmt.Errorf("setting up the webhooks for policies and bindings: %w", err)
 				}
@@ -86,6 +86,7 @@ func newWorkWebhookCommand() *cobra.Command {
 	}
 	flags.add(cmd.Flags())
 	cmd.Flags().IntVar(&sizeMax, "manifest-limit", sizeMax, "bytes that the manifests of one ManifestWork may have together")
+	cmd.Flags().BoolVar(&authorize, "authorize-propagation", authorize, "let policies send to clusters only what their authors may read on the hub")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "manifestLimit" { // as OCM's charts spell it
 			name = "manifest-limit"

@@ -52,6 +52,7 @@ const (
 	PlacementDebugServer         Gate = "PlacementDebugServer"
 	SIGPlacementDecision         Gate = "SIGPlacementDecision"
 	Propagation                  Gate = "Propagation"
+	PropagationAuthorization     Gate = "PropagationAuthorization"
 	ClusterClaim                 Gate = "ClusterClaim"
 	ClusterProperty              Gate = "ClusterProperty"
 	MultipleHubs                 Gate = "MultipleHubs"
@@ -98,9 +99,10 @@ func definitions(component Component) map[Gate]definition {
 		return map[Gate]definition{AddonManagement: {enabled: true, planned: true}}
 	case HubPlacement:
 		return map[Gate]definition{
-			PlacementDebugServer: {operatorOnly: true},
-			SIGPlacementDecision: {planned: true},
-			Propagation:          {operatorOnly: true},
+			PlacementDebugServer:     {operatorOnly: true},
+			SIGPlacementDecision:     {planned: true},
+			Propagation:              {operatorOnly: true},
+			PropagationAuthorization: {operatorOnly: true},
 		}
 	case AgentRegistration:
 		return map[Gate]definition{

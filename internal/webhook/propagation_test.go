@@ -15,6 +15,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,6 +41,13 @@ func testPropagation(t *testing.T, config *rest.Config, count *calls) {
 	admin := newClient(t, c)
 	c.Impersonate = rest.ImpersonationConfig{UserName: propagationController, Groups: []string{"system:masters"}}
 	controller := newClient(t, c)
+	c.Impersonate = rest.ImpersonationConfig{UserName: "author", Groups: []string{"system:authenticated"}}
+	allow(t, config, admin, "author", []rbacv1.PolicyRule{
+		{APIGroups: []string{policyv1alpha1.GroupName}, Resources: []string{"propagationpolicies"}, Verbs: []string{"create", "update"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list"}},
+	})
+	author := newClient(t, c)
+	t.Run("authors", func(t *testing.T) { testAuthors(t, author) })
 	t.Run("policies", func(t *testing.T) { testPolicies(t, admin, count, &warnings) })
 	t.Run("further policies", func(t *testing.T) { testFurtherPolicies(t, admin) })
 	t.Run("samples", func(t *testing.T) { testSamples(t, admin, &warnings) })
@@ -98,6 +106,19 @@ func testPolicies(t *testing.T, admin client.Client, count *calls, warnings *war
 	}
 }
 
+// testAuthors has a user who may list Deployments and nothing else.
+func testAuthors(t *testing.T, author client.Client) {
+	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "of-an-author"}}
+	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret", Name: "key"}}
+	refused(t, author.Create(t.Context(), policy.DeepCopy()), apierrors.IsForbidden, `user "author" may not get secrets "key" in namespace "default"`)
+	policy.Spec.ResourceSelectors = deployments()
+	if err := author.Create(t.Context(), policy); err != nil {
+		t.Fatalf("who may list Deployments may send them: %v", err)
+	}
+	policy.Spec.PropagateDeps = true
+	refused(t, author.Update(t.Context(), policy), apierrors.IsForbidden, `may not list configmaps in namespace "default"`)
+}
+
 func testFurtherPolicies(t *testing.T, admin client.Client) {
 	all := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
 	all.Spec.ResourceSelectors = deployments()
@@ -114,8 +135,10 @@ func testFurtherPolicies(t *testing.T, admin client.Client) {
 	refused(t, admin.Create(t.Context(), global), apierrors.IsInvalid, "spec.overriders.plaintext[0].path")
 }
 
-// testSamples has the samples accepted as they are, but for an object of the kind
-// that one of them defines.
+// sampleDefinition is a kind that samples define and then send.
+const sampleDefinition = "../../config/samples/propagation-crd/definition.yaml"
+
+// testSamples has the samples accepted as they are, without a warning.
 func testSamples(t *testing.T, admin client.Client, warnings *warned) {
 	files, err := filepath.Glob("../../config/samples/propagation-*/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -132,7 +155,7 @@ func testSamples(t *testing.T, admin client.Client, warnings *warned) {
 			if err := sigsyaml.Unmarshal([]byte(document), &object.Object); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			if slices.Contains([]string{"Kustomization", "Greeting"}, object.GetKind()) {
+			if object.GetKind() == "Kustomization" || file == sampleDefinition {
 				continue
 			}
 			if err := admin.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")); err != nil {

@@ -213,7 +213,7 @@ func refused(t *testing.T, err error, kind func(error) bool, part string) {
 func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 	t.Helper()
 	environment, config := env.Start(t, func(e *envtest.Environment) {
-		e.CRDDirectoryPaths = []string{"../../config/crd"}
+		e.CRDDirectoryPaths = []string{"../../config/crd", sampleDefinition}
 		e.WebhookInstallOptions.MutatingWebhooks, e.WebhookInstallOptions.ValidatingWebhooks = installed(t)
 	})
 	clients, err := kubernetes.NewForConfig(config)
@@ -235,7 +235,7 @@ func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 		t.Fatal(err)
 	}
 	maps.Copy(handlers, works)
-	policies, err := propagation.Handlers()
+	policies, err := propagation.Handlers(propagation.Options{Clients: clients, Authorize: true})
 	if err != nil {
 		t.Fatal(err)
 	}

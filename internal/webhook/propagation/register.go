@@ -11,15 +11,18 @@
 package propagation
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/access"
 )
 
 // The resources that have webhooks.
@@ -39,8 +42,19 @@ const (
 	validatePath = "/validate-propagation-"
 )
 
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// Options say how the webhooks work.
+type Options struct {
+	// Clients ask the hub's API server.
+	Clients kubernetes.Interface
+	// Authorize lets policies send only what their authors may read on the hub
+	// (feature gate PropagationAuthorization).
+	Authorize bool
+}
+
 // Handlers returns the webhooks by their paths.
-func Handlers() (map[string]http.Handler, error) {
+func Handlers(options Options) (map[string]http.Handler, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -49,11 +63,22 @@ func Handlers() (map[string]http.Handler, error) {
 	}
 	newID := func() string { return string(uuid.NewUUID()) }
 	handlers := mutators(newID)
+	authorize := func(context.Context, string, string, string, *policyv1alpha1.PropagationSpec) error { return nil }
+	if options.Authorize {
+		author := &authorizer{
+			access:    access.New(options.Clients.AuthorizationV1().SubjectAccessReviews()),
+			resources: options.Clients.Discovery().ServerResourcesForGroupVersion,
+		}
+		authorize = author.authorize
+	}
 	handlers[validatePath+propagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.PropagationPolicy]{
 		kind: policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), label: policyv1alpha1.LabelPropagationPolicyID,
 		content: func(p *policyv1alpha1.PropagationPolicy) any { return p.Spec },
 		check: func(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) {
 			return checkPropagation(p.Namespace, &p.Spec)
+		},
+		authorize: func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) error {
+			return authorize(ctx, propagationPolicies, p.Name, p.Namespace, &p.Spec)
 		},
 	})
 	handlers[validatePath+clusterPropagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterPropagationPolicy]{
@@ -61,6 +86,9 @@ func Handlers() (map[string]http.Handler, error) {
 		content: func(p *policyv1alpha1.ClusterPropagationPolicy) any { return p.Spec },
 		check: func(p *policyv1alpha1.ClusterPropagationPolicy) (admission.Warnings, mistakes) {
 			return checkPropagation("", &p.Spec)
+		},
+		authorize: func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) error {
+			return authorize(ctx, clusterPropagationPolicies, p.Name, "", &p.Spec)
 		},
 	})
 	handlers[validatePath+overridePolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.OverridePolicy]{

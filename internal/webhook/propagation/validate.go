@@ -25,23 +25,34 @@ type validator[T client.Object] struct {
 	// content is what check looks at.
 	content func(T) any
 	check   func(T) (admission.Warnings, mistakes)
+	// authorize tells what the author may not do; nil if everybody may.
+	authorize func(context.Context, T) error
 }
 
 // ValidateCreate implements admission.Validator.
-func (v *validator[T]) ValidateCreate(_ context.Context, object T) (admission.Warnings, error) {
-	warnings, wrong := v.check(object)
-	return warnings, v.refusal(object, wrong)
+func (v *validator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
+	return v.validate(ctx, object)
 }
 
 // ValidateUpdate implements admission.Validator. What was there already is not
-// refused later: its finalizers have to come off.
-func (v *validator[T]) ValidateUpdate(_ context.Context, old, object T) (admission.Warnings, error) {
-	var warnings admission.Warnings
-	var wrong mistakes
-	if object.GetDeletionTimestamp() == nil && !equality.Semantic.DeepEqual(v.content(old), v.content(object)) {
-		warnings, wrong = v.check(object)
+// refused later: its finalizers have to come off. Who changes anything of it, such
+// as where objects are sent, counts as its author.
+func (v *validator[T]) ValidateUpdate(ctx context.Context, old, object T) (admission.Warnings, error) {
+	if err := v.refusal(object, v.sameID(old, object)); err != nil {
+		return nil, err
 	}
-	return warnings, v.refusal(object, append(v.sameID(old, object), wrong...))
+	if object.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(v.content(old), v.content(object)) {
+		return nil, nil
+	}
+	return v.validate(ctx, object)
+}
+
+func (v *validator[T]) validate(ctx context.Context, object T) (admission.Warnings, error) {
+	warnings, wrong := v.check(object)
+	if err := v.refusal(object, wrong); err != nil || v.authorize == nil {
+		return warnings, err
+	}
+	return warnings, v.authorize(ctx, object)
 }
 
 // ValidateDelete implements admission.Validator.

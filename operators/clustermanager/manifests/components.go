@@ -137,6 +137,9 @@ func workWebhook(h Hub) Component {
 	bind := bindOf(options.BindConfiguration)
 	w := h.workload("work-webhook", imageOr(h.Spec.WorkImagePullSpec, unsetWorkImage, h.OwnImage))
 	w.Args = append([]string{"/work", "webhook-server"}, append(gateFlags(h.Work), bind.flags()...)...)
+	if h.Propagates() && h.Placement.Enabled(features.PropagationAuthorization) {
+		w.Args = append(w.Args, "--authorize-propagation")
+	}
 	server := &Server{
 		Service: workWebhookService, Secret: operatorv1.WorkWebhookServingCertSecret, Port: bind.port,
 		ServicePort: options.Port, Address: options.Address,

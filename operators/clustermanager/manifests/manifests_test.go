@@ -77,7 +77,7 @@ func everything() Hub {
 		},
 	}, map[string]bool{
 		"ManagedClusterAutoApproval": true, "DefaultClusterSet": false, "NetworkPolicies": true, "StrictBootstrap": true, "AggregatedAPI": true,
-	}, map[string]bool{"NilExecutorValidating": true, "CleanUpCompletedManifestWork": true}, map[string]bool{"PlacementDebugServer": true, "Propagation": true})
+	}, map[string]bool{"NilExecutorValidating": true, "CleanUpCompletedManifestWork": true}, map[string]bool{"PlacementDebugServer": true, "Propagation": true, "PropagationAuthorization": true})
 	h.Replicas = 3
 	h.PullSecret = "pull"
 	h.MaxUnaccepted = ptr.To(50)

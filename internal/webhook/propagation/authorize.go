@@ -1,0 +1,140 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/access"
+)
+
+// authorizer asks whether the author of a policy may read what it sends to
+// clusters: whoever reads a cluster could read it there.
+type authorizer struct {
+	access access.Reviewer
+	// resources returns what the hub serves of a group and version.
+	resources func(groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// authorize returns what keeps the user of the request from having the policy. The
+// namespace is that of the policy, empty for one that is for all.
+func (a *authorizer) authorize(ctx context.Context, resource, name, namespace string, spec *policyv1alpha1.PropagationSpec) error {
+	ctx, cancel := context.WithTimeout(ctx, access.RequestTimeout)
+	defer cancel()
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("finding the user of the request: %w", err))
+	}
+	questions, err := a.questions(namespace, spec)
+	if err == nil {
+		err = a.ask(ctx, request.UserInfo, questions)
+	}
+	if failed := apierrors.APIStatus(nil); err == nil || errors.As(err, &failed) {
+		return err
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: policyv1alpha1.GroupName, Resource: resource}, name, err)
+}
+
+// ask returns the first permission that the user does not have.
+func (a *authorizer) ask(ctx context.Context, user authenticationv1.UserInfo, questions []authorizationv1.ResourceAttributes) error {
+	for _, what := range questions {
+		may, reason, err := a.access.May(ctx, user, what)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		if may {
+			continue
+		}
+		if reason != "" {
+			reason = " (" + reason + ")"
+		}
+		return fmt.Errorf("user %q may not %s%s, and a policy sends to clusters only what its author may read on the hub: "+
+			"get that permission, or leave it out of the policy", user.Username, describe(what), reason)
+	}
+	return nil
+}
+
+// questions are what the author of a policy has to be allowed: to get the object
+// that a selector names, and to list what another one selects.
+func (a *authorizer) questions(namespace string, spec *policyv1alpha1.PropagationSpec) ([]authorizationv1.ResourceAttributes, error) {
+	var all []authorizationv1.ResourceAttributes
+	add := func(what authorizationv1.ResourceAttributes) {
+		if !slices.Contains(all, what) {
+			all = append(all, what)
+		}
+	}
+	for i, s := range spec.ResourceSelectors {
+		group, resource, err := a.find(s.APIVersion, s.Kind)
+		if err != nil {
+			return nil, fmt.Errorf("spec.resourceSelectors[%d]: %w", i, err)
+		}
+		where := s.Namespace
+		if namespace != "" {
+			where = namespace
+		}
+		what := authorizationv1.ResourceAttributes{Verb: "list", Group: group, Resource: resource.Name}
+		if s.Name != "" {
+			what.Verb, what.Name = "get", s.Name
+		}
+		if resource.Namespaced {
+			what.Namespace = where
+		}
+		add(what)
+		if spec.PropagateDeps && resource.Namespaced {
+			for _, dependency := range []string{"configmaps", "secrets"} {
+				add(authorizationv1.ResourceAttributes{Verb: "list", Group: corev1.GroupName, Resource: dependency, Namespace: where})
+			}
+		}
+	}
+	return all, nil
+}
+
+// find returns the resource of a kind. For one that is not served nobody can be
+// asked.
+func (a *authorizer) find(apiVersion, kind string) (group string, resource metav1.APIResource, err error) {
+	version, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return "", resource, err
+	}
+	list, err := a.resources(apiVersion)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", resource, apierrors.NewInternalError(fmt.Errorf("asking what the hub serves of %s: %w", apiVersion, err))
+	}
+	if list != nil {
+		for _, r := range list.APIResources {
+			if r.Kind == kind && !strings.Contains(r.Name, "/") {
+				return version.Group, r, nil
+			}
+		}
+	}
+	return "", resource, fmt.Errorf("the hub does not serve kind %s of %s, so nobody can tell whether you may read it: create its definition first", kind, apiVersion)
+}
+
+// describe puts a permission into words, as an administrator has to grant it.
+func describe(what authorizationv1.ResourceAttributes) string {
+	text := what.Verb + " " + what.Resource
+	if what.Group != "" {
+		text += "." + what.Group
+	}
+	if what.Name != "" {
+		text += fmt.Sprintf(" %q", what.Name)
+	}
+	if what.Namespace != "" {
+		return text + fmt.Sprintf(" in namespace %q", what.Namespace)
+	}
+	return text + " in all namespaces"
+}

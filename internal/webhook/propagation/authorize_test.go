@@ -1,0 +1,121 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/access"
+)
+
+// served is what the hub of the test serves.
+func served(groupVersion string) (*metav1.APIResourceList, error) {
+	switch groupVersion {
+	case "apps/v1":
+		return &metav1.APIResourceList{APIResources: []metav1.APIResource{
+			{Name: "deployments/scale", Kind: "Deployment", Namespaced: true}, {Name: "deployments", Kind: "Deployment", Namespaced: true},
+		}}, nil
+	case "v1":
+		return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "secrets", Kind: "Secret", Namespaced: true}, {Name: "nodes", Kind: "Node"}}}, nil
+	case "broken.example.com/v1":
+		return nil, errors.New("no answer")
+	default:
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "apis"}, groupVersion)
+	}
+}
+
+func TestPoliciesSendWhatTheirAuthorMayRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespace, spec string
+		// asked are all questions, in their order, if none is refused.
+		asked []string
+		// refused is the question that is refused.
+		refused string
+		// wantError is a part of the answer.
+		wantError string
+		kind      func(error) bool
+	}{
+		"one object": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]",
+			asked: []string{`get deployments.apps "web" in namespace "shop"`},
+		},
+		"all of a kind": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {a: b}}}]",
+			asked: []string{`list deployments.apps in namespace "shop"`},
+		},
+		"what it refers to": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: a}, {apiVersion: apps/v1, kind: Deployment, name: b}]\npropagateDeps: true",
+			asked: []string{
+				`get deployments.apps "a" in namespace "shop"`, `list configmaps in namespace "shop"`, `list secrets in namespace "shop"`,
+				`get deployments.apps "b" in namespace "shop"`,
+			},
+		},
+		"all namespaces": {
+			spec:  "resourceSelectors: [{apiVersion: v1, kind: Secret}, {apiVersion: v1, kind: Secret, namespace: shop, name: a}, {apiVersion: v1, kind: Node}]\npropagateDeps: true",
+			asked: []string{`list secrets in all namespaces`, `list configmaps in all namespaces`, `get secrets "a" in namespace "shop"`, `list configmaps in namespace "shop"`, `list secrets in namespace "shop"`, `list nodes in all namespaces`},
+		},
+		"another namespace": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: kube-system}]",
+			asked: []string{`list secrets in namespace "shop"`},
+		},
+		"a Secret that the author may not read": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: v1, kind: Secret, name: key}]", refused: `get secrets "key" in namespace "shop"`,
+			wantError: `user "eve" may not get secrets "key" in namespace "shop" (no)`, kind: apierrors.IsForbidden,
+		},
+		"Secrets that a Deployment refers to": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]\npropagateDeps: true", refused: `list secrets in namespace "shop"`,
+			wantError: `may not list secrets in namespace "shop" (no), and a policy sends to clusters only what its author may read`, kind: apierrors.IsForbidden,
+		},
+		"a kind of later": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: example.com/v1, kind: Later}]",
+			wantError: "spec.resourceSelectors[0]: the hub does not serve kind Later of example.com/v1", kind: apierrors.IsForbidden,
+		},
+		"a kind that is misspelled": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: v1, kind: Secrets}]", wantError: "create its definition first", kind: apierrors.IsForbidden,
+		},
+		"no answer about kinds": {
+			namespace: "shop", spec: "resourceSelectors: [{apiVersion: broken.example.com/v1, kind: A}]", wantError: "no answer",
+			kind: apierrors.IsInternalError,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			author := &authorizer{resources: served, access: access.Func(func(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
+				asked = append(asked, describe(what))
+				return describe(what) != c.refused, "no", nil
+			})}
+			spec := &policyv1alpha1.PropagationSpec{}
+			if err := sigsyaml.UnmarshalStrict([]byte(c.spec), spec); err != nil {
+				t.Fatal(err)
+			}
+			ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				UserInfo: authenticationv1.UserInfo{Username: "eve"},
+			}})
+			err := author.authorize(ctx, propagationPolicies, "a", c.namespace, spec)
+			if c.wantError == "" {
+				if err != nil || !slices.Equal(asked, c.asked) {
+					t.Errorf("asked %q, want %q: %v", asked, c.asked, err)
+				}
+				return
+			}
+			if !c.kind(err) || !strings.Contains(err.Error(), c.wantError) {
+				t.Errorf("got %v, want a refusal with %q", err, c.wantError)
+			}
+		})
+	}
+}
