@@ -32,6 +32,7 @@ func sections() []section {
 		{"Update strategies", strategies()},
 		{"Placing", placing()},
 		{"Feedback, conditions and health", reporting()},
+		{"Works of bindings", bindings()},
 		{"An unreachable cluster", outage()},
 		{"Leaving", leaving()},
 	}

@@ -73,6 +73,8 @@ func textOf(v workv1.FieldValue) string {
 		return *v.String
 	case v.Boolean != nil:
 		return strconv.FormatBool(*v.Boolean)
+	case v.JSONRaw != nil:
+		return *v.JSONRaw
 	}
 	return ""
 }
