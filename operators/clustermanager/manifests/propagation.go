@@ -61,7 +61,7 @@ func overrideHook(resource string) hook {
 // itself.
 func bindingHook(resource, concerns string) hook {
 	k := hookOf(workv1alpha2.GroupName, workv1alpha2.GroupVersion.Version, resource, concerns)
-	k.exempt = propagationControllerAccount
+	k.exempt = []string{propagationControllerAccount}
 	return k
 }
 

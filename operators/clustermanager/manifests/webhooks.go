@@ -5,6 +5,7 @@ package manifests
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -41,9 +42,8 @@ type hook struct {
 	// report would otherwise cost two calls each. A rule that looks at something
 	// else has to be added here: TestInstalledWebhooks tells.
 	concerns string
-	// exempt is a ServiceAccount of the hub whose requests it does not look at;
-	// empty is none.
-	exempt string
+	// exempt are the ServiceAccounts of the hub whose requests it does not look at.
+	exempt []string
 }
 
 // Parts of expressions, about a request that updates something.
@@ -98,8 +98,8 @@ func mutatingHooks() []hook {
 			service: workWebhookService,
 			group:   workv1.GroupVersion.Group, version: workv1.GroupVersion.Version, resource: "manifestworks",
 			operations: []admissionv1.OperationType{admissionv1.Create},
-			// It sets the finalizer itself.
-			exempt: workControllerAccount,
+			// They set the finalizer themselves.
+			exempt: []string{workControllerAccount, propagationControllerAccount},
 			// Only works that an agent sees need the finalizer that agents remove.
 			selector: metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
 				WithKey(clusterv1.LabelClusterName).WithOperator(metav1.LabelSelectorOpExists)),
@@ -132,8 +132,9 @@ func validatingHooks() []hook {
 			group:   workv1.GroupVersion.Group, version: workv1.GroupVersion.Version, resource: "manifestworks",
 			operations: both,
 			concerns:   anyOf(created, specChanged),
-			// It writes what was admitted as a ManifestWorkReplicaSet, for its author.
-			exempt: workControllerAccount,
+			// They write what was admitted as a ManifestWorkReplicaSet or as an object of the
+			// hub, for its author.
+			exempt: []string{workControllerAccount, propagationControllerAccount},
 		},
 		{
 			name:    "manifestworkreplicasetvalidators.admission.work.open-cluster-management.io",
@@ -216,9 +217,19 @@ func (k hook) conditions(h Hub) []*admissionv1ac.MatchConditionApplyConfiguratio
 	if k.concerns != "" {
 		conditions = append(conditions, admissionv1ac.MatchCondition().WithName("concerned").WithExpression(k.concerns))
 	}
-	if k.exempt != "" {
-		user := fmt.Sprintf("system:serviceaccount:%s:%s", h.Namespace(), k.exempt)
-		conditions = append(conditions, admissionv1ac.MatchCondition().WithName("not-exempt").WithExpression(fmt.Sprintf("request.userInfo.username != %q", user)))
+	var users []string
+	for _, account := range k.exempt {
+		if account != propagationControllerAccount || h.Propagates() {
+			users = append(users, strconv.Quote(fmt.Sprintf("system:serviceaccount:%s:%s", h.Namespace(), account)))
+		}
+	}
+	switch len(users) {
+	case 0:
+	case 1:
+		conditions = append(conditions, admissionv1ac.MatchCondition().WithName("not-exempt").WithExpression("request.userInfo.username != "+users[0]))
+	default:
+		conditions = append(conditions, admissionv1ac.MatchCondition().WithName("not-exempt").
+			WithExpression(fmt.Sprintf("!(request.userInfo.username in [%s])", strings.Join(users, ", "))))
 	}
 	return conditions
 }

@@ -6,6 +6,7 @@ package propagation
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,11 +147,31 @@ func (w world) works(want int) {
 	})
 }
 
-// TestAPolicyWithoutAnIDGetsOne is about policies that admission has not seen.
-func TestAPolicyWithoutAnIDGetsOne(t *testing.T) {
+// TestWhatIsNotReadyYet is about policies that admission has not seen, and about
+// clusters that are on their way.
+func TestWhatIsNotReadyYet(t *testing.T) {
 	w := newWorld(t, 1)
 	p := policy("web", policyv1alpha1.Placement{})
 	p.Labels, p.Finalizers = nil, nil
-	w.create(p, deployment("web", 1))
+	web := deployment("web", 1)
+	w.create(p, web)
 	w.on("web", map[string]int32{"member1": 1})
+
+	// A cluster that has not been accepted has no namespace: the others go on.
+	w.create(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "later"}})
+	w.eventually("the binding says why the cluster does not get it", func() error {
+		binding := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: web.Namespace, Name: "web-deployment"}, binding); err != nil {
+			return err
+		}
+		for _, item := range binding.Status.AggregatedStatus {
+			if item.ClusterName == "later" && !item.Applied && strings.Contains(item.AppliedMessage, "accept the cluster first") {
+				return nil
+			}
+		}
+		return fmt.Errorf("it says %+v", binding.Status.AggregatedStatus)
+	})
+	w.health(web, "member1", workv1alpha2.ResourceHealthy)
+	w.join("member2") // a cluster that comes is used at once
+	w.health(web, "member2", workv1alpha2.ResourceHealthy)
 }

@@ -5,7 +5,11 @@ package bindings
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -80,34 +84,51 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	problems, settled, err := c.send(ctx, b, object, works)
+	sent, err := c.send(ctx, b, object, works)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !settled {
+	if !sent.settled {
 		return ctrl.Result{RequeueAfter: settle}, nil // the cache shows the works by then
 	}
-	items := sum.Items(sum.Input{Spec: b.BindingSpec(), Works: works, Problems: problems, Fleet: c.Fleet.Snapshot()})
+	items := sum.Items(sum.Input{Spec: b.BindingSpec(), Works: works, Problems: sent.problems, Fleet: c.Fleet.Snapshot()})
 	if err := c.report(ctx, b, items); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, c.reflect(ctx, key, object, items)
+	return ctrl.Result{RequeueAfter: sent.again}, c.reflect(ctx, key, object, items)
 }
 
-// send makes the works of a binding what they are to be. It returns why clusters
-// get none, and whether the works were right already.
-func (c *Controller) send(
-	ctx context.Context, b binding, object *unstructured.Unstructured, works []workv1.ManifestWork,
-) (problems map[string]error, settled bool, err error) {
+// sent is what came of sending an object.
+type sent struct {
+	// problems say why clusters do not get the object, by cluster: what is wrong with
+	// what their works are made of, or why these could not be written.
+	problems map[string]error
+	// again is how soon to try again; 0 if there is no need.
+	again time.Duration
+	// settled says that nothing was written, as all that can be right is.
+	settled bool
+}
+
+// send makes the works of a binding what they are to be.
+func (c *Controller) send(ctx context.Context, b binding, object *unstructured.Unstructured, works []workv1.ManifestWork) (sent, error) {
 	wanted, problems, err := c.render(ctx, b, object)
 	if err != nil {
-		return nil, false, err
+		return sent{}, err
 	}
 	changes, err := deliver.Compare(wanted, works, problems)
 	if err != nil {
-		return nil, false, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
+		return sent{}, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
-	return problems, changes.None(), c.deliver(ctx, changes)
+	failed := c.deliver(ctx, changes)
+	if err := passing(failed); err != nil {
+		return sent{}, err
+	}
+	result := sent{problems: problems, settled: changes.None() || len(failed) > 0}
+	if len(failed) > 0 {
+		maps.Copy(result.problems, failed)
+		result.again = again
+	}
+	return result, nil
 }
 
 // read returns a binding; nil if there is none, or its name and permanent ID are
@@ -146,7 +167,7 @@ func (c *Controller) finish(ctx context.Context, b binding, works []workv1.Manif
 		return nil
 	}
 	if len(works) > 0 {
-		return c.deliver(ctx, deliver.Changes{Gone: works})
+		return errors.Join(slices.Collect(maps.Values(c.deliver(ctx, deliver.Changes{Gone: works})))...)
 	}
 	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
 	controllerutil.RemoveFinalizer(after, finalizer)

@@ -38,6 +38,8 @@ const (
 	// settle is how long what happens to the works of a binding is awaited before it
 	// is summed up.
 	settle = 100 * time.Millisecond
+	// again is how soon to try again what the hub has refused.
+	again = 15 * time.Second
 	// IndexBinding finds the works of a binding in the cache.
 	IndexBinding = "binding-id"
 	action       = "Propagate"

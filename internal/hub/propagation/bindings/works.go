@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +21,9 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/override"
 )
+
+// errNoNamespace says that a cluster cannot be sent anything yet.
+var errNoNamespace = errors.New("the cluster has no namespace on the hub: accept the cluster first (capstan accept)")
 
 // writesAtOnce is how many works of one binding are written at a time.
 const writesAtOnce = 16
@@ -57,34 +62,61 @@ func (c *Controller) overrides(
 }
 
 // deliver makes the changes, several at a time. An object that moves goes to its
-// new clusters before it leaves the others.
-func (c *Controller) deliver(ctx context.Context, changes deliver.Changes) error {
-	var writes, removals []func() error
+// new clusters before it leaves the others. It returns what went wrong, by cluster.
+func (c *Controller) deliver(ctx context.Context, changes deliver.Changes) map[string]error {
+	var writes, removals []task
 	for _, work := range changes.New {
-		writes = append(writes, func() error { return c.create(ctx, work) })
+		writes = append(writes, task{work.Namespace, func() error { return c.create(ctx, work) }})
 	}
 	for _, change := range changes.Changed {
-		writes = append(writes, func() error { return c.change(ctx, change) })
+		writes = append(writes, task{change.Present.Namespace, func() error { return c.change(ctx, change) }})
 	}
 	for i := range changes.Gone {
-		removals = append(removals, func() error { return c.remove(ctx, &changes.Gone[i]) })
+		work := &changes.Gone[i]
+		removals = append(removals, task{work.Namespace, func() error { return c.remove(ctx, work) }})
 	}
-	return errors.Join(inParallel(writes), inParallel(removals))
+	failed := inParallel(writes)
+	maps.Copy(failed, inParallel(removals))
+	return failed
 }
 
-// inParallel does all tasks, some at a time, and returns their errors.
-func inParallel(tasks []func() error) error {
+// task is about the work of one cluster.
+type task struct {
+	cluster string
+	do      func() error
+}
+
+// inParallel does all tasks, some at a time, and returns their errors by cluster.
+func inParallel(tasks []task) map[string]error {
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)
-	failed := make([]error, len(tasks))
-	for n, task := range tasks {
+	var mu sync.Mutex
+	failed := map[string]error{}
+	for _, t := range tasks {
 		group.Go(func() error {
-			failed[n] = task()
+			if err := t.do(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[t.cluster] = err
+			}
 			return nil
 		})
 	}
 	_ = group.Wait() // every task has kept its error
-	return errors.Join(failed...)
+	return failed
+}
+
+// passing returns those errors of which nobody is told: they pass when the cache
+// has caught up. It takes them out of those by cluster.
+func passing(failed map[string]error) error {
+	var all []error
+	for cluster, err := range failed {
+		if apierrors.IsConflict(err) {
+			all = append(all, err)
+			delete(failed, cluster)
+		}
+	}
+	return errors.Join(all...)
 }
 
 // create creates a work. One of the name that is there already was made just
@@ -101,6 +133,9 @@ func (c *Controller) create(ctx context.Context, work *workv1.ManifestWork) erro
 	c.Created.Forget(key)
 	if apierrors.IsAlreadyExists(err) {
 		err = apierrors.NewConflict(workv1.GroupVersion.WithResource("manifestworks").GroupResource(), work.Name, err)
+	}
+	if apierrors.IsNotFound(err) {
+		err = errNoNamespace
 	}
 	return fmt.Errorf("creating ManifestWork %q: %w", key, err)
 }

@@ -111,6 +111,9 @@ func (c binder) create(
 		if apierrors.IsAlreadyExists(err) {
 			err = apierrors.NewConflict(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), b.GetName(), err)
 		}
+		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) { // by a quota, say
+			c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub refuses the binding: %v", policy.GetName(), err)
+		}
 		return fmt.Errorf("creating the binding of %s: %w", templates.KeyOf(wanted.Resource), err)
 	}
 	c.tell(object, corev1.EventTypeNormal, reasonApplyPolicySucceeded, "policy %q was applied", policy.GetName())
