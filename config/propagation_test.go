@@ -5,14 +5,17 @@ package config
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
@@ -82,21 +85,38 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 		"clusters that keep objects":    {"PropagationPolicy", "failover: {cluster: {purgeMode: Never}}", "use Directly or Gracefully"},
 		"suspended everywhere and more": {"PropagationPolicy", "suspension: {dispatching: true, dispatchingOnClusters: {clusterNames: [a]}}", "remove it or dispatchingOnClusters"},
 		"suspended somewhere":           {"PropagationPolicy", "suspension: {dispatching: false, dispatchingOnClusters: {clusterNames: [a]}}", ""},
-		"cluster policy":                {"ClusterPropagationPolicy", "preemption: Always", "set a name in each of resourceSelectors"},
-		"the older form":                {"OverridePolicy", "targetCluster: {clusterNames: [a]}\noverriders: {plaintext: [{path: /a, operator: remove}]}", ""},
-		"rules":                         {"OverridePolicy", "overrideRules: [{overriders: {}}]\noverriders: {}", ""},
-		"rules and a cluster":           {"OverridePolicy", "overrideRules: [{overriders: {}}]\ntargetCluster: {}", "move targetCluster into a rule"},
-		"rules and overriders":          {"OverridePolicy", "overrideRules: [{overriders: {}}]\noverriders: {argsOverrider: [{containerName: a, operator: add}]}", remedy},
-		"an image's digest":             {"OverridePolicy", "overriders: {imageOverrider: [{component: Digest, operator: add}]}", "supported values"},
+		"a conflict of another kind":    {"PropagationPolicy", "conflictResolution: Merge", "supported values"},
+		"active at night":               {"PropagationPolicy", "activationPreference: Night", "supported values"},
+		"a priority of another source":  {"PropagationPolicy", "schedulePriority: {priorityClassSource: Pod, priorityClassName: high}", "supported values"},
+		"what has no rule": {
+			"PropagationPolicy", "conflictResolution: Overwrite\nactivationPreference: Lazy\ndependentOverrides: [a]\npreserveResourcesOnDeletion: true\n" +
+				"schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: high}\nsuspension: {dispatching: true}", "",
+		},
+		"cluster policy":       {"ClusterPropagationPolicy", "preemption: Always", "set a name in each of resourceSelectors"},
+		"the older form":       {"OverridePolicy", "targetCluster: {clusterNames: [a]}\noverriders: {plaintext: [{path: /a, operator: remove}]}", ""},
+		"rules":                {"OverridePolicy", "overrideRules: [{overriders: {}}]\noverriders: {}", ""},
+		"rules and a cluster":  {"OverridePolicy", "overrideRules: [{overriders: {}}]\ntargetCluster: {}", "move targetCluster into a rule"},
+		"rules and overriders": {"OverridePolicy", "overrideRules: [{overriders: {}}]\noverriders: {argsOverrider: [{containerName: a, operator: add}]}", remedy},
+		"an image's digest":    {"OverridePolicy", "overriders: {imageOverrider: [{component: Digest, operator: add}]}", "supported values"},
 		"a cluster that is left at once": {
 			"ResourceBinding", "gracefulEvictionTasks: [{fromCluster: a, reason: b, producer: c, gracePeriodSeconds: 1, suppressDeletion: false}]", "exclude each other: remove one",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := hub.Create(t.Context(), propagationObject(t, c.kind, c.spec), client.DryRunAll)
+			object := propagationObject(t, c.kind, c.spec)
+			given := object.DeepCopy().Object["spec"].(map[string]any)
+			err := hub.Create(t.Context(), object, client.DryRunAll)
 			switch {
 			case c.refusal == "" && err != nil:
 				t.Errorf("it is refused: %v", err)
+			case c.refusal == "":
+				for field, value := range given {
+					if diff := cmp.Diff(value, object.Object["spec"].(map[string]any)[field], cmpopts.IgnoreMapEntries(func(name string, _ any) bool {
+						return slices.Contains(defaulted(), name)
+					})); diff != "" {
+						t.Errorf("%s is not kept (-given +kept):\n%s", field, diff)
+					}
+				}
 			case c.refusal != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.refusal)):
 				t.Errorf("got %v, want a refusal with %q", err, c.refusal)
 			}
@@ -114,6 +134,11 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 	})
 }
 
+// defaulted are the fields that the API server fills in within others.
+func defaulted() []string {
+	return []string{"purgeMode", "replicaSchedulingType", "tolerationSeconds"}
+}
+
 // propagationObject returns an object of the kind with the spec, over what it has
 // to have.
 func propagationObject(t *testing.T, kind, spec string) *unstructured.Unstructured {
@@ -121,7 +146,7 @@ func propagationObject(t *testing.T, kind, spec string) *unstructured.Unstructur
 	fields := map[string]any{}
 	for _, part := range []string{specOf(kind), spec} {
 		some := map[string]any{}
-		if err := sigsyaml.Unmarshal([]byte(part), &some); err != nil {
+		if err := yaml.Unmarshal([]byte(part), &some); err != nil {
 			t.Fatal(err)
 		}
 		maps.Copy(fields, some)

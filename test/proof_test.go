@@ -24,8 +24,8 @@ import (
 // kind, the tests that prove it.
 type proofTable struct {
 	kind, page string
-	// folder has the types of the kind, and the constants of its reasons, whose
-	// names begin with reasons. If it is set, the tests that a row names have to use
+	// folder has the types of the kind, and the constants of its reasons, if it has
+	// any, whose names begin with reasons. If it is set, the tests that a row names have to use
 	// the field or the reason.
 	folder, reasons string
 	// embedded is a field whose own fields have no rows: they are those of a kind
@@ -51,6 +51,13 @@ func proofTables() []proofTable {
 		{
 			kind: "ControlPlane", page: "controlplane-proof.md", folder: "apis/fleet/v1alpha1", reasons: "ControlPlaneReason",
 			fields: "fleet/controlplane.md", embedded: "spec.placement.affinity",
+		},
+		{
+			kind: "PropagationPolicy", page: "propagation-proof.md", folder: "apis/karmada/policy/v1alpha1", fields: "policy/propagationpolicy.md",
+		},
+		{
+			kind: "OverridePolicy", page: "override-proof.md", folder: "apis/karmada/policy/v1alpha1", fields: "policy/overridepolicy.md",
+			embedded: "spec.overriders",
 		},
 		{
 			kind: "Work", page: "work-proof.md", folder: "apis/karmada/work/v1alpha1", reasons: "WorkReason",
@@ -212,7 +219,7 @@ func fieldsOnPage(t *testing.T, page string) []string {
 // reasonsOf returns the reasons of the conditions of a kind.
 func reasonsOf(t *testing.T, table proofTable) []string {
 	t.Helper()
-	if table.folder == "" {
+	if table.reasons == "" {
 		return nil
 	}
 	var reasons []string
