@@ -146,7 +146,13 @@ func (c *Controller) feed(tell func(object client.Object, gone bool) (before, af
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { take(ctx, q, e.Object, false) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if e.IsInInitialList { // all bindings are looked at then
+				tell(e.Object, false)
+				return
+			}
+			take(ctx, q, e.Object, false)
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { take(ctx, q, e.ObjectNew, false) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { take(ctx, q, e.Object, true) },
 	}

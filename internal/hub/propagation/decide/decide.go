@@ -143,12 +143,19 @@ func (d *Decider) decide(fleet view.Fleet, in binding.Input, placement string) b
 	return decision
 }
 
-// compile reads a placement, or remembers it.
+// compile reads a placement, or remembers it by its text. Without a placement it
+// is read from the text.
 func (d *Decider) compile(placement *policyv1alpha1.Placement, text string) (binding.Compiled, field.ErrorList) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if compiled, known := d.compiled[text]; known {
 		return compiled, nil
+	}
+	if placement == nil {
+		placement = &policyv1alpha1.Placement{}
+		if err := json.Unmarshal([]byte(cmp.Or(text, "{}")), placement); err != nil {
+			return binding.Compiled{}, field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(policyv1alpha1.AnnotationAppliedPlacement), text, err.Error())}
+		}
 	}
 	compiled, problems := binding.Compile(placement)
 	if len(problems) == 0 {
@@ -205,10 +212,6 @@ func (d *Decider) Affected(b workv1alpha2.Binding, before, after *view.Cluster) 
 		return false
 	}
 	state := stateOf(b)
-	placement := &policyv1alpha1.Placement{}
-	if err := json.Unmarshal([]byte(cmp.Or(state.AppliedPlacement, "{}")), placement); err != nil {
-		return true // it is written anew
-	}
-	compiled, problems := d.compile(placement, state.AppliedPlacement)
-	return len(problems) == 0 && compiled.Affected(before, after, state.Input, d.clock.Now())
+	compiled, problems := d.compile(nil, state.AppliedPlacement)
+	return len(problems) > 0 || compiled.Affected(before, after, state.Input, d.clock.Now())
 }
