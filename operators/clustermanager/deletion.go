@@ -108,13 +108,8 @@ func (r *removal) keepWorks(ctx context.Context, p *pass) error {
 	if r.Options.KeepCRDs || !teardown.KeepsWorks(p.Object) {
 		return nil
 	}
-	live := definitions.Metadata()
-	err := p.target.Live.Get(ctx, client.ObjectKey{Name: worksDefinition}, live)
-	if apierrors.IsNotFound(err) || err == nil && (!ours(live, p.Object.Name) || !live.DeletionTimestamp.IsZero()) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading CustomResourceDefinition %q: %w", worksDefinition, err)
+	if defined, err := r.defined(ctx, p, worksDefinition); err != nil || !defined {
+		return err
 	}
 	if err := r.openGates(ctx, p); err != nil {
 		return err
@@ -126,12 +121,41 @@ func (r *removal) keepWorks(ctx context.Context, p *pass) error {
 	if templates > 0 { // their controller has to see it before the works are changed
 		return remaining(fmt.Sprintf("%d ManifestWorkReplicaSets are changed so that their works leave on the members what they delivered", templates))
 	}
+	if err := r.keepBindings(ctx, p); err != nil {
+		return err
+	}
 	count, err := teardown.Orphan(ctx, p.target)
 	if err == nil && count > 0 {
 		r.Events.Eventf(p.Object, nil, corev1.EventTypeNormal, reasonWorksKept, install.ActionRemove,
 			"%d ManifestWorks leave on their members what they delivered", count)
 	}
 	return err
+}
+
+// keepBindings does so for works that bindings make.
+func (r *removal) keepBindings(ctx context.Context, p *pass) error {
+	if defined, err := r.defined(ctx, p, policiesDefinition); err != nil || !defined {
+		return err
+	}
+	changed, err := teardown.OrphanBindings(ctx, p.target)
+	if err == nil && changed > 0 {
+		err = remaining(fmt.Sprintf("%d policies and bindings are changed so that their works leave on the members what they delivered", changed))
+	}
+	return err
+}
+
+// defined tells whether a definition is there that is ours and that nobody has
+// deleted.
+func (r *removal) defined(ctx context.Context, p *pass, name string) (bool, error) {
+	live := definitions.Metadata()
+	err := p.target.Live.Get(ctx, client.ObjectKey{Name: name}, live)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading CustomResourceDefinition %q: %w", name, err)
+	}
+	return ours(live, p.Object.Name) && live.DeletionTimestamp.IsZero(), nil
 }
 
 // removeAPI removes what leads requests to the aggregated API server.

@@ -40,6 +40,8 @@ const (
 	propagationDomain = "karmada.io"
 	// worksDefinition is the definition of works.
 	worksDefinition = "manifestworks.work.open-cluster-management.io"
+	// policiesDefinition is the definition of what has bindings made, which make works.
+	policiesDefinition = "propagationpolicies.policy.karmada.io"
 	// replicaSetsDefinition is the definition of what creates works.
 	replicaSetsDefinition = "manifestworkreplicasets.work.open-cluster-management.io"
 )
@@ -51,7 +53,7 @@ const (
 // Other kinds follow.
 func removalOrder() []string {
 	return []string{
-		"propagationpolicies.policy.karmada.io",
+		policiesDefinition,
 		"clusterpropagationpolicies.policy.karmada.io",
 		"resourcebindings.work.karmada.io",
 		"clusterresourcebindings.work.karmada.io",

@@ -6,10 +6,14 @@ package clustermanager
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
@@ -24,6 +28,7 @@ func TestRemovalOfAHubWithJoinedClusters(t *testing.T) {
 		"IsToldInTimeToKeepTheWorks":  keepsWorksInTime,
 		"KeepsWorksOfAnyDeleteOption": keepsWorks,
 		"KeepsWorksOfReplicaSets":     keepsTemplates,
+		"KeepsWorksOfBindings":        keepsBindings,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, l) })
 	}
@@ -178,6 +183,46 @@ func keepsWorks(t *testing.T, l *lab) {
 		t.Errorf("a work that its user has deleted before is deleted with %+v", option)
 	}
 	l.end(t, "east", "west", "south", "north")
+}
+
+// keepsBindings is about works that bindings make, whose controller would undo it
+// as well.
+func keepsBindings(t *testing.T, l *lab) {
+	l.ready(t, func(cm *operatorv1.ClusterManager) {
+		propagating(cm)
+		cm.Annotations = map[string]string{operatorv1.AnnotationKeepWorks: "true"}
+	})
+	l.joined(t, "east")
+	policy, binding := &unstructured.Unstructured{Object: map[string]any{}}, &unstructured.Unstructured{Object: map[string]any{}}
+	policy.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind("PropagationPolicy"))
+	policy.Object["spec"] = map[string]any{"resourceSelectors": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}}
+	binding.SetGroupVersionKind(workv1alpha2.GroupVersion.WithKind("ResourceBinding"))
+	binding.Object["spec"] = map[string]any{"resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "web"}}
+	for _, object := range []*unstructured.Unstructured{policy, binding} {
+		object.SetName("web")
+		object.SetNamespace("default")
+		object.SetFinalizers([]string{policyv1alpha1.FinalizerPropagationPolicy}) // so that it can be looked at
+		l.create(t, object)
+	}
+	l.startRemoval(t)
+	if deleting := l.condition(t, operatorv1.ClusterManagerConditionDeleting); !strings.Contains(deleting.Message, "2 policies and bindings are changed") {
+		t.Errorf("Deleting is %+v", deleting)
+	}
+	for _, object := range []*unstructured.Unstructured{policy, binding} {
+		l.exists(t, object, "web", "default")
+		if kept, _, _ := unstructured.NestedBool(object.Object, "spec", "preserveResourcesOnDeletion"); !kept {
+			t.Errorf("%s does not keep what is on the members", object.GetKind())
+		}
+	}
+	if option := l.work(t, "east").Spec.DeleteOption; option != nil {
+		t.Errorf("the work has %+v before the controller of bindings can know", option)
+	}
+	l.onePass(t)
+	if option := l.work(t, "east").Spec.DeleteOption; option == nil || option.PropagationPolicy != workv1.DeletePropagationPolicyOrphan {
+		t.Errorf("the work is deleted with %+v, want Orphan", option)
+	}
+	l.clock.SetTime(l.get(t).DeletionTimestamp.Add(time.Hour))
+	l.end(t, "east")
 }
 
 // keepsTemplates is about works whose controller would undo what is done to them.

@@ -19,6 +19,13 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
+// sending is what is asked about of a spec: all but whether clusters keep what they
+// have. The operator changes that for whoever removes a hub and wants to keep it.
+func sending(spec policyv1alpha1.PropagationSpec) any {
+	spec.PreserveResourcesOnDeletion = nil
+	return spec
+}
+
 // checkPropagation returns what is wrong with the spec of a policy in a namespace,
 // or of one that is for all. What the rules in the definition tell is not asked
 // about again.

@@ -73,7 +73,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 	}
 	handlers[validatePath+propagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.PropagationPolicy]{
 		kind: policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), label: policyv1alpha1.LabelPropagationPolicyID,
-		content: func(p *policyv1alpha1.PropagationPolicy) any { return p.Spec },
+		content: func(p *policyv1alpha1.PropagationPolicy) any { return sending(p.Spec) },
 		check: func(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) {
 			return checkPropagation(p.Namespace, &p.Spec)
 		},
@@ -83,7 +83,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 	})
 	handlers[validatePath+clusterPropagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterPropagationPolicy]{
 		kind: policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind(), label: policyv1alpha1.LabelClusterPropagationPolicyID,
-		content: func(p *policyv1alpha1.ClusterPropagationPolicy) any { return p.Spec },
+		content: func(p *policyv1alpha1.ClusterPropagationPolicy) any { return sending(p.Spec) },
 		check: func(p *policyv1alpha1.ClusterPropagationPolicy) (admission.Warnings, mistakes) {
 			return checkPropagation("", &p.Spec)
 		},

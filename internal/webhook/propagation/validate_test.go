@@ -249,6 +249,13 @@ func TestMistakesInBindings(t *testing.T) {
 	}
 }
 
+func TestNobodyIsAskedWhetherClustersKeepWhatTheyHave(t *testing.T) {
+	keeps := true
+	if diff := cmp.Diff(sending(policyv1alpha1.PropagationSpec{}), sending(policyv1alpha1.PropagationSpec{PreserveResourcesOnDeletion: &keeps})); diff != "" {
+		t.Errorf("the operator, which may not read what policies send, could not keep it in the clusters:\n%s", diff)
+	}
+}
+
 func TestWhatIsAskedAboutOfAnUpdate(t *testing.T) {
 	calls := 0
 	v := &validator[*policyv1alpha1.PropagationPolicy]{

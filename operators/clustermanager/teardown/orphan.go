@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/install"
@@ -27,6 +29,9 @@ const (
 	orphan = `{"spec":{"deleteOption":{"propagationPolicy":"Orphan","selectivelyOrphans":null}}}`
 	// orphanTemplate does so for the works of a ManifestWorkReplicaSet.
 	orphanTemplate = `{"spec":{"manifestWorkTemplate":{"deleteOption":{"propagationPolicy":"Orphan","selectivelyOrphans":null}}}}`
+	// preserve does so for the works of a binding, in the binding itself and in the
+	// policy that it follows.
+	preserve = `{"spec":{"preserveResourcesOnDeletion":true}}`
 )
 
 func workKind() schema.GroupVersionKind {
@@ -53,6 +58,23 @@ func Orphan(ctx context.Context, hub *install.Target) (int, error) {
 func OrphanTemplates(ctx context.Context, hub *install.Target) (int, error) {
 	_, changed, err := patchAll(ctx, hub, workv1alpha1.GroupVersion.WithKind("ManifestWorkReplicaSet"), orphanTemplate)
 	return changed, err
+}
+
+// OrphanBindings makes the works of all bindings such works, for the same reason. It
+// returns how many policies and bindings it has changed.
+func OrphanBindings(ctx context.Context, hub *install.Target) (int, error) {
+	total := 0
+	for _, kind := range []schema.GroupVersionKind{
+		policyv1alpha1.GroupVersion.WithKind("PropagationPolicy"), policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy"),
+		workv1alpha2.GroupVersion.WithKind("ResourceBinding"), workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
+	} {
+		_, changed, err := patchAll(ctx, hub, kind, preserve)
+		if err != nil {
+			return total, err
+		}
+		total += changed
+	}
+	return total, nil
 }
 
 // patchAll patches all objects of a kind that nobody has deleted, and returns how
