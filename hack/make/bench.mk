@@ -34,6 +34,15 @@ BENCH_PLACEMENT_SCENARIOS ?= engine,one,replicas,thousand,flip,large
 bench-placement: build lab-build ## How fast placements choose clusters, beside plain writes, and what it costs. Needs root.
 	go run ./test/bench placement --runs $(BENCH_RUNS) --limit $(BENCH_LIMIT) --scenarios $(BENCH_PLACEMENT_SCENARIOS)
 
+BENCH_PROPAGATE_SCENARIOS ?= change,move,deploy,decide,restart
+BENCH_DEPLOYMENTS ?= 100,500
+BENCH_BINDINGS ?= 5000
+
+.PHONY: bench-propagate
+bench-propagate: build lab-build ## How fast policies send objects to clusters, beside ready-made works and plain writes. Needs root.
+	go run ./test/bench propagate --runs $(BENCH_RUNS) --limit $(BENCH_LIMIT) --scenarios $(BENCH_PROPAGATE_SCENARIOS) \
+	  --deployments $(BENCH_DEPLOYMENTS) --bindings $(BENCH_BINDINGS)
+
 .PHONY: bench-dedicated
 bench-dedicated: image lab-build ## Processes, memory, CPU and writes of an idle dedicated hub, beside those of its bare parts. Needs root.
 	IMAGE_NAME=$(IMAGE_NAME) go run ./test/bench dedicated

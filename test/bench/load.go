@@ -11,8 +11,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/test/internal/fleet"
@@ -47,6 +50,32 @@ func (f *bench) join(ctx context.Context, n int) (time.Duration, error) {
 		}
 	}
 	return f.waited(ctx, started, done)
+}
+
+// grow adds members until there are n, each with an agent.
+func (f *bench) grow(ctx context.Context, n int) error {
+	have := len(f.fleet.Members)
+	if err := f.fleet.AddMembers(ctx, n-have); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	watching := make(chan struct{})
+	go func() { done <- f.awaitClusters(ctx, n, watching, clusterv1.ManagedClusterConditionAvailable) }()
+	<-watching
+	for i := have; i < n; i++ {
+		agent := fleet.Agent{Number: i, Member: f.fleet.Members[i]}
+		if err := makeNamespaces(ctx, agent.Member); err != nil {
+			return err
+		}
+		if err := f.fleet.PrepareAgent(ctx, agent); err != nil {
+			return err
+		}
+		if _, err := f.fleet.StartAgent(ctx, agent); err != nil {
+			return err
+		}
+	}
+	_, err := f.waited(ctx, time.Now(), done)
+	return err
 }
 
 // accept creates n clusters that are accepted from the start and waits until
@@ -191,4 +220,77 @@ func (f *bench) watchIdle(ctx context.Context, d time.Duration) (idleness, error
 
 func scaled(r fleet.Requests, by float64) fleet.Requests {
 	return fleet.Requests{All: r.All * by, Writes: r.Writes * by}
+}
+
+// patience is how long anything that is awaited may take.
+const patience = 5 * time.Minute
+
+// stream is a watch that one waits at. One that the server ends is resumed.
+type stream[T client.Object] struct {
+	client  client.WithWatch
+	list    client.ObjectList
+	options client.ListOptions
+	watcher watch.Interface
+}
+
+// open begins to watch.
+func open[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (*stream[T], error) {
+	s := &stream[T]{client: c, list: list}
+	s.options.ApplyOptions(options)
+	s.options.Raw = &metav1.ListOptions{}
+	return s, s.resume(ctx)
+}
+
+func (s *stream[T]) resume(ctx context.Context) (err error) {
+	if s.watcher, err = s.client.Watch(ctx, s.list, &s.options); err != nil {
+		return fmt.Errorf("watching %T: %w", s.list, err)
+	}
+	return nil
+}
+
+func (s *stream[T]) close() { s.watcher.Stop() }
+
+// await returns when it saw the first event for which the function is true.
+func (s *stream[T]) await(ctx context.Context, good func(watch.EventType, T) bool) (time.Time, error) {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for {
+		select {
+		case event, ok := <-s.watcher.ResultChan():
+			object, known := event.Object.(T)
+			switch {
+			case !ok:
+				if err := s.resume(ctx); err != nil {
+					return time.Time{}, err
+				}
+			case !known:
+				return time.Time{}, fmt.Errorf("watching %T: %w", s.list, apierrors.FromObject(event.Object))
+			default:
+				s.options.Raw.ResourceVersion = object.GetResourceVersion()
+				if good(event.Type, object) {
+					return time.Now(), nil
+				}
+			}
+		case <-limit.C:
+			return time.Time{}, fmt.Errorf("what was awaited of %T did not come in %s", s.list, patience)
+		case <-ctx.Done():
+			return time.Time{}, ctx.Err()
+		}
+	}
+}
+
+// sight is when something was seen, or why not.
+type sight struct {
+	at  time.Time
+	err error
+}
+
+// later awaits in the background.
+func (s *stream[T]) later(ctx context.Context, good func(watch.EventType, T) bool) <-chan sight {
+	seen := make(chan sight, 1)
+	go func() {
+		at, err := s.await(ctx, good)
+		seen <- sight{at, err}
+	}()
+	return seen
 }

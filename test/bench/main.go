@@ -31,7 +31,7 @@ import (
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
 
-const usageText = `usage: go run ./test/bench join|idle|accept|push|work|placement|dedicated [flags]
+const usageText = `usage: go run ./test/bench join|idle|accept|push|work|placement|propagate|dedicated [flags]
 
   join       seconds from the start of the agents until all clusters are Available
   idle       requests, CPU and memory of joined clusters while nothing happens
@@ -39,23 +39,28 @@ const usageText = `usage: go run ./test/bench join|idle|accept|push|work|placeme
   push       what one push agent costs that works for many Push clusters, and how fast it starts
   work       how fast works are delivered, changed, mended and deleted
   placement  how fast placements choose clusters, and what that costs
+  propagate  how fast objects of the hub get to clusters by policies, and what that costs
   dedicated  what an idle dedicated hub costs, beside an empty etcd, API server and controller manager`
 
 type options struct {
 	members  []int
 	clusters int
 	idle     time.Duration
-	// runs, limit and scenarios are those of works and placements.
+	// runs, limit and scenarios are those of works, placements and propagation.
 	runs      int
 	limit     time.Duration
 	scenarios string
 	flood     int
-	dir       string
+	// deployments are how many are sent to ten clusters, one number after the other;
+	// bindings how many are decided.
+	deployments []int
+	bindings    int
+	dir         string
 	// fsync lets etcd wait for the disk.
 	fsync bool
 	json  string
-	// replicaSets turns ManifestWorkReplicaSets on.
-	replicaSets bool
+	// replicaSets turns ManifestWorkReplicaSets on, propagation policies and bindings.
+	replicaSets, propagation bool
 	// profiles is where CPU profiles of the API server and lists of requests go.
 	profiles string
 }
@@ -82,16 +87,18 @@ func run(ctx context.Context, args []string) error {
 		return errors.New("no benchmark given\n" + usageText)
 	}
 	var o options
-	var members string
+	var members, deployments string
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.StringVar(&members, "members", "1,10,50", "numbers of members, separated by commas")
 	flags.IntVar(&o.clusters, "clusters", 1000, "clusters to accept at once")
 	flags.DurationVar(&o.idle, "idle", 3*time.Minute, "how long to watch an idle fleet")
-	flags.IntVar(&o.runs, "runs", 5, "how often each scenario of works or placements is run")
+	flags.IntVar(&o.runs, "runs", 5, "how often each scenario of works, placements or propagation is run")
 	flags.DurationVar(&o.limit, "limit", 7*time.Minute,
 		"time for all scenarios; none is run again when its share, and what those before it left, is over")
-	flags.StringVar(&o.scenarios, "scenarios", "", "scenarios of works or placements, separated by commas; all if empty")
+	flags.StringVar(&o.scenarios, "scenarios", "", "scenarios of works, placements or propagation, separated by commas; all if empty")
 	flags.IntVar(&o.flood, "flood", 10000, "how many works the scenario flood creates")
+	flags.StringVar(&deployments, "deployments", "100,500", "numbers of Deployments to propagate to ten clusters, separated by commas")
+	flags.IntVar(&o.bindings, "bindings", 5000, "bindings to decide, and a fifth of that with replicas to divide")
 	flags.StringVar(&o.dir, "dir", "/var/lib/capstan-bench", "directory of the lab and of the logs; removed before and after")
 	flags.BoolVar(&o.fsync, "fsync", true, "let etcd wait for the disk, as it does in production")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to as JSON")
@@ -99,19 +106,19 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	for field := range strings.SplitSeq(members, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil || n < 1 {
-			return fmt.Errorf("--members %q: want positive numbers, separated by commas", members)
-		}
-		o.members = append(o.members, n)
+	var err error
+	if o.members, err = numbers("members", members); err != nil {
+		return err
+	}
+	if o.deployments, err = numbers("deployments", deployments); err != nil {
+		return err
 	}
 	if os.Geteuid() != 0 {
 		return errors.New("the lab needs root: run it with sudo")
 	}
 	measure, ok := map[string]func(context.Context, options) (fmt.Stringer, error){
 		"join": measureJoin, "idle": measureIdle, "accept": measureAccept, "push": measurePush, "work": measureWork, "placement": measurePlacement,
-		"dedicated": measureDedicated,
+		"propagate": measurePropagate, "dedicated": measureDedicated,
 	}[args[0]]
 	if !ok {
 		return fmt.Errorf("unknown benchmark %q\n%s", args[0], usageText)
@@ -129,6 +136,19 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return os.WriteFile(o.json, encoded, 0o644)
+}
+
+// numbers reads the value of a flag.
+func numbers(flag, text string) ([]int, error) {
+	var all []int
+	for field := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("--%s %q: want positive numbers, separated by commas", flag, text)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 // measureJoin starts 1, 10, 50 … agents at once on a fresh hub each.
@@ -260,7 +280,7 @@ func withFleet(ctx context.Context, o options, countEmpty bool, do func(context.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b := &bench{}
-	options := fleet.Options{Root: root, Dir: o.dir, Members: 1, Fsync: o.fsync, ReplicaSets: o.replicaSets}
+	options := fleet.Options{Root: root, Dir: o.dir, Members: 1, Fsync: o.fsync, ReplicaSets: o.replicaSets, Propagation: o.propagation}
 	if countEmpty {
 		options.Before = b.watchEmpty
 	}

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/test/internal/fleet"
 )
@@ -279,30 +278,4 @@ func (b *workBench) fanout(ctx context.Context) error {
 		return err
 	}
 	return b.compare(ctx, l, made, took, fanoutFigure, "")
-}
-
-// grow adds members until there are n, each with an agent.
-func (b *workBench) grow(ctx context.Context, n int) error {
-	have := len(b.fleet.Members)
-	if err := b.fleet.AddMembers(ctx, n-have); err != nil {
-		return err
-	}
-	done := make(chan error, 1)
-	watching := make(chan struct{})
-	go func() { done <- b.awaitClusters(ctx, n, watching, clusterv1.ManagedClusterConditionAvailable) }()
-	<-watching
-	for i := have; i < n; i++ {
-		agent := fleet.Agent{Number: i, Member: b.fleet.Members[i]}
-		if err := makeNamespaces(ctx, agent.Member); err != nil {
-			return err
-		}
-		if err := b.fleet.PrepareAgent(ctx, agent); err != nil {
-			return err
-		}
-		if _, err := b.fleet.StartAgent(ctx, agent); err != nil {
-			return err
-		}
-	}
-	_, err := b.waited(ctx, time.Now(), done)
-	return err
 }

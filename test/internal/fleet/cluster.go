@@ -22,6 +22,8 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
@@ -50,7 +52,7 @@ func NewCluster(name, file, kubeconfig string) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, clusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme,
-		workv1.AddToScheme, workv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme,
+		workv1.AddToScheme, workv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("making a scheme: %w", err)

@@ -57,6 +57,9 @@ type Options struct {
 	// ReplicaSets gives the rights for ManifestWorkReplicaSets to the controller of
 	// works, which is for the caller to start.
 	ReplicaSets bool
+	// Propagation defines policies and bindings on the hub, and gives the controller
+	// of propagation its rights. It is for the caller to start.
+	Propagation bool
 	// Before is called with the bare clusters, before there is anything of ours.
 	Before func(context.Context, *Fleet) error
 }
@@ -201,6 +204,13 @@ func (f *Fleet) define(ctx context.Context) error {
 	crds, err := config.HubCRDs()
 	if err != nil {
 		return fmt.Errorf("reading the definitions of the hub: %w", err)
+	}
+	if f.options.Propagation {
+		more, err := config.PropagationCRDs()
+		if err != nil {
+			return fmt.Errorf("reading the definitions of propagation: %w", err)
+		}
+		crds = append(crds, more...)
 	}
 	if err := f.Hub.Define(ctx, crds); err != nil {
 		return err

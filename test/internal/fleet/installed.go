@@ -13,12 +13,14 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/features"
@@ -67,6 +69,12 @@ func (f *Fleet) install(ctx context.Context) error {
 		return err
 	}
 	identities := map[string][2]string{bootstrapIdentity: {operatorNamespace, operatorv1.BootstrapServiceAccount}}
+	if f.options.Propagation {
+		if err := installPropagation(ctx, f.Hub, h.Namespace()); err != nil {
+			return err
+		}
+		identities[config.PropagationController] = [2]string{h.Namespace(), fleetv1alpha1.PropagationServiceAccount}
+	}
 	for _, component := range manifests.Components(h) {
 		identities[component.Workload.Container] = [2]string{h.Namespace(), component.Workload.ServiceAccount}
 	}
@@ -76,6 +84,24 @@ func (f *Fleet) install(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// installPropagation gives the account of the controller of propagation its rights.
+// Those to the objects that policies select it keeps itself, in the second role.
+func installPropagation(ctx context.Context, hub *Cluster, namespace string) error {
+	rules, _, err := config.Rules(config.PropagationController)
+	if err != nil {
+		return err
+	}
+	account := render.Meta{Namespace: namespace, Name: fleetv1alpha1.PropagationServiceAccount}
+	objects := []render.Object{render.ServiceAccount(account)}
+	for name, rules := range map[string][]rbacv1.PolicyRule{"propagation": rules, fleetv1alpha1.PropagationTemplatesRole: nil} {
+		role := render.Meta{Name: name}
+		objects = append(objects, render.ClusterRole(role, rules),
+			render.ClusterRoleBinding(role, name, render.Account(account.Namespace, account.Name)))
+	}
+	_, err = render.NewApplier(hub.Client, hub.Client, "fleet").Apply(ctx, objects...)
+	return err
 }
 
 func (f *Fleet) ensureNamespace(ctx context.Context, namespace *corev1.Namespace) error {

@@ -28,6 +28,13 @@ func (f *Fleet) Restart(ctx context.Context, cluster *Cluster) error {
 	return err
 }
 
+// StopControllers kills the controller manager of a cluster: its objects stay what
+// is written to them. Restart starts it again.
+func (f *Fleet) StopControllers(ctx context.Context, cluster *Cluster) error {
+	_, err := f.labOf(ctx, cluster.Name, "stop", cluster.Name, "--component", "kube-controller-manager")
+	return err
+}
+
 // SaveHub copies what the hub has stored, with the hub down meanwhile. The hub
 // has to be in a lab of its own.
 func (f *Fleet) SaveHub(ctx context.Context) error {
