@@ -274,7 +274,10 @@ func (h *policyHub) cleared(ctx context.Context, r round) error {
 			return false, fmt.Errorf("letting ManifestWorks go: %w", err)
 		}
 		err = h.client.List(ctx, bindings, client.InNamespace(worksNamespace), r.sent(), client.Limit(1))
-		return len(works.Items)+len(bindings.Items) == 0, err
+		if err != nil || len(works.Items)+len(bindings.Items) == 0 {
+			return err == nil, err
+		}
+		return false, fleet.Pause(ctx, time.Second) // lists of many works keep the hub busy
 	})
 	if err != nil {
 		return fmt.Errorf("waiting until bindings and works are gone: %w", err)
