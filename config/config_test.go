@@ -5,6 +5,7 @@ package config
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
@@ -172,17 +174,27 @@ func TestComponentsHoldNoWildcardsAndNamedSecretsOnly(t *testing.T) {
 }
 
 func TestOperatorsHoldWhatTheyGrant(t *testing.T) {
+	content, err := os.ReadFile("samples/propagation/clusterrole.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := &rbacv1.ClusterRole{}
+	if err := sigsyaml.Unmarshal([]byte(strings.Split(string(content), "\n---")[0]), sample); err != nil {
+		t.Fatal(err)
+	}
 	cases := map[string]struct {
 		operator string
 		installs []string
+		// given are rules that an administrator may give to the operator.
+		given []rbacv1.PolicyRule
 	}{
-		"cluster-manager": {operator: ClusterManager, installs: []string{RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PlacementController, APIServer, PushAgent}},
+		"cluster-manager": {operator: ClusterManager, installs: []string{RegistrationController, RegistrationWebhook, WorkWebhook, WorkController, PlacementController, PropagationController, APIServer, PushAgent}, given: sample.Rules},
 		"klusterlet":      {operator: Klusterlet, installs: []string{RegistrationAgent, WorkAgent}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			held := map[string]bool{}
-			for _, rule := range allRules(t, c.operator) {
+			for _, rule := range append(allRules(t, c.operator), c.given...) {
 				for _, single := range singles(rule) {
 					held[single] = true
 				}

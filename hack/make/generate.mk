@@ -9,6 +9,10 @@ RBAC_work-webhook := internal/access/... internal/webhook/serving/... internal/w
 RBAC_work-controller := internal/hub/work/... $(RBAC_SHARED)
 RBAC_placement-controller := internal/hub/placement/... $(RBAC_SHARED)
 RBAC_propagation-controller := internal/hub/propagation/... $(RBAC_SHARED)
+# What else it may do, it may grant itself, and the operator only where an
+# administrator lets it: config/samples/propagation.
+RBAC_propagation-operator := internal/hub/propagation \
+  $(addsuffix /...,$(shell find internal/hub/propagation -mindepth 1 -maxdepth 1 -type d ! -name rights | sort))
 RBAC_apiserver := internal/apiserver/... internal/access/...
 RBAC_registration-agent := internal/fleet/... $(if $(wildcard internal/agent/*.go),internal/agent) \
   $(addsuffix /...,$(shell find internal/agent -mindepth 1 -maxdepth 1 -type d ! -name work ! -name push | sort)) $(RBAC_SHARED)
@@ -16,7 +20,7 @@ RBAC_work-agent := internal/fleet/... internal/apply/... internal/agent/work/...
 RBAC_push-agent := internal/agent/push/... $(RBAC_SHARED)
 # An operator can grant only what it holds, so it has the rules of what it
 # installs besides its own.
-RBAC_cluster-manager := operators/clustermanager/... internal/certs/... internal/render/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook) $(RBAC_work-controller) $(RBAC_placement-controller) $(RBAC_apiserver) $(RBAC_push-agent))
+RBAC_cluster-manager := operators/clustermanager/... internal/certs/... internal/render/... $(sort $(RBAC_registration-controller) $(RBAC_registration-webhook) $(RBAC_work-webhook) $(RBAC_work-controller) $(RBAC_placement-controller) $(RBAC_propagation-operator) $(RBAC_apiserver) $(RBAC_push-agent))
 RBAC_klusterlet := operators/klusterlet/... internal/render/... $(sort $(RBAC_registration-agent) $(RBAC_work-agent))
 # That of ControlPlanes has rules of its own, and others in their namespaces.
 RBAC_control-plane := operators/controlplane $(RBAC_SHARED)

@@ -49,7 +49,7 @@ func ClusterManager(namespace string) Operator {
 		name: "cluster-manager", namespace: namespace,
 		namespaces: []string{namespace, operatorv1.DefaultHubNamespace}, workloads: []string{"deployments"},
 		account: "account in " + list("registration-controller-sa", "registration-webhook-sa", "work-webhook-sa",
-			"work-controller-sa", "placement-controller-sa", "apiserver-sa", "push-agent-sa"),
+			"work-controller-sa", "placement-controller-sa", "propagation-controller-sa", "apiserver-sa", "push-agent-sa"),
 		exceptions: []string{
 			// What bootstrap identities may read.
 			fmt.Sprintf("request.namespace == %s && %s && variables.subject.metadata.name.startsWith(%s)",

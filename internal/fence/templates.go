@@ -50,8 +50,8 @@ func (t Templates) Policy() *admissionv1.ValidatingAdmissionPolicy {
 				Name: "templates", Expression: "object.metadata.name == " + quote(fleetv1alpha1.PropagationTemplatesRole),
 			}},
 			Variables: []admissionv1.Variable{{
-				// As both are lists of the same type, it is one whether there are rules or not.
-				Name: "rules", Expression: "has(object.rules) ? object.rules : []",
+				// A role without rules has null there.
+				Name: "rules", Expression: "has(object.rules) && object.rules != null ? object.rules : []",
 			}},
 			Validations: []admissionv1.Validation{t.nothingElse(), t.verbs(), t.kinds()},
 		},
@@ -116,6 +116,17 @@ func (t Templates) Ensure(ctx context.Context, writer client.Writer, reader clie
 		}
 		if err := writer.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating the %s %q: %w", kind, t.Name(), err)
+		}
+	}
+	return nil
+}
+
+// Remove removes the fence with what it is around. Who may not move it leaves it.
+func (t Templates) Remove(ctx context.Context, writer client.Writer) error {
+	for _, object := range []client.Object{t.Binding(), t.Policy()} {
+		err := writer.Delete(ctx, object)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("deleting the %s %q: %w", object.GetObjectKind().GroupVersionKind().Kind, t.Name(), err)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/fence"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/render"
@@ -181,6 +182,9 @@ func (r *removal) removeInstalled(ctx context.Context, p *pass) error {
 		if _, err := p.target.Applier.Prune(ctx, render.Scope{Kinds: hubKinds(), Labels: p.hub.Owner()}, nil); err != nil {
 			return err
 		}
+	}
+	if err := (fence.Templates{}).Remove(ctx, p.target.Client); err != nil {
+		return err
 	}
 	return p.target.Named.Remove(ctx, p.hub.Owner(), slices.Concat(manifests.Guard(p.hub), manifests.Protection(p.hub))...)
 }

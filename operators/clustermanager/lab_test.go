@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -119,7 +120,7 @@ func asOperator(t *testing.T, admin client.Client, restConfig *rest.Config) *res
 	}
 	const user = "system:serviceaccount:open-cluster-management:cluster-manager" // whom the fence is for
 	for _, object := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: append(cluster, namespaced...)},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: slices.Concat(cluster, namespaced, role(t, propagationRole).Rules)},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: user},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},

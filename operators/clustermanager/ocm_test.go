@@ -31,6 +31,8 @@ const (
 	ocmRole = "../../test/testdata/ocm/cluster-manager.yaml"
 	// beyondRole is what our documentation offers to add to that.
 	beyondRole = "../../config/samples/ocm-chart/clusterrole.yaml"
+	// propagationRole is what it offers for propagation.
+	propagationRole = "../../config/samples/propagation/clusterrole.yaml"
 )
 
 // TestUnderOCMsRole installs a hub with the role of OCM's chart, and no other:

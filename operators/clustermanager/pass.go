@@ -100,6 +100,7 @@ func report(p *pass, o install.Outcome) {
 	conditions.Set(list, cm.Generation, status.Applied(*list, o))
 	if p.rollouts != nil {
 		conditions.Set(list, cm.Generation, status.Registration(p.rollouts))
+		reportPropagation(p)
 	}
 	reportAPI(p)
 	if o.Result == install.Unreachable {
@@ -112,6 +113,16 @@ func report(p *pass, o install.Outcome) {
 		conditions.Set(list, cm.Generation, status.Progressing(p.rollouts))
 		conditions.Set(list, cm.Generation, status.Placement(p.rollouts))
 	}
+}
+
+// reportPropagation says whether pods of propagation are missing, if it is on.
+func reportPropagation(p *pass) {
+	list := &p.Object.Status.Conditions
+	if !p.hub.Propagates() {
+		meta.RemoveStatusCondition(list, operatorv1.ClusterManagerConditionHubPropagationDegraded)
+		return
+	}
+	conditions.Set(list, p.Object.Generation, status.Propagation(p.rollouts))
 }
 
 // reportAPI says whether the aggregated API is available, as far as that is known.

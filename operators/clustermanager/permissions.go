@@ -80,7 +80,7 @@ func (w permitted) home(ctx context.Context, p *pass) error {
 // features finds out which features the hub can have. What the operator cannot
 // grant is left away, and the condition FeaturesLimited says so.
 func (w permitted) features(ctx context.Context, p *pass) error {
-	operator := allowed.Operator{Name: w.account(), Hub: p.home, Home: p.home, Hosted: p.hub.Hosted()}
+	operator := allowed.Operator{Name: w.account(), Hub: p.home, Home: p.home, Hosted: p.hub.Hosted(), Propagates: p.hub.Propagates()}
 	if p.target != w.management {
 		held, err := rights.Review(ctx, p.target.Client)
 		if err != nil {

@@ -8,10 +8,16 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/fence"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
@@ -51,6 +57,7 @@ func propagation(t *testing.T, l *lab) {
 		}
 	}
 	admission(true)
+	propagator(t, l)
 	l.writes = 0
 	if _, err := l.pass(t); err != nil || l.writes != 0 {
 		t.Errorf("a pass over a settled hub made %d writes: %v", l.writes, err)
@@ -63,7 +70,67 @@ func propagation(t *testing.T, l *lab) {
 			t.Errorf("%s is gone with the gate, and all its objects with it", crd.Name)
 		}
 	}
+	for object, key := range ofPropagation() {
+		if l.exists(t, object, key.Name, key.Namespace) {
+			t.Errorf("%T %s is left", object, key)
+		}
+	}
+	if got := l.condition(t, operatorv1.ClusterManagerConditionHubPropagationDegraded); got.Type != "" {
+		t.Errorf("without the gate there is a condition %+v", got)
+	}
 	foreignPolicies(t, l)
+}
+
+// ofPropagation are the objects that are there with the gate only.
+func ofPropagation() map[client.Object]client.ObjectKey {
+	role, templates := client.ObjectKey{Name: "open-cluster-management:cluster-manager-propagation:controller"}, client.ObjectKey{Name: fleetv1alpha1.PropagationTemplatesRole}
+	return map[client.Object]client.ObjectKey{
+		&appsv1.Deployment{}:     {Namespace: testHubNS, Name: "cluster-manager-propagation-controller"},
+		&corev1.ServiceAccount{}: {Namespace: testHubNS, Name: fleetv1alpha1.PropagationServiceAccount},
+		&rbacv1.ClusterRole{}:    role, &rbacv1.ClusterRoleBinding{}: role,
+		&rbacv1.ClusterRole{}: templates, &rbacv1.ClusterRoleBinding{}: templates,
+	}
+}
+
+// propagator looks for the controller with its ClusterRole, whose rules are its own.
+func propagator(t *testing.T, l *lab) {
+	t.Helper()
+	for object, key := range ofPropagation() {
+		if !l.exists(t, object, key.Name, key.Namespace) {
+			t.Errorf("%T %s is missing", object, key)
+		}
+	}
+	if got := l.condition(t, operatorv1.ClusterManagerConditionHubPropagationDegraded); got.Reason != operatorv1.ClusterManagerReasonPropagationFunctional {
+		t.Errorf("the condition is %+v", got)
+	}
+	fenced := fence.Templates{}.Name()
+	if !l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, fenced, "") || !l.exists(t, &admissionv1.ValidatingAdmissionPolicyBinding{}, fenced, "") {
+		t.Error("the ClusterRole has no fence")
+	}
+	operator, err := client.New(l.restConfig, client.Options{Scheme: l.client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.Delete(t.Context(), fence.Templates{}.Policy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+		t.Errorf("the operator moves the fence: %v", err)
+	}
+	role := &rbacv1.ClusterRole{}
+	l.exists(t, role, fleetv1alpha1.PropagationTemplatesRole, "")
+	if len(role.Rules) != 0 {
+		t.Errorf("the operator made the ClusterRole with rules: %v", role.Rules)
+	}
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}}
+	role.Labels["example.com/more"] = "x"
+	delete(role.Labels, operatorv1.LabelCreatedByClusterManager)
+	if err := l.client.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	l.settle(t)
+	now := &rbacv1.ClusterRole{}
+	l.exists(t, now, role.Name, "")
+	if len(now.Rules) != 1 || now.Labels[operatorv1.LabelCreatedByClusterManager] == "" {
+		t.Errorf("the operator has to leave the rules alone and nothing else: %+v", now)
+	}
 }
 
 // foreignPolicies has a definition that is there already and is somebody else's.

@@ -46,7 +46,7 @@ import (
 // Those of hosted hubs: the administrator's, and the ones that are made of it for
 // components.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=external-hub-kubeconfig,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=registration-controller-sa-kubeconfig;registration-webhook-sa-kubeconfig;work-webhook-sa-kubeconfig;work-controller-sa-kubeconfig;placement-controller-sa-kubeconfig;push-agent-sa-kubeconfig;apiserver-sa-kubeconfig,verbs=get;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=registration-controller-sa-kubeconfig;registration-webhook-sa-kubeconfig;work-webhook-sa-kubeconfig;work-controller-sa-kubeconfig;placement-controller-sa-kubeconfig;propagation-controller-sa-kubeconfig;push-agent-sa-kubeconfig;apiserver-sa-kubeconfig,verbs=get;update;patch;delete
 
 // Held to be granted to the push agent, for its clusters.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=cluster-connection,verbs=get;list;watch;patch
@@ -60,7 +60,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // The Leases by which it and the components of a hub elect their leaders.
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-manager-lock;registration-controller-lock;work-controller-lock;placement-controller-lock;push-agent-lock,verbs=get;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-manager-lock;registration-controller-lock;work-controller-lock;placement-controller-lock;propagation-controller-lock;push-agent-lock,verbs=get;update
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 

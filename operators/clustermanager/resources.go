@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/fence"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/internal/rights"
@@ -64,7 +65,8 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 
 // guard keeps others from what the Cluster API stores on the hub, whatever the
 // gate says: what is forged before it is on would count after. With the gate of
-// propagation, it also keeps objects whose users want that from being deleted.
+// propagation, it also limits what its controller may grant itself, and keeps
+// objects whose users want that from being deleted.
 func (i *installation) guard(ctx context.Context, p *pass) error {
 	if !p.features.Off(allowed.AggregatedAPI) {
 		if err := p.ApplyNamed(ctx, p.target, manifests.Guard(p.hub)...); err != nil {
@@ -75,6 +77,9 @@ func (i *installation) guard(ctx context.Context, p *pass) error {
 	case p.features.Off(allowed.Propagation):
 		return nil
 	case p.hub.Propagates():
+		if err := (fence.Templates{}).Ensure(ctx, p.target.Client, p.target.Live); err != nil {
+			return err
+		}
 		return p.ApplyNamed(ctx, p.target, manifests.Protection(p.hub)...)
 	default:
 		return p.target.Named.Remove(ctx, p.hub.Owner(), manifests.Protection(p.hub)...)

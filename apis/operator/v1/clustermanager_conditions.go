@@ -16,6 +16,10 @@ const (
 	// ClusterManagerConditionHubPlacementDegraded reports whether the placement
 	// controller has too few available pods.
 	ClusterManagerConditionHubPlacementDegraded = "HubPlacementDegraded"
+	// ClusterManagerConditionHubPropagationDegraded reports whether the propagation
+	// controller has too few available pods. It is there only with the feature gate
+	// Propagation.
+	ClusterManagerConditionHubPropagationDegraded = "HubPropagationDegraded"
 	// ClusterManagerConditionHubAPIServerDegraded reports whether the Cluster API is
 	// not available. It is there only with the feature gate AggregatedAPI.
 	ClusterManagerConditionHubAPIServerDegraded = "HubAPIServerDegraded"
@@ -78,6 +82,14 @@ const (
 	// ClusterManagerReasonGetPlacementDeploymentFailed (True): the Deployment could
 	// not be read.
 	ClusterManagerReasonGetPlacementDeploymentFailed = "GetPlacementDeploymentFailed"
+)
+
+// Reasons of HubPropagationDegraded.
+const (
+	// ClusterManagerReasonPropagationFunctional (False): all pods are available.
+	ClusterManagerReasonPropagationFunctional = "PropagationFunctional"
+	// ClusterManagerReasonUnavailablePropagationPod (True): pods are missing.
+	ClusterManagerReasonUnavailablePropagationPod = "UnavailablePropagationPod"
 )
 
 // Reasons of HubAPIServerDegraded.

@@ -12,12 +12,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/rights"
@@ -57,6 +54,9 @@ type Operator struct {
 	// which is another one if the hub is Hosted.
 	Hub, Home rights.Rights
 	Hosted    bool
+	// Propagates says that the gate Propagation is on, whose rights an operator has
+	// only where somebody gives them to it.
+	Propagates bool
 }
 
 // limit is a feature that is off.
@@ -107,7 +107,11 @@ func Decide(o Operator, rules manifests.Rules) (Decision, error) {
 	if !d.Off(AggregatedAPI) {
 		d.need(o.Home, AggregatedAPI, "the aggregated API server cannot run", nil, apiServerAtHome(o.Hosted)...)
 	}
-	d.need(o.Hub, Propagation, "the hub does not serve policies and bindings", nil, propagation()...)
+	if o.Propagates {
+		if err := d.needPropagation(o, rules); err != nil {
+			return Decision{}, err
+		}
+	}
 	return d, d.needRest(o.Hub, rules)
 }
 
@@ -243,36 +247,6 @@ func aggregation() []rbacv1.PolicyRule {
 			APIGroups: []string{admissionv1.GroupName}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 			ResourceNames: []string{manifests.GuardName}, Verbs: []string{"delete", "get", "patch"},
 		},
-	}
-}
-
-// propagation is what the operator itself does to install the kinds of Propagation
-// and what protects objects, and to remove them.
-func propagation() []rbacv1.PolicyRule {
-	policies := []string{"clusteroverridepolicies", "clusterpropagationpolicies", "overridepolicies", "propagationpolicies"}
-	bindings := []string{"clusterresourcebindings", "resourcebindings"}
-	var definitions []string
-	for _, policy := range policies {
-		definitions = append(definitions, policy+"."+policyv1alpha1.GroupName)
-	}
-	for _, binding := range bindings {
-		definitions = append(definitions, binding+"."+workv1alpha2.GroupName)
-	}
-	return []rbacv1.PolicyRule{
-		{
-			APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"},
-			ResourceNames: definitions, Verbs: []string{"delete", "patch"},
-		},
-		{
-			APIGroups: []string{admissionv1.GroupName}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-			Verbs: []string{"create"},
-		},
-		{
-			APIGroups: []string{admissionv1.GroupName}, Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-			ResourceNames: []string{manifests.ProtectionName}, Verbs: []string{"delete", "get", "patch"},
-		},
-		{APIGroups: []string{policyv1alpha1.GroupName}, Resources: policies, Verbs: []string{"list", "patch"}},
-		{APIGroups: []string{workv1alpha2.GroupName}, Resources: bindings, Verbs: []string{"list", "patch"}},
 	}
 }
 

@@ -40,6 +40,7 @@ func TestWhatIsOff(t *testing.T) {
 	}
 	ocm := rulesOf(t, "../../../test/testdata/ocm/cluster-manager.yaml")
 	beyond := rulesOf(t, "../../../config/samples/ocm-chart/clusterrole.yaml")
+	propagation := rulesOf(t, "../../../config/samples/propagation/clusterrole.yaml")
 	in := func(groups ...string) []rbacv1.PolicyRule {
 		return slices.DeleteFunc(slices.Clone(beyond), func(rule rbacv1.PolicyRule) bool { return !slices.Contains(groups, rule.APIGroups[0]) })
 	}
@@ -47,17 +48,19 @@ func TestWhatIsOff(t *testing.T) {
 		reason string
 		held   []rbacv1.PolicyRule
 		hosted bool
-		want   []Feature
+		// propagates is whether the gate is on.
+		propagates bool
+		want       []Feature
 	}{
 		"our role":         {reason: "it holds what all components need", held: own},
-		"the role of OCM":  {reason: "its contract needs no more", held: ocm, want: []Feature{Connections, Push, Events, Binding, Users, AggregatedAPI, Propagation}},
+		"the role of OCM":  {reason: "its contract needs no more", held: ocm, want: []Feature{Connections, Push, Events, Binding, Users, AggregatedAPI}},
 		"with ours beside": {reason: "the documentation says so", held: slices.Concat(ocm, beyond)},
 		"with ClusterConnections": {
-			reason: "Push needs more than these", held: slices.Concat(ocm, in("fleet.capstan.io")), want: []Feature{Push, Events, Binding, Users, AggregatedAPI, Propagation},
+			reason: "Push needs more than these", held: slices.Concat(ocm, in("fleet.capstan.io")), want: []Feature{Push, Events, Binding, Users, AggregatedAPI},
 		},
 		"with all but ClusterConnections": {
 			reason: "Push needs these as well", held: slices.Concat(ocm, in("", rbacv1.GroupName, "networking.k8s.io", "events.k8s.io")),
-			want: []Feature{Connections, Push, Users, AggregatedAPI, Propagation},
+			want: []Feature{Connections, Push, Users, AggregatedAPI},
 		},
 		"a hosted hub": {reason: "our role has its secrets as well", held: own, hosted: true},
 		"a hosted hub without the secret of its push agent": {
@@ -66,11 +69,21 @@ func TestWhatIsOff(t *testing.T) {
 				return slices.Contains(rule.ResourceNames, "push-agent-sa-kubeconfig")
 			}),
 		},
-		"nothing": {reason: "a role that is no operator's", want: []Feature{Connections, Push, NetworkPolicies, Events, Binding, Users, AggregatedAPI, Propagation, rest}},
+		"nothing": {reason: "a role that is no operator's", want: []Feature{Connections, Push, NetworkPolicies, Events, Binding, Users, AggregatedAPI, rest}},
+		"propagation with our role": {
+			reason: "foreign Secrets are not the operator's by default", held: own, propagates: true, want: []Feature{Propagation},
+		},
+		"propagation with the rights for it": {
+			reason: "the documentation says so", held: slices.Concat(own, propagation), propagates: true,
+		},
+		"propagation on a hosted hub": {reason: "our role has its secret as well", held: slices.Concat(own, propagation), propagates: true, hosted: true},
+		"propagation under the role of OCM": {
+			reason: "the controller has other rules, too", held: slices.Concat(ocm, beyond, propagation), propagates: true, want: []Feature{Propagation},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := rights.Of(test.held...)
-			decision, err := Decide(Operator{Name: "the operator", Hub: held, Home: held, Hosted: test.hosted}, config.Rules)
+			decision, err := Decide(Operator{Name: "the operator", Hub: held, Home: held, Hosted: test.hosted, Propagates: test.propagates}, config.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

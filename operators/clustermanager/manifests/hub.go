@@ -183,13 +183,16 @@ func Components(h Hub) []Component {
 // OptionalAccounts are the ServiceAccounts of the components that a hub need not
 // have.
 func OptionalAccounts() []string {
-	return []string{workControllerAccount, fleetv1alpha1.PushAgentServiceAccount, APIServerAccount}
+	return []string{workControllerAccount, fleetv1alpha1.PropagationServiceAccount, fleetv1alpha1.PushAgentServiceAccount, APIServerAccount}
 }
 
 func components(h Hub) []Component {
 	components := []Component{registrationController(h), registrationWebhook(h), workWebhook(h), placementController(h)}
 	if h.Work.Enabled(features.CleanUpCompletedManifestWork) || h.Work.Enabled(features.ManifestWorkReplicaSet) {
 		components = append(components, workController(h))
+	}
+	if h.Propagates() {
+		components = append(components, propagationController(h))
 	}
 	if h.AggregatedAPI() {
 		components = append(components, apiServer(h))
@@ -253,6 +256,9 @@ func Access(h Hub, rules Rules) ([]render.Object, error) {
 				render.Role(h.meta(c.Role), namespaced),
 				render.RoleBinding(h.meta(c.Role), c.Role, account))
 		}
+	}
+	if h.Propagates() {
+		objects = append(objects, templates(h)...)
 	}
 	objects = append(objects, executorAdmin(h))
 	if !h.NoPush {

@@ -100,7 +100,7 @@ func hosted() Hub {
 				WorkWebhookConfiguration: operatorv1.HostedWebhookConfiguration{Address: "192.0.2.7", Port: 31443},
 			},
 		},
-	}, map[string]bool{"NetworkPolicies": true, "AggregatedAPI": true}, map[string]bool{"ManifestWorkReplicaSet": true}, map[string]bool{"PlacementDebugServer": true})
+	}, map[string]bool{"NetworkPolicies": true, "AggregatedAPI": true}, map[string]bool{"ManifestWorkReplicaSet": true}, map[string]bool{"PlacementDebugServer": true, "Propagation": true})
 	h.Name = "hub1"
 	h.HubPort = 8443
 	h.APIServerAddress = h.HostedAPIServerAddress()

@@ -10,6 +10,7 @@ import (
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/render"
@@ -18,10 +19,6 @@ import (
 // ProtectionName is the name of the policy that keeps objects from being deleted
 // whose users want that, and of its binding.
 const ProtectionName = "capstan-deletion-protection"
-
-// propagationControllerAccount is the ServiceAccount of the propagation
-// controller.
-const propagationControllerAccount = "propagation-controller-sa"
 
 // idOf is the label of an object with the ID that it keeps for life, or "".
 func idOf(label string) string { return "%s.?metadata.?labels[?'" + label + "'].orValue('')" }
@@ -61,7 +58,7 @@ func overrideHook(resource string) hook {
 // itself.
 func bindingHook(resource, concerns string) hook {
 	k := hookOf(workv1alpha2.GroupName, workv1alpha2.GroupVersion.Version, resource, concerns)
-	k.exempt = []string{propagationControllerAccount}
+	k.exempt = []string{fleetv1alpha1.PropagationServiceAccount}
 	return k
 }
 

@@ -15,6 +15,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/render"
@@ -99,7 +100,7 @@ func mutatingHooks() []hook {
 			group:   workv1.GroupVersion.Group, version: workv1.GroupVersion.Version, resource: "manifestworks",
 			operations: []admissionv1.OperationType{admissionv1.Create},
 			// They set the finalizer themselves.
-			exempt: []string{workControllerAccount, propagationControllerAccount},
+			exempt: []string{workControllerAccount, fleetv1alpha1.PropagationServiceAccount},
 			// Only works that an agent sees need the finalizer that agents remove.
 			selector: metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
 				WithKey(clusterv1.LabelClusterName).WithOperator(metav1.LabelSelectorOpExists)),
@@ -134,7 +135,7 @@ func validatingHooks() []hook {
 			concerns:   anyOf(created, specChanged),
 			// They write what was admitted as a ManifestWorkReplicaSet or as an object of the
 			// hub, for its author.
-			exempt: []string{workControllerAccount, propagationControllerAccount},
+			exempt: []string{workControllerAccount, fleetv1alpha1.PropagationServiceAccount},
 		},
 		{
 			name:    "manifestworkreplicasetvalidators.admission.work.open-cluster-management.io",
@@ -219,7 +220,7 @@ func (k hook) conditions(h Hub) []*admissionv1ac.MatchConditionApplyConfiguratio
 	}
 	var users []string
 	for _, account := range k.exempt {
-		if account != propagationControllerAccount || h.Propagates() {
+		if account != fleetv1alpha1.PropagationServiceAccount || h.Propagates() {
 			users = append(users, strconv.Quote(fmt.Sprintf("system:serviceaccount:%s:%s", h.Namespace(), account)))
 		}
 	}

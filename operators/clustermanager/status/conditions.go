@@ -48,6 +48,14 @@ func Placement(rollouts []Rollout) metav1.Condition {
 	}, operatorv1.ClusterManagerReasonUnavailablePlacementPod)
 }
 
+// Propagation says whether pods of the propagation controller are missing.
+func Propagation(rollouts []Rollout) metav1.Condition {
+	return degraded(rollouts, metav1.Condition{
+		Type:   operatorv1.ClusterManagerConditionHubPropagationDegraded,
+		Reason: operatorv1.ClusterManagerReasonPropagationFunctional, Message: "all propagation pods are available",
+	}, operatorv1.ClusterManagerReasonUnavailablePropagationPod)
+}
+
 // Registration says whether pods of the registration controller or webhook are missing.
 func Registration(rollouts []Rollout) metav1.Condition {
 	return degraded(rollouts, metav1.Condition{

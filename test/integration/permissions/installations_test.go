@@ -181,6 +181,7 @@ func everyComponent(name string) hubmanifests.Hub {
 	h.Registration, _ = features.Resolve(features.HubRegistration, map[string]bool{string(features.AggregatedAPI): true})
 	h.APIServerAddress = "clusters.example.com" // which hosted hubs need
 	h.Work, _ = features.Resolve(features.HubWork, map[string]bool{string(features.CleanUpCompletedManifestWork): true})
+	h.Placement, _ = features.Resolve(features.HubPlacement, map[string]bool{string(features.Propagation): true})
 	return h
 }
 

@@ -146,8 +146,12 @@ func (h *hub) works(t *testing.T) {
 	p := policy("fenced", deployments())
 	p.Spec.PropagateDeps = true
 	h.create(t, p)
-	t.Cleanup(func() { h.remove(t, p) })
 	pass(t, h.controller(h.root.RESTMapper()))
 	h.may(t, true, "patch", "apps", "deployments")
 	h.may(t, true, "list", "", "configmaps")
+	h.remove(t, p)
+	pass(t, h.controller(h.root.RESTMapper()))
+	if rules := h.role(t).Rules; len(rules) != 0 {
+		t.Errorf("the policy is gone and these are left: %v", rules)
+	}
 }

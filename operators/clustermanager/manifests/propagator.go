@@ -1,0 +1,36 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// propagationController is there only with the gate Propagation. It is our own
+// image whatever the spec says: nobody else has it.
+func propagationController(h Hub) Component {
+	w := h.workload("propagation-controller", h.OwnImage)
+	w.ServiceAccount = fleetv1alpha1.PropagationServiceAccount
+	w.Args = append([]string{"/propagation", "controller"}, append(gateFlags(h.Placement), h.TLSFlags...)...)
+	return Component{
+		RBAC: config.PropagationController, Role: h.role("propagation:controller"), Workload: w, MetricsPort: metricsPort,
+		CountsFor: operatorv1.ClusterManagerConditionHubPropagationDegraded,
+	}
+}
+
+// templates is the ClusterRole by which the propagation controller works with what
+// policies select. There are no rules in what is applied: these the controller
+// keeps itself.
+func templates(h Hub) []render.Object {
+	m := h.meta(fleetv1alpha1.PropagationTemplatesRole).In("")
+	return []render.Object{
+		rbacv1ac.ClusterRole(m.Name).WithLabels(m.Labels),
+		render.ClusterRoleBinding(m, m.Name, render.Account(h.Namespace(), fleetv1alpha1.PropagationServiceAccount)),
+	}
+}
