@@ -110,7 +110,7 @@ func (w *world) happen(t *testing.T, directive string) {
 		namespace, placement, _ := strings.Cut(words[1], "/")
 		w.chosen(t, namespace, placement, words[2:])
 	default:
-		if !rolls(t, w, directive) && !backsUp(t, w, directive) {
+		if !rolls(t, w, directive) && !propagates(t, w, directive) && !backsUp(t, w, directive) {
 			t.Fatalf("there is no directive %q", directive)
 		}
 	}

@@ -1,8 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placer runs the hub's controllers of placements and of replica sets, for
-// tests of what meets them through API objects only.
+// Package placer runs the hub's controllers of placements, of replica sets and of
+// propagation, for tests of what meets them through API objects only.
 package placer
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/placement"
+	"github.com/capstan-io/capstan/internal/hub/propagation"
 	"github.com/capstan-io/capstan/internal/hub/work"
 )
 
@@ -44,6 +45,18 @@ func StartReplicaSets(t testing.TB, config *rest.Config) {
 	run(t, config, ctrl.Options{Scheme: scheme, Cache: cached}, func(mgr ctrl.Manager) error {
 		gates, _ := features.Resolve(features.HubWork, map[string]bool{string(features.ManifestWorkReplicaSet): true})
 		return work.Setup(mgr, work.Options{Gates: gates})
+	})
+}
+
+// StartPropagation runs the controllers of propagation until the test ends.
+func StartPropagation(t testing.TB, config *rest.Config) {
+	t.Helper()
+	scheme, err := propagation.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, config, ctrl.Options{Scheme: scheme, Cache: propagation.CacheOptions()}, func(mgr ctrl.Manager) error {
+		return propagation.Setup(t.Context(), mgr, propagation.Options{})
 	})
 }
 

@@ -1,0 +1,127 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/placer"
+)
+
+// propagates does what a directive about propagation says, if it is one:
+//
+//	propagates                       the controllers run, until the session ends
+//	runs CLUSTER WORK STATUS         the agent applies the object of a binding, which has the status
+//	told NAMESPACE/BINDING CLUSTER [MESSAGE]
+//	                                 wait until the binding says this of the cluster, or that it has the object
+//	withdraw NAMESPACE               the policies and Deployments of a namespace go, and what was made for them
+func propagates(t *testing.T, w *world, directive string) bool {
+	t.Helper()
+	words := strings.SplitN(directive, " ", 4)
+	switch {
+	case directive == "propagates":
+		placer.StartPropagation(t, w.config)
+	case len(words) == 4 && words[0] == "runs":
+		agentReports(t, w, words[1], words[2], "")
+		runs(t, w, client.ObjectKey{Namespace: words[1], Name: words[2]}, words[3])
+	case len(words) == 3 && words[0] == "told":
+		told(t, w, words[1], words[2], "")
+	case len(words) == 4 && words[0] == "told":
+		told(t, w, words[1], words[2], words[3])
+	case len(words) == 2 && words[0] == "withdraw":
+		withdraw(t, w, words[1])
+	default:
+		return false
+	}
+	return true
+}
+
+// runs reports the status of an object that is well.
+func runs(t *testing.T, w *world, key client.ObjectKey, status string) {
+	t.Helper()
+	eventually(t, func() error {
+		work, healthy := &workv1.ManifestWork{}, string(workv1alpha2.ResourceHealthy)
+		if err := w.client.Get(t.Context(), key, work); err != nil {
+			return err
+		}
+		work.Status.ResourceStatus.Manifests[0].StatusFeedback.Values = []workv1.FeedbackValue{
+			{Name: "status", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: &status}},
+			{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: &healthy}},
+		}
+		return w.client.Status().Update(t.Context(), work)
+	})
+}
+
+func told(t *testing.T, w *world, binding, cluster, message string) {
+	t.Helper()
+	namespace, name, _ := strings.Cut(binding, "/")
+	eventually(t, func() error {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, b); err != nil {
+			return err
+		}
+		for _, item := range b.Status.AggregatedStatus {
+			has := item.Applied && item.Status != nil
+			if item.ClusterName == cluster && (message == "" && has || message != "" && strings.Contains(item.AppliedMessage, message)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("binding %s says %+v", binding, b.Status.AggregatedStatus)
+	})
+}
+
+func withdraw(t *testing.T, w *world, namespace string) {
+	t.Helper()
+	deployments := &unstructured.UnstructuredList{}
+	deployments.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DeploymentList"})
+	deployment := &unstructured.Unstructured{}
+	deployment.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	err := errors.Join(
+		w.client.DeleteAllOf(t.Context(), deployment, client.InNamespace(namespace)),
+		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.PropagationPolicy{}, client.InNamespace(namespace)),
+		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.ClusterPropagationPolicy{}),
+		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.OverridePolicy{}, client.InNamespace(namespace)),
+		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.ClusterOverridePolicy{}),
+		// Nobody collects garbage here.
+		w.client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace(namespace)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		works := &workv1.ManifestWorkList{}
+		if err := w.client.List(t.Context(), works); err != nil {
+			return err
+		}
+		for i := range works.Items {
+			if work := &works.Items[i]; work.DeletionTimestamp != nil { // its agent lets it go
+				work.Finalizers = nil
+				if err := client.IgnoreNotFound(w.client.Update(t.Context(), work)); err != nil {
+					return err
+				}
+			}
+		}
+		for _, list := range []client.ObjectList{
+			deployments, &policyv1alpha1.PropagationPolicyList{}, &policyv1alpha1.ClusterPropagationPolicyList{}, &workv1alpha2.ResourceBindingList{},
+		} {
+			if err := w.client.List(t.Context(), list); err != nil {
+				return err
+			}
+			if left := meta.LenList(list); left > 0 {
+				return fmt.Errorf("%T: %d are left", list, left)
+			}
+		}
+		return nil
+	})
+}
