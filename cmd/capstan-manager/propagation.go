@@ -49,7 +49,8 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	if _, err := logging.Setup(f.verbosity); err != nil {
 		return err
 	}
-	if _, err := features.Parse(features.HubPlacement, f.gates); err != nil {
+	gates, err := features.Parse(features.HubPlacement, f.gates)
+	if err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
 	scheme, err := propagation.NewScheme()
@@ -63,7 +64,7 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := propagation.Setup(ctx, mgr, propagation.Options{Metrics: controllermetrics.Registry}); err != nil {
+	if err := propagation.Setup(ctx, mgr, propagation.Options{Metrics: controllermetrics.Registry, Gates: gates}); err != nil {
 		return fmt.Errorf("setting up the controllers for propagation: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -53,6 +53,7 @@ const (
 	SIGPlacementDecision         Gate = "SIGPlacementDecision"
 	Propagation                  Gate = "Propagation"
 	PropagationAuthorization     Gate = "PropagationAuthorization"
+	NamespaceSyncAll             Gate = "NamespaceSyncAll"
 	ClusterClaim                 Gate = "ClusterClaim"
 	ClusterProperty              Gate = "ClusterProperty"
 	MultipleHubs                 Gate = "MultipleHubs"
@@ -103,6 +104,7 @@ func definitions(component Component) map[Gate]definition {
 			SIGPlacementDecision:     {planned: true},
 			Propagation:              {operatorOnly: true},
 			PropagationAuthorization: {operatorOnly: true},
+			NamespaceSyncAll:         {},
 		}
 	case AgentRegistration:
 		return map[Gate]definition{

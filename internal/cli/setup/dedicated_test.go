@@ -157,8 +157,10 @@ func TestTheHubOfAControlPlaneIsHosted(t *testing.T) {
 	if diff := cmp.Diff(want, spec.RegistrationConfiguration.FeatureGates); diff != "" {
 		t.Errorf("gates (-want +got):\n%s", diff)
 	}
-	if on := (operatorv1.FeatureGate{Feature: "Propagation", Mode: "Enable"}); spec.PlacementConfiguration == nil || !slices.Contains(spec.PlacementConfiguration.FeatureGates, on) {
-		t.Errorf("placement is %+v, want the gate Propagation on", spec.PlacementConfiguration)
+	for _, gate := range []string{"Propagation", "NamespaceSyncAll"} {
+		if on := (operatorv1.FeatureGate{Feature: gate, Mode: "Enable"}); spec.PlacementConfiguration == nil || !slices.Contains(spec.PlacementConfiguration.FeatureGates, on) {
+			t.Errorf("placement is %+v, want the gate %s on", spec.PlacementConfiguration, gate)
+		}
 	}
 	if spec, err = d.hub([]string{"AggregatedAPI=false"}, nil); err != nil || spec.RegistrationConfiguration.FeatureGates[0].Mode != operatorv1.FeatureGateModeDisable {
 		t.Errorf("a gate that was turned off is on (%v)", err)

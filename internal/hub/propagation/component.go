@@ -28,6 +28,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/features"
 	slim "github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/bindings"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
@@ -38,6 +39,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/namespaces"
 	"github.com/capstan-io/capstan/internal/hub/propagation/policies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
+	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
@@ -108,6 +110,8 @@ type Options struct {
 	Clock clock.Clock
 	// Metrics is where the metrics are registered. Nil means nowhere.
 	Metrics prometheus.Registerer
+	// Gates are the feature gates of features.HubPlacement.
+	Gates features.Set
 }
 
 // Setup adds the controllers to the manager.
@@ -120,7 +124,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held)
-	if err := bindings.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := errors.Join(bindings.Index(ctx, mgr.GetFieldIndexer()), namespaces.Index(ctx, mgr.GetFieldIndexer())); err != nil {
 		return err
 	}
 	metadataClient, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -147,8 +151,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Client: mgr.GetClient(), Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
 		Created: works, Events: recorder,
 	})
+	follows := namespaces.New(namespaces.Deps{
+		Client: mgr.GetClient(), Writer: send.Writer{Client: mgr.GetClient(), Created: works}, Events: recorder,
+		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
+	})
 	return errors.Join(
 		rights.New(mgr.GetClient(), mgr.GetRESTMapper(), recorder).SetupWithManager(mgr),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
-		policies.New(mgr.GetClient(), watched).SetupWithManager(mgr), namespaces.New(mgr.GetClient(), works).SetupWithManager(mgr))
+		policies.New(mgr.GetClient(), watched).SetupWithManager(mgr), follows.SetupWithManager(mgr))
 }

@@ -43,8 +43,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 // TestWritesOfADeployment counts what it costs the hub to send a Deployment to
-// three clusters: one claim, a binding and its status, a work for each cluster, a
-// namespace for each, and a few writes of status as they answer.
+// three clusters: one claim, a binding and its status, a work for each cluster, and
+// a few writes of status as they answer. Each cluster has namespace default.
 func TestWritesOfADeployment(t *testing.T) {
 	counted := &writes{counts: map[string]int{}}
 	w := newWorld(t, 3, counted.count)
@@ -55,7 +55,7 @@ func TestWritesOfADeployment(t *testing.T) {
 	defer counted.mu.Unlock()
 	t.Log(counted.counts)
 	for what, want := range map[string]int{
-		"PATCH deployments": 1, "POST resourcebindings": 1, "PATCH resourcebindings": 0, "POST manifestworks": 6, "PATCH manifestworks": 0,
+		"PATCH deployments": 1, "POST resourcebindings": 1, "PATCH resourcebindings": 0, "POST manifestworks": 3, "PATCH manifestworks": 0,
 	} {
 		if got := counted.counts[what]; got != want {
 			t.Errorf("%s: %d, want %d", what, got, want)

@@ -14,7 +14,6 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
-	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
@@ -137,7 +136,7 @@ func (w world) works(want int) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("there are %d works", want), func() error {
 		works := &workv1.ManifestWorkList{}
-		if err := w.List(w.Context(), works, client.HasLabels{karmadaworkv1alpha1.LabelPermanentID}); err != nil {
+		if err := w.List(w.Context(), works, client.HasLabels{workv1alpha2.LabelResourceBindingID}); err != nil {
 			return err
 		}
 		if len(works.Items) != want {

@@ -44,8 +44,9 @@ const patience = time.Minute
 type world struct {
 	*testing.T
 	client.WithWatch
-	config *rest.Config
-	ended  *func() // stops the controllers
+	config  *rest.Config
+	options *propagation.Options // of the controllers that are started next
+	ended   *func()              // stops the controllers
 }
 
 // newWorld starts a hub with so many clusters, named member1 and on, and an agent
@@ -65,7 +66,7 @@ func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) worl
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world{T: t, WithWatch: c, config: config, ended: new(func() {})}
+	w := world{T: t, WithWatch: c, config: config, options: &propagation.Options{}, ended: new(func() {})}
 	t.Cleanup(w.stop)
 	for i := range members {
 		w.join(fmt.Sprintf("member%d", i+1))
@@ -80,7 +81,7 @@ func (w world) join(name string) {
 	w.create(
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}},
 		&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.LabelClusterName: name}}})
 	go w.agent(w.Context(), name)
 }
 
@@ -98,7 +99,7 @@ func (w world) start(wrappers ...transport.WrapperFunc) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if err := propagation.Setup(w.Context(), mgr, propagation.Options{}); err != nil {
+	if err := propagation.Setup(w.Context(), mgr, *w.options); err != nil {
 		w.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(w.Context())

@@ -5,10 +5,8 @@ package bindings
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -119,8 +118,8 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	if err != nil {
 		return sent{}, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
-	failed := c.deliver(ctx, changes)
-	if err := passing(failed); err != nil {
+	failed := c.writer().Write(ctx, changes)
+	if err := send.Passing(failed); err != nil {
 		return sent{}, err
 	}
 	result := sent{problems: problems, settled: changes.None() || len(failed) > 0}
@@ -167,7 +166,7 @@ func (c *Controller) finish(ctx context.Context, b binding, works []workv1.Manif
 		return nil
 	}
 	if len(works) > 0 {
-		return errors.Join(slices.Collect(maps.Values(c.deliver(ctx, deliver.Changes{Gone: works})))...)
+		return send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: works}))
 	}
 	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
 	controllerutil.RemoveFinalizer(after, finalizer)

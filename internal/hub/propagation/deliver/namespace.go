@@ -4,25 +4,63 @@
 package deliver
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/override"
 )
 
-// NamespaceManifest returns what of a namespace of the hub goes to clusters: its
+// LabelNamespace is on the works of namespaces that no binding is for; its value
+// is the name of the namespace.
+const LabelNamespace = "fleet.capstan.io/namespace"
+
+// NamespaceTemplate returns what of a namespace of the hub goes to clusters: its
 // name, labels and annotations.
-func NamespaceManifest(namespace *corev1.Namespace) ([]byte, error) {
-	labels, annotations := maps.Clone(namespace.Labels), maps.Clone(namespace.Annotations)
+func NamespaceTemplate(namespace *corev1.Namespace) *unstructured.Unstructured {
+	labels := maps.Clone(namespace.Labels)
 	delete(labels, corev1.LabelMetadataName) // each API server sets it
-	delete(annotations, corev1.LastAppliedConfigAnnotation)
-	raw, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Namespace",
-		"metadata": map[string]any{"name": namespace.Name, "labels": labels, "annotations": annotations},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encoding namespace %q: %w", namespace.Name, err)
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	object.SetName(namespace.Name)
+	object.SetLabels(labels)
+	object.SetAnnotations(maps.Clone(namespace.Annotations))
+	return object
+}
+
+// NamespaceWork returns the work that brings a namespace to a cluster. The
+// namespace stays there when the work goes, as it may hold what is not ours. For a
+// cluster whose overrides cannot be applied it returns the problem instead, which
+// is the user's.
+func NamespaceWork(namespace *corev1.Namespace, overrides override.Policies, cluster *view.Cluster) (work *workv1.ManifestWork, problem, err error) {
+	object, applied, problem := overrides.Apply(NamespaceTemplate(namespace), cluster)
+	if problem != nil {
+		return nil, problem, nil
 	}
-	return raw, nil
+	work = &workv1.ManifestWork{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster.Name, Name: WorkName("Namespace", "", namespace.Name),
+			Labels: map[string]string{
+				LabelNamespace:                       namespace.Name,
+				karmadaworkv1alpha1.LabelPermanentID: workID(string(namespace.UID), cluster.Name),
+			},
+			Annotations: map[string]string{},
+			Finalizers:  []string{workv1.FinalizerManifestWorkCleanup},
+		},
+		Spec: workv1.ManifestWorkSpec{DeleteOption: &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}},
+	}
+	record(work, applied)
+	stamp(object, work, namespace)
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding namespace %q for cluster %q: %w", namespace.Name, cluster.Name, err)
+	}
+	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	return work, nil, nil
 }

@@ -92,7 +92,8 @@ func (s Source) render(
 		return nil, problem, nil
 	}
 	work = s.frame(target.Name, applied)
-	s.stamp(object, work)
+	s.settle(object)
+	stamp(object, work, s.Object)
 	raw, err := object.MarshalJSON()
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding the object for cluster %q: %w", target.Name, err)
@@ -136,12 +137,7 @@ func (s Source) frame(cluster string, applied override.Applied) *workv1.Manifest
 		work.Annotations[workv1alpha2.AnnotationResourceBindingNamespace] = s.Binding.GetNamespace()
 		work.Annotations[workv1alpha2.AnnotationResourceBindingName] = s.Binding.GetName()
 	}
-	if applied.Overrides != "" {
-		work.Annotations[policyv1alpha1.AnnotationAppliedOverrides] = applied.Overrides
-	}
-	if applied.ClusterOverrides != "" {
-		work.Annotations[policyv1alpha1.AnnotationAppliedClusterOverrides] = applied.ClusterOverrides
-	}
+	record(work, applied)
 	if suspended, said := suspended(spec.Suspension, cluster); said {
 		work.Annotations[workv1.AnnotationSuspendDispatching] = strconv.FormatBool(suspended)
 	}
@@ -166,8 +162,35 @@ func suspended(s *workv1alpha2.Suspension, cluster string) (suspended, said bool
 	}
 }
 
+// record notes on a work what was overridden.
+func record(work *workv1.ManifestWork, applied override.Applied) {
+	if applied.Overrides != "" {
+		work.Annotations[policyv1alpha1.AnnotationAppliedOverrides] = applied.Overrides
+	}
+	if applied.ClusterOverrides != "" {
+		work.Annotations[policyv1alpha1.AnnotationAppliedClusterOverrides] = applied.ClusterOverrides
+	}
+}
+
+// settle says on the object what becomes of one of the name that is in the cluster
+// already, unless the template says it.
+func (s Source) settle(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	if _, said := annotations[policyv1alpha1.AnnotationConflictResolution]; said {
+		return
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[policyv1alpha1.AnnotationConflictResolution] = policyv1alpha1.ConflictResolutionAbort
+	if s.Binding.BindingSpec().ConflictResolution == policyv1alpha1.ConflictOverwrite {
+		annotations[policyv1alpha1.AnnotationConflictResolution] = policyv1alpha1.ConflictResolutionOverwrite
+	}
+	object.SetAnnotations(annotations)
+}
+
 // stamp gives the object what tells in the cluster where it is from.
-func (s Source) stamp(object *unstructured.Unstructured, work *workv1.ManifestWork) {
+func stamp(object *unstructured.Unstructured, work *workv1.ManifestWork, template metav1.Object) {
 	labels, annotations := object.GetLabels(), object.GetAnnotations()
 	if labels == nil {
 		labels = map[string]string{}
@@ -176,18 +199,12 @@ func (s Source) stamp(object *unstructured.Unstructured, work *workv1.ManifestWo
 		annotations = map[string]string{}
 	}
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
-	if _, said := annotations[policyv1alpha1.AnnotationConflictResolution]; !said {
-		annotations[policyv1alpha1.AnnotationConflictResolution] = policyv1alpha1.ConflictResolutionAbort
-		if s.Binding.BindingSpec().ConflictResolution == policyv1alpha1.ConflictOverwrite {
-			annotations[policyv1alpha1.AnnotationConflictResolution] = policyv1alpha1.ConflictResolutionOverwrite
-		}
-	}
 	labels[workv1alpha2.LabelManaged] = "true"
 	labels[workv1alpha2.LabelWorkID] = work.Labels[karmadaworkv1alpha1.LabelPermanentID]
 	annotations[workv1alpha2.AnnotationWorkNamespace] = executionNamespace(work.Namespace)
 	annotations[workv1alpha2.AnnotationWorkName] = work.Name
-	annotations[workv1alpha2.AnnotationTemplateUID] = string(s.Object.GetUID())
-	annotations[workv1alpha2.AnnotationTemplateGeneration] = strconv.FormatInt(s.Object.GetGeneration(), 10)
+	annotations[workv1alpha2.AnnotationTemplateUID] = string(template.GetUID())
+	annotations[workv1alpha2.AnnotationTemplateGeneration] = strconv.FormatInt(template.GetGeneration(), 10)
 	annotations[workv1alpha2.AnnotationManagedLabels] = strings.Join(slices.Sorted(maps.Keys(labels)), ",")
 	annotations[workv1alpha2.AnnotationManagedAnnotations] = ""
 	annotations[workv1alpha2.AnnotationManagedAnnotations] = strings.Join(slices.Sorted(maps.Keys(annotations)), ",")

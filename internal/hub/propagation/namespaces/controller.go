@@ -2,153 +2,197 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package namespaces sends the namespaces of the hub to the clusters that get an
-// object in them. A namespace stays in a cluster when the last object has gone
-// from there: it may hold what is not ours.
+// object in them, or to all. A namespace that a cluster does not need any more
+// stays there, as it may hold what is not ours; when that of the hub is deleted,
+// those go that were made for it.
 package namespaces
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
-	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/override"
 )
 
-// labelNamespace is on the works of namespaces; its value is the name of the
-// namespace.
-const labelNamespace = "fleet.capstan.io/namespace"
+const (
+	// action is what events say that the controller was about.
+	action               = "Propagate"
+	reasonOverrideFailed = "ApplyOverridePolicyFailed"
+)
+
+// Deps are what the controller works with.
+type Deps struct {
+	// Client reads namespaces, bindings, clusters and works from a cache.
+	Client client.Client
+	Writer send.Writer
+	Events *events.Recorder
+	// Everywhere says that each namespace goes to each cluster, needed or not.
+	Everywhere bool
+}
+
+// awaitAccepted is how soon to look again for a cluster that may not be sent
+// anything yet.
+const awaitAccepted = 30 * time.Second
 
 // Controller sends namespaces to clusters.
-type Controller struct {
-	client  client.Client
-	created *created.Works
-}
+type Controller struct{ Deps }
 
-// New returns the controller. The client reads from a cache.
-func New(c client.Client, works *created.Works) *Controller {
-	return &Controller{client: c, created: works}
-}
+// New returns the controller.
+func New(d Deps) *Controller { return &Controller{Deps: d} }
 
-// SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("namespace").
-		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
-		})).
-		Watches(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}).
-		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-			name := object.GetLabels()[labelNamespace]
-			if name == "" {
-				return nil
-			}
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
-		})).
-		Complete(conflict.Quiet(c))
-}
-
-// Reconcile sends one namespace to the clusters that need it.
+// Reconcile sends one namespace to the clusters that are to have it.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if claims.ReservedNamespace(req.Name) || req.Name == "" {
-		return ctrl.Result{}, nil
-	}
 	works := &workv1.ManifestWorkList{}
-	if err := c.client.List(ctx, works, client.MatchingLabels{labelNamespace: req.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.Client.List(ctx, works, client.MatchingFields{IndexNamespace: req.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the works of namespace %q: %w", req.Name, err)
 	}
 	namespace := &corev1.Namespace{}
-	err := c.client.Get(ctx, req.NamespacedName, namespace)
+	err := c.Client.Get(ctx, req.NamespacedName, namespace)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, c.remove(ctx, works.Items)
+		return ctrl.Result{}, c.end(ctx, works.Items)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading namespace %q: %w", req.Name, err)
 	case !namespace.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // it comes again when it is gone
 	}
-	clusters, err := c.clusters(ctx, req.Name)
+	wanted, problems, err := c.wanted(ctx, namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	for i := range works.Items {
-		delete(clusters, works.Items[i].Namespace)
+	changes, err := deliver.Compare(wanted, works.Items, problems)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("comparing the works of namespace %q: %w", req.Name, err)
 	}
-	for cluster := range clusters {
-		if err := c.create(ctx, namespace, cluster); err != nil {
-			return ctrl.Result{}, err
+	failed, again := c.Writer.Write(ctx, changes), time.Duration(0)
+	for cluster, err := range failed {
+		if errors.Is(err, send.ErrNoNamespace) { // it has not been accepted
+			delete(failed, cluster)
+			again = awaitAccepted
 		}
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: again}, send.Joined(failed)
 }
 
-// clusters returns the clusters that get an object in the namespace.
-func (c *Controller) clusters(ctx context.Context, namespace string) (map[string]bool, error) {
-	bindings := &workv1alpha2.ResourceBindingList{}
-	if err := c.client.List(ctx, bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the bindings of namespace %q: %w", namespace, err)
+// wanted returns the works that a namespace is to have, and why clusters get none.
+func (c *Controller) wanted(
+	ctx context.Context, namespace *corev1.Namespace,
+) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
+	clusters, err := c.clusters(ctx, namespace)
+	if len(clusters) == 0 || err != nil {
+		return nil, nil, err
+	}
+	wide := &policyv1alpha1.ClusterOverridePolicyList{}
+	if err := c.Client.List(ctx, wide, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing the ClusterOverridePolicies: %w", err)
+	}
+	overrides, mistake := override.Select(deliver.NamespaceTemplate(namespace), wide.Items, nil)
+	works, problems = map[string]*workv1.ManifestWork{}, map[string]error{}
+	for name := range clusters {
+		cluster, err := c.cluster(ctx, name, overrides)
+		if err != nil {
+			return nil, nil, err
+		}
+		work, problem, err := deliver.NamespaceWork(namespace, overrides, cluster)
+		if err != nil {
+			return nil, nil, err
+		}
+		if problem = errors.Join(mistake, problem); problem != nil {
+			problems[name] = problem
+			c.Events.Eventf(namespace, nil, corev1.EventTypeWarning, reasonOverrideFailed, action, "cluster %q: %v", name, problem)
+			continue
+		}
+		works[name] = work
+	}
+	return works, problems, nil
+}
+
+// clusters returns the names of the clusters that are to have the namespace.
+func (c *Controller) clusters(ctx context.Context, namespace *corev1.Namespace) (map[string]bool, error) {
+	if !travels(namespace) {
+		return nil, nil
 	}
 	clusters := map[string]bool{}
+	bindings := &workv1alpha2.ResourceBindingList{}
+	if err := c.Client.List(ctx, bindings, client.InNamespace(namespace.Name), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the bindings of namespace %q: %w", namespace.Name, err)
+	}
 	for i := range bindings.Items {
 		for _, target := range deliver.Targets(&bindings.Items[i].Spec) {
 			clusters[target.Name] = true
 		}
 	}
-	return clusters, nil
+	if c.Everywhere {
+		all := &clusterv1.ManagedClusterList{}
+		if err := c.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the ManagedClusters: %w", err)
+		}
+		for i := range all.Items {
+			if all.Items[i].Spec.HubAcceptsClient && all.Items[i].DeletionTimestamp.IsZero() {
+				clusters[all.Items[i].Name] = true
+			}
+		}
+	}
+	return clusters, c.spare(ctx, namespace.Name, clusters)
 }
 
-// create creates the work of a namespace for a cluster. The namespace is the
-// cluster's if it is there already, and stays when the work goes.
-func (c *Controller) create(ctx context.Context, namespace *corev1.Namespace, cluster string) error {
-	raw, err := deliver.NamespaceManifest(namespace)
-	if err != nil {
-		return err
-	}
-	work := &workv1.ManifestWork{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cluster, Name: deliver.WorkName("Namespace", "", namespace.Name), Labels: map[string]string{labelNamespace: namespace.Name},
-			Finalizers: []string{workv1.FinalizerManifestWorkCleanup},
-		},
-		Spec: workv1.ManifestWorkSpec{
-			Workload:     workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}},
-			DeleteOption: &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan},
-		},
-	}
-	key := client.ObjectKeyFromObject(work)
-	if !c.created.Begin(key) {
+// spare takes out the clusters that a policy for the namespace itself sends it to.
+func (c *Controller) spare(ctx context.Context, namespace string, clusters map[string]bool) error {
+	usual, _ := claims.BindingName(corev1.SchemeGroupVersion.WithKind("Namespace"), namespace)
+	own := &workv1alpha2.ClusterResourceBinding{}
+	err := c.Client.Get(ctx, types.NamespacedName{Name: usual}, own)
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err := c.client.Create(ctx, work); err != nil {
-		c.created.Forget(key)
-		if apierrors.IsAlreadyExists(err) {
-			return nil // the cache shows it soon
+	if err != nil {
+		return fmt.Errorf("reading ClusterResourceBinding %q: %w", usual, err)
+	}
+	if ofNamespace(own) == namespace {
+		for _, target := range deliver.Targets(&own.Spec) {
+			delete(clusters, target.Name)
 		}
-		return fmt.Errorf("creating the work of namespace %q for cluster %q: %w", namespace.Name, cluster, err)
 	}
 	return nil
 }
 
-// remove deletes the works of a namespace that is gone.
-func (c *Controller) remove(ctx context.Context, works []workv1.ManifestWork) error {
-	for i := range works {
-		if !works[i].DeletionTimestamp.IsZero() {
-			continue
-		}
-		if err := c.client.Delete(ctx, works[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting ManifestWork %q: %w", client.ObjectKeyFromObject(&works[i]), err)
+// cluster returns what the overrides want to know of a cluster.
+func (c *Controller) cluster(ctx context.Context, name string, overrides override.Policies) (*view.Cluster, error) {
+	if len(overrides) == 0 {
+		return &view.Cluster{Name: name}, nil
+	}
+	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	for _, object := range []client.Object{cluster, connection} {
+		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, object); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading %T %q: %w", object, name, err)
 		}
 	}
-	return nil
+	is := view.Of(cluster, connection)
+	is.Name = name
+	return &is, nil
+}
+
+// travels tells whether a namespace is sent to clusters at all. That of a cluster
+// is not, nor one that every cluster has.
+func travels(namespace *corev1.Namespace) bool {
+	_, ofCluster := namespace.Labels[clusterv1.LabelClusterName]
+	return !ofCluster && namespace.Name != corev1.NamespaceDefault && !claims.ReservedNamespace(namespace.Name) &&
+		namespace.Labels[policyv1alpha1.LabelSkipAutoPropagation] != "true"
 }

@@ -1,0 +1,61 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package namespaces
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+)
+
+// feedbackHealth is what agents report that know works of bindings. They tell a
+// namespace that they made from one that was there.
+const feedbackHealth = "health"
+
+// end deletes the works of a namespace that is gone from the hub, with the
+// namespaces that were made for it.
+func (c *Controller) end(ctx context.Context, works []workv1.ManifestWork) error {
+	for i := range works {
+		if !works[i].DeletionTimestamp.IsZero() || works[i].Spec.DeleteOption == nil || !discerning(&works[i]) {
+			continue
+		}
+		if err := c.lift(ctx, &works[i]); err != nil {
+			return err
+		}
+	}
+	return send.Joined(c.Writer.Write(ctx, deliver.Changes{Gone: works}))
+}
+
+// discerning tells whether the agent of a work leaves a namespace alone that was
+// there before the work. One that does not know the difference has to leave any.
+func discerning(work *workv1.ManifestWork) bool {
+	for i := range work.Status.ResourceStatus.Manifests {
+		for _, value := range work.Status.ResourceStatus.Manifests[i].StatusFeedback.Values {
+			if value.Name == feedbackHealth {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lift takes off a work that its namespace stays.
+func (c *Controller) lift(ctx context.Context, work *workv1.ManifestWork) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": work.UID}, "spec": map[string]any{"deleteOption": nil}})
+	if err != nil {
+		return fmt.Errorf("encoding the change of work %q: %w", client.ObjectKeyFromObject(work), err)
+	}
+	err = c.Client.Patch(ctx, work.DeepCopy(), client.RawPatch(types.MergePatchType, body))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("changing ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package namespaces
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+)
+
+const (
+	// workers is how many namespaces are looked at at a time.
+	workers = 4
+	// IndexNamespace finds the works of a namespace in the cache.
+	IndexNamespace = "of-namespace"
+)
+
+// Index adds the index by which the controller reads works.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	byNamespace := func(object client.Object) []string {
+		if name := object.GetLabels()[deliver.LabelNamespace]; name != "" {
+			return []string{name}
+		}
+		return nil
+	}
+	if err := indexer.IndexField(ctx, &workv1.ManifestWork{}, IndexNamespace, byNamespace); err != nil {
+		return fmt.Errorf("indexing ManifestWorks: %w", err)
+	}
+	return nil
+}
+
+// SetupWithManager adds the controller to the manager.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	specs := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	moved := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !alike(e.ObjectOld, e.ObjectNew) }})
+	return ctrl.NewControllerManagedBy(mgr).Named("namespace").
+		Watches(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}).
+		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(onBinding), specs).
+		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(onWideBinding), specs).
+		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(onWork), builder.WithPredicates(
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(c.onCluster), moved).
+		Watches(&fleetv1alpha1.ClusterConnection{}, handler.EnqueueRequestsFromMapFunc(c.onCluster), moved).
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(c.onPolicy), specs).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(conflict.Quiet(c))
+}
+
+func onBinding(_ context.Context, object client.Object) []reconcile.Request {
+	return requests(object.GetNamespace())
+}
+
+// onWideBinding is about the bindings of namespaces.
+func onWideBinding(_ context.Context, object client.Object) []reconcile.Request {
+	if b, ok := object.(*workv1alpha2.ClusterResourceBinding); ok {
+		return requests(ofNamespace(b))
+	}
+	return nil
+}
+
+// ofNamespace returns the name of the namespace that a binding is for, "" if it is
+// for something else.
+func ofNamespace(b *workv1alpha2.ClusterResourceBinding) string {
+	of := b.Spec.Resource
+	if of.APIVersion != corev1.SchemeGroupVersion.String() || of.Kind != "Namespace" {
+		return ""
+	}
+	return of.Name
+}
+
+func onWork(_ context.Context, object client.Object) []reconcile.Request {
+	return requests(object.GetLabels()[deliver.LabelNamespace])
+}
+
+// onCluster brings back the namespaces that a cluster has, or is to have.
+func (c *Controller) onCluster(ctx context.Context, object client.Object) []reconcile.Request {
+	if c.Everywhere {
+		return c.all(ctx)
+	}
+	works := &workv1.ManifestWorkList{}
+	if err := c.Client.List(ctx, works, client.InNamespace(object.GetName()), client.HasLabels{deliver.LabelNamespace}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // only a missing cache gives an error
+	}
+	var names []string
+	for i := range works.Items {
+		names = append(names, works.Items[i].Labels[deliver.LabelNamespace])
+	}
+	return requests(names...)
+}
+
+// onPolicy brings back all namespaces if a policy is about namespaces.
+func (c *Controller) onPolicy(ctx context.Context, object client.Object) []reconcile.Request {
+	policy, ok := object.(*policyv1alpha1.ClusterOverridePolicy)
+	if !ok || len(policy.Spec.ResourceSelectors) > 0 && !slices.ContainsFunc(policy.Spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
+		return s.APIVersion == corev1.SchemeGroupVersion.String() && s.Kind == "Namespace"
+	}) {
+		return nil
+	}
+	return c.all(ctx)
+}
+
+// all returns all namespaces of the hub.
+func (c *Controller) all(ctx context.Context) []reconcile.Request {
+	namespaces := &corev1.NamespaceList{}
+	if err := c.Client.List(ctx, namespaces, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // only a missing cache gives an error
+	}
+	var names []string
+	for i := range namespaces.Items {
+		names = append(names, namespaces.Items[i].Name)
+	}
+	return requests(names...)
+}
+
+func requests(names ...string) []reconcile.Request {
+	var all []reconcile.Request
+	for _, name := range names {
+		if name != "" {
+			all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		}
+	}
+	return all
+}
+
+// alike tells whether a cluster is the same as before for its namespaces, that is
+// for the policies that override them.
+func alike(before, after client.Object) bool {
+	was, is := seen(before), seen(after)
+	return was.Accepted == is.Accepted && was.Deleting == is.Deleting && was.Region == is.Region && was.Provider == is.Provider &&
+		slices.Equal(was.Zones, is.Zones) && maps.Equal(was.Labels, is.Labels)
+}
+
+func seen(object client.Object) view.Cluster {
+	switch o := object.(type) {
+	case *clusterv1.ManagedCluster:
+		return view.Of(o, nil)
+	case *fleetv1alpha1.ClusterConnection:
+		return view.Of(nil, o)
+	default:
+		return view.Cluster{}
+	}
+}

@@ -1,0 +1,145 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package send writes works to the hub.
+package send
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/created"
+	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+)
+
+// ErrNoNamespace says that a cluster cannot be sent anything yet.
+var ErrNoNamespace = errors.New("the cluster has no namespace on the hub: accept the cluster first (capstan accept)")
+
+// writesAtOnce is how many works of one object are written at a time.
+const writesAtOnce = 16
+
+// Writer writes works.
+type Writer struct {
+	Client  client.Client
+	Created *created.Works
+}
+
+// Write makes the changes, several at a time. An object that moves goes to its
+// new clusters before it leaves the others. It returns what went wrong, by cluster.
+func (w Writer) Write(ctx context.Context, changes deliver.Changes) map[string]error {
+	var writes, removals []task
+	for _, work := range changes.New {
+		writes = append(writes, task{work.Namespace, func() error { return w.create(ctx, work) }})
+	}
+	for _, change := range changes.Changed {
+		writes = append(writes, task{change.Present.Namespace, func() error { return w.change(ctx, change) }})
+	}
+	for i := range changes.Gone {
+		work := &changes.Gone[i]
+		removals = append(removals, task{work.Namespace, func() error { return w.remove(ctx, work) }})
+	}
+	failed := inParallel(writes)
+	maps.Copy(failed, inParallel(removals))
+	return failed
+}
+
+// task is about the work of one cluster.
+type task struct {
+	cluster string
+	do      func() error
+}
+
+// inParallel does all tasks, some at a time, and returns their errors by cluster.
+func inParallel(tasks []task) map[string]error {
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	var mu sync.Mutex
+	failed := map[string]error{}
+	for _, t := range tasks {
+		group.Go(func() error {
+			if err := t.do(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[t.cluster] = err
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // every task has kept its error
+	return failed
+}
+
+// Joined returns the errors as one, in the order of the clusters.
+func Joined(failed map[string]error) error {
+	var all []error
+	for _, cluster := range slices.Sorted(maps.Keys(failed)) {
+		all = append(all, failed[cluster])
+	}
+	return errors.Join(all...)
+}
+
+// Passing takes those errors out that pass when the cache has caught up, and
+// returns them as one.
+func Passing(failed map[string]error) error {
+	passing := map[string]error{}
+	for cluster, err := range failed {
+		if apierrors.IsConflict(err) {
+			passing[cluster] = err
+			delete(failed, cluster)
+		}
+	}
+	return Joined(passing)
+}
+
+// create creates a work. One of the name that is there already was made just
+// before, and the cache shows it soon, or is in the way.
+func (w Writer) create(ctx context.Context, work *workv1.ManifestWork) error {
+	key := client.ObjectKeyFromObject(work)
+	if !w.Created.Begin(key) {
+		return nil
+	}
+	err := w.Client.Create(ctx, work)
+	if err == nil {
+		return nil
+	}
+	w.Created.Forget(key)
+	if apierrors.IsAlreadyExists(err) {
+		err = apierrors.NewConflict(workv1.GroupVersion.WithResource("manifestworks").GroupResource(), work.Name, err)
+	}
+	if apierrors.IsNotFound(err) {
+		err = ErrNoNamespace
+	}
+	return fmt.Errorf("creating ManifestWork %q: %w", key, err)
+}
+
+func (w Writer) change(ctx context.Context, change deliver.Change) error {
+	body, err := change.Patch()
+	if err != nil {
+		return err
+	}
+	err = w.Client.Patch(ctx, change.Present.DeepCopy(), client.RawPatch(types.MergePatchType, body))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("changing ManifestWork %q: %w", client.ObjectKeyFromObject(change.Present), err)
+	}
+	return nil
+}
+
+func (w Writer) remove(ctx context.Context, work *workv1.ManifestWork) error {
+	if !work.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if err := w.Client.Delete(ctx, work.DeepCopy(), client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
+	}
+	return nil
+}
