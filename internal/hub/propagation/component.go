@@ -15,6 +15,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
@@ -34,6 +35,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/hub/propagation/dependencies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/detector"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/namespaces"
@@ -124,7 +126,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held)
-	if err := errors.Join(bindings.Index(ctx, mgr.GetFieldIndexer()), namespaces.Index(ctx, mgr.GetFieldIndexer())); err != nil {
+	if err := errors.Join(bindings.Index(ctx, mgr.GetFieldIndexer()), namespaces.Index(ctx, mgr.GetFieldIndexer()), dependencies.Index(ctx, mgr.GetFieldIndexer())); err != nil {
 		return err
 	}
 	metadataClient, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -135,8 +137,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("building the client of objects: %w", err)
 	}
-	changed, touched := &detector.Inbox{}, &bindings.Inbox{}
-	watched := templates.New(templates.Options{Client: metadataClient, Mapper: mgr.GetRESTMapper(), Clock: o.Clock, Changed: changed.Add})
+	changed, needed, touched, referring := &templates.Inbox{}, &templates.Inbox{}, &bindings.Inbox{}, &bindings.Inbox{}
+	watched := templates.New(templates.Options{Client: metadataClient, Mapper: mgr.GetRESTMapper(), Clock: o.Clock, Changed: func(key templates.Key) {
+		changed.Add(key)
+		needed.Add(key)
+	}})
 	if err := mgr.Add(watched); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
@@ -145,8 +150,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	decider, works := decide.New(clusters, o.Clock), created.New(o.Clock)
 	finds := detector.New(detector.Deps{
 		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
-		Events: recorder, Touched: touched.Add,
+		Events: recorder, Touched: func(binding types.NamespacedName) {
+			touched.Add(binding)
+			referring.Add(binding)
+		},
 	})
+	along := dependencies.Deps{Client: mgr.GetClient(), Templates: watched, Objects: objects, Chain: chain}
 	sends := bindings.New(bindings.Deps{
 		Client: mgr.GetClient(), Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
 		Created: works, Events: recorder,
@@ -158,5 +167,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		rights.New(mgr.GetClient(), mgr.GetRESTMapper(), recorder).SetupWithManager(mgr),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
+		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, referring.Add).SetupWithManager(mgr, needed),
 		policies.New(mgr.GetClient(), watched).SetupWithManager(mgr), follows.SetupWithManager(mgr))
 }

@@ -79,7 +79,8 @@ func (i *Inbox) Add(key types.NamespacedName) {
 	}
 }
 
-func (i *Inbox) open(_ context.Context, q queue) error {
+// Open sends what comes in from now on to a queue.
+func (i *Inbox) Open(_ context.Context, q queue) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.queue = q
@@ -98,7 +99,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, inbox *Inbox) error {
 		Watches(&fleetv1alpha1.ClusterConnection{}, c.feed(c.connection)).
 		Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(c.overridden)).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(c.overridden)).
-		WatchesRawSource(source.Func(inbox.open)).
+		WatchesRawSource(source.Func(inbox.Open)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(conflict.Quiet(c))
 }

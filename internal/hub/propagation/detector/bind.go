@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 )
 
@@ -31,7 +32,7 @@ type binder struct {
 
 // bind makes the binding of an object say what the object and the policy ask for.
 func (c binder) bind(
-	ctx context.Context, key templates.Key, object *unstructured.Unstructured, policy policyv1alpha1.Policy, have bindings,
+	ctx context.Context, key templates.Key, object *unstructured.Unstructured, policy policyv1alpha1.Policy, have lookup.Bindings,
 ) error {
 	priority, found, err := c.priority(ctx, policy)
 	if err != nil {
@@ -43,15 +44,15 @@ func (c binder) bind(
 			policy.GetName(), policy.PropagationSpec().SchedulePriority.PriorityClassName)
 		return nil
 	}
-	for _, stale := range have.own {
+	for _, stale := range have.Own {
 		if stale.BindingSpec().Resource.UID != object.GetUID() { // of an earlier object of the name
 			return c.remove(ctx, stale)
 		}
 	}
 	wanted := c.wanted(object, policy, priority)
-	present := have.of(object.GetUID())
+	present := have.Of(object.GetUID())
 	if present == nil {
-		return c.create(ctx, newBinding(key, have.free(key)), object, wanted, policy)
+		return c.create(ctx, have.New(key), object, wanted, policy)
 	}
 	if !present.GetDeletionTimestamp().IsZero() {
 		return nil // it comes again when the binding is gone
@@ -98,7 +99,7 @@ func keep(wanted, present *workv1alpha2.ResourceBindingSpec) {
 // create creates a binding with the clusters that are chosen for it, and says so
 // in its status.
 func (c binder) create(
-	ctx context.Context, b binding, object *unstructured.Unstructured, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy,
+	ctx context.Context, b lookup.Binding, object *unstructured.Unstructured, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy,
 ) error {
 	*b.BindingSpec() = wanted
 	b.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())})
@@ -125,9 +126,9 @@ func (c binder) create(
 
 // update changes a binding if the object or the policy asks for something else.
 func (c binder) update(
-	ctx context.Context, present binding, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy, object *unstructured.Unstructured,
+	ctx context.Context, present lookup.Binding, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy, object *unstructured.Unstructured,
 ) error {
-	after := present.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
 	keep(&wanted, present.BindingSpec())
 	*after.BindingSpec() = wanted
 	after.BindingSpec().Resource.ResourceVersion = present.BindingSpec().Resource.ResourceVersion
@@ -154,7 +155,7 @@ func (c binder) update(
 }
 
 // report writes to the status of a binding what was decided.
-func (c binder) report(ctx context.Context, b binding, outcome decide.Outcome) error {
+func (c binder) report(ctx context.Context, b lookup.Binding, outcome decide.Outcome) error {
 	before := b.DeepCopyObject().(client.Object) //nolint:forcetypeassert // bindings are objects
 	c.Decider.Report(b, outcome)
 	if err := conditions.PatchStatus(ctx, c.Client, before, b); client.IgnoreNotFound(err) != nil {
@@ -164,7 +165,7 @@ func (c binder) report(ctx context.Context, b binding, outcome decide.Outcome) e
 }
 
 // patch writes what differs of a binding, as it was read.
-func (c binder) patch(ctx context.Context, before, after binding) error {
+func (c binder) patch(ctx context.Context, before, after lookup.Binding) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.Client.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("changing the binding of %s: %w", templates.KeyOf(after.BindingSpec().Resource), err)
@@ -173,8 +174,8 @@ func (c binder) patch(ctx context.Context, before, after binding) error {
 }
 
 // unmark takes the marks of policies off a binding.
-func (c binder) unmark(ctx context.Context, present binding) error {
-	after := present.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+func (c binder) unmark(ctx context.Context, present lookup.Binding) error {
+	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
 	dropMarks(after)
 	if equality.Semantic.DeepEqual(present, after) {
 		return nil
@@ -183,7 +184,7 @@ func (c binder) unmark(ctx context.Context, present binding) error {
 }
 
 // remove deletes a binding.
-func (c binder) remove(ctx context.Context, b binding) error {
+func (c binder) remove(ctx context.Context, b lookup.Binding) error {
 	if !b.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
@@ -195,7 +196,7 @@ func (c binder) remove(ctx context.Context, b binding) error {
 }
 
 // mark gives a binding what it has for life, and the marks of its policy.
-func mark(b binding, policy policyv1alpha1.Policy, object *unstructured.Unstructured) {
+func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.Unstructured) {
 	dropMarks(b)
 	marks := claims.Of(policy)
 	labels, annotations := orEmpty(b.GetLabels()), orEmpty(b.GetAnnotations())
@@ -220,7 +221,7 @@ func mark(b binding, policy policyv1alpha1.Policy, object *unstructured.Unstruct
 	}
 }
 
-func dropMarks(b binding) {
+func dropMarks(b lookup.Binding) {
 	labels, annotations := orEmpty(b.GetLabels()), orEmpty(b.GetAnnotations())
 	for _, key := range claims.LabelKeys() {
 		delete(labels, key)

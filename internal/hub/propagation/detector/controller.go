@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/reserved"
@@ -77,13 +78,13 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	bindings, err := c.binder.bindings(ctx, key)
+	bindings, err := lookup.Find(ctx, c.Client, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	switch policy := claims.Choose(template, holder(template, bindings.of(template.UID)), policies, c.Preempts); {
+	switch policy := claims.Choose(template, holder(template, bindings.Of(template.UID)), policies, c.Preempts); {
 	case policy == nil:
-		return ctrl.Result{}, c.release(ctx, key, template, bindings.of(template.UID))
+		return ctrl.Result{}, c.release(ctx, key, template, bindings.Of(template.UID))
 	case claims.ID(policy) == "":
 		return ctrl.Result{}, nil // it comes again when the policy has an ID
 	default:
@@ -93,7 +94,7 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 
 // holder returns what says who has claimed an object: its binding, if the object
 // does not.
-func holder(template *metav1.PartialObjectMetadata, present binding) metav1.Object {
+func holder(template *metav1.PartialObjectMetadata, present lookup.Binding) metav1.Object {
 	if present == nil || claims.Claimed(template) {
 		return template
 	}
@@ -103,12 +104,12 @@ func holder(template *metav1.PartialObjectMetadata, present binding) metav1.Obje
 // propagate lets a policy claim an object, and makes the binding say what both ask
 // for.
 func (c *Controller) propagate(
-	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, bindings bindings,
+	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, bindings lookup.Bindings,
 ) error {
 	if waits, err := c.waits(ctx, policy, template); waits || err != nil {
 		return err
 	}
-	if postponed(policy, template, bindings.of(template.UID)) {
+	if postponed(policy, template, bindings.Of(template.UID)) {
 		return nil
 	}
 	if err := c.claim(ctx, key, template, policy); err != nil {
@@ -183,7 +184,7 @@ func (c *Controller) claim(ctx context.Context, key templates.Key, template *met
 
 // release takes the marks of policies off an object that none matches any more,
 // and off its binding. What is in the clusters stays.
-func (c *Controller) release(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, present binding) error {
+func (c *Controller) release(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, present lookup.Binding) error {
 	if present != nil {
 		if err := c.binder.unmark(ctx, present); err != nil {
 			return err
@@ -198,11 +199,11 @@ func (c *Controller) release(ctx context.Context, key templates.Key, template *m
 
 // gone deletes the bindings of an object that does not exist any more.
 func (c *Controller) gone(ctx context.Context, key templates.Key) error {
-	bindings, err := c.binder.bindings(ctx, key)
+	bindings, err := lookup.Find(ctx, c.Client, key)
 	if err != nil {
 		return err
 	}
-	for _, one := range bindings.own {
+	for _, one := range bindings.Own {
 		if err := c.binder.remove(ctx, one); err != nil {
 			return err
 		}

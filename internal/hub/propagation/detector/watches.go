@@ -6,12 +6,10 @@ package detector
 import (
 	"context"
 	"slices"
-	"sync"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,45 +30,12 @@ import (
 // workers is how many objects are looked at at a time.
 const workers = 16
 
-type queue = workqueue.TypedRateLimitingInterface[templates.Key]
-
-// Inbox takes in which objects have changed, before and after the controller
-// runs. It is safe for concurrent use.
-type Inbox struct {
-	mu      sync.Mutex
-	queue   queue // nil before the controller runs
-	waiting map[templates.Key]bool
-}
-
-// Add says that an object has changed.
-func (i *Inbox) Add(key templates.Key) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.queue != nil {
-		i.queue.Add(key)
-		return
-	}
-	if i.waiting == nil {
-		i.waiting = map[templates.Key]bool{}
-	}
-	i.waiting[key] = true
-}
-
-func (i *Inbox) open(_ context.Context, q queue) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.queue = q
-	for key := range i.waiting {
-		q.Add(key)
-	}
-	i.waiting = nil
-	return nil
-}
+type queue = templates.Queue
 
 // SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager, inbox *Inbox) error {
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, inbox *templates.Inbox) error {
 	return builder.TypedControllerManagedBy[templates.Key](mgr).Named("template").
-		WatchesRawSource(source.TypedFunc[templates.Key](inbox.open)).
+		WatchesRawSource(source.TypedFunc[templates.Key](inbox.Open)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.PropagationPolicy{}), c.onPolicy())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), c.onPolicy())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), c.onBinding())).

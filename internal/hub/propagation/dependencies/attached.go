@@ -1,0 +1,163 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependencies
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/references"
+	"github.com/capstan-io/capstan/internal/reserved"
+)
+
+// Attached keeps the bindings of objects that others need.
+type Attached struct {
+	Deps
+
+	// refers is told of the bindings that need an object which has just come, and may
+	// need others.
+	refers func(types.NamespacedName)
+}
+
+// NewAttached returns the controller. It tells Referrers what has come.
+func NewAttached(d Deps, refers func(types.NamespacedName)) *Attached {
+	return &Attached{Deps: d, refers: refers}
+}
+
+// Reconcile makes the binding of one object say who needs the object: it comes
+// with the first who does and goes with the last, unless a policy claims the
+// object as well.
+func (a *Attached) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
+	if key.Name.Namespace == "" || reserved.Kind(key.Kind.GroupKind()) != "" || claims.ReservedNamespace(key.Name.Namespace) {
+		return ctrl.Result{}, nil
+	}
+	object, known := a.Templates.Get(key)
+	if !known || object == nil || !object.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // the detector deletes the binding of an object that is gone
+	}
+	referrers, err := a.referrers(ctx, key, object)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	found, err := lookup.Find(ctx, a.Client, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	needs := references.Sum(referrers)
+	present := found.Of(object.UID)
+	if present != nil {
+		return ctrl.Result{}, a.keep(ctx, present, needs)
+	}
+	if len(needs.RequiredBy) == 0 {
+		return ctrl.Result{}, nil
+	}
+	if a.Chain.Operations(key.Kind).Dependencies != nil {
+		for _, b := range referrers {
+			a.refers(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()})
+		}
+	}
+	return ctrl.Result{}, a.create(ctx, found.New(key), object, needs)
+}
+
+// keep makes the present binding of an object say who needs it, or deletes it if
+// nobody does.
+func (a *Attached) keep(ctx context.Context, present lookup.Binding, needs references.Needs) error {
+	switch {
+	case !present.GetDeletionTimestamp().IsZero():
+		return nil // the object comes again when the binding is gone
+	case len(needs.RequiredBy) > 0:
+		return a.update(ctx, present, needs)
+	case !references.Attached(present):
+		return nil
+	case present.BindingSpec().Placement == nil:
+		return a.remove(ctx, present)
+	default:
+		return a.update(ctx, present, needs)
+	}
+}
+
+// referrers returns the bindings whose objects need an object: those that name it,
+// and those that select it.
+func (a *Attached) referrers(ctx context.Context, key templates.Key, object metav1.Object) ([]workv1alpha2.Binding, error) {
+	var referrers []workv1alpha2.Binding
+	seen := map[types.UID]bool{}
+	for _, name := range []string{key.Name.Name, ""} {
+		list := &workv1alpha2.ResourceBindingList{}
+		by := client.MatchingFields{indexRefers: references.Key(key.Kind.GroupKind(), key.Name.Namespace, name)}
+		if err := a.Client.List(ctx, list, by, client.InNamespace(key.Name.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the bindings that need %s: %w", key, err)
+		}
+		for i := range list.Items {
+			all, err := references.Of(&list.Items[i])
+			if err != nil || seen[list.Items[i].UID] {
+				continue // Referrers writes it anew
+			}
+			if slices.ContainsFunc(all, func(r references.Reference) bool { return r.To(key.Kind.GroupKind(), object) }) {
+				seen[list.Items[i].UID] = true
+				referrers = append(referrers, &list.Items[i])
+			}
+		}
+	}
+	return referrers, nil
+}
+
+// create creates the binding of an object that is needed.
+func (a *Attached) create(ctx context.Context, b lookup.Binding, object *metav1.PartialObjectMetadata, needs references.Needs) error {
+	*b.BindingSpec() = workv1alpha2.ResourceBindingSpec{
+		Resource: workv1alpha2.ObjectReference{
+			APIVersion: object.APIVersion, Kind: object.Kind, Namespace: object.Namespace, Name: object.Name,
+			UID: object.UID, ResourceVersion: object.ResourceVersion,
+		},
+		SchedulerName: policyv1alpha1.DefaultScheduler,
+	}
+	b.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())})
+	b.SetLabels(map[string]string{workv1alpha2.LabelResourceBindingID: uuid.NewString()})
+	b.SetFinalizers([]string{workv1alpha2.FinalizerResourceBinding})
+	needs.Apply(b)
+	err := a.Client.Create(ctx, b)
+	if apierrors.IsAlreadyExists(err) {
+		err = apierrors.NewConflict(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), b.GetName(), err)
+	}
+	if err != nil {
+		return fmt.Errorf("creating the binding of %s: %w", templates.KeyOf(b.BindingSpec().Resource), err)
+	}
+	return nil
+}
+
+// update makes a binding say who needs its object.
+func (a *Attached) update(ctx context.Context, present lookup.Binding, needs references.Needs) error {
+	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
+	needs.Apply(after)
+	if equality.Semantic.DeepEqual(present, after) {
+		return nil
+	}
+	err := a.Client.Patch(ctx, after, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("changing the binding of %s: %w", templates.KeyOf(after.BindingSpec().Resource), err)
+	}
+	return nil
+}
+
+// remove deletes the binding of an object that nobody needs any more.
+func (a *Attached) remove(ctx context.Context, b lookup.Binding) error {
+	uid := b.GetUID()
+	if err := a.Client.Delete(ctx, b, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the binding of %s: %w", templates.KeyOf(b.BindingSpec().Resource), err)
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependencies
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/propagation/references"
+	"github.com/capstan-io/capstan/internal/reserved"
+)
+
+const (
+	// referencesMax is how many objects are sent along with one at most.
+	referencesMax = 200
+	// depthMax is how far references of references are followed.
+	depthMax = 3
+	// again is how soon to look whether attached bindings have let go.
+	again = 200 * time.Millisecond
+)
+
+// Deps are what the controllers work with.
+type Deps struct {
+	// Client reads bindings from a cache.
+	Client    client.Client
+	Templates *templates.Templates
+	Objects   templates.Objects
+	Chain     interpret.Chain
+}
+
+// Referrers says of each binding what its object needs.
+type Referrers struct {
+	Deps
+
+	// needed is told of each object that a binding needs, or needed.
+	needed func(templates.Key)
+}
+
+// NewReferrers returns the controller. It tells Attached what is needed.
+func NewReferrers(d Deps, needed func(templates.Key)) *Referrers {
+	return &Referrers{Deps: d, needed: needed}
+}
+
+// Reconcile writes into one binding what its object needs, and has that looked at.
+func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	b := &workv1alpha2.ResourceBinding{}
+	if err := r.Client.Get(ctx, req.NamespacedName, b); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Templates.Use(user(req.NamespacedName))
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("reading the binding %q: %w", req.NamespacedName, err)
+	}
+	before, err := references.Of(b)
+	if err != nil {
+		before = nil // it is written anew
+	}
+	if !references.Sends(b) && len(before) == 0 && !controllerutil.ContainsFinalizer(b, workv1alpha2.FinalizerDependencies) {
+		return ctrl.Result{}, nil // it needs nothing, or is itself what is needed
+	}
+	var after []references.Reference
+	if references.Sends(b) {
+		if after, err = r.needs(ctx, b); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	r.Templates.Use(user(req.NamespacedName), kindsOf(after)...)
+	holds, err := r.holds(ctx, b)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.write(ctx, b, after, holds || len(after) > 0); err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, key := range r.objects(slices.Concat(before, after)) {
+		r.needed(key)
+	}
+	if holds && !references.Sends(b) {
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// needs returns what the object of a binding needs, and what these need.
+func (r *Referrers) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) ([]references.Reference, error) {
+	object, err := r.Objects.Get(ctx, templates.KeyOf(b.Spec.Resource))
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	var all []references.Reference
+	found := map[string]bool{}
+	level := []*unstructured.Unstructured{object}
+	for depth := 0; depth < depthMax && len(level) > 0; depth++ {
+		var next []*unstructured.Unstructured
+		for _, reference := range r.direct(level, b.Namespace) {
+			name := reference.Key() + metav1.FormatLabelSelector(reference.LabelSelector)
+			if found[name] || len(all) == referencesMax {
+				continue
+			}
+			found[name] = true
+			all = append(all, reference)
+			further, err := r.follow(ctx, reference)
+			if err != nil {
+				return nil, err
+			}
+			if further != nil {
+				next = append(next, further)
+			}
+		}
+		level = next
+	}
+	return all, nil
+}
+
+// direct returns what objects need themselves, of the namespace and of kinds that
+// may be sent.
+func (r *Referrers) direct(objects []*unstructured.Unstructured, namespace string) []references.Reference {
+	var all []references.Reference
+	for _, object := range objects {
+		for _, d := range r.Chain.Dependencies(object) {
+			reference := references.Reference{APIVersion: d.APIVersion, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, LabelSelector: d.Selector}
+			if d.Namespace == namespace && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
+				all = append(all, reference)
+			}
+		}
+	}
+	return all
+}
+
+// follow returns the object that is referred to, if it may need others; nil if
+// not, or if there is none.
+func (r *Referrers) follow(ctx context.Context, reference references.Reference) (*unstructured.Unstructured, error) {
+	kind := reference.GroupVersionKind()
+	if reference.Name == "" || r.Chain.Operations(kind).Dependencies == nil {
+		return nil, nil //nolint:nilnil // nothing to follow
+	}
+	object, err := r.Objects.Get(ctx, templates.Key{Kind: kind, Name: types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}})
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return object, nil
+}
+
+// holds tells whether the binding of another object still says that this one
+// needs it.
+func (r *Referrers) holds(ctx context.Context, b *workv1alpha2.ResourceBinding) (bool, error) {
+	attached := &workv1alpha2.ResourceBindingList{}
+	err := r.Client.List(ctx, attached, client.InNamespace(b.Namespace), client.MatchingFields{indexNeeded: references.Label(b.Namespace, b.Name)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing what binding %q needs: %w", b.Namespace+"/"+b.Name, err)
+	}
+	return len(attached.Items) > 0, nil
+}
+
+// write makes the binding say what its object needs, and stay until nothing says
+// any more that it is needed for this one.
+func (r *Referrers) write(ctx context.Context, b *workv1alpha2.ResourceBinding, all []references.Reference, stays bool) error {
+	text, err := references.Annotation(all)
+	if err != nil {
+		return err
+	}
+	after := b.DeepCopy()
+	annotations := maps.Clone(b.Annotations)
+	delete(annotations, workv1alpha2.AnnotationDependencies)
+	if text != "" {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[workv1alpha2.AnnotationDependencies] = text
+	}
+	after.Annotations = annotations
+	switch {
+	case !stays:
+		controllerutil.RemoveFinalizer(after, workv1alpha2.FinalizerDependencies)
+	case b.DeletionTimestamp.IsZero():
+		controllerutil.AddFinalizer(after, workv1alpha2.FinalizerDependencies)
+	}
+	if equality.Semantic.DeepEqual(b, after) {
+		return nil
+	}
+	err = r.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing what binding %q needs: %w", b.Namespace+"/"+b.Name, err)
+	}
+	return nil
+}
+
+// objects returns the objects that there are of those that are referred to.
+func (r *Referrers) objects(all []references.Reference) []templates.Key {
+	var keys []templates.Key
+	for _, reference := range all {
+		kind := reference.GroupVersionKind()
+		keys = append(keys, r.Templates.Select(func(object *metav1.PartialObjectMetadata) bool {
+			return reference.To(kind.GroupKind(), object)
+		}, kind)...)
+	}
+	return keys
+}
+
+func kindsOf(all []references.Reference) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, reference := range all {
+		kinds = append(kinds, reference.GroupVersionKind())
+	}
+	return kinds
+}
+
+// user names a binding as one who uses kinds.
+func user(binding types.NamespacedName) string { return "references of " + binding.String() }

@@ -1,0 +1,108 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dependencies
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/hub/propagation/bindings"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/references"
+)
+
+const (
+	// workers is how many bindings, and how many objects, are looked at at a time.
+	workers = 8
+	// indexRefers finds the bindings whose objects need an object, by references.Key.
+	indexRefers = "refers-to"
+	// indexNeeded finds the bindings whose objects are needed for that of another, by
+	// the label that says so.
+	indexNeeded = "needed-by"
+)
+
+// Index adds the indexes by which the controllers read bindings.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	refers := func(object client.Object) []string {
+		b, ok := object.(workv1alpha2.Binding)
+		if !ok {
+			return nil
+		}
+		all, err := references.Of(b)
+		if err != nil {
+			return nil // Referrers writes it anew
+		}
+		keys := make([]string, 0, len(all))
+		for _, reference := range all {
+			keys = append(keys, reference.Key())
+		}
+		return keys
+	}
+	needed := func(object client.Object) []string {
+		var keys []string
+		for key := range object.GetLabels() {
+			if strings.HasPrefix(key, workv1alpha2.LabelDependedByPrefix) {
+				keys = append(keys, key)
+			}
+		}
+		return keys
+	}
+	for name, values := range map[string]client.IndexerFunc{indexRefers: refers, indexNeeded: needed} {
+		if err := indexer.IndexField(ctx, &workv1alpha2.ResourceBinding{}, name, values); err != nil {
+			return fmt.Errorf("indexing ResourceBindings by %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// SetupWithManager adds the controller to the manager. The inbox has bindings
+// whose objects have changed.
+func (r *Referrers) SetupWithManager(mgr ctrl.Manager, inbox *bindings.Inbox) error {
+	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	return ctrl.NewControllerManagedBy(mgr).Named("referrer").
+		Watches(&workv1alpha2.ResourceBinding{}, &handler.EnqueueRequestForObject{}, changed).
+		WatchesRawSource(source.Func(inbox.Open)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(conflict.Quiet(r))
+}
+
+// SetupWithManager adds the controller to the manager. The inbox has objects that
+// have changed, and that somebody needs or needed.
+func (a *Attached) SetupWithManager(mgr ctrl.Manager, inbox *templates.Inbox) error {
+	return builder.TypedControllerManagedBy[templates.Key](mgr).Named("attached").
+		WatchesRawSource(source.TypedFunc[templates.Key](inbox.Open)).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), onBinding())).
+		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers}).
+		Complete(reconcile.TypedFunc[templates.Key](func(ctx context.Context, key templates.Key) (ctrl.Result, error) {
+			return conflict.Quietly(a.Reconcile(ctx, key))
+		}))
+}
+
+// onBinding brings back the object of a binding that somebody has changed or
+// deleted although others need the object.
+func onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
+	add := func(q templates.Queue, object client.Object) {
+		if b, ok := object.(workv1alpha2.Binding); ok && references.Attached(b) {
+			q.Add(templates.KeyOf(b.BindingSpec().Resource))
+		}
+	}
+	return handler.TypedFuncs[client.Object, templates.Key]{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q templates.Queue) { add(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q templates.Queue) { add(q, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q templates.Queue) { add(q, e.Object) },
+	}
+}

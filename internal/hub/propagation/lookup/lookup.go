@@ -1,0 +1,88 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lookup finds the binding of an object, or the name that a new one gets.
+package lookup
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+)
+
+// Binding is a Binding that a client knows.
+type Binding interface {
+	workv1alpha2.Binding
+	client.Object
+}
+
+// Bindings are those that have a name which the binding of an object may have.
+type Bindings struct {
+	// Own are for an object of that kind and name.
+	Own   []Binding
+	taken bool // the usual name is that of another object's binding
+}
+
+// Of returns the binding of the object with the UID, nil if there is none.
+func (b Bindings) Of(uid types.UID) Binding {
+	for _, one := range b.Own {
+		if one.BindingSpec().Resource.UID == uid {
+			return one
+		}
+	}
+	return nil
+}
+
+// New returns an empty binding for an object, with the name that a new one gets.
+func (b Bindings) New(key templates.Key) Binding {
+	usual, suffixed := claims.BindingName(key.Kind, key.Name.Name)
+	if b.taken {
+		return empty(key, suffixed)
+	}
+	return empty(key, usual)
+}
+
+// Find reads those that may be for an object.
+func Find(ctx context.Context, reader client.Reader, key templates.Key) (Bindings, error) {
+	var found Bindings
+	usual, suffixed := claims.BindingName(key.Kind, key.Name.Name)
+	for _, name := range []string{usual, suffixed} {
+		one := empty(key, name)
+		err := reader.Get(ctx, types.NamespacedName{Namespace: key.Name.Namespace, Name: name}, one)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return Bindings{}, fmt.Errorf("reading the binding of %s: %w", key, err)
+		default:
+			is := templates.KeyOf(one.BindingSpec().Resource)
+			switch {
+			case is.Kind.GroupKind() == key.Kind.GroupKind() && is.Name == key.Name:
+				found.Own = append(found.Own, one)
+			case name == usual:
+				found.taken = true
+			}
+		}
+		if usual == suffixed {
+			break
+		}
+	}
+	return found, nil
+}
+
+func empty(key templates.Key, name string) Binding {
+	if key.Name.Namespace == "" {
+		b := &workv1alpha2.ClusterResourceBinding{}
+		b.Name = name
+		return b
+	}
+	b := &workv1alpha2.ResourceBinding{}
+	b.Namespace, b.Name = key.Name.Namespace, name
+	return b
+}

@@ -1,0 +1,95 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package references
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+)
+
+// Needs are what the binding of an object gets from those that need the object.
+type Needs struct {
+	// RequiredBy is in the order of names.
+	RequiredBy []workv1alpha2.BindingSnapshot
+	// Labels name who needs the object; the values are their permanent IDs.
+	Labels             map[string]string
+	ConflictResolution policyv1alpha1.ConflictResolution
+	Preserve           *bool
+	// Disagree says that not all want the same, so that the stronger wish counts.
+	Disagree bool
+}
+
+// Sends tells whether what the object of a binding needs is sent along with it,
+// and there are clusters to send it to.
+func Sends(b workv1alpha2.Binding) bool {
+	return b.GetDeletionTimestamp().IsZero() && b.BindingSpec().PropagateDeps && len(b.BindingSpec().Clusters) > 0
+}
+
+// Sum returns what all those bindings together need that send along what their
+// objects need. An object overwrites what is in a cluster if one of them wants
+// that, and it stays there if one of them wants that.
+func Sum(referrers []workv1alpha2.Binding) Needs {
+	needs := Needs{Labels: map[string]string{}}
+	wishes := map[[2]bool]bool{}
+	for _, b := range referrers {
+		if !Sends(b) {
+			continue
+		}
+		spec := b.BindingSpec()
+		snapshot := workv1alpha2.BindingSnapshot{Namespace: b.GetNamespace(), Name: b.GetName()}
+		for _, target := range spec.Clusters {
+			// Without replicas, which are not this object's: nothing is written as they change.
+			snapshot.Clusters = append(snapshot.Clusters, workv1alpha2.TargetCluster{Name: target.Name})
+		}
+		slices.SortFunc(snapshot.Clusters, func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
+		needs.RequiredBy = append(needs.RequiredBy, snapshot)
+		needs.Labels[Label(b.GetNamespace(), b.GetName())] = b.GetLabels()[workv1alpha2.LabelResourceBindingID]
+
+		overwrites := spec.ConflictResolution == policyv1alpha1.ConflictOverwrite
+		preserves := spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion
+		wishes[[2]bool{overwrites, preserves}] = true
+		if overwrites || needs.ConflictResolution == "" {
+			needs.ConflictResolution = spec.ConflictResolution
+		}
+		if preserves || needs.Preserve == nil {
+			needs.Preserve = spec.PreserveResourcesOnDeletion
+		}
+	}
+	slices.SortFunc(needs.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	needs.Disagree = len(wishes) > 1
+	return needs
+}
+
+// Apply makes a binding say who needs its object. Where a policy claims the
+// object, too, the policy says how it is sent.
+func (n Needs) Apply(b workv1alpha2.Binding) {
+	spec, all := b.BindingSpec(), map[string]string{}
+	for key, value := range b.GetLabels() {
+		if !strings.HasPrefix(key, workv1alpha2.LabelDependedByPrefix) {
+			all[key] = value
+		}
+	}
+	maps.Copy(all, n.Labels)
+	b.SetLabels(all)
+	spec.RequiredBy = n.RequiredBy
+	if spec.Placement == nil {
+		spec.ConflictResolution, spec.PreserveResourcesOnDeletion = n.ConflictResolution, n.Preserve
+	}
+}
+
+// Attached tells whether a binding says that another one needs its object.
+func Attached(b workv1alpha2.Binding) bool {
+	for key := range b.GetLabels() {
+		if strings.HasPrefix(key, workv1alpha2.LabelDependedByPrefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package references says which objects the object of a binding needs beside it,
+// and what the bindings of these get from all who need them.
+//
+// The package is pure.
+package references
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+)
+
+// Reference names an object that another needs, or selects several.
+type Reference struct {
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	// Either Name or LabelSelector is set.
+	Name          string                `json:"name,omitempty"`
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+}
+
+// GroupVersionKind returns the kind of the object.
+func (r Reference) GroupVersionKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+// To tells whether the reference is to an object of its kind, in whatever version
+// that is read.
+func (r Reference) To(kind schema.GroupKind, object metav1.Object) bool {
+	if r.GroupVersionKind().GroupKind() != kind || r.Namespace != object.GetNamespace() {
+		return false
+	}
+	if r.Name != "" || r.LabelSelector == nil {
+		return r.Name == object.GetName()
+	}
+	selector, err := metav1.LabelSelectorAsSelector(r.LabelSelector)
+	return err == nil && selector.Matches(labels.Set(object.GetLabels()))
+}
+
+// Key is the same for a reference and the object that it names. Those that select
+// objects have one key for all of a kind in a namespace, that of no name.
+func Key(kind schema.GroupKind, namespace, name string) string {
+	return strings.Join([]string{kind.Group, kind.Kind, namespace, name}, "/")
+}
+
+// Key returns the key of a reference.
+func (r Reference) Key() string { return Key(r.GroupVersionKind().GroupKind(), r.Namespace, r.Name) }
+
+// Of returns the references that a binding says its object has.
+func Of(b workv1alpha2.Binding) ([]Reference, error) {
+	text := b.GetAnnotations()[workv1alpha2.AnnotationDependencies]
+	if text == "" {
+		return nil, nil
+	}
+	var all []Reference
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("reading annotation %s of binding %q: want a JSON list of objects with apiVersion, kind, namespace and name or labelSelector: %w",
+			workv1alpha2.AnnotationDependencies, b.GetNamespace()+"/"+b.GetName(), err)
+	}
+	return all, nil
+}
+
+// Annotation returns the references as bindings have them; "" for none.
+func Annotation(all []Reference) (string, error) {
+	if len(all) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return "", fmt.Errorf("encoding references to other objects: %w", err)
+	}
+	return string(text), nil
+}
+
+// Label returns the key of the label by which a binding says that the named one
+// needs its object.
+func Label(namespace, name string) string {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(namespace + "/" + name)) // never fails
+	return workv1alpha2.LabelDependedByPrefix + rand.SafeEncodeString(fmt.Sprint(hash.Sum32()))
+}
