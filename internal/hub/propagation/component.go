@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -38,6 +39,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/dependencies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/detector"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/namespaces"
 	"github.com/capstan-io/capstan/internal/hub/propagation/policies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
@@ -137,7 +139,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("building the client of objects: %w", err)
 	}
-	changed, needed, touched, referring := &templates.Inbox{}, &templates.Inbox{}, &bindings.Inbox{}, &bindings.Inbox{}
+	changed, needed := &inbox.Inbox[templates.Key]{}, &inbox.Inbox[templates.Key]{}
+	touched, referring := &inbox.Inbox[reconcile.Request]{}, &inbox.Inbox[reconcile.Request]{}
 	watched := templates.New(templates.Options{Client: metadataClient, Mapper: mgr.GetRESTMapper(), Clock: o.Clock, Changed: func(key templates.Key) {
 		changed.Add(key)
 		needed.Add(key)
@@ -151,8 +154,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	finds := detector.New(detector.Deps{
 		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
 		Events: recorder, Touched: func(binding types.NamespacedName) {
-			touched.Add(binding)
-			referring.Add(binding)
+			touched.Add(reconcile.Request{NamespacedName: binding})
+			referring.Add(reconcile.Request{NamespacedName: binding})
 		},
 	})
 	along := dependencies.Deps{Client: mgr.GetClient(), Templates: watched, Objects: objects, Chain: chain}
@@ -167,6 +170,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		rights.New(mgr.GetClient(), mgr.GetRESTMapper(), recorder).SetupWithManager(mgr),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
-		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, referring.Add).SetupWithManager(mgr, needed),
+		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
 		policies.New(mgr.GetClient(), watched).SetupWithManager(mgr), follows.SetupWithManager(mgr))
 }

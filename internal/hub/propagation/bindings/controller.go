@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
@@ -50,10 +51,7 @@ type Controller struct{ Deps }
 func New(d Deps) *Controller { return &Controller{Deps: d} }
 
 // binding is a Binding that the client knows.
-type binding interface {
-	workv1alpha2.Binding
-	client.Object
-}
+type binding = lookup.Binding
 
 // Reconcile chooses the clusters of one binding if that is needed, makes the works
 // what they are to be, and sums up what became of the object.

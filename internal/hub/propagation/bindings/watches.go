@@ -7,11 +7,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +28,7 @@ import (
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 )
 
 const (
@@ -61,34 +60,11 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type queue = inbox.Queue[reconcile.Request]
 
-// Inbox takes in which bindings to look at, before and after the controller runs.
-// It is safe for concurrent use.
-type Inbox struct {
-	mu    sync.Mutex
-	queue queue // nil before the controller runs, which looks at all of them
-}
-
-// Add says that a binding is to be looked at.
-func (i *Inbox) Add(key types.NamespacedName) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.queue != nil {
-		i.queue.Add(reconcile.Request{NamespacedName: key})
-	}
-}
-
-// Open sends what comes in from now on to a queue.
-func (i *Inbox) Open(_ context.Context, q queue) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.queue = q
-	return nil
-}
-
-// SetupWithManager adds the controller to the manager.
-func (c *Controller) SetupWithManager(mgr ctrl.Manager, inbox *Inbox) error {
+// SetupWithManager adds the controller to the manager. Touched has bindings whose
+// objects have changed.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[reconcile.Request]) error {
 	changed := builder.WithPredicates(predicate.Or(
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	return ctrl.NewControllerManagedBy(mgr).Named("binding").
@@ -99,7 +75,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, inbox *Inbox) error {
 		Watches(&fleetv1alpha1.ClusterConnection{}, c.feed(c.connection)).
 		Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(c.overridden)).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(c.overridden)).
-		WatchesRawSource(source.Func(inbox.Open)).
+		WatchesRawSource(source.Func(touched.Open)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(conflict.Quiet(c))
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,7 +125,7 @@ func (a *Attached) create(ctx context.Context, b lookup.Binding, object *metav1.
 		SchedulerName: policyv1alpha1.DefaultScheduler,
 	}
 	b.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())})
-	b.SetLabels(map[string]string{workv1alpha2.LabelResourceBindingID: uuid.NewString()})
+	b.SetLabels(map[string]string{workv1alpha2.LabelResourceBindingID: lookup.ID(object)})
 	b.SetFinalizers([]string{workv1alpha2.FinalizerResourceBinding})
 	needs.Apply(b)
 	err := a.Client.Create(ctx, b)

@@ -20,7 +20,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/conflict"
-	"github.com/capstan-io/capstan/internal/hub/propagation/bindings"
+	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/references"
 )
@@ -69,22 +69,22 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// SetupWithManager adds the controller to the manager. The inbox has bindings
-// whose objects have changed.
-func (r *Referrers) SetupWithManager(mgr ctrl.Manager, inbox *bindings.Inbox) error {
-	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+// SetupWithManager adds the controller to the manager. Changed has bindings
+// whose objects have.
+func (r *Referrers) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[reconcile.Request]) error {
+	written := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	return ctrl.NewControllerManagedBy(mgr).Named("referrer").
-		Watches(&workv1alpha2.ResourceBinding{}, &handler.EnqueueRequestForObject{}, changed).
-		WatchesRawSource(source.Func(inbox.Open)).
+		Watches(&workv1alpha2.ResourceBinding{}, &handler.EnqueueRequestForObject{}, written).
+		WatchesRawSource(source.Func(changed.Open)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(conflict.Quiet(r))
 }
 
-// SetupWithManager adds the controller to the manager. The inbox has objects that
-// have changed, and that somebody needs or needed.
-func (a *Attached) SetupWithManager(mgr ctrl.Manager, inbox *templates.Inbox) error {
+// SetupWithManager adds the controller to the manager. Changed has objects
+// that have, and those that somebody needs or needed.
+func (a *Attached) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templates.Key]) error {
 	return builder.TypedControllerManagedBy[templates.Key](mgr).Named("attached").
-		WatchesRawSource(source.TypedFunc[templates.Key](inbox.Open)).
+		WatchesRawSource(source.TypedFunc[templates.Key](changed.Open)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), onBinding())).
 		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers}).
 		Complete(reconcile.TypedFunc[templates.Key](func(ctx context.Context, key templates.Key) (ctrl.Result, error) {
@@ -95,14 +95,14 @@ func (a *Attached) SetupWithManager(mgr ctrl.Manager, inbox *templates.Inbox) er
 // onBinding brings back the object of a binding that somebody has changed or
 // deleted although others need the object.
 func onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
-	add := func(q templates.Queue, object client.Object) {
+	add := func(q inbox.Queue[templates.Key], object client.Object) {
 		if b, ok := object.(workv1alpha2.Binding); ok && references.Attached(b) {
 			q.Add(templates.KeyOf(b.BindingSpec().Resource))
 		}
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q templates.Queue) { add(q, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q templates.Queue) { add(q, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q templates.Queue) { add(q, e.Object) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q inbox.Queue[templates.Key]) { add(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q inbox.Queue[templates.Key]) { add(q, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q inbox.Queue[templates.Key]) { add(q, e.Object) },
 	}
 }

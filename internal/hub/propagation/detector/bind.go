@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -207,7 +206,7 @@ func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.U
 		id, finalizer = workv1alpha2.LabelClusterResourceBindingID, workv1alpha2.FinalizerClusterResourceBinding
 	}
 	if labels[id] == "" {
-		labels[id] = uuid.NewString()
+		labels[id] = lookup.ID(object)
 	}
 	if policy.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation {
 		annotations[annotationTemplate] = fingerprint(object)

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -197,10 +198,18 @@ func (c *Controller) release(ctx context.Context, key templates.Key, template *m
 	return client.IgnoreNotFound(c.Objects.Mark(ctx, key, template.UID, labels, annotations))
 }
 
-// gone deletes the bindings of an object that does not exist any more.
+// gone deletes the bindings of an object that does not exist any more. What goes
+// with them is removed from the clusters, so it is asked for once more, and that
+// the hub does not serve its kind says nothing about the object.
 func (c *Controller) gone(ctx context.Context, key templates.Key) error {
 	bindings, err := lookup.Find(ctx, c.Client, key)
-	if err != nil {
+	if err != nil || len(bindings.Own) == 0 {
+		return err
+	}
+	switch _, err := c.Objects.Get(ctx, key); {
+	case err == nil, meta.IsNoMatchError(err), apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return nil // it comes again as its watch tells more
+	case !apierrors.IsNotFound(err):
 		return err
 	}
 	for _, one := range bindings.Own {

@@ -8,7 +8,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +23,13 @@ import (
 type Binding interface {
 	workv1alpha2.Binding
 	client.Object
+}
+
+// ID returns the permanent ID of the binding of an object. It is the same if the
+// binding is made anew, as on a hub that was restored from an older backup: the
+// clusters know by it that what they have is what they are sent.
+func ID(object metav1.Object) string {
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(object.GetUID())).String()
 }
 
 // Bindings are those that have a name which the binding of an object may have.

@@ -11,14 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 )
-
-// feedbackHealth is what agents report that know works of bindings. They tell a
-// namespace that they made from one that was there.
-const feedbackHealth = "health"
 
 // end deletes the works of a namespace that is gone from the hub, with the
 // namespaces that were made for it.
@@ -35,11 +32,12 @@ func (c *Controller) end(ctx context.Context, works []workv1.ManifestWork) error
 }
 
 // discerning tells whether the agent of a work leaves a namespace alone that was
-// there before the work. One that does not know the difference has to leave any.
+// there before the work: those do that report the health of what bindings send.
+// One that does not know the difference has to leave any.
 func discerning(work *workv1.ManifestWork) bool {
 	for i := range work.Status.ResourceStatus.Manifests {
 		for _, value := range work.Status.ResourceStatus.Manifests[i].StatusFeedback.Values {
-			if value.Name == feedbackHealth {
+			if value.Name == karmadaworkv1alpha1.FeedbackHealth {
 				return true
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
@@ -33,9 +34,6 @@ const (
 	statusesMax = 1 << 20
 	// clustersTold is how many clusters a message names.
 	clustersTold = 5
-	// The names under which agents report the state of the object of such a work.
-	feedbackStatus = "status"
-	feedbackHealth = "health"
 )
 
 // Input is what is summed up.
@@ -91,9 +89,9 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	for i := range work.Status.ResourceStatus.Manifests {
 		for _, value := range work.Status.ResourceStatus.Manifests[i].StatusFeedback.Values {
 			switch v := value.FieldValue; {
-			case value.Name == feedbackStatus && v.JSONRaw != nil && json.Valid([]byte(*v.JSONRaw)):
+			case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && json.Valid([]byte(*v.JSONRaw)):
 				item.Status = &runtime.RawExtension{Raw: []byte(*v.JSONRaw)}
-			case value.Name == feedbackHealth && v.String != nil:
+			case value.Name == karmadaworkv1alpha1.FeedbackHealth && v.String != nil:
 				item.Health = workv1alpha2.ResourceHealth(*v.String)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
@@ -33,8 +34,8 @@ func work(cluster string, applied metav1.ConditionStatus, observed int64, status
 	}}}
 	if status != "" {
 		manifest.StatusFeedback.Values = []workv1.FeedbackValue{
-			{Name: feedbackStatus, FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: &status}},
-			{Name: feedbackHealth, FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: new("Healthy")}},
+			{Name: karmadaworkv1alpha1.FeedbackStatus, FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: &status}},
+			{Name: karmadaworkv1alpha1.FeedbackHealth, FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: new("Healthy")}},
 		}
 	}
 	w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{manifest}
