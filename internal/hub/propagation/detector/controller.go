@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -113,10 +114,10 @@ func (c *Controller) propagate(
 	if postponed(policy, template, bindings.Of(template.UID)) {
 		return nil
 	}
-	if err := c.claim(ctx, key, template, policy); err != nil {
-		return err
+	object, err := c.claim(ctx, key, template, policy)
+	if err == nil && object == nil {
+		object, err = c.Objects.Get(ctx, key)
 	}
-	object, err := c.Objects.Get(ctx, key)
 	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != template.UID {
 		return nil // it comes again as its watch tells that
 	}
@@ -168,19 +169,22 @@ func (c *Controller) waits(ctx context.Context, policy policyv1alpha1.Policy, te
 	return false, nil
 }
 
-// claim writes the marks of the policy to the object. Of a role or the binding of
-// one its binding alone has them if the hub refuses: it lets nobody change what
-// gives rights that he does not have.
-func (c *Controller) claim(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy) error {
+// claim writes the marks of the policy to the object, and returns the object as it
+// is then; nil if it has them. Of a role or the binding of one its binding alone
+// has them if the hub refuses: it lets nobody change what gives rights that he does
+// not have.
+func (c *Controller) claim(
+	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy,
+) (*unstructured.Unstructured, error) {
 	labels, annotations := claims.Of(policy).Change(template)
 	if len(labels)+len(annotations) == 0 {
-		return nil
+		return nil, nil //nolint:nilnil // there was nothing to write
 	}
-	err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
+	object, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
 	if key.Kind.Group == rbacv1.GroupName && apierrors.IsForbidden(err) {
-		return nil
+		return nil, nil //nolint:nilnil // it stays as it is
 	}
-	return client.IgnoreNotFound(err)
+	return object, err
 }
 
 // release takes the marks of policies off an object that none matches any more,
@@ -195,7 +199,8 @@ func (c *Controller) release(ctx context.Context, key templates.Key, template *m
 	if len(labels)+len(annotations) == 0 {
 		return nil
 	}
-	return client.IgnoreNotFound(c.Objects.Mark(ctx, key, template.UID, labels, annotations))
+	_, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
+	return client.IgnoreNotFound(err)
 }
 
 // gone deletes the bindings of an object that does not exist any more. What goes

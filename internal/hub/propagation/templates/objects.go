@@ -38,31 +38,33 @@ func (o Objects) Get(ctx context.Context, key Key) (*unstructured.Unstructured, 
 }
 
 // Mark changes labels and annotations of the object with the UID; nil removes a
-// key.
-func (o Objects) Mark(ctx context.Context, key Key, uid types.UID, labels, annotations map[string]any) error {
+// key. It returns the object as it is then.
+func (o Objects) Mark(ctx context.Context, key Key, uid types.UID, labels, annotations map[string]any) (*unstructured.Unstructured, error) {
 	return o.patch(ctx, key, map[string]any{"metadata": map[string]any{"uid": uid, "labels": labels, "annotations": annotations}})
 }
 
 // SetStatus writes the fields of the status of the object with the UID; nil
 // removes a field. Other fields stay.
 func (o Objects) SetStatus(ctx context.Context, key Key, uid types.UID, status map[string]any) error {
-	return o.patch(ctx, key, map[string]any{"metadata": map[string]any{"uid": uid}, "status": status}, "status")
+	_, err := o.patch(ctx, key, map[string]any{"metadata": map[string]any{"uid": uid}, "status": status}, "status")
+	return err
 }
 
-func (o Objects) patch(ctx context.Context, key Key, change map[string]any, subresources ...string) error {
+func (o Objects) patch(ctx context.Context, key Key, change map[string]any, subresources ...string) (*unstructured.Unstructured, error) {
 	resource, err := o.resource(key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body, err := json.Marshal(change)
 	if err != nil {
-		return fmt.Errorf("encoding the change of %s: %w", key, err)
+		return nil, fmt.Errorf("encoding the change of %s: %w", key, err)
 	}
 	options := metav1.PatchOptions{FieldManager: FieldManager}
-	if _, err := resource.Patch(ctx, key.Name.Name, types.MergePatchType, body, options, subresources...); err != nil {
-		return fmt.Errorf("changing %s: %w", key, err)
+	object, err := resource.Patch(ctx, key.Name.Name, types.MergePatchType, body, options, subresources...)
+	if err != nil {
+		return nil, fmt.Errorf("changing %s: %w", key, err)
 	}
-	return nil
+	return object, nil
 }
 
 func (o Objects) resource(key Key) (dynamic.ResourceInterface, error) {
