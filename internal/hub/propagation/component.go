@@ -158,7 +158,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			referring.Add(reconcile.Request{NamespacedName: binding})
 		},
 	})
-	along := dependencies.Deps{Client: mgr.GetClient(), Templates: watched, Objects: objects, Chain: chain}
+	along := dependencies.Deps{
+		Client: mgr.GetClient(), Templates: watched, Objects: objects, Chain: chain,
+		Touched: func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
+	}
 	sends := bindings.New(bindings.Deps{
 		Client: mgr.GetClient(), Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
 		Created: works, Events: recorder,

@@ -4,12 +4,15 @@
 package propagation
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +31,7 @@ func TestWhatAnObjectNeedsGoesAlong(t *testing.T) {
 		return policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
 	}
 	web, other := deployment("web", 1), deployment("other", 1)
-	for _, name := range []string{"page", "late"} {
+	for _, name := range []string{"page", "late", "kube-root-ca.crt"} {
 		web.Spec.Template.Spec.Containers[0].EnvFrom = append(web.Spec.Template.Spec.Containers[0].EnvFrom, corev1.EnvFromSource{
 			ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
 		})
@@ -41,9 +44,37 @@ func TestWhatAnObjectNeedsGoesAlong(t *testing.T) {
 	for p, name := range map[*policyv1alpha1.PropagationPolicy]string{webs: "web", others: "other"} {
 		p.Spec.ResourceSelectors[0].Name, p.Spec.PropagateDeps = name, true
 	}
-	w.create(config("page"), config("unneeded"), web, webs)
+	page := config("page")
+	w.create(page, config("kube-root-ca.crt"), config("unneeded"), web, webs)
 	w.on("web", map[string]int32{"member1": 1})
 	w.sentAre("ConfigMap", "member1/page")
+
+	// No policy claims it, and what is changed of it arrives all the same: not only
+	// while the binding is looked at for another reason.
+	w.eventually("all is said about the ConfigMap", func() error {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: page.Namespace, Name: "page-configmap"}, b); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.BindingConditionFullyApplied) {
+			return fmt.Errorf("its status is %+v", b.Status)
+		}
+		return nil
+	})
+	w.change(page, func() { page.Data = map[string]string{"title": "changed"} })
+	w.eventually("the change of the ConfigMap is sent", func() error {
+		works := &workv1.ManifestWorkList{}
+		if err := w.List(w.Context(), works, client.InNamespace("member1")); err != nil {
+			return err
+		}
+		for i := range works.Items {
+			sent := &corev1.ConfigMap{}
+			if err := json.Unmarshal(works.Items[i].Spec.Workload.Manifests[0].Raw, sent); err == nil && sent.Name == page.Name && sent.Data["title"] == "changed" {
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	})
 
 	w.create(config("late"))
 	w.sentAre("ConfigMap", "member1/page", "member1/late")

@@ -143,6 +143,9 @@ func (a *Attached) update(ctx context.Context, present lookup.Binding, needs ref
 	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
 	needs.Apply(after)
 	if equality.Semantic.DeepEqual(present, after) {
+		if present.BindingSpec().Placement == nil { // of what a policy claims the detector tells
+			a.Touched(client.ObjectKeyFromObject(present))
+		}
 		return nil
 	}
 	err := a.Client.Patch(ctx, after, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{}))
@@ -152,10 +155,11 @@ func (a *Attached) update(ctx context.Context, present lookup.Binding, needs ref
 	return nil
 }
 
-// remove deletes the binding of an object that nobody needs any more.
+// remove deletes the binding of an object that nobody needs any more, unless it
+// has changed since: a policy may have claimed the object.
 func (a *Attached) remove(ctx context.Context, b lookup.Binding) error {
-	uid := b.GetUID()
-	if err := a.Client.Delete(ctx, b, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+	uid, version := b.GetUID(), b.GetResourceVersion()
+	if err := a.Client.Delete(ctx, b, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the binding of %s: %w", templates.KeyOf(b.BindingSpec().Resource), err)
 	}
 	return nil

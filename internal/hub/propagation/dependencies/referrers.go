@@ -34,6 +34,9 @@ const (
 	depthMax = 3
 	// again is how soon to look whether attached bindings have let go.
 	again = 200 * time.Millisecond
+	// rootCertificates is a ConfigMap that Kubernetes keeps in every namespace. Each
+	// cluster has its own, with other content.
+	rootCertificates = "kube-root-ca.crt"
 )
 
 // Deps are what the controllers work with.
@@ -43,6 +46,9 @@ type Deps struct {
 	Templates *templates.Templates
 	Objects   templates.Objects
 	Chain     interpret.Chain
+	// Touched is told of a binding whose object may have changed in something that
+	// the binding does not say.
+	Touched func(types.NamespacedName)
 }
 
 // Referrers says of each binding what its object needs.
@@ -136,7 +142,8 @@ func (r *Referrers) direct(objects []*unstructured.Unstructured, namespace strin
 	for _, object := range objects {
 		for _, d := range r.Chain.Dependencies(object) {
 			reference := references.Reference{APIVersion: d.APIVersion, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, LabelSelector: d.Selector}
-			if d.Namespace == namespace && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
+			own := d.Kind == "ConfigMap" && d.Name == rootCertificates // the cluster's
+			if d.Namespace == namespace && !own && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
 				all = append(all, reference)
 			}
 		}

@@ -6,6 +6,7 @@ package dependencies
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -102,7 +103,12 @@ func onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q inbox.Queue[templates.Key]) { add(q, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q inbox.Queue[templates.Key]) { add(q, e.ObjectNew) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q inbox.Queue[templates.Key]) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				add(q, e.ObjectOld) // somebody may have taken the labels off
+				add(q, e.ObjectNew)
+			}
+		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q inbox.Queue[templates.Key]) { add(q, e.Object) },
 	}
 }
