@@ -173,7 +173,7 @@ func (r *Referrers) holds(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 	if err != nil {
 		return false, fmt.Errorf("listing what binding %q needs: %w", b.Namespace+"/"+b.Name, err)
 	}
-	return len(attached.Items) > 0, nil
+	return slices.ContainsFunc(attached.Items, func(b workv1alpha2.ResourceBinding) bool { return b.DeletionTimestamp.IsZero() }), nil
 }
 
 // write makes the binding say what its object needs, and stay until nothing says

@@ -66,7 +66,7 @@ func references(from schema.GroupKind) []schema.GroupVersionKind {
 		return list
 	}
 	switch from.String() {
-	case "Pod", "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "CronJob.batch":
+	case "Pod", "ReplicationController", "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "CronJob.batch":
 		return core("ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim")
 	case "ServiceAccount", "Ingress.networking.k8s.io":
 		return core("Secret")
