@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -188,33 +187,32 @@ func (c *Controller) claim(
 }
 
 // release takes the marks of policies off an object that none matches any more,
-// and off its binding. What is in the clusters stays.
+// and off its binding. What is in the clusters stays. The binding is the last, as
+// its marks bring the object back if we are stopped in between.
 func (c *Controller) release(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, present lookup.Binding) error {
-	if present != nil {
-		if err := c.binder.unmark(ctx, present); err != nil {
+	if labels, annotations := (claims.Marks{}).Change(template); len(labels)+len(annotations) > 0 {
+		if _, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
-	labels, annotations := claims.Marks{}.Change(template)
-	if len(labels)+len(annotations) == 0 {
+	if present == nil {
 		return nil
 	}
-	_, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
-	return client.IgnoreNotFound(err)
+	return c.binder.unmark(ctx, present)
 }
 
 // gone deletes the bindings of an object that does not exist any more. What goes
-// with them is removed from the clusters, so it is asked for once more, and that
-// the hub does not serve its kind says nothing about the object.
+// with them is removed from the clusters, so it is asked for once more. That the
+// hub does not serve its kind says nothing about the object: it is asked for again.
 func (c *Controller) gone(ctx context.Context, key templates.Key) error {
 	bindings, err := lookup.Find(ctx, c.Client, key)
 	if err != nil || len(bindings.Own) == 0 {
 		return err
 	}
 	switch _, err := c.Objects.Get(ctx, key); {
-	case err == nil, meta.IsNoMatchError(err), apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+	case err == nil:
 		return nil // it comes again as its watch tells more
-	case !apierrors.IsNotFound(err):
+	case !apierrors.IsNotFound(err), apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		return err
 	}
 	for _, one := range bindings.Own {

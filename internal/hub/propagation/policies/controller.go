@@ -117,6 +117,9 @@ func (c *Controller) claims(ctx context.Context, p policy) (bool, error) {
 			return true, nil
 		}
 	}
+	if !c.templates.Synced() {
+		return true, nil // as far as is known
+	}
 	claimed := c.templates.Select(func(object *metav1.PartialObjectMetadata) bool { return claims.Claims(p, object) })
 	return len(claimed) > 0, nil
 }

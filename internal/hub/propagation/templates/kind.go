@@ -34,6 +34,8 @@ type kind struct {
 	listed    bool
 	problem   error
 	objects   map[types.NamespacedName]*metav1.PartialObjectMetadata
+	// asked are those that somebody asked for before they were listed.
+	asked map[types.NamespacedName]bool
 }
 
 // run watches the kind as soon as the hub serves it.
@@ -81,6 +83,12 @@ func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 				changed = append(changed, name)
 			}
 		}
+		for name := range k.asked {
+			if k.objects[name] == nil && before[name] == nil {
+				changed = append(changed, name)
+			}
+		}
+		k.asked = nil
 		return changed
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 
@@ -80,12 +81,20 @@ func (t *Templates) Use(user string, kinds ...schema.GroupVersionKind) {
 }
 
 // Get returns the metadata of an object, which must not be changed; nil if there
-// is none. It is not known before the kind has been listed.
+// is none. It is not known before the kind has been listed, and is told as changed
+// then, even if there is none.
 func (t *Templates) Get(key Key) (object *metav1.PartialObjectMetadata, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.kinds[key.Kind]
-	if k == nil || !k.listed {
+	if k == nil {
+		return nil, false
+	}
+	if !k.listed {
+		if k.asked == nil {
+			k.asked = map[types.NamespacedName]bool{}
+		}
+		k.asked[key.Name] = true
 		return nil, false
 	}
 	return k.objects[key.Name], true
