@@ -73,6 +73,9 @@ func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, er
 		return Outcome{}, false, nil
 	}
 	fleet, state, status := d.fleet.Snapshot(), stateOf(b), b.BindingStatus()
+	if fleet.Len() == 0 && len(state.Previous) > 0 {
+		return Outcome{}, false, nil // more is amiss than with this object, and what runs stays
+	}
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
 	needed, _ := binding.Needs(fleet, state)
 	if !needed && scheduled != nil {
