@@ -35,7 +35,6 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/bindings"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
-	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/hub/propagation/dependencies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/detector"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
@@ -47,6 +46,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	accountrights "github.com/capstan-io/capstan/internal/rights"
 )
 

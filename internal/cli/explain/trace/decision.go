@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/binding"
 	"github.com/capstan-io/capstan/internal/fleet/view"
@@ -27,39 +26,20 @@ type decision struct {
 // one that is written as the previous one. It is nil if the decision is not the
 // hub's, or the clusters may not be read.
 func (f *Facts) decide(now time.Time) *decision {
-	b := f.Binding
-	suspended := b.Spec.Suspension != nil && b.Spec.Suspension.Scheduling != nil && *b.Spec.Suspension.Scheduling
-	if b.Spec.Placement == nil || suspended || f.clustersHidden || cmp.Or(b.Spec.SchedulerName, policyv1alpha1.DefaultScheduler) != policyv1alpha1.DefaultScheduler {
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: f.Binding.ObjectMeta, Spec: f.Binding.Spec, Status: f.Binding.Status}
+	if f.clustersHidden || !binding.Ours(b) {
 		return nil
 	}
 	clusters := make([]view.Cluster, 0, len(f.Clusters))
 	for i := range f.Clusters {
 		clusters = append(clusters, view.Whole(&f.Clusters[i], f.Connections[f.Clusters[i].Name]))
 	}
-	fleet, state := view.New(clusters...), b.state()
+	fleet, state := view.New(clusters...), binding.StateOf(b)
 	d := &decision{Decision: binding.Decide(fleet, state.Input, now)}
 	if is, why := binding.Needs(fleet, state); is {
 		d.needed = why
 	}
 	return d
-}
-
-// state is what the decision depends on.
-func (b *BindingObject) state() binding.State {
-	state := binding.State{
-		Input: binding.Input{
-			Placement: b.Spec.Placement, Resource: b.Spec.Resource, Workload: b.Spec.Replicas > 0 || b.Spec.ReplicaRequirements != nil,
-			Replicas: b.Spec.Replicas, Requirements: b.Spec.ReplicaRequirements, Previous: b.Spec.Clusters,
-			ObservedAffinity: b.Status.SchedulerObservedAffinityName, UID: b.Spec.Resource.UID,
-		},
-		AppliedPlacement:      b.Annotations[policyv1alpha1.AnnotationAppliedPlacement],
-		RescheduleTriggeredAt: b.Spec.RescheduleTriggeredAt, LastScheduled: b.Status.LastScheduledTime,
-	}
-	for _, task := range b.Spec.GracefulEvictionTasks {
-		state.Evicting = append(state.Evicting, task.FromCluster)
-	}
-	state.Fresh = state.Triggered()
-	return state
 }
 
 // refused returns why a cluster is not chosen.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +23,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
 // Kinds of bindings.
@@ -170,7 +170,7 @@ func notPropagating(err error) error {
 // find looks for the binding of the object: by the name that it has, unless
 // objects of different groups have the same kind and name, or else among all.
 func (r Reader) find(ctx context.Context, f *Facts) error {
-	usual := strings.ReplaceAll(strings.ToLower(f.Ref.Name+"-"+f.Ref.Kind), ":", ".")
+	usual, _ := claims.BindingName(schema.FromAPIVersionAndKind(f.Ref.APIVersion, f.Ref.Kind), f.Ref.Name)
 	b, err := r.binding(ctx, f.Ref.Namespace, usual)
 	if err == nil && b.isOf(f.Ref) {
 		f.Binding = b

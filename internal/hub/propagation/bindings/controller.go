@@ -23,13 +23,13 @@ import (
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
-	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // Deps are what the controller works with.

@@ -27,8 +27,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/fleet/view"
-	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 const (

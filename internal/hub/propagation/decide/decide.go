@@ -8,11 +8,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -48,15 +45,6 @@ func New(f *fleet.Fleet, clk clock.PassiveClock) *Decider {
 	return &Decider{fleet: f, clock: clk, compiled: map[string]binding.Compiled{}, assumed: newAssumptions()}
 }
 
-// Ours tells whether it is for us to choose the clusters of a binding: no other
-// scheduler is asked for, and nobody has suspended it. Bindings without a
-// placement follow those that their objects are needed by.
-func Ours(b workv1alpha2.Binding) bool {
-	spec := b.BindingSpec()
-	suspended := spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling
-	return !suspended && cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultScheduler) == policyv1alpha1.DefaultScheduler && spec.Placement != nil
-}
-
 // Outcome is what was decided for a binding.
 type Outcome struct {
 	decision binding.Decision
@@ -69,10 +57,10 @@ type Outcome struct {
 // say what was decided, but for its status. It tells whether the status has to be
 // written, too (Report): once the binding has been.
 func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, err error) {
-	if !Ours(b) {
+	if !binding.Ours(b) {
 		return Outcome{}, false, nil
 	}
-	fleet, state, status := d.fleet.Snapshot(), stateOf(b), b.BindingStatus()
+	fleet, state, status := d.fleet.Snapshot(), binding.StateOf(b), b.BindingStatus()
 	if fleet.Len() == 0 && len(state.Previous) > 0 {
 		return Outcome{}, false, nil // more is amiss than with this object, and what runs stays
 	}
@@ -90,28 +78,8 @@ func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, er
 		return Outcome{}, false, fmt.Errorf("encoding the placement of binding %q: %w", b.GetName(), err)
 	}
 	decision := d.decide(fleet, state.Input, string(placement))
-	changed := record(b, decision, string(placement))
+	changed := binding.Record(b, decision, string(placement))
 	return Outcome{decision: decision, anew: true}, changed || state.Triggered() || !reported(b, decision), nil
-}
-
-// record makes the binding say what was decided, and tells whether it did not. The
-// clusters stay if nothing could be placed on those that may be chosen.
-func record(b workv1alpha2.Binding, decision binding.Decision, placement string) (changed bool) {
-	if b.GetAnnotations()[policyv1alpha1.AnnotationAppliedPlacement] != placement {
-		annotations := maps.Clone(b.GetAnnotations())
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[policyv1alpha1.AnnotationAppliedPlacement] = placement
-		b.SetAnnotations(annotations)
-		changed = true
-	}
-	if !decision.Scheduled && decision.Reason != workv1alpha2.BindingReasonNoClusterFit {
-		return changed
-	}
-	changed = changed || !equality.Semantic.DeepEqual(b.BindingSpec().Clusters, decision.Clusters)
-	b.BindingSpec().Clusters = slices.Clone(decision.Clusters)
-	return changed
 }
 
 // reported tells whether the status of the binding says the decision.
@@ -170,25 +138,6 @@ func (d *Decider) compile(placement *policyv1alpha1.Placement, text string) (bin
 	return compiled, problems
 }
 
-// stateOf returns what the decision for a binding depends on.
-func stateOf(b workv1alpha2.Binding) binding.State {
-	spec, status := b.BindingSpec(), b.BindingStatus()
-	state := binding.State{
-		Input: binding.Input{
-			Placement: spec.Placement, Resource: spec.Resource, Workload: spec.Replicas > 0 || spec.ReplicaRequirements != nil,
-			Replicas: spec.Replicas, Requirements: spec.ReplicaRequirements, Previous: spec.Clusters,
-			ObservedAffinity: status.SchedulerObservedAffinityName, UID: spec.Resource.UID,
-		},
-		AppliedPlacement:      b.GetAnnotations()[policyv1alpha1.AnnotationAppliedPlacement],
-		RescheduleTriggeredAt: spec.RescheduleTriggeredAt, LastScheduled: status.LastScheduledTime,
-	}
-	state.Fresh = state.Triggered()
-	for _, task := range spec.GracefulEvictionTasks {
-		state.Evicting = append(state.Evicting, task.FromCluster)
-	}
-	return state
-}
-
 // Report makes the status of the binding, in the generation that it has, say what
 // was decided.
 func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
@@ -211,10 +160,10 @@ func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
 // binding; nil is a cluster that does not exist. What counts is the placement
 // that was applied: one that has changed since is about to be.
 func (d *Decider) Affected(b workv1alpha2.Binding, before, after *view.Cluster) bool {
-	if !Ours(b) {
+	if !binding.Ours(b) {
 		return false
 	}
-	state := stateOf(b)
+	state := binding.StateOf(b)
 	compiled, problems := d.compile(nil, state.AppliedPlacement)
 	return len(problems) > 0 || compiled.Affected(before, after, state.Input, d.clock.Now())
 }

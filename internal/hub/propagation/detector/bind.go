@@ -18,10 +18,11 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/demand"
 )
 
 // binder keeps the bindings of objects.
@@ -48,7 +49,7 @@ func (c binder) bind(
 			return c.remove(ctx, stale)
 		}
 	}
-	wanted := c.wanted(object, policy, priority)
+	wanted := demand.Of(object, policy, c.Chain, priority)
 	present := have.Of(object.GetUID())
 	if present == nil {
 		return c.create(ctx, have.New(key), object, wanted, policy)
@@ -57,42 +58,6 @@ func (c binder) bind(
 		return nil // it comes again when the binding is gone
 	}
 	return c.update(ctx, present, wanted, policy, object)
-}
-
-// wanted returns the spec of a binding, but for what others decide.
-func (c binder) wanted(object *unstructured.Unstructured, policy policyv1alpha1.Policy, priority *int32) workv1alpha2.ResourceBindingSpec {
-	from := policy.PropagationSpec().DeepCopy()
-	spec := workv1alpha2.ResourceBindingSpec{
-		Resource: workv1alpha2.ObjectReference{
-			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-			UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
-		},
-		PropagateDeps: from.PropagateDeps, Placement: &from.Placement, SchedulerName: from.SchedulerName, Failover: from.Failover,
-		ConflictResolution: from.ConflictResolution, PreserveResourcesOnDeletion: from.PreserveResourcesOnDeletion,
-	}
-	if replicas, needs, has := c.Chain.Replicas(object); has {
-		spec.Replicas, spec.ReplicaRequirements = replicas, requirements(needs, object.GetNamespace())
-	}
-	if from.Suspension != nil {
-		spec.Suspension = &workv1alpha2.Suspension{Suspension: *from.Suspension}
-	}
-	if priority != nil {
-		spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: *priority}
-	}
-	return spec
-}
-
-// keep takes over from the present spec what is not the policy's to say.
-func keep(wanted, present *workv1alpha2.ResourceBindingSpec) {
-	wanted.Clusters, wanted.GracefulEvictionTasks, wanted.RequiredBy = present.Clusters, present.GracefulEvictionTasks, present.RequiredBy
-	wanted.RescheduleTriggeredAt, wanted.Components = present.RescheduleTriggeredAt, present.Components
-	wanted.WorkloadAffinityGroups = present.WorkloadAffinityGroups
-	if present.Suspension != nil && present.Suspension.Scheduling != nil {
-		if wanted.Suspension == nil {
-			wanted.Suspension = &workv1alpha2.Suspension{}
-		}
-		wanted.Suspension.Scheduling = present.Suspension.Scheduling
-	}
 }
 
 // create creates a binding with the clusters that are chosen for it, and says so
@@ -128,7 +93,7 @@ func (c binder) update(
 	ctx context.Context, present lookup.Binding, wanted workv1alpha2.ResourceBindingSpec, policy policyv1alpha1.Policy, object *unstructured.Unstructured,
 ) error {
 	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
-	keep(&wanted, present.BindingSpec())
+	demand.Keep(&wanted, present.BindingSpec())
 	*after.BindingSpec() = wanted
 	after.BindingSpec().Resource.ResourceVersion = present.BindingSpec().Resource.ResourceVersion
 	mark(after, policy, object)
@@ -209,9 +174,9 @@ func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.U
 		labels[id] = lookup.ID(object)
 	}
 	if policy.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation {
-		annotations[annotationTemplate] = fingerprint(object)
+		annotations[demand.AnnotationTemplate] = demand.Fingerprint(object)
 	} else {
-		delete(annotations, annotationTemplate)
+		delete(annotations, demand.AnnotationTemplate)
 	}
 	b.SetLabels(labels)
 	b.SetAnnotations(annotations)

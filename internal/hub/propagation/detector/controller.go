@@ -20,12 +20,13 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/demand"
 	"github.com/capstan-io/capstan/internal/reserved"
 )
 
@@ -110,7 +111,7 @@ func (c *Controller) propagate(
 	if waits, err := c.waits(ctx, policy, template); waits || err != nil {
 		return err
 	}
-	if postponed(policy, template, bindings.Of(template.UID)) {
+	if demand.Postponed(policy, template, bindings.Of(template.UID)) {
 		return nil
 	}
 	object, err := c.claim(ctx, key, template, policy)

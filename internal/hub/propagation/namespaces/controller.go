@@ -26,10 +26,10 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fleet/view"
-	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
-	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/override"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 const (

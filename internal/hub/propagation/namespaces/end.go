@@ -13,8 +13,8 @@ import (
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // end deletes the works of a namespace that is gone from the hub, with the

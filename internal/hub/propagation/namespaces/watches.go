@@ -27,7 +27,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/fleet/view"
-	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 const (

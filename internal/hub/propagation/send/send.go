@@ -19,7 +19,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
-	"github.com/capstan-io/capstan/internal/hub/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // ErrNoNamespace says that a cluster cannot be sent anything yet.

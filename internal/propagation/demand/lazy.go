@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package detector
+package demand
 
 import (
 	"crypto/sha256"
@@ -15,24 +15,24 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// annotationTemplate on a binding tells which state of the object it was made
+// AnnotationTemplate on a binding tells which state of the object it was made
 // from, if its policy is applied only when the object changes.
-const annotationTemplate = "fleet.capstan.io/template"
+const AnnotationTemplate = "fleet.capstan.io/template"
 
-// postponed tells whether a change of the policy has to wait until the object
+// Postponed tells whether a change of the policy has to wait until the object
 // itself changes.
-func postponed(policy policyv1alpha1.Policy, template metav1.Object, binding workv1alpha2.Binding) bool {
+func Postponed(policy policyv1alpha1.Policy, template metav1.Object, binding workv1alpha2.Binding) bool {
 	return policy.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation &&
 		binding != nil && claims.Claims(policy, template) && claims.Claims(policy, binding) &&
-		binding.GetAnnotations()[annotationTemplate] == fingerprint(template)
+		binding.GetAnnotations()[AnnotationTemplate] == Fingerprint(template)
 }
 
-// fingerprint tells states of an object apart by what users change of it: its
+// Fingerprint tells states of an object apart by what users change of it: its
 // spec, labels and annotations.
-func fingerprint(object metav1.Object) string {
+func Fingerprint(object metav1.Object) string {
 	state := map[string]any{
 		"labels":      without(object.GetLabels(), claims.LabelKeys()...),
 		"annotations": without(object.GetAnnotations(), append(claims.AnnotationKeys(), corev1.LastAppliedConfigAnnotation)...),

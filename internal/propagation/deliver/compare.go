@@ -17,7 +17,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/hub/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
 // annotationContent has the hash of the manifests of a work in the cache, where

@@ -1,0 +1,63 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package binding
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+)
+
+// Ours tells whether it is for us to choose the clusters of a binding: no other
+// scheduler is asked for, and nobody has suspended it. Bindings without a
+// placement follow those that their objects are needed by.
+func Ours(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	suspended := spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling
+	return !suspended && cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultScheduler) == policyv1alpha1.DefaultScheduler && spec.Placement != nil
+}
+
+// StateOf returns what the decision for a binding depends on.
+func StateOf(b workv1alpha2.Binding) State {
+	spec, status := b.BindingSpec(), b.BindingStatus()
+	state := State{
+		Input: Input{
+			Placement: spec.Placement, Resource: spec.Resource, Workload: spec.Replicas > 0 || spec.ReplicaRequirements != nil,
+			Replicas: spec.Replicas, Requirements: spec.ReplicaRequirements, Previous: spec.Clusters,
+			ObservedAffinity: status.SchedulerObservedAffinityName, UID: spec.Resource.UID,
+		},
+		AppliedPlacement:      b.GetAnnotations()[policyv1alpha1.AnnotationAppliedPlacement],
+		RescheduleTriggeredAt: spec.RescheduleTriggeredAt, LastScheduled: status.LastScheduledTime,
+	}
+	state.Fresh = state.Triggered()
+	for _, task := range spec.GracefulEvictionTasks {
+		state.Evicting = append(state.Evicting, task.FromCluster)
+	}
+	return state
+}
+
+// Record makes the binding say what was decided, and tells whether it did not. The
+// clusters stay if nothing could be placed on those that may be chosen.
+func Record(b workv1alpha2.Binding, decision Decision, placement string) (changed bool) {
+	if b.GetAnnotations()[policyv1alpha1.AnnotationAppliedPlacement] != placement {
+		annotations := maps.Clone(b.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[policyv1alpha1.AnnotationAppliedPlacement] = placement
+		b.SetAnnotations(annotations)
+		changed = true
+	}
+	if !decision.Scheduled && decision.Reason != workv1alpha2.BindingReasonNoClusterFit {
+		return changed
+	}
+	changed = changed || !equality.Semantic.DeepEqual(b.BindingSpec().Clusters, decision.Clusters)
+	b.BindingSpec().Clusters = slices.Clone(decision.Clusters)
+	return changed
+}

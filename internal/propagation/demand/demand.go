@@ -1,0 +1,49 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demand
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/interpret"
+)
+
+// Of returns the spec of a binding, but for what others decide. The priority is
+// that of the PriorityClass which the policy names, nil without one.
+func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain interpret.Chain, priority *int32) workv1alpha2.ResourceBindingSpec {
+	from := policy.PropagationSpec().DeepCopy()
+	spec := workv1alpha2.ResourceBindingSpec{
+		Resource: workv1alpha2.ObjectReference{
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+			UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		},
+		PropagateDeps: from.PropagateDeps, Placement: &from.Placement, SchedulerName: from.SchedulerName, Failover: from.Failover,
+		ConflictResolution: from.ConflictResolution, PreserveResourcesOnDeletion: from.PreserveResourcesOnDeletion,
+	}
+	if replicas, needs, has := chain.Replicas(object); has {
+		spec.Replicas, spec.ReplicaRequirements = replicas, requirements(needs, object.GetNamespace())
+	}
+	if from.Suspension != nil {
+		spec.Suspension = &workv1alpha2.Suspension{Suspension: *from.Suspension}
+	}
+	if priority != nil {
+		spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: *priority}
+	}
+	return spec
+}
+
+// Keep takes over from the present spec what is not the policy's to say.
+func Keep(wanted, present *workv1alpha2.ResourceBindingSpec) {
+	wanted.Clusters, wanted.GracefulEvictionTasks, wanted.RequiredBy = present.Clusters, present.GracefulEvictionTasks, present.RequiredBy
+	wanted.RescheduleTriggeredAt, wanted.Components = present.RescheduleTriggeredAt, present.Components
+	wanted.WorkloadAffinityGroups = present.WorkloadAffinityGroups
+	if present.Suspension != nil && present.Suspension.Scheduling != nil {
+		if wanted.Suspension == nil {
+			wanted.Suspension = &workv1alpha2.Suspension{}
+		}
+		wanted.Suspension.Scheduling = present.Suspension.Scheduling
+	}
+}
