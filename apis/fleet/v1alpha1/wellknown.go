@@ -80,6 +80,11 @@ const (
 	PropagationTemplatesRole = "open-cluster-management:cluster-manager-propagation:templates"
 )
 
+// LabelTemplates with the value "true" on a namespace of a hub that is an ordinary
+// cluster, or on an object without one, says that the kinds of Kubernetes in it are
+// sent to clusters, as policies say.
+const LabelTemplates = "fleet.capstan.io/templates"
+
 // Objects on the member for the push agent of a hub.
 const (
 	// LabelPushCluster is on all of them; the value is the name of the cluster on

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,6 +48,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/propagation/scope"
 	accountrights "github.com/capstan-io/capstan/internal/rights"
 )
 
@@ -67,6 +69,7 @@ import (
 // +kubebuilder:rbac:groups=fleet.capstan.io,resources=clusterconnections,verbs=get;list;watch
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 const (
@@ -127,6 +130,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	hub, err := lookAt(ctx, mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
 	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held)
 	if err := errors.Join(bindings.Index(ctx, mgr.GetFieldIndexer()), namespaces.Index(ctx, mgr.GetFieldIndexer()), dependencies.Index(ctx, mgr.GetFieldIndexer())); err != nil {
 		return err
@@ -153,7 +160,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	decider, works := decide.New(clusters, o.Clock), created.New(o.Clock)
 	finds := detector.New(detector.Deps{
 		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
-		Events: recorder, Touched: func(binding types.NamespacedName) {
+		Events: recorder, Hub: hub, Touched: func(binding types.NamespacedName) {
 			touched.Add(reconcile.Request{NamespacedName: binding})
 			referring.Add(reconcile.Request{NamespacedName: binding})
 		},
@@ -164,7 +171,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	sends := bindings.New(bindings.Deps{
 		Client: mgr.GetClient(), Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
-		Created: works, Events: recorder,
+		Created: works, Events: recorder, Hub: hub,
 	})
 	follows := namespaces.New(namespaces.Deps{
 		Client: mgr.GetClient(), Writer: send.Writer{Client: mgr.GetClient(), Created: works}, Events: recorder,
@@ -175,4 +182,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
 		policies.New(mgr.GetClient(), watched).SetupWithManager(mgr), follows.SetupWithManager(mgr))
+}
+
+// lookAt tells whether the hub is an ordinary cluster: one with nodes.
+func lookAt(ctx context.Context, reader client.Reader) (scope.Hub, error) {
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := reader.List(ctx, nodes, client.Limit(1)); err != nil {
+		return scope.Hub{}, fmt.Errorf("looking whether the hub has nodes: %w", err)
+	}
+	return scope.Hub{Runs: len(nodes.Items) > 0}, nil
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/propagation/scope"
 )
 
 // Deps are what the controller works with.
@@ -42,6 +43,8 @@ type Deps struct {
 	Chain   interpret.Chain
 	Created *created.Works
 	Events  *events.Recorder
+	// Hub says whose status is left alone on a shared hub.
+	Hub scope.Hub
 }
 
 // Controller sends objects to clusters.
@@ -208,8 +211,12 @@ func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2
 	return nil
 }
 
-// reflect writes what became of the object in the clusters to its own status.
+// reflect writes what became of the object in the clusters to its own status,
+// unless a controller of a shared hub does that.
 func (c *Controller) reflect(ctx context.Context, key templates.Key, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) error {
+	if c.Hub.Owns(key.Kind.GroupKind()) {
+		return nil
+	}
 	status, ok := c.Chain.Aggregate(object, sum.ForTemplate(items))
 	if !ok {
 		return nil

@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
+	"github.com/capstan-io/capstan/internal/propagation/scope"
 	"github.com/capstan-io/capstan/internal/reserved"
 )
 
@@ -44,6 +45,8 @@ type Deps struct {
 	// Touched is told of a binding whose object has changed in something that the
 	// binding does not say.
 	Touched func(types.NamespacedName)
+	// Hub says what is left alone on a shared hub.
+	Hub scope.Hub
 	// Preempts says that policies may take objects over from others.
 	Preempts bool
 }
@@ -84,8 +87,12 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	switch policy := claims.Choose(template, holder(template, bindings.Of(template.UID)), policies, c.Preempts); {
-	case policy == nil:
+	policy := claims.Choose(template, holder(template, bindings.Of(template.UID)), policies, c.Preempts)
+	served, err := c.served(ctx, template, policy)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case policy == nil, !served:
 		return ctrl.Result{}, c.release(ctx, key, template, bindings.Of(template.UID))
 	case claims.ID(policy) == "":
 		return ctrl.Result{}, nil // it comes again when the policy has an ID

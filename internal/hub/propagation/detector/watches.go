@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,6 +44,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[tem
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ClusterResourceBinding{}), c.onBinding())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.OverridePolicy{}), c.onArrival(c.dependsOn))).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterOverridePolicy{}), c.onArrival(c.dependsOn))).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&corev1.Namespace{}), c.onNamespace())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&schedulingv1.PriorityClass{}), c.onArrival(ranksBy))).
 		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers}).
 		Complete(reconcile.TypedFunc[templates.Key](func(ctx context.Context, key templates.Key) (ctrl.Result, error) {

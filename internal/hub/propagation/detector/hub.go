@@ -1,0 +1,58 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package detector
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/scope"
+)
+
+// served tells whether the hub sends an object that a policy is to claim, and says
+// so on the object if not.
+func (c *Controller) served(ctx context.Context, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy) (bool, error) {
+	kind := template.GroupVersionKind().GroupKind()
+	if policy == nil || !c.Hub.Owns(kind) {
+		return true, nil
+	}
+	labels := template.Labels
+	if template.Namespace != "" {
+		namespace := &corev1.Namespace{}
+		if err := c.Client.Get(ctx, types.NamespacedName{Name: template.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("reading namespace %q: %w", template.Namespace, err)
+		}
+		labels = namespace.Labels
+	}
+	if c.Hub.Serves(kind, labels) {
+		return true, nil
+	}
+	c.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed,
+		"policy %q selects it, but this hub is an ordinary cluster, whose own controllers act on kind %s: label %s %s=true to have it sent to clusters as well",
+		policy.GetName(), kind.Kind, scope.Asks(template.Namespace), fleetv1alpha1.LabelTemplates)
+	return false, nil
+}
+
+// onNamespace brings back the objects of a namespace that is labelled, or is not
+// any more.
+func (c *Controller) onNamespace() handlerOf {
+	return handler.TypedFuncs[client.Object, templates.Key]{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			label, name := fleetv1alpha1.LabelTemplates, e.ObjectNew.GetName()
+			if e.ObjectOld.GetLabels()[label] != e.ObjectNew.GetLabels()[label] {
+				c.enqueue(q, c.Templates.Select(func(object *metav1.PartialObjectMetadata) bool { return object.Namespace == name }))
+			}
+		},
+	}
+}

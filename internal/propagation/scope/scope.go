@@ -1,0 +1,58 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scope says what propagation leaves alone on a shared hub: one that is
+// an ordinary cluster, whose own controllers run what is applied to it.
+//
+// The package is pure.
+package scope
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+// Hub is a hub as propagation sees it. The zero value is a hub of its own, which
+// runs nothing.
+type Hub struct {
+	// Runs says that the hub is a shared one.
+	Runs bool
+}
+
+// Serves tells whether objects of a kind are sent to clusters. The labels are
+// those of their namespace or, if they have none, their own. On a shared hub the
+// kinds of Kubernetes are sent only where the label
+// fleet.capstan.io/templates=true asks for it: whoever has a Deployment run there
+// does not want it in other clusters as well because a policy selects everything.
+func (h Hub) Serves(kind schema.GroupKind, labels map[string]string) bool {
+	return !h.Owns(kind) || labels[fleetv1alpha1.LabelTemplates] == "true"
+}
+
+// Owns tells whether controllers of the hub itself act on objects of a kind, and
+// write their status.
+func (h Hub) Owns(kind schema.GroupKind) bool { return h.Runs && native(kind.Group) }
+
+// native tells whether an API group is one of Kubernetes itself. Groups that its
+// projects define by CustomResourceDefinitions, such as gateway.networking.k8s.io,
+// are not.
+func native(group string) bool {
+	switch group {
+	case "", "apps", "batch", "autoscaling", "policy",
+		"apiextensions.k8s.io", "discovery.k8s.io", "flowcontrol.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io",
+		"rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io":
+		return true
+	default:
+		return false
+	}
+}
+
+// Asks names what has to have the label for an object of a namespace to be sent.
+func Asks(namespace string) string {
+	if namespace == "" {
+		return "it"
+	}
+	return fmt.Sprintf("namespace %q", namespace)
+}
