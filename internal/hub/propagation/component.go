@@ -135,8 +135,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held)
-	if err := errors.Join(bindings.Index(ctx, mgr.GetFieldIndexer()), namespaces.Index(ctx, mgr.GetFieldIndexer()), dependencies.Index(ctx, mgr.GetFieldIndexer())); err != nil {
-		return err
+	for _, index := range []func(context.Context, client.FieldIndexer) error{
+		bindings.Index, namespaces.Index, dependencies.Index, detector.Index, policies.Index,
+	} {
+		if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
 	}
 	metadataClient, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

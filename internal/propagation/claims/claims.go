@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
@@ -112,11 +111,11 @@ type match struct {
 // PropagationPolicy of the namespace comes before any ClusterPropagationPolicy;
 // of the same kind the greatest priority comes first, then the most exact
 // selector, then the name.
-func Choose(object selector.Object, holder metav1.Object, policies []policyv1alpha1.Policy, preempts bool) policyv1alpha1.Policy {
+func (s *Selections) Choose(object selector.Object, holder metav1.Object, policies []policyv1alpha1.Policy, preempts bool) policyv1alpha1.Policy {
 	var matches []match
 	var present *match
 	for _, policy := range policies {
-		implicit := matching(object, policy)
+		implicit := s.matching(object, policy)
 		if implicit == selector.None {
 			continue
 		}
@@ -135,21 +134,6 @@ func Choose(object selector.Object, holder metav1.Object, policies []policyv1alp
 		return nil
 	}
 	return slices.MinFunc(matches, match.compare).policy
-}
-
-// matching returns how exactly a policy selects an object.
-func matching(object selector.Object, policy policyv1alpha1.Policy) selector.Priority {
-	namespace := policy.GetNamespace()
-	if !policy.GetDeletionTimestamp().IsZero() || namespace != "" && namespace != object.GetNamespace() {
-		return selector.None
-	}
-	selectors, _ := selector.Compile(namespace, policy.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
-	return selectors.Priority(object) // admission has told the author of what cannot be compiled
-}
-
-// Matches tells whether a policy matches an object.
-func Matches(policy policyv1alpha1.Policy, object selector.Object) bool {
-	return matching(object, policy) != selector.None
 }
 
 // compare orders matches, the best first.

@@ -100,7 +100,7 @@ func TestChoose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := ""
 			object := web(test.claimed)
-			if chosen := Choose(object, object, test.policies, test.preempts); chosen != nil {
+			if chosen := new(Selections).Choose(object, object, test.policies, test.preempts); chosen != nil {
 				got = chosen.GetName()
 			}
 			if got != test.want {

@@ -4,9 +4,12 @@
 package selector
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -85,6 +88,25 @@ func (all Selectors) Priority(object Object) Priority {
 		}
 	}
 	return best
+}
+
+// Scope is where to look for objects: those of a kind, in one namespace if it is
+// given, and of one name if that is.
+type Scope struct {
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+}
+
+// Scopes returns where to look for what the selectors may select.
+func (all Selectors) Scopes() []Scope {
+	var scopes []Scope
+	for _, s := range all {
+		scope := Scope{Kind: schema.FromAPIVersionAndKind(s.apiVersion, s.kind), Namespace: s.namespace, Name: s.name}
+		if !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes
 }
 
 // priority is about an object of the right kind and namespace.

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/references"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
 	"github.com/capstan-io/capstan/internal/reserved"
 )
 
@@ -214,9 +215,11 @@ func (r *Referrers) objects(all []references.Reference) []templates.Key {
 	var keys []templates.Key
 	for _, reference := range all {
 		kind := reference.GroupVersionKind()
-		keys = append(keys, r.Templates.Select(func(object *metav1.PartialObjectMetadata) bool {
+		scope := selector.Scope{Kind: kind, Namespace: reference.Namespace, Name: reference.Name}
+		found, _ := r.Templates.Find([]selector.Scope{scope}, func(object *metav1.PartialObjectMetadata) bool {
 			return reference.To(kind.GroupKind(), object)
-		}, kind)...)
+		})
+		keys = append(keys, found...)
 	}
 	return keys
 }

@@ -55,11 +55,14 @@ type Deps struct {
 type Controller struct {
 	Deps
 
-	binder binder
+	binder     binder
+	selections *claims.Selections
 }
 
 // New returns the controller.
-func New(d Deps) *Controller { return &Controller{Deps: d, binder: binder{d}} }
+func New(d Deps) *Controller {
+	return &Controller{Deps: d, binder: binder{d}, selections: &claims.Selections{}}
+}
 
 // Reconcile finds the policy for one object, lets it claim the object, and makes
 // the binding say what both ask for.
@@ -79,7 +82,7 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	case !template.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // it comes again when it is gone
 	}
-	policies, err := c.policies(ctx, key.Name.Namespace)
+	policies, err := c.policies(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -87,7 +90,7 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	policy := claims.Choose(template, holder(template, bindings.Of(template.UID)), policies, c.Preempts)
+	policy := c.selections.Choose(template, holder(template, bindings.Of(template.UID)), policies, c.Preempts)
 	served, err := c.served(ctx, template, policy)
 	switch {
 	case err != nil:
@@ -132,28 +135,6 @@ func (c *Controller) propagate(
 		return err
 	}
 	return c.binder.bind(ctx, key, object, policy, bindings)
-}
-
-// policies returns the policies that may match an object of the namespace.
-func (c *Controller) policies(ctx context.Context, namespace string) ([]policyv1alpha1.Policy, error) {
-	var all []policyv1alpha1.Policy
-	if namespace != "" {
-		own := &policyv1alpha1.PropagationPolicyList{}
-		if err := c.Client.List(ctx, own, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing the PropagationPolicies of namespace %q: %w", namespace, err)
-		}
-		for i := range own.Items {
-			all = append(all, &own.Items[i])
-		}
-	}
-	wide := &policyv1alpha1.ClusterPropagationPolicyList{}
-	if err := c.Client.List(ctx, wide, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the ClusterPropagationPolicies: %w", err)
-	}
-	for i := range wide.Items {
-		all = append(all, &wide.Items[i])
-	}
-	return all, nil
 }
 
 // waits tells whether the policy cannot be applied yet: OverridePolicies that it

@@ -51,7 +51,7 @@ func (c *Controller) onNamespace() handlerOf {
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			label, name := fleetv1alpha1.LabelTemplates, e.ObjectNew.GetName()
 			if e.ObjectOld.GetLabels()[label] != e.ObjectNew.GetLabels()[label] {
-				c.enqueue(q, c.Templates.Select(func(object *metav1.PartialObjectMetadata) bool { return object.Namespace == name }))
+				c.enqueue(q, c.Templates.In(name))
 			}
 		},
 	}

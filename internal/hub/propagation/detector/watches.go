@@ -5,7 +5,7 @@ package detector
 
 import (
 	"context"
-	"slices"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
 	"github.com/capstan-io/capstan/internal/reserved"
 )
 
@@ -42,10 +43,10 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[tem
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), c.onPolicy())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), c.onBinding())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ClusterResourceBinding{}), c.onBinding())).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.OverridePolicy{}), c.onArrival(c.dependsOn))).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterOverridePolicy{}), c.onArrival(c.dependsOn))).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.OverridePolicy{}), c.onArrival(override))).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterOverridePolicy{}), c.onArrival(override))).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&corev1.Namespace{}), c.onNamespace())).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&schedulingv1.PriorityClass{}), c.onArrival(ranksBy))).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&schedulingv1.PriorityClass{}), c.onArrival(class))).
 		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers}).
 		Complete(reconcile.TypedFunc[templates.Key](func(ctx context.Context, key templates.Key) (ctrl.Result, error) {
 			return conflict.Quietly(c.Reconcile(ctx, key))
@@ -71,11 +72,16 @@ func (c *Controller) onPolicy() handlerOf {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			c.Templates.Use(user(e.ObjectNew), selected(e.ObjectNew)...)
-			changed(q, e.ObjectOld, e.ObjectNew)
+			if speaksOf(e.ObjectOld, e.ObjectNew) {
+				changed(q, e.ObjectOld, e.ObjectNew)
+			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			changed(q, e.Object)
 			c.Templates.Use(user(e.Object))
+			if policy, ok := e.Object.(policyv1alpha1.Policy); ok {
+				c.selections.Forget(policy)
+			}
 		},
 	}
 }
@@ -112,61 +118,46 @@ func (c *Controller) onBinding() handlerOf {
 	}
 }
 
+// speaksOf tells whether a change of a policy can matter to objects: finalizers and
+// such do not.
+func speaksOf(before, after client.Object) bool {
+	return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
+		!maps.Equal(before.GetLabels(), after.GetLabels()) || !before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
+}
+
 // onArrival brings back the objects of policies that wait for an object which
-// comes.
-func (c *Controller) onArrival(waits func(policyv1alpha1.Policy, client.Object) bool) handlerOf {
+// comes. All objects are looked at anyway when the controller starts.
+func (c *Controller) onArrival(value func(client.Object) string) handlerOf {
 	return handler.TypedFuncs[client.Object, templates.Key]{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			all, err := c.allPolicies(ctx)
+			if e.IsInInitialList {
+				return
+			}
+			waiting, err := c.waiting(ctx, value(e.Object))
 			if err != nil {
 				return // only a missing cache gives an error
 			}
-			for _, policy := range all {
-				if waits(policy, e.Object) {
-					c.enqueue(q, c.touched(policy))
-				}
+			for _, policy := range waiting {
+				c.enqueue(q, c.touched(policy))
 			}
 		},
 	}
 }
 
-// dependsOn tells whether a policy waits for an override policy.
-func (c *Controller) dependsOn(policy policyv1alpha1.Policy, override client.Object) bool {
-	return policy.GetNamespace() == override.GetNamespace() && slices.Contains(policy.PropagationSpec().DependentOverrides, override.GetName())
+func override(object client.Object) string {
+	return overrideName(object.GetNamespace(), object.GetName())
 }
 
-// ranksBy tells whether a policy names a PriorityClass.
-func ranksBy(policy policyv1alpha1.Policy, class client.Object) bool {
-	asked := policy.PropagationSpec().SchedulePriority
-	return asked != nil && asked.PriorityClassName == class.GetName()
-}
+func class(object client.Object) string { return className(object.GetName()) }
 
-func (c *Controller) allPolicies(ctx context.Context) ([]policyv1alpha1.Policy, error) {
-	all, err := c.policies(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	own := &policyv1alpha1.PropagationPolicyList{}
-	if err := c.Client.List(ctx, own, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err //nolint:wrapcheck // only a missing cache gives an error
-	}
-	for i := range own.Items {
-		all = append(all, &own.Items[i])
-	}
-	return all, nil
-}
-
-// touched returns the objects that a policy claims or may match.
+// touched returns the objects that a policy claims or matches.
 func (c *Controller) touched(policy policyv1alpha1.Policy) []templates.Key {
-	kinds := selected(policy)
-	namespace := policy.GetNamespace()
-	claimed := c.Templates.Select(func(object *metav1.PartialObjectMetadata) bool { return claims.Claims(policy, object) })
-	if len(kinds) == 0 {
-		return claimed
-	}
-	return append(claimed, c.Templates.Select(func(object *metav1.PartialObjectMetadata) bool {
-		return (namespace == "" || namespace == object.Namespace) && claims.Matches(policy, object)
-	}, kinds...)...)
+	claimed := c.Templates.Claimed(claims.Of(policy).Labels)
+	selectors := c.selections.Of(policy)
+	matched, _ := c.Templates.Find(selectors.Scopes(), func(object *metav1.PartialObjectMetadata) bool {
+		return selectors.Priority(object) != selector.None
+	})
+	return append(claimed, matched...)
 }
 
 func (c *Controller) enqueue(q queue, keys []templates.Key) {

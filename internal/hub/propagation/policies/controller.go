@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,8 +29,31 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// again is how soon to look whether the objects of a policy have been let go.
-const again = 200 * time.Millisecond
+const (
+	// again is how soon to look whether the objects of a policy have been let go.
+	again = 200 * time.Millisecond
+	// indexClaim finds the bindings that a policy claims, by its ID.
+	indexClaim = "claimed-by"
+)
+
+// Index adds the index by which the controller reads bindings.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	byClaim := func(object client.Object) []string {
+		var ids []string
+		for _, key := range claims.LabelKeys() {
+			if id := object.GetLabels()[key]; id != "" {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
+		if err := indexer.IndexField(ctx, kind, indexClaim, byClaim); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", kind, indexClaim, err)
+		}
+	}
+	return nil
+}
 
 // Controller looks after policies.
 type Controller struct {
@@ -105,12 +127,12 @@ func (c *Controller) claims(ctx context.Context, p policy) (bool, error) {
 	if claims.ID(p) == "" {
 		return false, nil
 	}
-	lists := []client.ObjectList{&workv1alpha2.ResourceBindingList{}}
+	lists, by := []client.ObjectList{&workv1alpha2.ResourceBindingList{}}, client.MatchingFields{indexClaim: claims.ID(p)}
 	if p.GetNamespace() == "" {
 		lists = append(lists, &workv1alpha2.ClusterResourceBindingList{})
 	}
 	for _, list := range lists {
-		if err := c.client.List(ctx, list, client.MatchingLabels(claims.Of(p).Labels), client.UnsafeDisableDeepCopy); err != nil {
+		if err := c.client.List(ctx, list, by, client.UnsafeDisableDeepCopy); err != nil {
 			return false, fmt.Errorf("listing the bindings of policy %q: %w", client.ObjectKeyFromObject(p), err)
 		}
 		if meta.LenList(list) > 0 {
@@ -120,6 +142,5 @@ func (c *Controller) claims(ctx context.Context, p policy) (bool, error) {
 	if !c.templates.Synced() {
 		return true, nil // as far as is known
 	}
-	claimed := c.templates.Select(func(object *metav1.PartialObjectMetadata) bool { return claims.Claims(p, object) })
-	return len(claimed) > 0, nil
+	return len(c.templates.Claimed(claims.Of(p).Labels)) > 0, nil
 }

@@ -33,7 +33,7 @@ type kind struct {
 	stopped   bool               // what the watch still says is not wanted
 	listed    bool
 	problem   error
-	objects   map[types.NamespacedName]*metav1.PartialObjectMetadata
+	objects   *store
 	// asked are those that somebody asked for before they were listed.
 	asked map[types.NamespacedName]bool
 }
@@ -69,22 +69,22 @@ func (k *kind) stop() {
 func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 	k.change(func() []types.NamespacedName {
 		before := k.objects
-		k.objects, k.listed, k.problem = make(map[types.NamespacedName]*metav1.PartialObjectMetadata, len(objects)), true, nil
+		k.objects, k.listed, k.problem = newStore(), true, nil
 		var changed []types.NamespacedName
 		for _, object := range objects {
 			name := client.ObjectKeyFromObject(object)
-			k.objects[name] = k.typed(object)
-			if k.differs(before[name], object) {
+			k.objects.put(k.typed(object))
+			if k.differs(before.get(name), object) {
 				changed = append(changed, name)
 			}
 		}
-		for name := range before {
-			if k.objects[name] == nil {
+		for object := range before.in("") {
+			if name := client.ObjectKeyFromObject(object); k.objects.get(name) == nil {
 				changed = append(changed, name)
 			}
 		}
 		for name := range k.asked {
-			if k.objects[name] == nil && before[name] == nil {
+			if k.objects.get(name) == nil && before.get(name) == nil {
 				changed = append(changed, name)
 			}
 		}
@@ -97,8 +97,8 @@ func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 func (k *kind) Update(object *metav1.PartialObjectMetadata) {
 	k.change(func() []types.NamespacedName {
 		name := client.ObjectKeyFromObject(object)
-		before := k.objects[name]
-		k.objects[name] = k.typed(object)
+		before := k.objects.get(name)
+		k.objects.put(k.typed(object))
 		if !k.differs(before, object) {
 			return nil
 		}
@@ -127,7 +127,7 @@ func (k *kind) differs(before, after *metav1.PartialObjectMetadata) bool {
 func (k *kind) Delete(object *metav1.PartialObjectMetadata) {
 	k.change(func() []types.NamespacedName {
 		name := client.ObjectKeyFromObject(object)
-		delete(k.objects, name)
+		k.objects.remove(name)
 		return []types.NamespacedName{name}
 	})
 }

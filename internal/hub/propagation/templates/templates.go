@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/propagation/selector"
 	"github.com/capstan-io/capstan/internal/watch"
 )
 
@@ -73,7 +75,7 @@ func (t *Templates) Use(user string, kinds ...schema.GroupVersionKind) {
 		delete(t.kinds, of)
 	}
 	for _, of := range first {
-		t.kinds[of] = &kind{of: of, templates: t}
+		t.kinds[of] = &kind{of: of, templates: t, objects: newStore()}
 		if t.launch != nil {
 			t.launch(t.kinds[of])
 		}
@@ -97,27 +99,53 @@ func (t *Templates) Get(key Key) (object *metav1.PartialObjectMetadata, known bo
 		k.asked[key.Name] = true
 		return nil, false
 	}
-	return k.objects[key.Name], true
+	return k.objects.get(key.Name), true
 }
 
-// Select returns the objects of the kinds that the function selects, or those of
-// all kinds if none is given.
-func (t *Templates) Select(selects func(*metav1.PartialObjectMetadata) bool, kinds ...schema.GroupVersionKind) []Key {
+// Find returns the objects in the scopes that the function selects. It is asked
+// about no others, and each of them is looked at once for each scope that it is in.
+// known is false if the objects of a kind are not known.
+func (t *Templates) Find(scopes []selector.Scope, selects func(*metav1.PartialObjectMetadata) bool) (keys []Key, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(kinds) == 0 {
-		for of := range t.kinds {
-			kinds = append(kinds, of)
-		}
-	}
-	var keys []Key
-	for _, of := range kinds {
-		k := t.kinds[of]
-		if k == nil {
+	known = true
+	for _, scope := range scopes {
+		k := t.kinds[scope.Kind]
+		if k == nil || !k.listed {
+			known = false
 			continue
 		}
-		for name, object := range k.objects {
+		for object := range k.objects.find(scope) {
 			if selects(object) {
+				keys = append(keys, Key{Kind: scope.Kind, Name: client.ObjectKeyFromObject(object)})
+			}
+		}
+	}
+	return keys, known
+}
+
+// In returns the objects of a namespace.
+func (t *Templates) In(namespace string) []Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var keys []Key
+	for of, k := range t.kinds {
+		for object := range k.objects.in(namespace) {
+			keys = append(keys, Key{Kind: of, Name: client.ObjectKeyFromObject(object)})
+		}
+	}
+	return keys
+}
+
+// Claimed returns the objects that have one of the labels by which a policy claims
+// objects.
+func (t *Templates) Claimed(labels map[string]string) []Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var keys []Key
+	for of, k := range t.kinds {
+		for label, id := range labels {
+			for name := range k.objects.byClaim[claim{label, id}] {
 				keys = append(keys, Key{Kind: of, Name: name})
 			}
 		}

@@ -1,0 +1,132 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package detector
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+)
+
+const (
+	// indexSelects finds the policies that may select an object, by selects.
+	indexSelects = "selects"
+	// indexWaits finds the policies that name another object without which they are
+	// not applied, by overrideName and className.
+	indexWaits = "waits-for"
+)
+
+// Index adds the indexes by which the controller reads policies.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, kind := range []client.Object{&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}} {
+		for name, values := range map[string]client.IndexerFunc{indexSelects: selections, indexWaits: waitsFor} {
+			if err := indexer.IndexField(ctx, kind, name, values); err != nil {
+				return fmt.Errorf("indexing %T by %s: %w", kind, name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// selects is the value of the index for the objects of a kind, and of one name if
+// that is given.
+func selects(kind schema.GroupVersionKind, name string) string {
+	apiVersion, kindName := kind.ToAPIVersionAndKind()
+	return apiVersion + "/" + kindName + "/" + name
+}
+
+func selections(object client.Object) []string {
+	policy, ok := object.(policyv1alpha1.Policy)
+	if !ok {
+		return nil
+	}
+	var values []string
+	for _, s := range policy.PropagationSpec().ResourceSelectors {
+		values = append(values, selects(schema.FromAPIVersionAndKind(s.APIVersion, s.Kind), s.Name))
+	}
+	return values
+}
+
+func overrideName(namespace, name string) string { return "override " + namespace + "/" + name }
+
+func className(name string) string { return "class " + name }
+
+func waitsFor(object client.Object) []string {
+	policy, ok := object.(policyv1alpha1.Policy)
+	if !ok {
+		return nil
+	}
+	var values []string
+	for _, name := range policy.PropagationSpec().DependentOverrides {
+		values = append(values, overrideName(policy.GetNamespace(), name))
+	}
+	if asked := policy.PropagationSpec().SchedulePriority; asked != nil {
+		values = append(values, className(asked.PriorityClassName))
+	}
+	return values
+}
+
+// policies returns the policies that may match an object, each once or twice: those
+// that name it, and those that select its kind.
+func (c *Controller) policies(ctx context.Context, key templates.Key) ([]policyv1alpha1.Policy, error) {
+	var all []policyv1alpha1.Policy
+	for _, name := range []string{key.Name.Name, ""} {
+		by := client.MatchingFields{indexSelects: selects(key.Kind, name)}
+		if key.Name.Namespace != "" {
+			own, err := c.own(ctx, by, client.InNamespace(key.Name.Namespace))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, own...)
+		}
+		wide, err := c.wide(ctx, by)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, wide...)
+	}
+	return all, nil
+}
+
+// own returns PropagationPolicies, which must not be changed.
+func (c *Controller) own(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
+	list := &policyv1alpha1.PropagationPolicyList{}
+	if err := c.Client.List(ctx, list, append(by, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("listing PropagationPolicies: %w", err)
+	}
+	all := make([]policyv1alpha1.Policy, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, nil
+}
+
+// wide returns ClusterPropagationPolicies, which must not be changed.
+func (c *Controller) wide(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
+	list := &policyv1alpha1.ClusterPropagationPolicyList{}
+	if err := c.Client.List(ctx, list, append(by, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("listing ClusterPropagationPolicies: %w", err)
+	}
+	all := make([]policyv1alpha1.Policy, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, nil
+}
+
+// waiting returns the policies that wait for what has the value of the index.
+func (c *Controller) waiting(ctx context.Context, value string) ([]policyv1alpha1.Policy, error) {
+	by := client.MatchingFields{indexWaits: value}
+	own, err := c.own(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	wide, err := c.wide(ctx, by)
+	return append(own, wide...), err
+}

@@ -1,0 +1,113 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package templates
+
+import (
+	"iter"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
+)
+
+// store has objects of one kind, so that those of a namespace, and those that a
+// policy claims, are found without a look at all others.
+type store struct {
+	byNamespace map[string]map[string]*metav1.PartialObjectMetadata
+	byClaim     map[claim]map[types.NamespacedName]bool
+}
+
+// claim is a label by which a policy claims objects.
+type claim struct{ key, id string }
+
+func newStore() *store {
+	return &store{byNamespace: map[string]map[string]*metav1.PartialObjectMetadata{}, byClaim: map[claim]map[types.NamespacedName]bool{}}
+}
+
+// get returns an object, nil if there is none.
+func (s *store) get(name types.NamespacedName) *metav1.PartialObjectMetadata {
+	return s.byNamespace[name.Namespace][name.Name]
+}
+
+// put adds an object, or puts it in the place of the one of its name.
+func (s *store) put(object *metav1.PartialObjectMetadata) {
+	name := client.ObjectKeyFromObject(object)
+	s.remove(name)
+	if s.byNamespace[name.Namespace] == nil {
+		s.byNamespace[name.Namespace] = map[string]*metav1.PartialObjectMetadata{}
+	}
+	s.byNamespace[name.Namespace][name.Name] = object
+	for _, by := range claimsOf(object) {
+		if s.byClaim[by] == nil {
+			s.byClaim[by] = map[types.NamespacedName]bool{}
+		}
+		s.byClaim[by][name] = true
+	}
+}
+
+// remove removes an object.
+func (s *store) remove(name types.NamespacedName) {
+	object := s.get(name)
+	if object == nil {
+		return
+	}
+	if delete(s.byNamespace[name.Namespace], name.Name); len(s.byNamespace[name.Namespace]) == 0 {
+		delete(s.byNamespace, name.Namespace)
+	}
+	for _, by := range claimsOf(object) {
+		if delete(s.byClaim[by], name); len(s.byClaim[by]) == 0 {
+			delete(s.byClaim, by)
+		}
+	}
+}
+
+// in returns the objects of a namespace, and of all if it is "".
+func (s *store) in(namespace string) iter.Seq[*metav1.PartialObjectMetadata] {
+	if namespace != "" {
+		return maps.Values(s.byNamespace[namespace])
+	}
+	return func(yield func(*metav1.PartialObjectMetadata) bool) {
+		for _, objects := range s.byNamespace {
+			for _, object := range objects {
+				if !yield(object) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// find returns the objects of a scope, whose kind is that of the store.
+func (s *store) find(scope selector.Scope) iter.Seq[*metav1.PartialObjectMetadata] {
+	if scope.Name == "" {
+		return s.in(scope.Namespace)
+	}
+	return func(yield func(*metav1.PartialObjectMetadata) bool) {
+		if scope.Namespace != "" {
+			if object := s.byNamespace[scope.Namespace][scope.Name]; object != nil {
+				yield(object)
+			}
+			return
+		}
+		for _, objects := range s.byNamespace {
+			if object := objects[scope.Name]; object != nil && !yield(object) {
+				return
+			}
+		}
+	}
+}
+
+func claimsOf(object *metav1.PartialObjectMetadata) []claim {
+	var all []claim
+	for _, key := range claims.LabelKeys() {
+		if id := object.Labels[key]; id != "" {
+			all = append(all, claim{key, id})
+		}
+	}
+	return all
+}
