@@ -7,6 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/render"
 )
@@ -51,7 +53,9 @@ func UserRules() []rbacv1.PolicyRule {
 // userRules returns what a role adds to the one before it. No role writes works
 // and what makes them: the agents apply them with all permissions on the members,
 // so this is for those who administrate the fleet to give. Decisions and scores
-// are written by controllers and add-ons, which others trust.
+// are written by controllers and add-ons, which others trust. Policies send what
+// their author may not read, and what they send is applied with all permissions,
+// too.
 func userRules(role string) []rbacv1.PolicyRule {
 	cluster, work := []string{clusterv1.GroupVersion.Group}, []string{workv1.GroupVersion.Group}
 	read := []string{"get", "list", "watch"}
@@ -60,9 +64,16 @@ func userRules(role string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{{
 			APIGroups: cluster, Verbs: read,
 			Resources: []string{"placements", "placementdecisions", "managedclustersetbindings", "addonplacementscores"},
+		}, {
+			APIGroups: []string{policyv1alpha1.GroupName}, Verbs: read, Resources: []string{"propagationpolicies"},
+		}, {
+			APIGroups: []string{workv1alpha2.GroupName}, Verbs: read, Resources: []string{"resourcebindings"},
 		}}
-	case editRole: // like Secrets, which works may contain
-		return []rbacv1.PolicyRule{{APIGroups: work, Verbs: read, Resources: []string{"manifestworks", "manifestworkreplicasets"}}}
+	case editRole: // like Secrets, which works and overrides may contain
+		return []rbacv1.PolicyRule{
+			{APIGroups: work, Verbs: read, Resources: []string{"manifestworks", "manifestworkreplicasets"}},
+			{APIGroups: []string{policyv1alpha1.GroupName}, Verbs: read, Resources: []string{"overridepolicies"}},
+		}
 	default: // who binds a set needs managedclustersets/bind for it as well
 		return []rbacv1.PolicyRule{{
 			APIGroups: cluster, Verbs: []string{"create", "update", "patch", "delete"},

@@ -4,6 +4,7 @@
 package permissions
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,12 +29,19 @@ func TestUsersOfANamespaceDeliverNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = crds })
+	propagation, err := config.PropagationCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = slices.Concat(crds, propagation) })
 	c := newCluster(t, restConfig)
 	c.install(t, users(t))
 	const (
-		work = `{"spec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"default"}}]}}}`
-		set  = `{"spec":{"manifestWorkTemplate":{"workload":{"manifests":[]}},"placementRefs":[{"name":"x","rolloutStrategy":{"type":"All"}}]}}`
+		work    = `{"spec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"default"}}]}}}`
+		sends   = `{"spec":{"resourceSelectors":[{"apiVersion":"v1","kind":"Secret"}],"placement":{}}}`
+		changes = `{"spec":{"overrideRules":[{"overriders":{"labelsOverrider":[{"operator":"add","value":{"a":"b"}}]}}]}}`
+		binds   = `{"spec":{"resource":{"apiVersion":"v1","kind":"Secret","name":"x"}}}`
+		set     = `{"spec":{"manifestWorkTemplate":{"workload":{"manifests":[]}},"placementRefs":[{"name":"x","rolloutStrategy":{"type":"All"}}]}}`
 	)
 	attacks := map[string]attempt{
 		"a work":            {"work.open-cluster-management.io/v1", "ManifestWork", work},
@@ -43,6 +51,12 @@ func TestUsersOfANamespaceDeliverNothing(t *testing.T) {
 		"a way to a member": {"fleet.capstan.io/v1alpha1", "ClusterConnection", `{"spec":{"syncMode":"Pull"}}`},
 		"a cluster":         {"cluster.open-cluster-management.io/v1", "ManagedCluster", `{"spec":{"hubAcceptsClient":true}}`},
 		"a set of clusters": {"cluster.open-cluster-management.io/v1beta2", "ManagedClusterSet", `{}`},
+		"a policy":          {"policy.karmada.io/v1alpha1", "PropagationPolicy", sends},
+		"a policy for all":  {"policy.karmada.io/v1alpha1", "ClusterPropagationPolicy", sends},
+		"an override":       {"policy.karmada.io/v1alpha1", "OverridePolicy", changes},
+		"one for all":       {"policy.karmada.io/v1alpha1", "ClusterOverridePolicy", changes},
+		"a binding":         {"work.karmada.io/v1alpha2", "ResourceBinding", binds},
+		"a binding for all": {"work.karmada.io/v1alpha2", "ClusterResourceBinding", binds},
 	}
 	choices := map[string]attempt{
 		"a placement":          {"cluster.open-cluster-management.io/v1beta1", "Placement", `{"spec":{}}`},

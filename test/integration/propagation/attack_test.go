@@ -1,0 +1,207 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// The namespace of somebody who may write whatever he likes there, and that of
+// another one.
+const tenant, victim = "tenant", "victim"
+
+// TestATenantStaysInItsNamespace lets the user of a namespace try to send what is
+// in another namespace or in none, or to change what others send: by policies,
+// overrides, dependencies, names and marks. No webhook helps the controllers here.
+func TestATenantStaysInItsNamespace(t *testing.T) {
+	w := newWorld(t, 2)
+	web, webs := deployment("web", 1), policy("web", only("member1"))
+	web.Namespace, webs.Namespace = victim, victim
+	w.create(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: victim}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "keys"}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "powers"}}, webs, web)
+	w.applied(victim, "web")
+	before := w.work("member1", "web")
+
+	w.create(greedy()...)
+	w.create(forged(webs), elsewhere(), everything())
+	last := deployment("last", 1)
+	last.Namespace = tenant
+	w.create(last)
+	w.applied(tenant, "forged")
+	w.applied(tenant, "last")
+
+	w.onlyOf(tenant, "member2")
+	w.bindings(victim, "web-deployment")
+	w.bindings("")
+	if after := w.work("member1", "web"); after.UID != before.UID || after.Generation != before.Generation {
+		t.Errorf("the work of the other namespace was changed: generation %d, then %d", before.Generation, after.Generation)
+	}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
+		t.Fatal(err)
+	}
+	if web.Annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace] != victim {
+		t.Errorf("the object of the other namespace is claimed by %v", web.Annotations)
+	}
+}
+
+func only(cluster string) policyv1alpha1.Placement {
+	return policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
+}
+
+// greedy is a policy of the tenant for what is not his, and for all his own.
+func greedy() []client.Object {
+	all := policy("greedy", only("member2"))
+	all.Namespace, all.Spec.PropagateDeps = tenant, true
+	all.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: victim, Name: "web"},
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: victim},
+		{APIVersion: "v1", Kind: "Secret", Namespace: victim, Name: "keys"},
+		{APIVersion: "v1", Kind: "Namespace", Name: victim},
+		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "powers"},
+		{APIVersion: "apps/v1", Kind: "Deployment"},
+	}
+	return []client.Object{all}
+}
+
+// forged is a Deployment of the tenant with the name and the marks of the other's,
+// which needs the other's Secret.
+func forged(policy *policyv1alpha1.PropagationPolicy) *appsv1.Deployment {
+	d := deployment("forged", 1)
+	d.Namespace = tenant
+	d.Labels = map[string]string{policyv1alpha1.LabelPropagationPolicyID: policy.Labels[policyv1alpha1.LabelPropagationPolicyID]}
+	d.Annotations = map[string]string{
+		policyv1alpha1.AnnotationPropagationPolicyNamespace: victim, policyv1alpha1.AnnotationPropagationPolicyName: policy.Name,
+	}
+	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}}}
+	return d
+}
+
+// everything is an override of the tenant for all that there is.
+func everything() *policyv1alpha1.OverridePolicy {
+	return &policyv1alpha1.OverridePolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "everything"},
+		Spec: policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
+			LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: policyv1alpha1.OverriderOpAdd, Value: map[string]string{"owner": tenant}}},
+		}}}},
+	}
+}
+
+// elsewhere is one that would make another object of his own.
+func elsewhere() *policyv1alpha1.OverridePolicy {
+	change := func(path, value string) policyv1alpha1.PlaintextOverrider {
+		return policyv1alpha1.PlaintextOverrider{Path: path, Operator: policyv1alpha1.OverriderOpReplace, Value: policyv1alpha1.JSON{Raw: []byte(value)}}
+	}
+	return &policyv1alpha1.OverridePolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "elsewhere"},
+		Spec: policyv1alpha1.OverrideSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Name: "forged"}},
+			OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{
+				change("/metadata/namespace", `"kube-system"`),
+			}}}},
+		},
+	}
+}
+
+// applied waits until all is said about a Deployment: that its clusters have it or
+// why they do not.
+func (w world) applied(namespace, name string) {
+	w.Helper()
+	w.eventually("all is said about "+name, func() error {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name + "-deployment"}, b); err != nil {
+			return err
+		}
+		if items := b.Status.AggregatedStatus; len(items) != 1 || !items[0].Applied && !strings.Contains(items[0].AppliedMessage, "metadata.namespace would change") {
+			return fmt.Errorf("its status is %+v", b.Status)
+		}
+		return nil
+	})
+}
+
+// work returns the work that brings an object of the name to a cluster.
+func (w world) work(cluster, name string) workv1.ManifestWork {
+	w.Helper()
+	for _, work := range w.worksOf(cluster) {
+		if w.object(&work).GetName() == name {
+			return work
+		}
+	}
+	w.Fatalf("cluster %s has not been sent %s", cluster, name)
+	return workv1.ManifestWork{}
+}
+
+func (w world) worksOf(cluster string) []workv1.ManifestWork {
+	w.Helper()
+	works := &workv1.ManifestWorkList{}
+	if err := w.List(w.Context(), works, client.InNamespace(cluster)); err != nil {
+		w.Fatal(err)
+	}
+	return works.Items
+}
+
+// object returns the object that a work brings.
+func (w world) object(work *workv1.ManifestWork) *unstructured.Unstructured {
+	w.Helper()
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
+		w.Fatal(err)
+	}
+	return object
+}
+
+// onlyOf checks that a cluster is sent a namespace, what is in it, and nothing
+// else.
+func (w world) onlyOf(namespace, cluster string) {
+	w.Helper()
+	for _, work := range w.worksOf(cluster) {
+		object := w.object(&work)
+		if object.GetNamespace() != namespace && (object.GetKind() != "Namespace" || object.GetName() != namespace) {
+			w.Errorf("cluster %s is sent %s %s/%s", cluster, object.GetKind(), object.GetNamespace(), object.GetName())
+		}
+	}
+}
+
+// bindings checks that these are the bindings of a namespace.
+func (w world) bindings(namespace string, want ...string) {
+	w.Helper()
+	var list client.ObjectList = &workv1alpha2.ResourceBindingList{}
+	if namespace == "" {
+		list = &workv1alpha2.ClusterResourceBindingList{}
+	}
+	if err := w.List(w.Context(), list, client.InNamespace(namespace)); err != nil {
+		w.Fatal(err)
+	}
+	if got := names(w.T, list); fmt.Sprint(got) != fmt.Sprint(want) {
+		w.Errorf("the bindings of namespace %q are %v, want %v", namespace, got, want)
+	}
+}
+
+func names(t *testing.T, list client.ObjectList) []string {
+	t.Helper()
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, object := range objects {
+		all = append(all, object.(client.Object).GetName()) //nolint:forcetypeassert // of our own lists
+	}
+	return all
+}
