@@ -54,6 +54,10 @@ const (
 	Propagation                  Gate = "Propagation"
 	PropagationAuthorization     Gate = "PropagationAuthorization"
 	NamespaceSyncAll             Gate = "NamespaceSyncAll"
+	PriorityBasedScheduling      Gate = "PriorityBasedScheduling"
+	PropagationPolicyPreemption  Gate = "PropagationPolicyPreemption"
+	WorkloadAffinity             Gate = "WorkloadAffinity"
+	MultiplePodTemplates         Gate = "MultiplePodTemplatesScheduling"
 	ClusterClaim                 Gate = "ClusterClaim"
 	ClusterProperty              Gate = "ClusterProperty"
 	MultipleHubs                 Gate = "MultipleHubs"
@@ -100,11 +104,15 @@ func definitions(component Component) map[Gate]definition {
 		return map[Gate]definition{AddonManagement: {enabled: true, planned: true}}
 	case HubPlacement:
 		return map[Gate]definition{
-			PlacementDebugServer:     {operatorOnly: true},
-			SIGPlacementDecision:     {planned: true},
-			Propagation:              {operatorOnly: true},
-			PropagationAuthorization: {operatorOnly: true},
-			NamespaceSyncAll:         {},
+			PlacementDebugServer:        {operatorOnly: true},
+			SIGPlacementDecision:        {planned: true},
+			Propagation:                 {operatorOnly: true},
+			PropagationAuthorization:    {operatorOnly: true},
+			NamespaceSyncAll:            {},
+			PriorityBasedScheduling:     {enabled: true},
+			PropagationPolicyPreemption: {},
+			WorkloadAffinity:            {planned: true},
+			MultiplePodTemplates:        {planned: true},
 		}
 	case AgentRegistration:
 		return map[Gate]definition{

@@ -164,6 +164,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	decider, works := decide.New(clusters, o.Clock), created.New(o.Clock)
 	finds := detector.New(detector.Deps{
 		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
+		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Events: recorder, Hub: hub, Touched: func(binding types.NamespacedName) {
 			touched.Add(reconcile.Request{NamespacedName: binding})
 			referring.Add(reconcile.Request{NamespacedName: binding})
@@ -175,7 +176,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	sends := bindings.New(bindings.Deps{
 		Client: mgr.GetClient(), Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
-		Created: works, Events: recorder, Hub: hub,
+		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 	})
 	follows := namespaces.New(namespaces.Deps{
 		Client: mgr.GetClient(), Writer: send.Writer{Client: mgr.GetClient(), Created: works}, Events: recorder,

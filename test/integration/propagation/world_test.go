@@ -31,6 +31,7 @@ import (
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/propagation"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
@@ -66,13 +67,23 @@ func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) worl
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world{T: t, WithWatch: c, config: config, options: &propagation.Options{}, ended: new(func() {})}
+	w := world{T: t, WithWatch: c, config: config, options: &propagation.Options{Gates: gates(t)}, ended: new(func() {})}
 	t.Cleanup(w.stop)
 	for i := range members {
 		w.join(fmt.Sprintf("member%d", i+1))
 	}
 	w.start(wrappers...)
 	return w
+}
+
+// gates returns the feature gates of the controllers, changed from their defaults.
+func gates(t *testing.T, changed ...string) features.Set {
+	t.Helper()
+	set, err := features.Parse(features.HubPlacement, changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 // join adds a cluster, and starts its agent.

@@ -126,6 +126,9 @@ func (c contender) loses(winner contender) string {
 	if winner.exact == selector.None {
 		return "it selects the object, and waits for the other to let go of it"
 	}
+	if c.preempts(winner) {
+		return "it takes the object over if feature gate PropagationPolicyPreemption of the hub is on: in a moment then"
+	}
 	if better(c, winner) < 0 {
 		return "it would come first, but an object stays with the policy that has claimed it"
 	}
@@ -139,6 +142,15 @@ func (c contender) loses(winner contender) string {
 	default:
 		return "of equal policies the first by name comes first"
 	}
+}
+
+// preempts tells whether a policy may take the object over from the one that has
+// claimed it.
+func (c contender) preempts(holder contender) bool {
+	if c.spec.Preemption != policyv1alpha1.PreemptAlways {
+		return false
+	}
+	return rank(c) < rank(holder) || rank(c) == rank(holder) && c.Priority > holder.Priority
 }
 
 // claimedBy returns the policy that the object says it is claimed by.

@@ -57,6 +57,17 @@ func (f *Facts) clusterPolicy(name string, priority int32, selectors ...policyv1
 	return f
 }
 
+// preempting has all policies take objects over.
+func (f *Facts) preempting() *Facts {
+	for i := range f.Policies {
+		f.Policies[i].Spec.Preemption = policyv1alpha1.PreemptAlways
+	}
+	for i := range f.ClusterPolicies {
+		f.ClusterPolicies[i].Spec.Preemption = policyv1alpha1.PreemptAlways
+	}
+	return f
+}
+
 func deployment(name string) policyv1alpha1.ResourceSelector {
 	return policyv1alpha1.ResourceSelector{APIVersion: "apps/v1", Kind: "Deployment", Name: name}
 }
@@ -92,6 +103,14 @@ func TestPolicies(t *testing.T) {
 		"a better one comes late": {
 			web("shop/old").policy("old", 0, deployment("")).policy("new", 5, deployment("web")),
 			[]string{"PropagationPolicy shop/old by kind", "PropagationPolicy shop/new by name: it would come first, but an object stays with the policy that has claimed it"},
+		},
+		"others take it over": {
+			web("old").clusterPolicy("old", 5, deployment("web")).clusterPolicy("same", 5, deployment("web")).policy("own", 0, deployment("web")).preempting(),
+			[]string{
+				"ClusterPropagationPolicy old by name",
+				"PropagationPolicy shop/own by name: it takes the object over if feature gate PropagationPolicyPreemption of the hub is on: in a moment then",
+				"ClusterPropagationPolicy same by name: of equal policies the first by name comes first",
+			},
 		},
 		"it does not select it any more": {
 			web("old").clusterPolicy("old", 0, deployment("db")).policy("new", 0, deployment("web")),

@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -25,6 +26,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
@@ -45,13 +47,19 @@ type Deps struct {
 	Events  *events.Recorder
 	// Hub says whose status is left alone on a shared hub.
 	Hub scope.Hub
+	// Prioritizes says that spec.schedulePriority orders the bindings that wait.
+	Prioritizes bool
 }
 
 // Controller sends objects to clusters.
-type Controller struct{ Deps }
+type Controller struct {
+	Deps
+
+	ranks *order.Ranks[reconcile.Request]
+}
 
 // New returns the controller.
-func New(d Deps) *Controller { return &Controller{Deps: d} }
+func New(d Deps) *Controller { return &Controller{Deps: d, ranks: &order.Ranks[reconcile.Request]{}} }
 
 // binding is a Binding that the client knows.
 type binding = lookup.Binding

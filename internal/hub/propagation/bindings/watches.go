@@ -28,6 +28,7 @@ import (
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
+	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -68,16 +69,39 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[rec
 	changed := builder.WithPredicates(predicate.Or(
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	return ctrl.NewControllerManagedBy(mgr).Named("binding").
-		Watches(&workv1alpha2.ResourceBinding{}, &handler.EnqueueRequestForObject{}, changed).
-		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}, changed).
+		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding(), changed).
+		Watches(&workv1alpha2.ClusterResourceBinding{}, c.onBinding(), changed).
 		Watches(&workv1.ManifestWork{}, c.onWork()).
 		Watches(&clusterv1.ManagedCluster{}, c.feed(c.cluster)).
 		Watches(&fleetv1alpha1.ClusterConnection{}, c.feed(c.connection)).
 		Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(c.overridden)).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(c.overridden)).
 		WatchesRawSource(source.Func(touched.Open)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.ranks.Of)}).
 		Complete(conflict.Quiet(c))
+}
+
+// onBinding notes how important a binding is, and looks at it.
+func (c *Controller) onBinding() handler.EventHandler {
+	look := func(q queue, object client.Object, rank int32) {
+		key := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+		c.ranks.Set(key, rank)
+		q.Add(key)
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { look(q, e.Object, c.rank(e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { look(q, e.ObjectNew, c.rank(e.ObjectNew)) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { look(q, e.Object, 0) },
+	}
+}
+
+// rank returns how important a binding is.
+func (c *Controller) rank(object client.Object) int32 {
+	b, ok := object.(workv1alpha2.Binding)
+	if !ok || !c.Prioritizes || b.BindingSpec().SchedulePriority == nil {
+		return 0
+	}
+	return b.BindingSpec().SchedulePriority.Priority
 }
 
 // onWork brings back the binding of a work, a moment later: the works of a binding

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,8 +46,9 @@ type Deps struct {
 	Touched func(types.NamespacedName)
 	// Hub says what is left alone on a shared hub.
 	Hub scope.Hub
-	// Preempts says that policies may take objects over from others.
-	Preempts bool
+	// Preempts says that policies may take objects over from others, and Prioritizes
+	// that they may ask to be looked at first.
+	Preempts, Prioritizes bool
 }
 
 // Controller finds policies for the objects of the hub.
@@ -57,11 +57,12 @@ type Controller struct {
 
 	binder     binder
 	selections *claims.Selections
+	asking     *asking
 }
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, binder: binder{d}, selections: &claims.Selections{}}
+	return &Controller{Deps: d, binder: binder{d}, selections: &claims.Selections{}, asking: &asking{}}
 }
 
 // Reconcile finds the policy for one object, lets it claim the object, and makes
@@ -168,7 +169,12 @@ func (c *Controller) claim(
 	if len(labels)+len(annotations) == 0 {
 		return nil, nil //nolint:nilnil // there was nothing to write
 	}
+	from, err := c.preempted(ctx, key, template, policy)
+	if err != nil {
+		return nil, err
+	}
 	object, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
+	c.tellPreemption(template, from, policy, err)
 	if key.Kind.Group == rbacv1.GroupName && apierrors.IsForbidden(err) {
 		return nil, nil //nolint:nilnil // it stays as it is
 	}
@@ -212,24 +218,6 @@ func (c *Controller) gone(ctx context.Context, key templates.Key) error {
 	return nil
 }
 
-// priority returns the value of the PriorityClass that the policy names, nil if
-// it names none. found is false if there is no such class.
-func (c binder) priority(ctx context.Context, policy policyv1alpha1.Policy) (value *int32, found bool, err error) {
-	asked := policy.PropagationSpec().SchedulePriority
-	if asked == nil {
-		return nil, true, nil
-	}
-	class := &schedulingv1.PriorityClass{}
-	err = c.Client.Get(ctx, types.NamespacedName{Name: asked.PriorityClassName}, class)
-	if apierrors.IsNotFound(err) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("reading PriorityClass %q: %w", asked.PriorityClassName, err)
-	}
-	return &class.Value, true, nil
-}
-
 // tell records an event on an object of the hub.
 func (d Deps) tell(object client.Object, eventType, reason, note string, args ...any) {
 	d.Events.Eventf(object, nil, eventType, reason, action, note, args...)
@@ -237,8 +225,10 @@ func (d Deps) tell(object client.Object, eventType, reason, note string, args ..
 
 const (
 	// action is what events say that the controller was about.
-	action                     = "Propagate"
-	reasonApplyPolicySucceeded = "ApplyPolicySucceed"
-	reasonApplyPolicyFailed    = "ApplyPolicyFailed"
-	reasonGetReplicasFailed    = "GetReplicasFailed"
+	action                       = "Propagate"
+	reasonApplyPolicySucceeded   = "ApplyPolicySucceed"
+	reasonApplyPolicyFailed      = "ApplyPolicyFailed"
+	reasonPreemptPolicySucceeded = "PreemptPolicySucceed"
+	reasonPreemptPolicyFailed    = "PreemptPolicyFailed"
+	reasonGetReplicasFailed      = "GetReplicasFailed"
 )

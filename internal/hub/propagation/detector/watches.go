@@ -24,6 +24,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
+	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
@@ -47,7 +48,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[tem
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterOverridePolicy{}), c.onArrival(override))).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&corev1.Namespace{}), c.onNamespace())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&schedulingv1.PriorityClass{}), c.onArrival(class))).
-		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.rank)}).
 		Complete(reconcile.TypedFunc[templates.Key](func(ctx context.Context, key templates.Key) (ctrl.Result, error) {
 			return conflict.Quietly(c.Reconcile(ctx, key))
 		}))
@@ -65,13 +66,18 @@ func (c *Controller) onPolicy() handlerOf {
 			}
 		}
 	}
+	use := func(object client.Object) {
+		c.Templates.Use(user(object), selected(object)...)
+		policy, ok := object.(policyv1alpha1.Policy)
+		c.asking.note(user(object), ok && c.Prioritizes && policy.PropagationSpec().SchedulePriority != nil)
+	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			c.Templates.Use(user(e.Object), selected(e.Object)...)
+			use(e.Object)
 			changed(q, e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			c.Templates.Use(user(e.ObjectNew), selected(e.ObjectNew)...)
+			use(e.ObjectNew)
 			if speaksOf(e.ObjectOld, e.ObjectNew) {
 				changed(q, e.ObjectOld, e.ObjectNew)
 			}
@@ -79,6 +85,7 @@ func (c *Controller) onPolicy() handlerOf {
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			changed(q, e.Object)
 			c.Templates.Use(user(e.Object))
+			c.asking.note(user(e.Object), false)
 			if policy, ok := e.Object.(policyv1alpha1.Policy); ok {
 				c.selections.Forget(policy)
 			}

@@ -1,0 +1,106 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package detector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+)
+
+// priority returns the value of the PriorityClass that the policy names, nil if
+// it names none or that does not matter. found is false if there is no such class.
+func (d Deps) priority(ctx context.Context, policy policyv1alpha1.Policy) (value *int32, found bool, err error) {
+	asked := policy.PropagationSpec().SchedulePriority
+	if asked == nil || !d.Prioritizes {
+		return nil, true, nil
+	}
+	class := &schedulingv1.PriorityClass{}
+	err = d.Client.Get(ctx, types.NamespacedName{Name: asked.PriorityClassName}, class)
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading PriorityClass %q: %w", asked.PriorityClassName, err)
+	}
+	return &class.Value, true, nil
+}
+
+// asking remembers which policies name a PriorityClass. As long as none does, the
+// objects need no rank.
+type asking struct {
+	mu       sync.RWMutex
+	policies map[string]bool
+}
+
+// note notes whether a policy names a PriorityClass.
+func (a *asking) note(policy string, asks bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !asks {
+		delete(a.policies, policy)
+		return
+	}
+	if a.policies == nil {
+		a.policies = map[string]bool{}
+	}
+	a.policies[policy] = true
+}
+
+func (a *asking) any() bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return len(a.policies) > 0
+}
+
+// rank returns how important an object is: as its policy says, or the one that is
+// about to claim it.
+func (c *Controller) rank(key templates.Key) int32 {
+	if !c.asking.any() {
+		return 0
+	}
+	template, _ := c.Templates.Get(key)
+	if template == nil {
+		return 0
+	}
+	ctx := context.Background() // nothing but the cache is asked
+	policies, err := c.policies(ctx, key)
+	if err != nil {
+		return 0 // only a missing cache gives an error
+	}
+	policy := claimant(template, policies)
+	if policy == nil {
+		policy = c.selections.Choose(template, template, policies, c.Preempts)
+	}
+	if policy == nil {
+		return 0
+	}
+	value, _, err := c.priority(ctx, policy)
+	if value == nil || err != nil {
+		return 0
+	}
+	return *value
+}
+
+// claimant returns the policy that has claimed an object, nil if none has.
+func claimant(template *metav1.PartialObjectMetadata, policies []policyv1alpha1.Policy) policyv1alpha1.Policy {
+	if !claims.Claimed(template) {
+		return nil
+	}
+	for _, policy := range policies {
+		if claims.Claims(policy, template) {
+			return policy
+		}
+	}
+	return nil
+}

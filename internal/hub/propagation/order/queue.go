@@ -1,0 +1,73 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package order lets controllers look at what is more important first.
+package order
+
+import (
+	"math"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+)
+
+// Rank returns how important a key is; the greatest comes first. It is asked
+// whenever the key is added to a queue.
+type Rank[K comparable] func(K) int32
+
+// later is what the priority of a key is lowered by that can wait, so that it
+// comes after all that cannot.
+const later = 1 << 33
+
+// queue orders by rank. What is added with a priority below zero can wait: it is
+// ordered by rank, too, after everything else.
+type queue[K comparable] struct {
+	priorityqueue.PriorityQueue[K]
+	rank Rank[K]
+}
+
+// NewQueue returns what makes the queue of a controller.
+func NewQueue[K comparable](rank Rank[K]) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
+	return func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
+		inner := priorityqueue.New(name, func(o *priorityqueue.Opts[K]) { o.RateLimiter = limiter })
+		return queue[K]{PriorityQueue: inner, rank: rank}
+	}
+}
+
+// Add is part of the queue.
+func (q queue[K]) Add(key K) { q.AddWithOpts(priorityqueue.AddOpts{}, key) }
+
+// AddAfter is part of the queue.
+func (q queue[K]) AddAfter(key K, after time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: after}, key)
+}
+
+// AddRateLimited is part of the queue.
+func (q queue[K]) AddRateLimited(key K) {
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
+}
+
+// AddWithOpts is part of the queue.
+func (q queue[K]) AddWithOpts(o priorityqueue.AddOpts, keys ...K) {
+	waits := o.Priority != nil && *o.Priority < 0
+	for _, key := range keys {
+		priority := int(q.rank(key))
+		if waits {
+			priority -= later
+		}
+		o.Priority = &priority
+		q.PriorityQueue.AddWithOpts(o, key)
+	}
+}
+
+// GetWithPriority is part of the queue. The priority says whether the key could
+// wait, for when it is added again.
+func (q queue[K]) GetWithPriority() (key K, priority int, shutdown bool) {
+	key, priority, shutdown = q.PriorityQueue.GetWithPriority()
+	if priority < math.MinInt32 {
+		return key, handler.LowPriority, shutdown
+	}
+	return key, 0, shutdown
+}

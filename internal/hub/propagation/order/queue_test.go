@@ -1,0 +1,77 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package order
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+)
+
+// TestWhatIsMoreImportantComesFirst adds many keys that wait, in the order of
+// their names, and takes them out.
+func TestWhatIsMoreImportantComesFirst(t *testing.T) {
+	ranks := &Ranks[string]{}
+	q := NewQueue(ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
+	defer q.ShutDown()
+
+	low := handler.LowPriority
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, "confirmed")
+	ranks.Set("urgent-confirmed", 2_000_000_000)
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, "urgent-confirmed")
+	want := []string{"urgent", "important", "late"}
+	for i := range 100 {
+		key := fmt.Sprintf("usual-%02d", i)
+		q.Add(key)
+		want = append(want, key)
+	}
+	ranks.Set("patient", -5)
+	q.Add("patient")
+	ranks.Set("important", 10)
+	q.Add("important")
+	ranks.Set("urgent", 1_000_000_000)
+	q.Add("urgent")
+	q.Add("late")
+	ranks.Set("late", 5)
+	q.Add("late") // its rank has become known since
+	want = append(want, "patient", "urgent-confirmed", "confirmed")
+
+	var got []string
+	for range want {
+		key, priority, _ := q.GetWithPriority()
+		got = append(got, key)
+		if waits := key == "confirmed" || key == "urgent-confirmed"; waits != (priority < 0) {
+			t.Errorf("%s is handed out with priority %d", key, priority)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the order is\n%v, want\n%v", got, want)
+	}
+}
+
+// TestWhatCanWaitStaysSo adds a key again as a controller does, with the priority
+// that it was handed out with.
+func TestWhatCanWaitStaysSo(t *testing.T) {
+	ranks := &Ranks[string]{}
+	ranks.Set("important", 7)
+	q := NewQueue(ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
+	defer q.ShutDown()
+	low := handler.LowPriority
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, "important")
+	key, priority, _ := q.GetWithPriority()
+	q.Done(key)
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
+	q.Add("usual")
+	if first, _, _ := q.GetWithPriority(); first != "usual" {
+		t.Errorf("%s comes first, want what does not wait", first)
+	}
+	ranks.Set("important", 0)
+	if rank := ranks.Of("important"); rank != 0 {
+		t.Errorf("the rank is %d after it was taken back", rank)
+	}
+}
