@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
 // BindingName returns the name of the binding of an object: its name, a hyphen
@@ -24,10 +26,12 @@ func BindingName(kind schema.GroupVersionKind, name string) (usual, suffixed str
 }
 
 // ReservedNamespace tells whether nothing of a namespace is sent to clusters: it
-// belongs to the hub itself, to a cluster, or to Kubernetes.
+// belongs to the hub itself, to a cluster, or to Kubernetes. In the clusters such
+// a namespace has the accounts of agents: whoever could send a pod there would be
+// what they are.
 func ReservedNamespace(namespace string) bool {
-	return slices.Contains([]string{
-		"karmada-system", "karmada-cluster", "open-cluster-management", "open-cluster-management-hub",
-		"open-cluster-management-agent", "open-cluster-management-agent-addon",
-	}, namespace) || strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "karmada-es-")
+	return slices.Contains([]string{"karmada-system", "karmada-cluster", fleetv1alpha1.DefaultMemberNamespace}, namespace) ||
+		slices.ContainsFunc([]string{"kube-", "karmada-es-", "open-cluster-management"}, func(prefix string) bool {
+			return strings.HasPrefix(namespace, prefix)
+		})
 }
