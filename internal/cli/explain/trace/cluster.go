@@ -152,7 +152,7 @@ func (c *Cluster) member(item *workv1alpha2.AggregatedStatusItem) {
 // silence notes since when the cluster has not been heard of.
 func (c *Cluster) silence(cluster *clusterv1.ManagedCluster) {
 	available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
-	if available != nil && available.Status == metav1.ConditionUnknown {
+	if available != nil && available.Status != metav1.ConditionTrue {
 		c.SilentSince = available.LastTransitionTime.DeepCopy()
 	}
 }

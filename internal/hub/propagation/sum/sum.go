@@ -63,14 +63,27 @@ func Items(in Input) []workv1alpha2.AggregatedStatusItem {
 		if problem := in.Problems[target.Name]; problem != nil {
 			item.Applied, item.AppliedMessage = false, problem.Error()
 		}
-		if cluster, found := in.Fleet.Cluster(target.Name); found && cluster.Available == metav1.ConditionUnknown {
+		if cluster, found := in.Fleet.Cluster(target.Name); found && silence(cluster) != "" {
 			item.Health = workv1alpha2.ResourceUnknown
-			item.AppliedMessage = strings.TrimSpace(item.AppliedMessage + fmt.Sprintf(
-				" The hub has not heard from the cluster since %s; this is what it said last.", cluster.AvailableSince.UTC().Format(time.RFC3339)))
+			item.AppliedMessage = strings.TrimSpace(fmt.Sprintf("%s %s since %s; this is what it said last.",
+				item.AppliedMessage, silence(cluster), cluster.AvailableSince.UTC().Format(time.RFC3339)))
 		}
 		items = append(items, item)
 	}
 	return shrink(items)
+}
+
+// silence says that nothing new is known of a cluster, as the beginning of a
+// sentence; "" if it is available, or nobody has said yet whether it is.
+func silence(cluster view.Cluster) string {
+	switch cluster.Available {
+	case metav1.ConditionUnknown:
+		return "The hub has not heard from the cluster"
+	case metav1.ConditionFalse:
+		return "The cluster has not been available"
+	default:
+		return ""
+	}
 }
 
 // itemOf returns what a work says.

@@ -106,16 +106,21 @@ func TestItems(t *testing.T) {
 
 func TestSilentClustersKeepTheirLastStatusWithItsAge(t *testing.T) {
 	since := time.Date(2026, time.March, 4, 5, 6, 7, 0, time.UTC)
-	fleet := view.New(view.Cluster{Name: "a", Available: metav1.ConditionUnknown, AvailableSince: since})
+	for status, note := range map[metav1.ConditionStatus]string{
+		metav1.ConditionUnknown: "The hub has not heard from the cluster since 2026-03-04T05:06:07Z; this is what it said last.",
+		metav1.ConditionFalse:   "The cluster has not been available since 2026-03-04T05:06:07Z; this is what it said last.",
+	} {
+		fleet := view.New(view.Cluster{Name: "a", Available: status, AvailableSince: since})
 
-	items := Items(Input{Spec: spec("a"), Works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"readyReplicas":1}`)}, Fleet: fleet})
+		items := Items(Input{Spec: spec("a"), Works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"readyReplicas":1}`)}, Fleet: fleet})
 
-	want := workv1alpha2.AggregatedStatusItem{
-		ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceUnknown, Status: &runtime.RawExtension{Raw: []byte(`{"readyReplicas":1}`)},
-		AppliedMessage: "The hub has not heard from the cluster since 2026-03-04T05:06:07Z; this is what it said last.",
-	}
-	if diff := cmp.Diff([]workv1alpha2.AggregatedStatusItem{want}, items); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		want := workv1alpha2.AggregatedStatusItem{
+			ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceUnknown, Status: &runtime.RawExtension{Raw: []byte(`{"readyReplicas":1}`)},
+			AppliedMessage: note,
+		}
+		if diff := cmp.Diff([]workv1alpha2.AggregatedStatusItem{want}, items); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", status, diff)
+		}
 	}
 }
 
