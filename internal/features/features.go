@@ -58,6 +58,7 @@ const (
 	PropagationPolicyPreemption  Gate = "PropagationPolicyPreemption"
 	WorkloadAffinity             Gate = "WorkloadAffinity"
 	MultiplePodTemplates         Gate = "MultiplePodTemplatesScheduling"
+	KarmadaEvents                Gate = "KarmadaEvents"
 	ClusterClaim                 Gate = "ClusterClaim"
 	ClusterProperty              Gate = "ClusterProperty"
 	MultipleHubs                 Gate = "MultipleHubs"
@@ -113,6 +114,7 @@ func definitions(component Component) map[Gate]definition {
 			PropagationPolicyPreemption: {},
 			WorkloadAffinity:            {planned: true},
 			MultiplePodTemplates:        {planned: true},
+			KarmadaEvents:               {},
 		}
 	case AgentRegistration:
 		return map[Gate]definition{

@@ -9,14 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/karmadauid"
 )
 
 // clusterOf returns the cluster whose Works are in a namespace, "" if there can be
@@ -35,13 +34,6 @@ func ofBinding(from *workv1.ManifestWork) bool {
 	return is
 }
 
-// uid returns the UID of the Work of a ManifestWork: another one, because the two
-// are different objects, and the same for each replica and each release.
-func uid(stored types.UID) types.UID {
-	namespace := uuid.UUID{0x7b, 0x41, 0x1d, 0x90, 0x2e, 0x6f, 0x4c, 0x58, 0xa3, 0x0d, 0x95, 0xc6, 0x1f, 0x72, 0xe8, 0x3b}
-	return types.UID(uuid.NewSHA1(namespace, []byte(stored)).String())
-}
-
 func typeMeta() metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Work"}
 }
@@ -55,7 +47,7 @@ func objectMeta(from *workv1.ManifestWork) metav1.ObjectMeta {
 	o := metav1.ObjectMeta{
 		Namespace:                  v1alpha1.NamespacePrefix + from.Namespace,
 		Name:                       from.Name,
-		UID:                        uid(from.UID),
+		UID:                        karmadauid.Work(from.UID),
 		ResourceVersion:            from.ResourceVersion,
 		Generation:                 from.Generation,
 		CreationTimestamp:          from.CreationTimestamp,

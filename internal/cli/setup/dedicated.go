@@ -171,7 +171,7 @@ func (d *dedication) etcd(live *fleetv1alpha1.ControlPlane, spec *fleetv1alpha1.
 // host as the API server does, which reaches them by Services.
 func (d *dedication) hub(gates, users []string) (operatorv1.ClusterManagerSpec, error) {
 	gates = slices.Clone(gates)
-	for _, wanted := range []features.Gate{features.AggregatedAPI, features.Propagation, features.NamespaceSyncAll} {
+	for _, wanted := range []features.Gate{features.AggregatedAPI, features.Propagation, features.NamespaceSyncAll, features.KarmadaEvents} {
 		chosen := func(gate string) bool { return strings.HasPrefix(gate, string(wanted)+"=") }
 		if !slices.ContainsFunc(gates, chosen) {
 			gates = append(gates, string(wanted)+"=true")

@@ -157,7 +157,7 @@ func TestTheHubOfAControlPlaneIsHosted(t *testing.T) {
 	if diff := cmp.Diff(want, spec.RegistrationConfiguration.FeatureGates); diff != "" {
 		t.Errorf("gates (-want +got):\n%s", diff)
 	}
-	for _, gate := range []string{"Propagation", "NamespaceSyncAll"} {
+	for _, gate := range []string{"Propagation", "NamespaceSyncAll", "KarmadaEvents"} {
 		if on := (operatorv1.FeatureGate{Feature: gate, Mode: "Enable"}); spec.PlacementConfiguration == nil || !slices.Contains(spec.PlacementConfiguration.FeatureGates, on) {
 			t.Errorf("placement is %+v, want the gate %s on", spec.PlacementConfiguration, gate)
 		}

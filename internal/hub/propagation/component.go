@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,7 @@ import (
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/features"
 	slim "github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/bindings"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
@@ -44,9 +47,11 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/policies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/hub/propagation/spaces"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 	accountrights "github.com/capstan-io/capstan/internal/rights"
@@ -68,7 +73,7 @@ import (
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=fleet.capstan.io,resources=clusterconnections,verbs=get;list;watch
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -83,7 +88,7 @@ const (
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(
-		authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), schedulingv1.AddToScheme(scheme),
+		authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), schedulingv1.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), workv1.AddToScheme(scheme),
 		policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme))
 }
@@ -142,6 +147,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
+	announcer, err := announces(mgr, o)
+	if err != nil {
+		return err
+	}
 	metadataClient, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("building the client of metadata: %w", err)
@@ -172,11 +181,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})
 	along := dependencies.Deps{
 		Client: mgr.GetClient(), Templates: watched, Objects: objects, Chain: chain,
-		Touched: func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
+		Touched:  func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
+		Announce: announcer,
 	}
 	sends := bindings.New(bindings.Deps{
 		Client: mgr.GetClient(), Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
+		Announce: announcer,
 	})
 	follows := namespaces.New(namespaces.Deps{
 		Client: mgr.GetClient(), Writer: send.Writer{Client: mgr.GetClient(), Created: works}, Events: recorder,
@@ -197,4 +208,22 @@ func lookAt(ctx context.Context, reader client.Reader) (scope.Hub, error) {
 		return scope.Hub{}, fmt.Errorf("looking whether the hub has nodes: %w", err)
 	}
 	return scope.Hub{Runs: len(nodes.Items) > 0}, nil
+}
+
+// announces adds to the manager what records Karmada's Events; nil if the gate is
+// off.
+func announces(mgr ctrl.Manager, o Options) (*announce.Announcer, error) {
+	if !o.Gates.Enabled(features.KarmadaEvents) {
+		return nil, nil //nolint:nilnil // it is an Announcer that records nothing
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("reading the name of this host, which reports events: %w", err)
+	}
+	announcer := announce.New(announce.Options{
+		Client: mgr.GetClient(), Cache: mgr.GetCache(), Clock: o.Clock, Controller: ComponentName, Instance: ComponentName + "-" + host,
+	})
+	return announcer, errors.Join(
+		metrics.Register(o.Metrics, announcer.Collectors()...), mgr.Add(announcer),
+		(&spaces.Controller{Client: mgr.GetClient(), Announce: announcer}).SetupWithManager(mgr))
 }

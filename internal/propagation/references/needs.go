@@ -20,9 +20,15 @@ type Needs struct {
 	Labels             map[string]string
 	ConflictResolution policyv1alpha1.ConflictResolution
 	Preserve           *bool
-	// Disagree says that not all want the same, so that the stronger wish counts.
-	Disagree bool
+	// Conflicts say about which fields not all want the same, so that the stronger
+	// wish counts, in the words that users of Karmada look for.
+	Conflicts []string
 }
+
+const (
+	conflictingResolution = "ConflictResolution conflicted (Overwrite vs Abort)"
+	conflictingPreserving = "PreserveResourcesOnDeletion conflicted (true vs false)"
+)
 
 // Sends tells whether what the object of a binding needs is sent along with it,
 // and there are clusters to send it to.
@@ -35,7 +41,7 @@ func Sends(b workv1alpha2.Binding) bool {
 // that, and it stays there if one of them wants that.
 func Sum(referrers []workv1alpha2.Binding) Needs {
 	needs := Needs{Labels: map[string]string{}}
-	wishes := map[[2]bool]bool{}
+	overwriting, preserving := map[bool]bool{}, map[bool]bool{}
 	for _, b := range referrers {
 		if !Sends(b) {
 			continue
@@ -52,7 +58,7 @@ func Sum(referrers []workv1alpha2.Binding) Needs {
 
 		overwrites := spec.ConflictResolution == policyv1alpha1.ConflictOverwrite
 		preserves := spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion
-		wishes[[2]bool{overwrites, preserves}] = true
+		overwriting[overwrites], preserving[preserves] = true, true
 		if overwrites || needs.ConflictResolution == "" {
 			needs.ConflictResolution = spec.ConflictResolution
 		}
@@ -63,7 +69,12 @@ func Sum(referrers []workv1alpha2.Binding) Needs {
 	slices.SortFunc(needs.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
-	needs.Disagree = len(wishes) > 1
+	if len(overwriting) > 1 {
+		needs.Conflicts = append(needs.Conflicts, conflictingResolution)
+	}
+	if len(preserving) > 1 {
+		needs.Conflicts = append(needs.Conflicts, conflictingPreserving)
+	}
 	return needs
 }
 

@@ -129,14 +129,14 @@ func TestWhatSeveralBindingsNeed(t *testing.T) {
 			reason: "overwriting wins", referrers: []workv1alpha2.Binding{referrer("a", abort, "x"), referrer("b", overwrite, "x"), referrer("c", abort, "x")},
 			want: Needs{
 				RequiredBy:         []workv1alpha2.BindingSnapshot{snapshot("a", "x"), snapshot("b", "x"), snapshot("c", "x")},
-				ConflictResolution: policyv1alpha1.ConflictOverwrite, Disagree: true,
+				ConflictResolution: policyv1alpha1.ConflictOverwrite, Conflicts: []string{conflictingResolution},
 			},
 		},
 		"one preserves": {
 			reason: "staying wins", referrers: []workv1alpha2.Binding{referrer("a", drop, "x"), referrer("b", preserve, "x"), referrer("c", nil, "x")},
 			want: Needs{
 				RequiredBy: []workv1alpha2.BindingSnapshot{snapshot("a", "x"), snapshot("b", "x"), snapshot("c", "x")},
-				Preserve:   new(true), Disagree: true,
+				Preserve:   new(true), Conflicts: []string{conflictingPreserving},
 			},
 		},
 	}

@@ -9,14 +9,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	"github.com/capstan-io/capstan/internal/fleet/grades"
+	"github.com/capstan-io/capstan/internal/karmadauid"
 )
 
 // Cluster returns the Cluster that a ClusterConnection shows as, or nil if it is
@@ -50,19 +49,11 @@ func Locate(cluster *v1alpha1.Cluster, connection *fleetv1alpha1.ClusterConnecti
 	}
 }
 
-// UID returns the UID of the Cluster of a ManagedCluster. It is another one,
-// because the two are different objects to a garbage collector, and it is the
-// same for each replica and each release: the namespace must never change.
-func UID(managed types.UID) types.UID {
-	namespace := uuid.UUID{0x2f, 0x0c, 0x6a, 0x52, 0x8d, 0x1e, 0x4b, 0x7a, 0x9e, 0x35, 0x61, 0x7c, 0xd4, 0x08, 0xb3, 0x9a}
-	return types.UID(uuid.NewSHA1(namespace, []byte(managed)).String())
-}
-
 func objectMeta(connection *fleetv1alpha1.ClusterConnection) metav1.ObjectMeta {
 	cluster := connection.Cluster
 	o := metav1.ObjectMeta{
 		Name:              connection.Name,
-		UID:               UID(cluster.UID),
+		UID:               karmadauid.Cluster(cluster.UID),
 		ResourceVersion:   connection.ResourceVersion,
 		Generation:        cluster.Generation,
 		CreationTimestamp: cluster.CreationTimestamp,

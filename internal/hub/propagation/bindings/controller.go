@@ -22,6 +22,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
@@ -49,6 +50,8 @@ type Deps struct {
 	Hub scope.Hub
 	// Prioritizes says that spec.schedulePriority orders the bindings that wait.
 	Prioritizes bool
+	// Announce tells what became of bindings and works; nil tells nothing.
+	Announce *announce.Announcer
 }
 
 // Controller sends objects to clusters.
@@ -131,6 +134,9 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	if err := send.Passing(failed); err != nil {
 		return sent{}, err
 	}
+	c.Announce.Tell(announce.Sent{
+		Wrote: !changes.None(), Overridden: overridden(wanted), Mistakes: send.Joined(problems), Failed: send.Joined(failed),
+	}.Events(b)...)
 	result := sent{problems: problems, settled: changes.None() || len(failed) > 0}
 	if len(failed) > 0 {
 		maps.Copy(result.problems, failed)
@@ -175,7 +181,7 @@ func (c *Controller) finish(ctx context.Context, b binding, works []workv1.Manif
 		return nil
 	}
 	if len(works) > 0 {
-		return send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: works}))
+		return c.cleanUp(ctx, b, works)
 	}
 	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
 	controllerutil.RemoveFinalizer(after, finalizer)
@@ -184,6 +190,19 @@ func (c *Controller) finish(ctx context.Context, b binding, works []workv1.Manif
 		return fmt.Errorf("letting the binding %q go: %w", client.ObjectKeyFromObject(b), err)
 	}
 	return nil
+}
+
+// cleanUp deletes the works of a binding.
+func (c *Controller) cleanUp(ctx context.Context, b binding, works []workv1.ManifestWork) error {
+	failed := c.writer().Write(ctx, deliver.Changes{Gone: works})
+	if err := send.Passing(failed); err != nil {
+		return err
+	}
+	err := send.Joined(failed)
+	if err != nil {
+		c.Announce.Tell(announce.Alone(b, announce.ReasonCleanupWorkFailed, err.Error()))
+	}
+	return err
 }
 
 // decide chooses the clusters of a binding if that is needed, and returns the

@@ -33,6 +33,16 @@ func (c *Controller) render(ctx context.Context, b binding, object *unstructured
 	return works, problems, nil
 }
 
+// overridden tells whether policies have changed the object of some of the works.
+func overridden(works map[string]*workv1.ManifestWork) bool {
+	for _, work := range works {
+		if work.Annotations[policyv1alpha1.AnnotationAppliedOverrides] != "" || work.Annotations[policyv1alpha1.AnnotationAppliedClusterOverrides] != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // overrides returns the policies that may change objects of the namespace.
 func (c *Controller) overrides(
 	ctx context.Context, namespace string,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
@@ -60,7 +62,9 @@ func (a *Attached) Reconcile(ctx context.Context, key templates.Key) (ctrl.Resul
 	needs := references.Sum(referrers)
 	present := found.Of(object.UID)
 	if present != nil {
-		return ctrl.Result{}, a.keep(ctx, present, needs)
+		err := a.keep(ctx, present, needs)
+		a.tell(present, referrers, needs, err)
+		return ctrl.Result{}, err
 	}
 	if len(needs.RequiredBy) == 0 {
 		return ctrl.Result{}, nil
@@ -70,7 +74,25 @@ func (a *Attached) Reconcile(ctx context.Context, key templates.Key) (ctrl.Resul
 			a.refers(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()})
 		}
 	}
-	return ctrl.Result{}, a.create(ctx, found.New(key), object, needs)
+	b := found.New(key)
+	err = a.create(ctx, b, object, needs)
+	a.tell(b, referrers, needs, err)
+	return ctrl.Result{}, err
+}
+
+// tell tells of what the bindings that need an object cannot have: its binding as
+// they want it, or each what it wants.
+func (a *Attached) tell(b lookup.Binding, referrers []workv1alpha2.Binding, needs references.Needs, err error) {
+	if err == nil && len(needs.Conflicts) > 0 {
+		a.Announce.Tell(announce.Alone(b, announce.ReasonDependencyPolicyConflict, strings.Join(needs.Conflicts, "; ")+
+			": the policies of the objects that need this one differ, and the first of both wins"))
+	}
+	if err == nil || apierrors.IsConflict(err) {
+		return
+	}
+	for _, referrer := range referrers {
+		a.Announce.Tell(announce.Alone(referrer, announce.ReasonSyncToDependenciesFailed, err.Error()))
+	}
 }
 
 // keep makes the present binding of an object say who needs it, or deletes it if

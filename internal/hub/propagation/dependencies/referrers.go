@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/references"
@@ -50,6 +51,8 @@ type Deps struct {
 	// Touched is told of a binding whose object may have changed in something that
 	// the binding does not say.
 	Touched func(types.NamespacedName)
+	// Announce tells what became of references; nil tells nothing.
+	Announce *announce.Announcer
 }
 
 // Referrers says of each binding what its object needs.
@@ -85,6 +88,7 @@ func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	var after []references.Reference
 	if references.Sends(b) {
 		if after, err = r.needs(ctx, b); err != nil {
+			r.Announce.Tell(announce.Failed(b, announce.ReasonGetDependenciesFailed, err.Error())...)
 			return ctrl.Result{}, err
 		}
 	}

@@ -1,0 +1,189 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package announce
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/capstan-io/capstan/internal/events"
+)
+
+const (
+	// pendingMax is how many events of a type wait to be written at most.
+	pendingMax = 1000
+	// perSecond is how many events are written on average at most, and burst how many
+	// at once.
+	perSecond, burst = 100, 500
+	// writers is how many events are written at a time.
+	writers = 2
+	// attemptsMax is how often an event is tried: the namespace that it is recorded in
+	// may be about to come.
+	attemptsMax = 3
+	// again is how soon to try once more.
+	again = 2 * time.Second
+	// action is what events say that the controllers were about.
+	action = "Propagate"
+)
+
+// Event is something that has happened.
+type Event struct {
+	About corev1.ObjectReference
+	// Type is Normal or Warning.
+	Type, Reason, Note string
+	// Part is what of the object it is about, such as one of its clusters; "" is all
+	// of it. Of each part the same is not said twice in a row.
+	Part string
+
+	attempts int
+}
+
+// Options are what an Announcer works with.
+type Options struct {
+	// Client writes events and reads bindings from the cache.
+	Client client.Client
+	// Cache has the bindings and works that are watched.
+	Cache cache.Cache
+	Clock clock.PassiveClock
+	// Controller is who reports, and Instance which one of its processes.
+	Controller, Instance string
+}
+
+// Announcer records events. One that is nil records nothing: the feature gate is
+// off. It is safe for concurrent use.
+type Announcer struct {
+	Options
+
+	said    *memory
+	limiter flowcontrol.RateLimiter
+	// Warnings come first, as they are what somebody has to do something about.
+	normal, warnings chan Event
+	dropped          prometheus.Counter
+}
+
+// New returns an Announcer. It writes events while it runs.
+func New(o Options) *Announcer {
+	return &Announcer{
+		Options: o, said: newMemory(o.Clock), limiter: flowcontrol.NewTokenBucketRateLimiter(perSecond, burst),
+		normal: make(chan Event, pendingMax), warnings: make(chan Event, pendingMax),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "capstan_propagation_events_dropped_total",
+			Help: "Number of Events that were not recorded because too many were waiting, or because the hub refused them.",
+		}),
+	}
+}
+
+// Collectors are the metrics to register.
+func (a *Announcer) Collectors() []prometheus.Collector { return []prometheus.Collector{a.dropped} }
+
+// Tell records events that are news. It never waits.
+func (a *Announcer) Tell(all ...Event) {
+	if a == nil {
+		return
+	}
+	for _, event := range all {
+		if a.said.news(event) {
+			a.queue(event)
+		}
+	}
+}
+
+func (a *Announcer) queue(event Event) {
+	queue := a.normal
+	if event.Type == corev1.EventTypeWarning {
+		queue = a.warnings
+	}
+	select {
+	case queue <- event:
+	default:
+		a.dropped.Inc()
+	}
+}
+
+// Start watches bindings and works, and writes events until the context ends.
+func (a *Announcer) Start(ctx context.Context) error {
+	stop, err := a.watch(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	done := make(chan struct{})
+	for range writers {
+		go func() {
+			a.writeAll(ctx)
+			done <- struct{}{}
+		}()
+	}
+	for range writers {
+		<-done
+	}
+	return nil
+}
+
+// writeAll writes the events that wait, and those that come.
+func (a *Announcer) writeAll(ctx context.Context) {
+	for {
+		var event Event
+		select {
+		case event = <-a.warnings:
+		default:
+			select {
+			case <-ctx.Done():
+				return
+			case event = <-a.warnings:
+			case event = <-a.normal:
+			}
+		}
+		if a.limiter.Wait(ctx) != nil {
+			return
+		}
+		a.write(ctx, event)
+	}
+}
+
+func (a *Announcer) write(ctx context.Context, event Event) {
+	err := a.Client.Create(ctx, a.object(event))
+	event.attempts++
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || event.attempts >= attemptsMax:
+		a.dropped.Inc()
+		log.FromContext(ctx).V(1).Info("an event was not recorded", "reason", event.Reason, "about", event.About, "error", err.Error())
+	default:
+		time.AfterFunc(again, func() { a.queue(event) })
+	}
+}
+
+// object returns an event as the API has it. One about an object without a
+// namespace is in namespace default.
+func (a *Announcer) object(event Event) *eventsv1.Event {
+	now := a.Clock.Now()
+	namespace := event.About.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: util.GenerateEventName(event.About.Name, now.UnixNano())},
+		EventTime:  metav1.NewMicroTime(now), ReportingController: a.Controller, ReportingInstance: a.Instance,
+		Action: action, Reason: event.Reason, Regarding: event.About, Note: events.Note(event.Note), Type: event.Type,
+	}
+}
+
+// topic is what events with opposite reasons have in common.
+func topic(reason string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(reason, "Succeed"), "Failed")
+}

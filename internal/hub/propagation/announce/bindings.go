@@ -1,0 +1,131 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package announce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+)
+
+// clustersTold is how many clusters a note names.
+const clustersTold = 10
+
+// Binding returns what an event about a binding is about.
+func Binding(b workv1alpha2.Binding) corev1.ObjectReference {
+	kind := "ResourceBinding"
+	if b.GetNamespace() == "" {
+		kind = "ClusterResourceBinding"
+	}
+	return corev1.ObjectReference{
+		APIVersion: workv1alpha2.GroupVersion.String(), Kind: kind, Namespace: b.GetNamespace(), Name: b.GetName(), UID: b.GetUID(),
+	}
+}
+
+// Template returns what an event about the object of a binding is about.
+func Template(b workv1alpha2.Binding) corev1.ObjectReference {
+	of := b.BindingSpec().Resource
+	return corev1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, UID: of.UID}
+}
+
+// Succeeded returns events about a binding and its object.
+func Succeeded(b workv1alpha2.Binding, reason, note string) []Event {
+	return both(b, corev1.EventTypeNormal, reason, note)
+}
+
+// Failed returns warnings about a binding and its object.
+func Failed(b workv1alpha2.Binding, reason, note string) []Event {
+	return both(b, corev1.EventTypeWarning, reason, note)
+}
+
+func both(b workv1alpha2.Binding, eventType, reason, note string) []Event {
+	return []Event{
+		{About: Binding(b), Type: eventType, Reason: reason, Note: note},
+		{About: Template(b), Type: eventType, Reason: reason, Note: note},
+	}
+}
+
+// ofBinding returns what has happened between two states of a binding.
+func ofBinding(before, after workv1alpha2.Binding) []Event {
+	was, is := before.BindingStatus(), after.BindingStatus()
+	var all []Event
+	scheduled := meta.FindStatusCondition(is.Conditions, workv1alpha2.BindingConditionScheduled)
+	last := meta.FindStatusCondition(was.Conditions, workv1alpha2.BindingConditionScheduled)
+	switch {
+	case scheduled == nil || last != nil && was.LastScheduledTime.Equal(is.LastScheduledTime) && same(last, scheduled):
+	case scheduled.Status == metav1.ConditionTrue:
+		all = append(all, Succeeded(after, ReasonScheduleBindingSucceed, chosen(after.BindingSpec()))...)
+	default:
+		all = append(all, Failed(after, ReasonScheduleBindingFailed, scheduled.Message)...)
+	}
+	if len(is.AggregatedStatus) > 0 && !equality.Semantic.DeepEqual(was.AggregatedStatus, is.AggregatedStatus) {
+		all = append(all, Succeeded(after, ReasonAggregateStatusSucceed, "What the clusters report was summed up.")...)
+	}
+	if text := after.GetAnnotations()[workv1alpha2.AnnotationDependencies]; text != before.GetAnnotations()[workv1alpha2.AnnotationDependencies] {
+		all = append(all, Succeeded(after, ReasonGetDependenciesSucceed, needs(text))...)
+	}
+	return all
+}
+
+// same tells whether two conditions say the same.
+func same(a, b *metav1.Condition) bool {
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// chosen says which clusters were chosen.
+func chosen(spec *workv1alpha2.ResourceBindingSpec) string {
+	var names []string
+	for i, target := range spec.Clusters {
+		if i == clustersTold {
+			names = append(names, fmt.Sprintf("and %d more", len(spec.Clusters)-i))
+			break
+		}
+		name := target.Name
+		if target.Replicas > 0 {
+			name += fmt.Sprintf(" (%d)", target.Replicas)
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return "No cluster was chosen, as none is to get the object."
+	}
+	return "The object goes to: " + strings.Join(names, ", ") + "."
+}
+
+// needs says what the object of a binding needs, as its annotation has it.
+func needs(annotation string) string {
+	if annotation == "" {
+		return "The object needs no others any more."
+	}
+	return "The object needs: " + annotation
+}
+
+// newlyRequired returns the bindings whose clusters a binding has been handed on
+// between two states.
+func newlyRequired(before, after *workv1alpha2.ResourceBindingSpec) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, one := range after.RequiredBy {
+		if !slices.ContainsFunc(before.RequiredBy, func(other workv1alpha2.BindingSnapshot) bool { return equality.Semantic.DeepEqual(one, other) }) {
+			keys = append(keys, types.NamespacedName{Namespace: one.Namespace, Name: one.Name})
+		}
+	}
+	return keys
+}
+
+// handedOn tells that what the object of a binding needs goes where the object
+// goes.
+func handedOn(b workv1alpha2.Binding) Event {
+	return Event{
+		About: Binding(b), Type: corev1.EventTypeNormal, Reason: ReasonSyncToDependenciesSucceed,
+		Note: "The bindings of what the object needs have its clusters.",
+	}
+}

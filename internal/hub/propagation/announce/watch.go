@@ -1,0 +1,122 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package announce
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// watch tells of what happens to bindings and works from now on. What had happened
+// before was told then.
+func (a *Announcer) watch(ctx context.Context) (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, one := range stops {
+			one()
+		}
+	}
+	binding := func(before, after any) { a.binding(ctx, before, after) }
+	for _, of := range []struct {
+		kind client.Object
+		take func(before, after any)
+	}{
+		{&workv1alpha2.ResourceBinding{}, binding},
+		{&workv1alpha2.ClusterResourceBinding{}, binding},
+		{&workv1.ManifestWork{}, func(before, after any) { a.work(ctx, before, after) }},
+	} {
+		informer, err := a.Cache.GetInformer(ctx, of.kind)
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("watching %T: %w", of.kind, err)
+		}
+		handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(object any, initial bool) {
+				if !initial {
+					of.take(nil, object)
+				}
+			},
+			UpdateFunc: of.take,
+		})
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("watching %T: %w", of.kind, err)
+		}
+		stops = append(stops, func() { _ = informer.RemoveEventHandler(handle) }) // the informer ends, too
+	}
+	return stop, nil
+}
+
+// binding tells of what has happened to a binding; before is nil if it is new.
+func (a *Announcer) binding(ctx context.Context, before, after any) {
+	is, ok := after.(workv1alpha2.Binding)
+	if !ok {
+		return
+	}
+	var was workv1alpha2.Binding = &workv1alpha2.ResourceBinding{}
+	if before != nil {
+		if was, ok = before.(workv1alpha2.Binding); !ok {
+			return
+		}
+	}
+	a.Tell(ofBinding(was, is)...)
+	for _, key := range newlyRequired(was.BindingSpec(), is.BindingSpec()) {
+		referrer := &workv1alpha2.ResourceBinding{}
+		if a.Client.Get(ctx, key, referrer) == nil {
+			a.Tell(handedOn(referrer))
+		}
+	}
+}
+
+// work tells of what has happened to a work of a binding; before is nil if it is
+// new. Whether a cluster has the object is told of the object as well.
+func (a *Announcer) work(ctx context.Context, before, after any) {
+	is, ok := after.(*workv1.ManifestWork)
+	if !ok || is.Labels[karmadaworkv1alpha1.LabelPermanentID] == "" {
+		return
+	}
+	was := &workv1.ManifestWork{}
+	if before != nil {
+		if was, ok = before.(*workv1.ManifestWork); !ok {
+			return
+		}
+	}
+	for _, event := range ofWork(was, is) {
+		a.Tell(event)
+		if event.Reason != ReasonSyncSucceed && event.Reason != ReasonSyncFailed {
+			continue
+		}
+		if b := a.bindingOf(ctx, is); b != nil {
+			event.About, event.Part = Template(b), is.Namespace
+			a.Tell(event)
+		}
+	}
+}
+
+// bindingOf returns the binding of a work; nil if there is none.
+func (a *Announcer) bindingOf(ctx context.Context, work *workv1.ManifestWork) workv1alpha2.Binding {
+	if name := work.Annotations[workv1alpha2.AnnotationClusterResourceBindingName]; name != "" {
+		b := &workv1alpha2.ClusterResourceBinding{}
+		if a.Client.Get(ctx, types.NamespacedName{Name: name}, b) != nil {
+			return nil
+		}
+		return b
+	}
+	b := &workv1alpha2.ResourceBinding{}
+	key := types.NamespacedName{
+		Namespace: work.Annotations[workv1alpha2.AnnotationResourceBindingNamespace], Name: work.Annotations[workv1alpha2.AnnotationResourceBindingName],
+	}
+	if key.Name == "" || a.Client.Get(ctx, key, b) != nil {
+		return nil
+	}
+	return b
+}
