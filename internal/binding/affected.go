@@ -6,40 +6,72 @@ package binding
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/scheduler/division"
 )
 
+// Stake is what of an object, beside its placement, decides whether a change of a
+// cluster can matter to it. Most objects of a policy have the same.
+type Stake struct {
+	APIVersion, Kind string
+	// Affinity is the group that its clusters are from, if there are several.
+	Affinity string
+	// Evicting are the clusters that it is leaving, separated by commas.
+	Evicting string
+	// Fresh says that its clusters are to be chosen anew.
+	Fresh bool
+	// Scales says that it has replicas, Placed that it has clusters, and Short that
+	// these have not as many replicas as it wants.
+	Scales, Placed, Short bool
+}
+
+// Stake returns what is at stake for an object.
+func (in Input) Stake() Stake {
+	return Stake{
+		APIVersion: in.Resource.APIVersion, Kind: in.Resource.Kind, Affinity: in.ObservedAffinity, Evicting: strings.Join(in.Evicting, ","),
+		Fresh: in.Fresh, Scales: in.Workload && in.Replicas > 0, Placed: len(in.Previous) > 0, Short: placed(in.Previous) != int64(in.Replicas),
+	}
+}
+
+// lacks tells whether the object is not yet placed as it should be.
+func (s Stake) lacks(divided bool) bool { return !s.Placed || divided && s.Short }
+
+func (s Stake) evicting() []string {
+	if s.Evicting == "" {
+		return nil
+	}
+	return strings.Split(s.Evicting, ",")
+}
+
 // Affected tells whether a change of a cluster can change what is decided for an
 // object, so that in a large fleet only the bindings are decided anew that can
 // care. nil is a cluster that does not exist; one that is gone is affected if the
-// object was there.
+// object was there: target says so.
 //
 // What each cluster gets a copy of cares about every cluster that may or may no
 // longer be chosen. Replicas that are divided care only about the loss of a
 // cluster that has some, or if they are not all placed about every cluster that
 // may help: new clusters and free capacity alone move nothing.
-func (c Compiled) Affected(before, after *view.Cluster, in Input, now time.Time) bool {
-	name := nameOf(before, after)
-	target := slices.ContainsFunc(in.Previous, func(t workv1alpha2.TargetCluster) bool { return t.Name == name })
+func (c Compiled) Affected(before, after *view.Cluster, stake Stake, target bool, now time.Time) bool {
 	if target && after == nil {
 		return true
 	}
-	divided, lacking := c.divides(in), c.lacks(in)
+	divided := c.strategy != division.Duplicated && stake.Scales
+	lacking := stake.lacks(divided)
 	if divided && !lacking && !target {
 		return false
 	}
 	shifts := (!divided || lacking) && (c.moves(before, after) || divided && c.byRoom() && grows(before, after))
-	first := c.begin(in.ObservedAffinity, in.Fresh)
+	first := c.begin(stake.Affinity, stake.Fresh)
 	groups := c.groups[first : first+1]
 	if lacking { // the groups that come after would do, too
 		groups = c.groups[first:]
 	}
 	return slices.ContainsFunc(groups, func(g group) bool {
-		request := g.request.Placing(in.Resource.APIVersion, in.Resource.Kind, in.Evicting)
+		request := g.request.Placing(stake.APIVersion, stake.Kind, stake.evicting())
 		return request.Affected(before, after, target, now) || shifts && request.Admits(after, target, now)
 	})
 }
@@ -60,21 +92,6 @@ func (c Compiled) Reconfirms(before, after *view.Cluster, in Input) bool {
 // divides tells whether each cluster gets a share of the replicas.
 func (c *Compiled) divides(in Input) bool {
 	return c.strategy != division.Duplicated && in.Workload && in.Replicas > 0
-}
-
-// lacks tells whether an object is not yet placed as it should be.
-func (c *Compiled) lacks(in Input) bool {
-	return len(in.Previous) == 0 || c.divides(in) && placed(in.Previous) != int64(in.Replicas)
-}
-
-func nameOf(before, after *view.Cluster) string {
-	if before != nil {
-		return before.Name
-	}
-	if after != nil {
-		return after.Name
-	}
-	return ""
 }
 
 // moves tells whether a cluster has changed its place in a topology of the

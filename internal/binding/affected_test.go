@@ -4,8 +4,10 @@
 package binding
 
 import (
+	"slices"
 	"testing"
 
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
@@ -59,7 +61,7 @@ func TestOnlyBindingsThatCareAreAffected(t *testing.T) {
 				return fleetOf(text).At(0)
 			}
 			in := Input{Resource: deployment, Workload: true, Replicas: 3, Previous: targetsOf(test.previous), ObservedAffinity: test.observed}
-			if got := compiled.Affected(one(test.before), one(test.after), in, noon); got != test.want {
+			if got := compiled.Affected(one(test.before), one(test.after), in.Stake(), has(in.Previous, "c"), noon); got != test.want {
 				t.Errorf("affected: %t, want %t", got, test.want)
 			}
 		})
@@ -87,4 +89,8 @@ func TestReconfirms(t *testing.T) {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}
+}
+
+func has(clusters []workv1alpha2.TargetCluster, name string) bool {
+	return slices.ContainsFunc(clusters, func(target workv1alpha2.TargetCluster) bool { return target.Name == name })
 }

@@ -174,13 +174,13 @@ func checkNewcomer(t *testing.T, seed uint64, c Compiled, in Input, g grown) {
 	after := g.after()
 	for i := range g.before.Len() {
 		before := g.before.At(i)
-		if now, _ := after.Cluster(before.Name); c.Affected(before, &now, in, noon) {
+		if now, _ := after.Cluster(before.Name); c.Affected(before, &now, in.Stake(), has(in.Previous, now.Name), noon) {
 			t.Fatalf("seed %d: more room affects %s", seed, textOf(in.Previous))
 		}
 	}
 	again := textOf(c.Decide(after, in, noon).Clusters)
 	moves := again != textOf(in.Previous)
-	switch affected := c.Affected(nil, g.newcomer, in, noon); {
+	switch affected := c.Affected(nil, g.newcomer, in.Stake(), has(in.Previous, g.newcomer.Name), noon); {
 	case c.divides(in) && affected:
 		t.Fatalf("seed %d: a new cluster affects %s", seed, textOf(in.Previous))
 	case c.divides(in) && c.byRoom() && moves, !c.divides(in) && !affected && moves:

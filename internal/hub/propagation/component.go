@@ -185,7 +185,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Announce: announcer,
 	}
 	sends := bindings.New(bindings.Deps{
-		Client: mgr.GetClient(), Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
+		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Announce: announcer,
 	})

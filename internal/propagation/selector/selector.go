@@ -109,6 +109,25 @@ func (all Selectors) Scopes() []Scope {
 	return scopes
 }
 
+// Keys are those of an index that finds, by KeysOf an object, who has selectors that
+// may select it.
+func Keys(selectors []policyv1alpha1.ResourceSelector) []string {
+	keys := make([]string, 0, len(selectors))
+	for _, s := range selectors {
+		keys = append(keys, key(s.APIVersion, s.Kind, s.Name))
+	}
+	return keys
+}
+
+// KeysOf returns the keys of the selectors that may select the objects of a kind and
+// name: those that name them, and those that select the kind.
+func KeysOf(kind schema.GroupVersionKind, name string) []string {
+	apiVersion, kindName := kind.ToAPIVersionAndKind()
+	return []string{key(apiVersion, kindName, name), key(apiVersion, kindName, "")}
+}
+
+func key(apiVersion, kind, name string) string { return apiVersion + "/" + kind + "/" + name }
+
 // priority is about an object of the right kind and namespace.
 func (s compiled) priority(object Object) Priority {
 	switch {

@@ -29,6 +29,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -39,13 +40,14 @@ import (
 // Deps are what the controller works with.
 type Deps struct {
 	// Client reads bindings, works and overrides from a cache.
-	Client  client.Client
-	Objects templates.Objects
-	Fleet   *fleet.Fleet
-	Decider *decide.Decider
-	Chain   interpret.Chain
-	Created *created.Works
-	Events  *events.Recorder
+	Client    client.Client
+	Templates *templates.Templates
+	Objects   templates.Objects
+	Fleet     *fleet.Fleet
+	Decider   *decide.Decider
+	Chain     interpret.Chain
+	Created   *created.Works
+	Events    *events.Recorder
 	// Hub says whose status is left alone on a shared hub.
 	Hub scope.Hub
 	// Prioritizes says that spec.schedulePriority orders the bindings that wait.
@@ -58,11 +60,14 @@ type Deps struct {
 type Controller struct {
 	Deps
 
-	ranks *order.Ranks[reconcile.Request]
+	ranks  *order.Ranks[reconcile.Request]
+	stakes *stakes.Stakes
 }
 
 // New returns the controller.
-func New(d Deps) *Controller { return &Controller{Deps: d, ranks: &order.Ranks[reconcile.Request]{}} }
+func New(d Deps) *Controller {
+	return &Controller{Deps: d, ranks: &order.Ranks[reconcile.Request]{}, stakes: &stakes.Stakes{}}
+}
 
 // binding is a Binding that the client knows.
 type binding = lookup.Binding

@@ -6,6 +6,8 @@ package bindings
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,15 +17,16 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/override"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
 // render returns the works that a binding is to have.
 func (c *Controller) render(ctx context.Context, b binding, object *unstructured.Unstructured) (map[string]*workv1.ManifestWork, map[string]error, error) {
-	wide, own, err := c.overrides(ctx, object.GetNamespace())
+	wide, own, err := c.overrides(ctx, object)
 	if err != nil {
 		return nil, nil, err
 	}
-	policies, mistake := override.Select(object, wide.Items, own.Items)
+	policies, mistake := override.Select(object, wide, own)
 	works, problems, err := deliver.Render(deliver.Source{
 		Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, Mistake: mistake,
 	})
@@ -43,21 +46,30 @@ func overridden(works map[string]*workv1.ManifestWork) bool {
 	return false
 }
 
-// overrides returns the policies that may change objects of the namespace.
+// overrides returns the policies that may change an object.
 func (c *Controller) overrides(
-	ctx context.Context, namespace string,
-) (*policyv1alpha1.ClusterOverridePolicyList, *policyv1alpha1.OverridePolicyList, error) {
-	wide, own := &policyv1alpha1.ClusterOverridePolicyList{}, &policyv1alpha1.OverridePolicyList{}
-	if err := c.Client.List(ctx, wide, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("listing the ClusterOverridePolicies: %w", err)
+	ctx context.Context, object *unstructured.Unstructured,
+) (wide []policyv1alpha1.ClusterOverridePolicy, own []policyv1alpha1.OverridePolicy, err error) {
+	for _, value := range append(selector.KeysOf(object.GroupVersionKind(), object.GetName()), anything) {
+		by := client.MatchingFields{indexReaches: value}
+		wides, owns := &policyv1alpha1.ClusterOverridePolicyList{}, &policyv1alpha1.OverridePolicyList{}
+		if err := c.Client.List(ctx, wides, by, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, nil, fmt.Errorf("listing the ClusterOverridePolicies: %w", err)
+		}
+		wide = append(wide, wides.Items...)
+		if object.GetNamespace() == "" {
+			continue
+		}
+		if err := c.Client.List(ctx, owns, by, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, nil, fmt.Errorf("listing the OverridePolicies of namespace %q: %w", object.GetNamespace(), err)
+		}
+		own = append(own, owns.Items...)
 	}
-	if namespace == "" {
-		return wide, own, nil
-	}
-	if err := c.Client.List(ctx, own, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("listing the OverridePolicies of namespace %q: %w", namespace, err)
-	}
-	return wide, own, nil
+	// Some may select it in more than one way.
+	slices.SortFunc(wide, func(a, b policyv1alpha1.ClusterOverridePolicy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(own, func(a, b policyv1alpha1.OverridePolicy) int { return strings.Compare(a.Name, b.Name) })
+	wide = slices.CompactFunc(wide, func(a, b policyv1alpha1.ClusterOverridePolicy) bool { return a.Name == b.Name })
+	return wide, slices.CompactFunc(own, func(a, b policyv1alpha1.OverridePolicy) bool { return a.Name == b.Name }), nil
 }
 
 func (c *Controller) writer() send.Writer { return send.Writer{Client: c.Client, Created: c.Created} }

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
 )
 
 // compiledMax is how many placements are remembered: bindings of the same policy
@@ -156,14 +157,10 @@ func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
 	conditions.Set(&status.Conditions, b.GetGeneration(), condition)
 }
 
-// Affected tells whether a change of a cluster can change the decision for a
-// binding; nil is a cluster that does not exist. What counts is the placement
-// that was applied: one that has changed since is about to be.
-func (d *Decider) Affected(b workv1alpha2.Binding, before, after *view.Cluster) bool {
-	if !binding.Ours(b) {
-		return false
-	}
-	state := binding.StateOf(b)
-	compiled, problems := d.compile(nil, state.AppliedPlacement)
-	return len(problems) > 0 || compiled.Affected(before, after, state.Input, d.clock.Now())
+// Affected tells whether a change of a cluster can change the decision for
+// bindings with an applied placement and the same at stake; nil is a cluster that
+// does not exist, and target says that it was chosen for them.
+func (d *Decider) Affected(of stakes.Group, before, after *view.Cluster, target bool) bool {
+	compiled, problems := d.compile(nil, of.Placement)
+	return len(problems) > 0 || compiled.Affected(before, after, of.Stake, target, d.clock.Now())
 }

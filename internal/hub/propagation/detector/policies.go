@@ -7,15 +7,15 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
 const (
-	// indexSelects finds the policies that may select an object, by selects.
+	// indexSelects finds the policies that may select an object, by selector.Keys.
 	indexSelects = "selects"
 	// indexWaits finds the policies that name another object without which they are
 	// not applied, by overrideName and className.
@@ -34,23 +34,12 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// selects is the value of the index for the objects of a kind, and of one name if
-// that is given.
-func selects(kind schema.GroupVersionKind, name string) string {
-	apiVersion, kindName := kind.ToAPIVersionAndKind()
-	return apiVersion + "/" + kindName + "/" + name
-}
-
 func selections(object client.Object) []string {
 	policy, ok := object.(policyv1alpha1.Policy)
 	if !ok {
 		return nil
 	}
-	var values []string
-	for _, s := range policy.PropagationSpec().ResourceSelectors {
-		values = append(values, selects(schema.FromAPIVersionAndKind(s.APIVersion, s.Kind), s.Name))
-	}
-	return values
+	return selector.Keys(policy.PropagationSpec().ResourceSelectors)
 }
 
 func overrideName(namespace, name string) string { return "override " + namespace + "/" + name }
@@ -76,8 +65,8 @@ func waitsFor(object client.Object) []string {
 // that name it, and those that select its kind.
 func (c *Controller) policies(ctx context.Context, key templates.Key) ([]policyv1alpha1.Policy, error) {
 	var all []policyv1alpha1.Policy
-	for _, name := range []string{key.Name.Name, ""} {
-		by := client.MatchingFields{indexSelects: selects(key.Kind, name)}
+	for _, value := range selector.KeysOf(key.Kind, key.Name.Name) {
+		by := client.MatchingFields{indexSelects: value}
 		if key.Name.Namespace != "" {
 			own, err := c.own(ctx, by, client.InNamespace(key.Name.Namespace))
 			if err != nil {

@@ -104,15 +104,14 @@ func (t *Templates) Get(key Key) (object *metav1.PartialObjectMetadata, known bo
 
 // Find returns the objects in the scopes that the function selects. It is asked
 // about no others, and each of them is looked at once for each scope that it is in.
-// known is false if the objects of a kind are not known.
-func (t *Templates) Find(scopes []selector.Scope, selects func(*metav1.PartialObjectMetadata) bool) (keys []Key, known bool) {
+// Of the scopes that are returned it is not known what is in them.
+func (t *Templates) Find(scopes []selector.Scope, selects func(*metav1.PartialObjectMetadata) bool) (keys []Key, unknown []selector.Scope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known = true
 	for _, scope := range scopes {
 		k := t.kinds[scope.Kind]
 		if k == nil || !k.listed {
-			known = false
+			unknown = append(unknown, scope)
 			continue
 		}
 		for object := range k.objects.find(scope) {
@@ -121,7 +120,7 @@ func (t *Templates) Find(scopes []selector.Scope, selects func(*metav1.PartialOb
 			}
 		}
 	}
-	return keys, known
+	return keys, unknown
 }
 
 // In returns the objects of a namespace.

@@ -1,0 +1,153 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stakes finds the bindings that a change of a cluster can matter to
+// without a look at each. Bindings with the same placement and the same at stake
+// are looked at as one, beside those that have the cluster.
+package stakes
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/binding"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+// Group is what bindings have in common that are affected alike by a cluster that
+// was chosen for them, and alike by one that was not.
+type Group struct {
+	// Placement is the one that was applied, as JSON: one that has changed since is
+	// about to be.
+	Placement string
+	Stake     binding.Stake
+}
+
+// Binding is a binding that a client knows.
+type Binding interface {
+	workv1alpha2.Binding
+	client.Object
+}
+
+// Stakes are those of all bindings. The zero value has none. It is safe for
+// concurrent use.
+type Stakes struct {
+	mu       sync.Mutex
+	bindings map[types.NamespacedName]entry
+	groups   map[Group]*members
+	// at has the bindings by the clusters that their objects are sent to. The value
+	// tells whether the cluster was chosen for the object, or is that of another which
+	// needs it.
+	at map[string]map[types.NamespacedName]bool
+}
+
+// members are the bindings of a group.
+type members struct {
+	of    Group
+	names map[types.NamespacedName]bool
+}
+
+// entry is one binding.
+type entry struct {
+	group    *members // nil if its clusters are not ours to choose
+	clusters []string // that its object is sent to
+}
+
+// Set notes what a binding is now.
+func (s *Stakes) Set(b Binding) {
+	name, spec := client.ObjectKeyFromObject(b), b.BindingSpec()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bindings == nil {
+		s.bindings, s.groups, s.at = map[types.NamespacedName]entry{}, map[Group]*members{}, map[string]map[types.NamespacedName]bool{}
+	}
+	s.remove(name)
+	var e entry
+	if binding.Ours(b) {
+		state := binding.StateOf(b)
+		e.group = s.group(Group{Placement: state.AppliedPlacement, Stake: state.Stake()})
+		e.group.names[name] = true
+	}
+	for _, target := range deliver.Targets(spec) {
+		e.clusters = append(e.clusters, target.Name)
+		if s.at[target.Name] == nil {
+			s.at[target.Name] = map[types.NamespacedName]bool{}
+		}
+		s.at[target.Name][name] = slices.ContainsFunc(spec.Clusters, func(chosen workv1alpha2.TargetCluster) bool { return chosen.Name == target.Name })
+	}
+	s.bindings[name] = e
+}
+
+func (s *Stakes) group(of Group) *members {
+	if s.groups[of] == nil {
+		s.groups[of] = &members{of: of, names: map[types.NamespacedName]bool{}}
+	}
+	return s.groups[of]
+}
+
+// Forget forgets a binding that is gone.
+func (s *Stakes) Forget(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(name)
+}
+
+// remove forgets a binding. The caller has the lock.
+func (s *Stakes) remove(name types.NamespacedName) {
+	e := s.bindings[name]
+	delete(s.bindings, name)
+	if e.group != nil {
+		if delete(e.group.names, name); len(e.group.names) == 0 {
+			delete(s.groups, e.group.of)
+		}
+	}
+	for _, cluster := range e.clusters {
+		if delete(s.at[cluster], name); len(s.at[cluster]) == 0 {
+			delete(s.at, cluster)
+		}
+	}
+}
+
+// Affected returns the bindings that a change of a cluster can matter to: all whose
+// objects are sent there, if all is true, and those of the groups of which affects
+// says so. It is asked once about the bindings of a group that the cluster was
+// chosen for, and once about the others.
+func (s *Stakes) Affected(cluster string, all bool, affects func(of Group, target bool) bool) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var affected []types.NamespacedName
+	targets := map[*members]bool{}
+	for name, chosen := range s.at[cluster] {
+		group := s.bindings[name].group
+		if all {
+			affected = append(affected, name)
+			continue
+		}
+		if group == nil || !chosen {
+			continue
+		}
+		said, asked := targets[group]
+		if !asked {
+			said = affects(group.of, true)
+			targets[group] = said
+		}
+		if said {
+			affected = append(affected, name)
+		}
+	}
+	for _, group := range s.groups {
+		if !affects(group.of, false) {
+			continue
+		}
+		for name := range group.names {
+			if chosen, sent := s.at[cluster][name]; !chosen && (!sent || !all) {
+				affected = append(affected, name)
+			}
+		}
+	}
+	return affected
+}

@@ -1,0 +1,137 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stakes
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/binding"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+const (
+	policies    = 50
+	ofEach      = 100
+	clusterName = "c"
+)
+
+// onTeam is a placement on the clusters of a team.
+func onTeam(t *testing.T, team int) (*policyv1alpha1.Placement, string) {
+	t.Helper()
+	placement := &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": fmt.Sprint(team)}},
+	}}
+	text, err := json.Marshal(placement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return placement, string(text)
+}
+
+// many are the bindings of 50 policies with 100 objects each.
+func many(t *testing.T) (*Stakes, map[string]binding.Compiled) {
+	t.Helper()
+	stakes, compiled := &Stakes{}, map[string]binding.Compiled{}
+	for team := range policies {
+		placement, text := onTeam(t, team)
+		one, problems := binding.Compile(placement)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		compiled[text] = one
+		for i := range ofEach {
+			stakes.Set(bindingOf(fmt.Sprintf("team%d-%d", team, i), text, placement, fmt.Sprintf("other%d", team)))
+		}
+	}
+	return stakes, compiled
+}
+
+func bindingOf(name, applied string, placement *policyv1alpha1.Placement, clusters ...string) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{}
+	b.Namespace, b.Name = metav1.NamespaceDefault, name
+	b.Annotations = map[string]string{policyv1alpha1.AnnotationAppliedPlacement: applied}
+	b.Spec.Placement = placement
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: b.Namespace, Name: name}
+	for _, cluster := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster})
+	}
+	return b
+}
+
+func labelled(labels map[string]string) *view.Cluster {
+	return &view.Cluster{Name: clusterName, Labels: labels, Available: metav1.ConditionTrue}
+}
+
+// TestALabelThatIsChangedIsComparedWithTheFewThatCanCare counts how often it is
+// asked whether a change of a label of a cluster matters, with 5,000 bindings.
+func TestALabelThatIsChangedIsComparedWithTheFewThatCanCare(t *testing.T) {
+	stakes, compiled := many(t)
+	asked := 0
+	affected := func(before, after *view.Cluster) []types.NamespacedName {
+		asked = 0
+		return stakes.Affected(clusterName, false, func(of Group, target bool) bool {
+			asked++
+			c := compiled[of.Placement]
+			return c.Affected(before, after, of.Stake, target, time.Time{})
+		})
+	}
+	names := affected(labelled(nil), labelled(map[string]string{"team": "7"}))
+	if asked > policies {
+		t.Errorf("asked %d times, with %d policies", asked, policies)
+	}
+	if len(names) != ofEach || slices.ContainsFunc(names, func(name types.NamespacedName) bool { return name.Name[:6] != "team7-" }) {
+		t.Errorf("%d bindings are affected, want the %d of one policy: %v", len(names), ofEach, names)
+	}
+	if names := affected(labelled(nil), labelled(map[string]string{"nobody": "cares"})); len(names) > 0 {
+		t.Errorf("a label that nobody asks for affects %d bindings", len(names))
+	}
+}
+
+// TestWhoHasAClusterIsTold is about what everybody cares about who has the
+// cluster.
+func TestWhoHasAClusterIsTold(t *testing.T) {
+	stakes, _ := many(t)
+	placement, text := onTeam(t, 3)
+	stakes.Set(bindingOf("team3-0", text, placement, clusterName))
+	needed := bindingOf("needed", "", nil)
+	needed.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "team3-0", Clusters: []workv1alpha2.TargetCluster{{Name: clusterName}}}}
+	stakes.Set(needed)
+
+	told := func(all bool, affects func(Group, bool) bool) []string {
+		var names []string
+		for _, name := range stakes.Affected(clusterName, all, affects) {
+			names = append(names, name.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	never := func(Group, bool) bool { return false }
+	if names := told(true, never); !slices.Equal(names, []string{"needed", "team3-0"}) {
+		t.Errorf("of the end of a cluster %v are told", names)
+	}
+	if names := told(false, func(_ Group, target bool) bool { return target }); !slices.Equal(names, []string{"team3-0"}) {
+		t.Errorf("of what matters to those that the cluster was chosen for %v are told", names)
+	}
+	if names := told(false, func(of Group, target bool) bool { return !target && of.Placement == text }); len(names) != ofEach-1 || slices.Contains(names, "team3-0") {
+		t.Errorf("of what matters to the others of a policy %d are told: %v", len(names), names)
+	}
+	if names := told(true, func(of Group, _ bool) bool { return of.Placement == text }); len(names) != ofEach+1 {
+		t.Errorf("%d are told, want each once", len(names))
+	}
+
+	stakes.Forget(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "needed"})
+	stakes.Set(bindingOf("team3-0", text, placement, "other"))
+	if names := told(true, never); len(names) > 0 {
+		t.Errorf("%v are told after they have left", names)
+	}
+}
