@@ -38,6 +38,7 @@ type registrationFlags struct {
 	approvedUsers, approvedCSRUsers []string
 	cleanupResources                []string
 	drivers                         []string
+	countPods                       bool
 	// without has the flags of OCM's controller that nothing here needs, with
 	// the values that were given for them.
 	without map[string]*[]string
@@ -71,6 +72,8 @@ func (f *registrationFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.cleanupResources, "gc-resource-list", nil,
 		"kinds, as group/version/resource, that are deleted in this order with a cluster; add-ons and works if empty")
 	fs.StringSliceVar(&f.drivers, "enabled-registration-drivers", f.drivers, "ways to register; there is csr")
+	fs.BoolVar(&f.countPods, "count-pods", false,
+		"have agents count what pods request, for replicas that policies of Karmada place by what clusters have left")
 	for _, name := range []string{
 		"auto-approved-arn-patterns", "auto-approved-grpc-users", "hub-cluster-arn", "aws-resource-tags", "agent-image",
 		"bootstrap-serviceaccount", "import-renderers", "labels", "grpc-ca-file", "grpc-key-file",
@@ -117,6 +120,7 @@ func (f *registrationFlags) options() (registration.Options, error) {
 	return registration.Options{
 		Gates:             gates,
 		Mirror:            gates.Enabled(features.AggregatedAPI),
+		CountPods:         f.countPods,
 		AutoApprovedUsers: slices.Concat(f.approvedUsers, f.approvedCSRUsers),
 		CleanupResources:  f.cleanupResources,
 		OwnNamespace:      process.Namespace(hubNamespaceDefault),

@@ -6,6 +6,7 @@ package agent_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,14 @@ func (h *hub) setModels(name string) {
 	must(h.t, h.client.Patch(h.t.Context(), connection, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
+// annotate asks for what pods request, or no longer.
+func (h *hub) annotate(name, value string) {
+	h.t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleetv1alpha1.AnnotationCountPods, value)
+	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	must(h.t, h.client.Patch(h.t.Context(), connection, client.RawPatch("application/merge-patch+json", []byte(patch))))
+}
+
 // sums are what is told of pods, such as "allocating 2 allocated 3 of 1 node".
 func sums(s *fleetv1alpha1.ClusterConnectionStatus) string {
 	if s.ResourceSummary == nil {
@@ -95,6 +104,14 @@ func tellsWhatPodsRequest(t *testing.T, h *hub) {
 			return sums(s) == want && meta.IsStatusConditionTrue(s.Conditions, condition)
 		}
 	}
+	h.annotate("requests", "propagation")
+	h.awaitConnection("requests", "the sums without grades of the user", func(s *fleetv1alpha1.ClusterConnectionStatus) bool {
+		return strings.HasPrefix(sums(s), "allocating 1, allocated 3") && meta.IsStatusConditionTrue(s.Conditions, condition)
+	})
+	h.annotate("requests", "")
+	h.awaitConnection("requests", "no sums, as nobody asks any more", func(s *fleetv1alpha1.ClusterConnectionStatus) bool {
+		return meta.FindStatusCondition(s.Conditions, condition) == nil && len(s.ResourceSummary.Allocated) == 0
+	})
 	h.setModels("requests")
 	h.awaitConnection("requests", "the sums", told("allocating 1, allocated 3, 1 nodes have two left"))
 	must(t, h.client.SubResource("binding").Create(t.Context(), waiting, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "gpu-a"}}))

@@ -60,6 +60,15 @@ const AnnotationFormerAgents = "fleet.capstan.io/former-agents"
 // it: the push agent itself reads its status.id.
 const AnnotationClusterID = "fleet.capstan.io/cluster-id"
 
+// AnnotationCountPods on a ClusterConnection asks the agent to count what pods
+// request, as replicas are placed by what clusters have left. The hub sets it to
+// AskedByPropagation while it sends objects by policies.
+const AnnotationCountPods = "fleet.capstan.io/count-pods"
+
+// AskedByPropagation is the value of AnnotationCountPods that the hub sets, and
+// removes again.
+const AskedByPropagation = "propagation"
+
 // The push agent.
 const (
 	// PushAgentServiceAccount is the name of its ServiceAccount in the namespace

@@ -36,6 +36,13 @@ type changes struct {
 type state struct {
 	uid        types.UID
 	generation int64
+	countsPods bool
+}
+
+// asksForPods tells whether a ClusterConnection asks by its annotation what pods
+// request.
+func asksForPods(connection metav1.Object) bool {
+	return connection.GetAnnotations()[fleetv1alpha1.AnnotationCountPods] != ""
 }
 
 // followChanges follows the ClusterConnection until it is stopped, refused, or ctx
@@ -62,7 +69,8 @@ func (f *changes) since(read *fleetv1alpha1.ClusterConnection) bool {
 		return false
 	}
 	seen := f.seen.Load()
-	return seen != nil && (seen.uid != read.UID || seen.generation > read.Generation)
+	return seen != nil && (seen.uid != read.UID || seen.generation > read.Generation ||
+		seen.generation == read.Generation && seen.countsPods != asksForPods(read))
 }
 
 func (f *changes) see(now state) {
@@ -82,7 +90,7 @@ func (f *changes) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 
 // Update implements watch.Handler.
 func (f *changes) Update(object *metav1.PartialObjectMetadata) {
-	f.see(state{object.UID, object.Generation})
+	f.see(state{object.UID, object.Generation, asksForPods(object)})
 }
 
 // Delete implements watch.Handler.

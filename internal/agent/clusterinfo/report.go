@@ -116,7 +116,7 @@ func (r *reporter) follow(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	asked := r.have.Cluster != nil || r.have.Spec.ResourceModels != nil
+	asked := r.have.Cluster != nil || r.have.Spec.ResourceModels != nil || asksForPods(r.have)
 	switch {
 	case asked && r.pods == nil:
 		r.pods, err = followPods(ctx, r.connection, r.clock, r.kick)

@@ -35,6 +35,7 @@ func TestConnections(t *testing.T) {
 	t.Run("a cluster gains nothing by claiming to be another one", func(t *testing.T) { claimLater(t, h) })
 	t.Run("a Push cluster that was first keeps a Pull one out", func(t *testing.T) { pushFirst(t, h) })
 	t.Run("who a cluster is may be known later", func(t *testing.T) { knownLater(t, h) })
+	t.Run("agents are asked what pods request while that matters", func(t *testing.T) { countedPods(t, h, o) })
 	t.Run("nothing is left of a cluster whose finalizers somebody takes off", func(t *testing.T) { forcedDeletion(t, h, o) })
 }
 
@@ -174,6 +175,27 @@ func lastConnection(t *testing.T, h *hub) {
 		}
 		h.gone(t, cluster(name, true))
 		h.gone(t, &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+}
+
+// countedPods restarts the controllers, with and without the wish.
+func countedPods(t *testing.T, h *hub, o registration.Options) {
+	asks := func(want string) {
+		t.Helper()
+		h.eventually(t, fmt.Sprintf("the agent of south is asked by %q", want), func(ctx context.Context) (bool, error) {
+			have := h.connection(ctx, t, "south")
+			return have != nil && have.Annotations[fleetv1alpha1.AnnotationCountPods] == want, nil
+		})
+	}
+	known := h.connection(t.Context(), t, "second").Identity()
+	for _, counts := range []bool{true, false} {
+		h.stop()
+		o.CountPods = counts
+		h.start(t, as(h.config, "registration-controller-sa"), o)
+		asks(map[bool]string{true: fleetv1alpha1.AskedByPropagation}[counts])
+	}
+	if have := h.connection(t.Context(), t, "second").Identity(); have != known {
+		t.Errorf("the identity of a cluster is %q now, and was %q", have, known)
 	}
 }
 

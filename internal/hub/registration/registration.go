@@ -69,6 +69,9 @@ type Options struct {
 	// Mirror has ClusterConnections mirror their ManagedClusters, for the Cluster API
 	// (feature gate AggregatedAPI).
 	Mirror bool
+	// CountPods has agents count what pods request, for replicas that are placed by
+	// what clusters have left.
+	CountPods bool
 	// AutoApprovedUsers are the exact names of the users whose first certificate
 	// requests are approved, and whose clusters are accepted, without an
 	// administrator. They count only with the gate ManagedClusterAutoApproval.
@@ -159,7 +162,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	mirrored := o.Mirror && held.Allow(projection.Needs()...)
 	life := lifecycle.Deps{
 		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace, Rights: held,
-		Unique: o.Gates.Enabled(features.UniqueClusterIdentity), Mirrored: mirrored,
+		Unique: o.Gates.Enabled(features.UniqueClusterIdentity), Mirrored: mirrored, CountPods: o.CountPods,
 	}
 	if o.Gates.Enabled(features.ResourceCleanup) {
 		resources := o.CleanupResources

@@ -91,6 +91,9 @@ func registrationFlags(h Hub, image string) []string {
 	flags = append(flags,
 		"--agent-image="+image,
 		"--bootstrap-serviceaccount="+h.bootstrapNamespace()+"/"+operatorv1.BootstrapServiceAccount)
+	if h.Propagates() {
+		flags = append(flags, "--count-pods")
+	}
 	if labels := labelFlag(h.Labels); labels != "" {
 		flags = append(flags, "--labels="+labels)
 	}

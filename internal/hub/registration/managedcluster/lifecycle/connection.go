@@ -66,6 +66,37 @@ func (w *writer) connect(ctx context.Context, name, id string) error {
 	return wrap(err, "applying", "ClusterConnection", name)
 }
 
+// podCounts tells whether agents are to count what pods request, as the hub places
+// replicas by it.
+type podCounts bool
+
+// ask asks the agent of a cluster to count, or no longer. A Cluster asks for that
+// anyway.
+func (p podCounts) ask(ctx context.Context, w *writer, name string) error {
+	if !w.connections() || w.mirrored {
+		return nil
+	}
+	have, err := w.connection(ctx, name)
+	if err != nil {
+		return err
+	}
+	by := ""
+	if have != nil {
+		by = have.Annotations[fleetv1alpha1.AnnotationCountPods]
+	}
+	if bool(p) == (by != "") || !bool(p) && by != fleetv1alpha1.AskedByPropagation {
+		return nil // it is so, or a user asks
+	}
+	metadata := map[string]any{"name": name}
+	if p {
+		metadata["annotations"] = map[string]any{fleetv1alpha1.AnnotationCountPods: fleetv1alpha1.AskedByPropagation}
+	}
+	want := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata, "spec": map[string]any{}}}
+	want.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("ClusterConnection"))
+	err = w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(fieldOwner+"-pods"))
+	return wrap(err, "applying", "ClusterConnection", name)
+}
+
 // disconnect removes the ClusterConnection of a cluster that is being deleted.
 func (w *writer) disconnect(ctx context.Context, name string) error {
 	if !w.connections() {

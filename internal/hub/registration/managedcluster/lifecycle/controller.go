@@ -66,6 +66,8 @@ type Deps struct {
 	// Mirrored says that ClusterConnections mirror their ManagedClusters, labels
 	// included (feature gate AggregatedAPI).
 	Mirrored bool
+	// CountPods has agents count what pods request: replicas are placed by it.
+	CountPods bool
 }
 
 // Controller accepts, denies and removes clusters.
@@ -79,6 +81,7 @@ type Controller struct {
 func New(d Deps) *Controller {
 	return &Controller{Deps: d, writer: &writer{
 		client: d.Client, live: d.Live, ownNamespace: d.OwnNamespace, rights: d.Rights, mirrored: d.Mirrored,
+		pods: podCounts(d.CountPods),
 	}}
 }
 

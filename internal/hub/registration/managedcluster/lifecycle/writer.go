@@ -35,6 +35,7 @@ type writer struct {
 	// mirrored says that ClusterConnections have the labels of their ManagedClusters,
 	// and no others.
 	mirrored bool
+	pods     podCounts
 }
 
 // limited leaves the role what the hub can grant.
@@ -74,7 +75,12 @@ func (w *writer) grant(ctx context.Context, mc *clusterv1.ManagedCluster, id str
 					return w.ensure(ctx, roleBinding(grants.WorkBinding(name, to...)))
 				},
 				func(ctx context.Context) error { return w.credentials(ctx, name, push) },
-				func(ctx context.Context) error { return w.connect(ctx, name, id) },
+				func(ctx context.Context) error {
+					if err := w.connect(ctx, name, id); err != nil {
+						return err
+					}
+					return w.pods.ask(ctx, w, name)
+				},
 				func(ctx context.Context) error {
 					return w.ensure(ctx, heartbeats(grants.Lease(name, mc.Spec.LeaseDurationSeconds, now)))
 				},
