@@ -59,7 +59,7 @@ func (c Compiled) Affected(before, after *view.Cluster, stake Stake, target bool
 	if target && after == nil {
 		return true
 	}
-	divided := c.strategy != division.Duplicated && stake.Scales
+	divided := c.divides(stake)
 	lacking := stake.lacks(divided)
 	if divided && !lacking && !target {
 		return false
@@ -80,18 +80,18 @@ func (c Compiled) Affected(before, after *view.Cluster, stake Stake, target bool
 // each cluster gets a copy of. That decision is then made again, though it may
 // come out the same: clients wait until status.lastScheduledTime is later than
 // their change.
-func (c Compiled) Reconfirms(before, after *view.Cluster, in Input) bool {
-	if c.divides(in) || before == nil || after == nil || maps.Equal(before.Labels, after.Labels) && slices.Equal(before.Taints, after.Taints) &&
+func (c Compiled) Reconfirms(before, after *view.Cluster, stake Stake) bool {
+	if c.divides(stake) || before == nil || after == nil || maps.Equal(before.Labels, after.Labels) && slices.Equal(before.Taints, after.Taints) &&
 		slices.Equal(before.Zones, after.Zones) && before.Region == after.Region && before.Provider == after.Provider {
 		return false
 	}
-	g := &c.groups[c.begin(in.ObservedAffinity, in.Fresh)]
+	g := &c.groups[c.begin(stake.Affinity, stake.Fresh)]
 	return g.tier(before) < len(g.tiers) || g.tier(after) < len(g.tiers)
 }
 
 // divides tells whether each cluster gets a share of the replicas.
-func (c *Compiled) divides(in Input) bool {
-	return c.strategy != division.Duplicated && in.Workload && in.Replicas > 0
+func (c *Compiled) divides(stake Stake) bool {
+	return c.strategy != division.Duplicated && stake.Scales
 }
 
 // moves tells whether a cluster has changed its place in a topology of the

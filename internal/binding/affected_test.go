@@ -85,7 +85,7 @@ func TestReconfirms(t *testing.T) {
 	} {
 		compiled, _ := Compile(placementOf(t, test.placement))
 		in := Input{Resource: deployment, Workload: true, Replicas: 3, Previous: targetsOf("a:3")}
-		if got := compiled.Reconfirms(fleetOf(test.before).At(0), fleetOf(test.after).At(0), in); got != test.want {
+		if got := compiled.Reconfirms(fleetOf(test.before).At(0), fleetOf(test.after).At(0), in.Stake()); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}

@@ -181,9 +181,9 @@ func checkNewcomer(t *testing.T, seed uint64, c Compiled, in Input, g grown) {
 	again := textOf(c.Decide(after, in, noon).Clusters)
 	moves := again != textOf(in.Previous)
 	switch affected := c.Affected(nil, g.newcomer, in.Stake(), has(in.Previous, g.newcomer.Name), noon); {
-	case c.divides(in) && affected:
+	case c.divides(in.Stake()) && affected:
 		t.Fatalf("seed %d: a new cluster affects %s", seed, textOf(in.Previous))
-	case c.divides(in) && c.byRoom() && moves, !c.divides(in) && !affected && moves:
+	case c.divides(in.Stake()) && c.byRoom() && moves, !c.divides(in.Stake()) && !affected && moves:
 		t.Fatalf("seed %d: a new cluster moves %s to %s", seed, textOf(in.Previous), again)
 	}
 }

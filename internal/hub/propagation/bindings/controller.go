@@ -4,6 +4,7 @@
 package bindings
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -111,7 +112,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.report(ctx, b, items); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: sent.again}, c.reflect(ctx, key, object, items)
+	return ctrl.Result{RequeueAfter: cmp.Or(sent.again, c.Decider.ConfirmIn(b, b.BindingStatus()))}, c.reflect(ctx, key, object, items)
 }
 
 // sent is what came of sending an object.

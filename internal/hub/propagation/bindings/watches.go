@@ -82,6 +82,7 @@ func (c *Controller) onBinding() handler.EventHandler {
 			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
 			c.ranks.Set(request, 0)
 			c.stakes.Forget(request.NamespacedName)
+			c.Decider.Forget(request.NamespacedName)
 			q.Add(request)
 		},
 	}
@@ -137,6 +138,7 @@ func (c *Controller) feed(tell func(object client.Object, gone bool) (before, af
 		for _, key := range c.affected(object.GetName(), before, after) {
 			q.Add(reconcile.Request{NamespacedName: key})
 		}
+		c.confirm(q, object.GetName(), before, after)
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
@@ -165,6 +167,19 @@ func (c *Controller) connection(object client.Object, gone bool) (before, after 
 		connection = nil
 	}
 	return c.Fleet.SetConnection(object.GetName(), connection)
+}
+
+// confirm has decisions confirmed that a change of a cluster is about, after all
+// that is more urgent.
+func (c *Controller) confirm(q queue, cluster string, before, after *view.Cluster) {
+	if before == nil || after == nil || view.Alike(*before, *after) {
+		return
+	}
+	names := c.stakes.Affected(cluster, false, func(of stakes.Group, _ bool) bool { return c.Decider.Reconfirms(of, before, after) })
+	c.Decider.Confirm(names...)
+	for _, name := range names {
+		order.AddLater(q, reconcile.Request{NamespacedName: name})
+	}
 }
 
 // affected returns the bindings that a change of a cluster can matter to: to what

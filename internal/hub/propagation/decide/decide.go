@@ -39,6 +39,8 @@ type Decider struct {
 	// what it took.
 	room    sync.Mutex
 	assumed *assumptions
+
+	confirmations confirmations
 }
 
 // New returns a Decider for the fleet.
@@ -80,7 +82,7 @@ func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, er
 	}
 	decision := d.decide(fleet, state.Input, string(placement))
 	changed := binding.Record(b, decision, string(placement))
-	return Outcome{decision: decision, anew: true}, changed || state.Triggered() || !reported(b, decision), nil
+	return Outcome{decision: decision, anew: true}, changed || state.Triggered() || !reported(b, decision) || d.confirms(b), nil
 }
 
 // reported tells whether the status of the binding says the decision.

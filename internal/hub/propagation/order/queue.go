@@ -36,6 +36,16 @@ func NewQueue[K comparable](rank Rank[K]) func(string, workqueue.TypedRateLimite
 	}
 }
 
+// AddLater adds a key that can wait to the queue of a controller.
+func AddLater[K comparable](q workqueue.TypedRateLimitingInterface[K], key K) {
+	if ordered, is := q.(priorityqueue.PriorityQueue[K]); is {
+		low := handler.LowPriority
+		ordered.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, key)
+		return
+	}
+	q.Add(key)
+}
+
 // Add is part of the queue.
 func (q queue[K]) Add(key K) { q.AddWithOpts(priorityqueue.AddOpts{}, key) }
 

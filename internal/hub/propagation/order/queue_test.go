@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
 // TestWhatIsMoreImportantComesFirst adds many keys that wait, in the order of
@@ -20,10 +19,9 @@ func TestWhatIsMoreImportantComesFirst(t *testing.T) {
 	q := NewQueue(ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 	defer q.ShutDown()
 
-	low := handler.LowPriority
-	q.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, "confirmed")
+	AddLater(q, "confirmed")
 	ranks.Set("urgent-confirmed", 2_000_000_000)
-	q.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, "urgent-confirmed")
+	AddLater(q, "urgent-confirmed")
 	want := []string{"urgent", "important", "late"}
 	for i := range 100 {
 		key := fmt.Sprintf("usual-%02d", i)
@@ -61,8 +59,7 @@ func TestWhatCanWaitStaysSo(t *testing.T) {
 	ranks.Set("important", 7)
 	q := NewQueue(ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 	defer q.ShutDown()
-	low := handler.LowPriority
-	q.AddWithOpts(priorityqueue.AddOpts{Priority: &low}, "important")
+	AddLater(q, "important")
 	key, priority, _ := q.GetWithPriority()
 	q.Done(key)
 	q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)

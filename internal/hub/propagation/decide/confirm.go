@@ -1,0 +1,91 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
+)
+
+// confirmEvery is how often the decision for a binding is confirmed at most. In a
+// fleet where labels change all the time each of them would be a write for each
+// binding.
+const confirmEvery = 30 * time.Second
+
+// confirmations are the bindings whose decision is to be confirmed, and since when.
+// They are safe for concurrent use.
+type confirmations struct {
+	mu    sync.Mutex
+	asked map[types.NamespacedName]time.Time
+}
+
+func (c *confirmations) ask(now time.Time, names []types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		c.asked = map[types.NamespacedName]time.Time{}
+	}
+	for _, name := range names {
+		c.asked[name] = now
+	}
+}
+
+func (c *confirmations) forget(name types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.asked, name)
+}
+
+// due returns in how long the decision for a binding is to be confirmed, and false
+// if nobody has asked since it was made.
+func (c *confirmations) due(name types.NamespacedName, status *workv1alpha2.ResourceBindingStatus, now time.Time) (time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked, is := c.asked[name]
+	if !is || status.LastScheduledTime == nil {
+		return 0, false
+	}
+	if !asked.After(status.LastScheduledTime.Time) {
+		delete(c.asked, name)
+		return 0, false
+	}
+	return max(0, status.LastScheduledTime.Add(confirmEvery).Sub(now)), true
+}
+
+// Reconfirms tells whether the decisions for bindings with an applied placement
+// and the same at stake are to be confirmed as a cluster has changed, even if they
+// stay the same.
+func (d *Decider) Reconfirms(of stakes.Group, before, after *view.Cluster) bool {
+	compiled, problems := d.compile(nil, of.Placement)
+	return len(problems) == 0 && compiled.Reconfirms(before, after, of.Stake)
+}
+
+// Confirm has the decisions for bindings confirmed the next time they are looked
+// at: status.lastScheduledTime says so, for which clients wait.
+func (d *Decider) Confirm(names ...types.NamespacedName) {
+	d.confirmations.ask(d.clock.Now(), names)
+}
+
+// ConfirmIn returns in how long to look at a binding again to confirm its decision,
+// 0 if there is no need.
+func (d *Decider) ConfirmIn(b client.Object, status *workv1alpha2.ResourceBindingStatus) time.Duration {
+	in, _ := d.confirmations.due(client.ObjectKeyFromObject(b), status, d.clock.Now())
+	return in
+}
+
+// Forget forgets a binding that is gone.
+func (d *Decider) Forget(name types.NamespacedName) { d.confirmations.forget(name) }
+
+// confirms tells whether the decision for a binding is to be confirmed now.
+func (d *Decider) confirms(b workv1alpha2.Binding) bool {
+	in, asked := d.confirmations.due(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, b.BindingStatus(), d.clock.Now())
+	return asked && in == 0
+}
