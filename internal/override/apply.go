@@ -6,6 +6,7 @@ package override
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -27,6 +28,27 @@ type Applied struct {
 type item struct {
 	PolicyName string                    `json:"policyName"`
 	Overriders policyv1alpha1.Overriders `json:"overriders"`
+}
+
+// Policies returns the policies that were applied, each once and as Policy.String
+// has them, but without their namespace, which is that of the object.
+func (a Applied) Policies() []string {
+	var all []string
+	for _, by := range []struct{ kind, annotation string }{{kindClusterPolicy, a.ClusterOverrides}, {kindPolicy, a.Overrides}} {
+		var items []item
+		if by.annotation == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(by.annotation), &items); err != nil {
+			all = append(all, by.kind+" (its annotation cannot be read)")
+		}
+		for _, i := range items {
+			if name := by.kind + " " + i.PolicyName; !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
 }
 
 // Apply returns what a cluster gets of an object, which itself stays as it is,

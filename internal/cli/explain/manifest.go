@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,8 +35,8 @@ type manifest struct {
 	placements []*unstructured.Unstructured
 	bindings   []clusterv1beta2.ManagedClusterSetBinding
 	sets       []clusterv1beta2.ManagedClusterSet
-	// others name the objects that do not matter.
-	others []string
+	// others are all other objects.
+	others []*unstructured.Unstructured
 }
 
 // readManifest reads files with several documents each. Objects without a
@@ -46,7 +48,11 @@ func readManifest(files []string, in io.Reader, namespace string) (*manifest, er
 	}
 	m := &manifest{}
 	r := manifestReader{manifest: m, namespace: namespace, decoder: json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Strict: true})}
-	for _, file := range files {
+	all, err := expand(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range all {
 		content, err := read(file, in)
 		if err != nil {
 			return nil, err
@@ -55,10 +61,37 @@ func readManifest(files []string, in io.Reader, namespace string) (*manifest, er
 			return nil, err
 		}
 	}
-	if len(m.placements) == 0 {
-		return nil, exit.Next(errors.New("there is no Placement in what -f names"), "Name files with Placements of %s.", clusterv1beta1.GroupVersion)
+	if len(m.placements)+len(m.others) == 0 {
+		return nil, nothing()
 	}
 	return m, nil
+}
+
+// nothing is the error for files that nothing can be said of.
+func nothing() error {
+	return exit.Next(errors.New("there is nothing to plan in what -f names"), "Name files with Placements, policies, or objects that policies send to clusters.")
+}
+
+// expand replaces folders with the files in them that kubectl would read.
+func expand(names []string) ([]string, error) {
+	var files []string
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if name == standardInput || err != nil || !info.IsDir() { // reading it tells what is wrong
+			files = append(files, name)
+			continue
+		}
+		entries, err := os.ReadDir(name)
+		if err != nil {
+			return nil, exit.Next(err, "Name files and folders that can be read, or - for the standard input.")
+		}
+		for _, entry := range entries {
+			if !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+				files = append(files, filepath.Join(name, entry.Name()))
+			}
+		}
+	}
+	return files, nil
 }
 
 func read(file string, in io.Reader) ([]byte, error) {
@@ -106,11 +139,10 @@ func (r manifestReader) file(name string, content []byte) error {
 
 // add adds an object.
 func (r manifestReader) add(text []byte) error {
-	object, kind, err := r.decoder.Decode(text, nil, nil)
+	object, _, err := r.decoder.Decode(text, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err):
-		r.others = append(r.others, kind.Kind)
-		return nil
+		return r.other(text)
 	case err != nil:
 		return err
 	}
@@ -141,7 +173,16 @@ func (r manifestReader) add(text []byte) error {
 			}
 		}
 	default:
-		r.others = append(r.others, kind.Kind)
+		return r.other(text)
 	}
+	return nil
+}
+
+func (r manifestReader) other(text []byte) error {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(text); err != nil {
+		return err
+	}
+	r.others = append(r.others, object)
 	return nil
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/capstan-io/capstan/internal/placement"
 )
 
 const several = `# a comment alone
@@ -45,7 +43,10 @@ func TestReadManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string][]string{"others": m.others}
+	got := map[string][]string{}
+	for _, o := range m.others {
+		got["others"] = append(got["others"], o.GetKind())
+	}
 	for _, p := range m.placements {
 		got["placements"] = append(got["placements"], p.GetNamespace()+"/"+p.GetName())
 	}
@@ -67,7 +68,7 @@ func TestMistakesInFilesNameTheirPlace(t *testing.T) {
 		"a field twice":       {text: head + "metadata: {name: a}\nspec: {}\nspec: {}\n", want: "spec"},
 		"no name":             {text: head + "spec: {}\n", want: "metadata.name"},
 		"the second document": {text: head + "metadata: {name: a}\nspec: {}\n---\n" + head + "metadata: {name: b}\nspec: {x: 1}\n", want: "document 2"},
-		"nothing":             {text: "", want: "no Placement"},
+		"nothing":             {text: "", want: "nothing to plan"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,41 +77,5 @@ func TestMistakesInFilesNameTheirPlace(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
-	}
-}
-
-// TestDefaults is about a user whose Placements the hub does not check: a weight
-// that is not written is 1, and one that is 0 stays.
-func TestDefaults(t *testing.T) {
-	m, err := readManifest([]string{standardInput}, strings.NewReader(`
-apiVersion: cluster.open-cluster-management.io/v1beta1
-kind: Placement
-metadata: {name: one}
-spec:
-  prioritizerPolicy:
-    configurations:
-    - scoreCoordinate: {builtIn: Steady}
-    - {scoreCoordinate: {builtIn: Balance}, weight: 0}
-  spreadPolicy: {spreadConstraints: [{topologyKey: zone, topologyKeyType: Label}]}
-`), "team-a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := fillIn(m.placements[0].Object); err != nil {
-		t.Fatal(err)
-	}
-	p, err := typed(m.placements[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := p.Spec.PrioritizerPolicy
-	if policy.Mode != "Additive" || policy.Configurations[0].Weight != 1 || policy.Configurations[1].Weight != 0 {
-		t.Errorf("the policy is %+v", policy)
-	}
-	if spread := p.Spec.SpreadPolicy.SpreadConstraints[0]; spread.MaxSkew != 1 || spread.WhenUnsatisfiable != "ScheduleAnyway" {
-		t.Errorf("the spread constraint is %+v", spread)
-	}
-	if _, problems := placement.Compile(p, nil); len(problems) > 0 {
-		t.Errorf("the defaults are not right: %v", problems)
 	}
 }

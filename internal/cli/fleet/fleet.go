@@ -18,12 +18,10 @@ import (
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/scheduler"
 )
-
-// pageSize is the number of objects that one request for a list asks for.
-const pageSize = 500
 
 // Needs are what matters besides the clusters and the sets.
 type Needs struct {
@@ -71,11 +69,11 @@ type State struct {
 // readable; what else is not is named in the state.
 func Read(ctx context.Context, c client.Client, namespace string, needs Needs) (*State, error) {
 	s := &State{Sets: map[string]*clusterv1beta2.ManagedClusterSet{}}
-	clusters, err := all(ctx, c, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
+	clusters, err := hub.List(ctx, c, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
 	if err != nil {
 		return nil, err
 	}
-	bindings, err := all(ctx, c,
+	bindings, err := hub.List(ctx, c,
 		func(l *clusterv1beta2.ManagedClusterSetBindingList) []clusterv1beta2.ManagedClusterSetBinding {
 			return l.Items
 		}, client.InNamespace(namespace))
@@ -137,7 +135,7 @@ func (s *State) readDecisions(ctx context.Context, c client.Client, namespace st
 	var decisions []clusterv1beta1.PlacementDecision
 	var err error
 	if everywhere {
-		decisions, err = all(ctx, c, items)
+		decisions, err = hub.List(ctx, c, items)
 		if err != nil {
 			everywhere = false
 			if err := s.unread(err, "PlacementDecisions of other namespaces", "Balance counts only those of namespace "+namespace+" here"); err != nil {
@@ -146,7 +144,7 @@ func (s *State) readDecisions(ctx context.Context, c client.Client, namespace st
 		}
 	}
 	if !everywhere {
-		decisions, err = all(ctx, c, items, client.InNamespace(namespace))
+		decisions, err = hub.List(ctx, c, items, client.InNamespace(namespace))
 		if err != nil {
 			return nil, s.unread(err, "PlacementDecisions", "this is what would be chosen if nothing were chosen yet")
 		}
@@ -168,7 +166,7 @@ func (s *State) readScores(ctx context.Context, c client.Client, needed bool) (m
 	if !needed {
 		return nil, nil
 	}
-	list, err := all(ctx, c,
+	list, err := hub.List(ctx, c,
 		func(l *clusterv1alpha1.AddOnPlacementScoreList) []clusterv1alpha1.AddOnPlacementScore { return l.Items })
 	if err != nil {
 		return nil, s.unread(err, "AddOnPlacementScores", "the scores of add-ons are 0 here")
@@ -211,23 +209,4 @@ func (s *State) Bound() (bound []scheduler.Set, problems []string) {
 		bound = append(bound, scheduler.Set{Name: set.Name, Clusters: selector})
 	}
 	return bound, problems
-}
-
-// all reads a list page by page.
-func all[T any, L interface {
-	client.ObjectList
-	*S
-}, S any](ctx context.Context, c client.Client, items func(L) []T, options ...client.ListOption) ([]T, error) {
-	var found []T
-	next := ""
-	for {
-		page := L(new(S))
-		if err := c.List(ctx, page, append(options, client.Limit(pageSize), client.Continue(next))...); err != nil {
-			return nil, err
-		}
-		found = append(found, items(page)...)
-		if next = page.GetContinue(); next == "" {
-			return found, nil
-		}
-	}
 }

@@ -26,9 +26,9 @@ import (
 	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
-// hub is a hub with one of everything, where the user may not do what the
+// readableHub is a hub with one of everything, where the user may not do what the
 // function forbids.
-func hub(t *testing.T, forbids func(object runtime.Object, namespace string) bool) client.Client {
+func readableHub(t *testing.T, forbids func(object runtime.Object, namespace string) bool) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	err := errors.Join(clusterv1.AddToScheme(scheme), clusterv1alpha1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme))
@@ -79,7 +79,7 @@ func hub(t *testing.T, forbids func(object runtime.Object, namespace string) boo
 }
 
 func TestReadAll(t *testing.T) {
-	s, err := Read(t.Context(), hub(t, func(runtime.Object, string) bool { return false }), "team-a", Needs{Scores: true, Counts: true})
+	s, err := Read(t.Context(), readableHub(t, func(runtime.Object, string) bool { return false }), "team-a", Needs{Scores: true, Counts: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, err := Read(t.Context(), hub(t, tc.forbids), "team-a", Needs{Scores: true, Counts: true})
+			s, err := Read(t.Context(), readableHub(t, tc.forbids), "team-a", Needs{Scores: true, Counts: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +136,7 @@ func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 			}
 		})
 	}
-	_, err := Read(t.Context(), hub(t, func(o runtime.Object, _ string) bool { _, is := o.(*clusterv1.ManagedClusterList); return is }), "team-a", Needs{})
+	_, err := Read(t.Context(), readableHub(t, func(o runtime.Object, _ string) bool { _, is := o.(*clusterv1.ManagedClusterList); return is }), "team-a", Needs{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("without the clusters there is nothing to tell, but the error is %v", err)
 	}

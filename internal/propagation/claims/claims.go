@@ -98,6 +98,15 @@ func Claimed(object metav1.Object) bool {
 	return slices.ContainsFunc(LabelKeys(), func(key string) bool { return object.GetLabels()[key] != "" })
 }
 
+// Holder returns what says who has claimed an object: its binding, if the object
+// does not. There may be none.
+func Holder(object, binding metav1.Object) metav1.Object {
+	if binding == nil || Claimed(object) {
+		return object
+	}
+	return binding
+}
+
 // match is a policy that matches an object.
 type match struct {
 	policy   policyv1alpha1.Policy

@@ -10,7 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 )
+
+// Name returns a policy as people call it, such as PropagationPolicy shop/web; ""
+// for none.
+func Name(policy policyv1alpha1.Policy) string {
+	switch {
+	case policy == nil:
+		return ""
+	case policy.GetNamespace() == "":
+		return "ClusterPropagationPolicy " + policy.GetName()
+	default:
+		return "PropagationPolicy " + policy.GetNamespace() + "/" + policy.GetName()
+	}
+}
 
 // BindingName returns the name of the binding of an object: its name, a hyphen
 // and its kind in lower case. Names of roles may have colons, which become dots.

@@ -37,27 +37,65 @@ type Source struct {
 	Mistake error
 }
 
-// Render returns the works of a binding by cluster. For a cluster whose overrides
-// cannot be applied it returns the problem instead, which is the user's.
-func Render(s Source) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
-	works, problems = map[string]*workv1.ManifestWork{}, map[string]error{}
+// Copy is the object as a cluster gets it, but for what tells there where it is
+// from.
+type Copy struct {
+	Object *unstructured.Unstructured
+	// Replicas are those of the cluster; 0 for what has none.
+	Replicas int32
+	// Applied says what of the policies that override made it so.
+	Applied override.Applied
+}
+
+// Copies returns what each cluster gets. For a cluster whose overrides cannot be
+// applied it returns the problem instead, which is the user's.
+func Copies(s Source) (copies map[string]Copy, problems map[string]error) {
+	copies, problems = map[string]Copy{}, map[string]error{}
 	pruned := s.Chain.Prune(s.Object)
-	spec := s.Binding.BindingSpec()
-	targets := Targets(spec)
+	targets := Targets(s.Binding.BindingSpec())
 	for _, target := range targets {
 		if s.Mistake != nil {
 			problems[target.Name] = s.Mistake
 			continue
 		}
-		work, problem, err := s.render(pruned, target, targets)
-		if err != nil {
-			return nil, nil, err
-		}
+		one, problem := s.copy(pruned, target, targets)
 		if problem != nil {
 			problems[target.Name] = problem
 			continue
 		}
-		works[target.Name] = work
+		copies[target.Name] = one
+	}
+	return copies, problems
+}
+
+// copy returns what one cluster gets.
+func (s Source) copy(pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster) (Copy, error) {
+	cluster, found := s.Fleet.Cluster(target.Name)
+	if !found {
+		cluster = view.Cluster{Name: target.Name}
+	}
+	object, applied, problem := s.Overrides.Apply(s.share(pruned, target, targets), &cluster)
+	if problem != nil {
+		return Copy{}, problem
+	}
+	s.settle(object)
+	return Copy{Object: object, Replicas: target.Replicas, Applied: applied}, nil
+}
+
+// Render returns the works of a binding by cluster, and the problems of those
+// clusters that cannot get one, as Copies does.
+func Render(s Source) (works map[string]*workv1.ManifestWork, problems map[string]error, err error) {
+	copies, problems := Copies(s)
+	works = map[string]*workv1.ManifestWork{}
+	for cluster, one := range copies {
+		work := s.frame(cluster, one.Applied)
+		stamp(one.Object, work, s.Object)
+		raw, err := one.Object.MarshalJSON()
+		if err != nil {
+			return nil, nil, fmt.Errorf("encoding the object for cluster %q: %w", cluster, err)
+		}
+		work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+		works[cluster] = work
 	}
 	return works, problems, nil
 }
@@ -76,30 +114,6 @@ func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluste
 		by[target.Name] = target
 	}
 	return slices.SortedFunc(maps.Values(by), func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
-}
-
-// render returns the work for one cluster.
-func (s Source) render(
-	pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster,
-) (work *workv1.ManifestWork, problem, err error) {
-	cluster, found := s.Fleet.Cluster(target.Name)
-	if !found {
-		cluster = view.Cluster{Name: target.Name}
-	}
-	object := s.share(pruned, target, targets)
-	object, applied, problem := s.Overrides.Apply(object, &cluster)
-	if problem != nil {
-		return nil, problem, nil
-	}
-	work = s.frame(target.Name, applied)
-	s.settle(object)
-	stamp(object, work, s.Object)
-	raw, err := object.MarshalJSON()
-	if err != nil {
-		return nil, nil, fmt.Errorf("encoding the object for cluster %q: %w", target.Name, err)
-	}
-	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-	return work, nil, nil
 }
 
 // share returns the object with the replicas that the cluster gets.

@@ -5,7 +5,6 @@ package trace
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +15,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/override"
 )
 
 // What became of the work of a cluster.
@@ -90,8 +90,10 @@ func (c Cluster) place() int {
 func (c *Cluster) work(work *workv1.ManifestWork) {
 	c.Work = work.Name
 	c.Suspended = work.Annotations[workv1.AnnotationSuspendDispatching] == "true"
-	c.Overrides = append(names(work.Annotations[policyv1alpha1.AnnotationAppliedClusterOverrides], "ClusterOverridePolicy"),
-		names(work.Annotations[policyv1alpha1.AnnotationAppliedOverrides], "OverridePolicy")...)
+	c.Overrides = override.Applied{
+		ClusterOverrides: work.Annotations[policyv1alpha1.AnnotationAppliedClusterOverrides],
+		Overrides:        work.Annotations[policyv1alpha1.AnnotationAppliedOverrides],
+	}.Policies()
 	state := health.Work(work)
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 	switch {
@@ -116,26 +118,6 @@ func whyNot(work *workv1.ManifestWork, sum *metav1.Condition) string {
 		}
 	}
 	return sum.Message
-}
-
-// names returns the policies in an annotation, each once.
-func names(annotation, kind string) []string {
-	var items []struct {
-		PolicyName string `json:"policyName"`
-	}
-	if annotation == "" {
-		return nil
-	}
-	if err := json.Unmarshal([]byte(annotation), &items); err != nil {
-		return []string{kind + " (its annotation cannot be read)"}
-	}
-	var all []string
-	for _, i := range items {
-		if name := kind + " " + i.PolicyName; !slices.Contains(all, name) {
-			all = append(all, name)
-		}
-	}
-	return all
 }
 
 // member notes what the hub knows of the object in the cluster.

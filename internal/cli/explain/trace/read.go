@@ -32,9 +32,6 @@ const (
 	kindClusterBinding = "ClusterResourceBinding"
 )
 
-// pageSize is the number of objects that one request for a list asks for.
-const pageSize = 500
-
 // Facts are what the hub says of an object, as far as the user may read it.
 type Facts struct {
 	Ref workv1alpha2.ObjectReference
@@ -126,7 +123,7 @@ func (r Reader) rest(ctx context.Context, f *Facts) error {
 	if err := r.works(ctx, f); err != nil {
 		return err
 	}
-	clusters, err := all(ctx, r.Client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
+	clusters, err := hub.List(ctx, r.Client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
 	f.Clusters, f.clustersHidden = clusters, err != nil
 	if err != nil {
 		return f.unread(err, "ManagedClusters", "only clusters that were chosen are listed here")
@@ -147,12 +144,12 @@ func (f *Facts) unread(err error, what, consequence string) error {
 func (r Reader) policies(ctx context.Context, f *Facts) error {
 	var err error
 	if f.Ref.Namespace != "" {
-		f.Policies, err = all(ctx, r.Client, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(f.Ref.Namespace))
+		f.Policies, err = hub.List(ctx, r.Client, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(f.Ref.Namespace))
 		if err := f.unread(notPropagating(err), "PropagationPolicies of namespace "+f.Ref.Namespace, "they do not count here"); err != nil {
 			return err
 		}
 	}
-	f.ClusterPolicies, err = all(ctx, r.Client, func(l *policyv1alpha1.ClusterPropagationPolicyList) []policyv1alpha1.ClusterPropagationPolicy {
+	f.ClusterPolicies, err = hub.List(ctx, r.Client, func(l *policyv1alpha1.ClusterPropagationPolicyList) []policyv1alpha1.ClusterPropagationPolicy {
 		return l.Items
 	})
 	return f.unread(notPropagating(err), "ClusterPropagationPolicies", "they do not count here")
@@ -210,13 +207,13 @@ func (r Reader) binding(ctx context.Context, namespace, name string) (*BindingOb
 func (r Reader) bindings(ctx context.Context, namespace string) ([]*BindingObject, error) {
 	var found []*BindingObject
 	if namespace == "" {
-		list, err := all(ctx, r.Client, func(l *workv1alpha2.ClusterResourceBindingList) []workv1alpha2.ClusterResourceBinding { return l.Items })
+		list, err := hub.List(ctx, r.Client, func(l *workv1alpha2.ClusterResourceBindingList) []workv1alpha2.ClusterResourceBinding { return l.Items })
 		for i := range list {
 			found = append(found, ofCluster(&list[i]))
 		}
 		return found, err
 	}
-	list, err := all(ctx, r.Client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items }, client.InNamespace(namespace))
+	list, err := hub.List(ctx, r.Client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items }, client.InNamespace(namespace))
 	for i := range list {
 		found = append(found, ofNamespace(&list[i]))
 	}
@@ -244,13 +241,13 @@ func (r Reader) works(ctx context.Context, f *Facts) error {
 	}
 	items := func(l *workv1.ManifestWorkList) []workv1.ManifestWork { return l.Items }
 	of := client.MatchingLabels{label: id}
-	works, err := all(ctx, r.Client, items, of)
+	works, err := hub.List(ctx, r.Client, items, of)
 	if !apierrors.IsForbidden(err) {
 		f.Works = works
 		return err
 	}
 	for _, target := range f.Binding.targets() {
-		works, err := all(ctx, r.Client, items, of, client.InNamespace(target.Name))
+		works, err := hub.List(ctx, r.Client, items, of, client.InNamespace(target.Name))
 		if err := f.unread(err, "ManifestWorks of namespace "+target.Name, "what the binding says of the cluster is all that is said here"); err != nil {
 			return err
 		}
@@ -258,23 +255,4 @@ func (r Reader) works(ctx context.Context, f *Facts) error {
 		f.Works = append(f.Works, works...)
 	}
 	return nil
-}
-
-// all reads a list page by page.
-func all[T any, L interface {
-	client.ObjectList
-	*S
-}, S any](ctx context.Context, c client.Client, items func(L) []T, options ...client.ListOption) ([]T, error) {
-	var found []T
-	next := ""
-	for {
-		page := L(new(S))
-		if err := c.List(ctx, page, append(options, client.Limit(pageSize), client.Continue(next))...); err != nil {
-			return nil, err
-		}
-		found = append(found, items(page)...)
-		if next = page.GetContinue(); next == "" {
-			return found, nil
-		}
-	}
 }

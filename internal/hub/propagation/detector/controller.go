@@ -91,7 +91,7 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	policy := c.selections.Choose(template, holder(template, bindings.Of(template.UID)), policies, c.Preempts)
+	policy := c.selections.Choose(template, claims.Holder(template, bindings.Of(template.UID)), policies, c.Preempts)
 	served, err := c.served(ctx, template, policy)
 	switch {
 	case err != nil:
@@ -103,15 +103,6 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	default:
 		return ctrl.Result{}, c.propagate(ctx, key, template, policy, bindings)
 	}
-}
-
-// holder returns what says who has claimed an object: its binding, if the object
-// does not.
-func holder(template *metav1.PartialObjectMetadata, present lookup.Binding) metav1.Object {
-	if present == nil || claims.Claimed(template) {
-		return template
-	}
-	return present
 }
 
 // propagate lets a policy claim an object, and makes the binding say what both ask

@@ -1,0 +1,113 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+)
+
+// bindings reads the bindings of the objects that are concerned.
+func (r Reader) bindings(ctx context.Context, f *facts) error {
+	by := map[string][]*subject{}
+	for _, s := range f.subjects {
+		by[s.namespace] = append(by[s.namespace], s)
+	}
+	for namespace, subjects := range by {
+		var err error
+		if len(subjects) > fewMax {
+			err = r.listBindings(ctx, namespace, subjects)
+		} else {
+			err = r.getBindings(ctx, subjects)
+		}
+		if err := f.forbidden(err, where("bindings", namespace), "what is in which cluster now is not known here"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// getBindings reads each binding by the names that it may have.
+func (r Reader) getBindings(ctx context.Context, subjects []*subject) error {
+	for _, s := range subjects {
+		usual, suffixed := claims.BindingName(s.kind, s.name)
+		for _, name := range slices.Compact([]string{usual, suffixed}) {
+			b := empty(s.namespace)
+			err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, b)
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			if err == nil && identity(b.BindingSpec().Resource) == s.identity() {
+				s.Binding = b
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// readable is a Binding that a client knows.
+type readable interface {
+	workv1alpha2.Binding
+	client.Object
+}
+
+func empty(namespace string) readable {
+	if namespace == "" {
+		return &workv1alpha2.ClusterResourceBinding{}
+	}
+	return &workv1alpha2.ResourceBinding{}
+}
+
+func (r Reader) listBindings(ctx context.Context, namespace string, subjects []*subject) error {
+	found, err := r.allBindings(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	of := map[string]workv1alpha2.Binding{}
+	for _, b := range found {
+		of[identity(b.BindingSpec().Resource)] = b
+	}
+	for _, s := range subjects {
+		if b := of[s.identity()]; b != nil {
+			s.Binding = b
+		}
+	}
+	return nil
+}
+
+// allBindings returns the bindings of a namespace, or those of objects without one.
+func (r Reader) allBindings(ctx context.Context, namespace string) ([]workv1alpha2.Binding, error) {
+	var all []workv1alpha2.Binding
+	if namespace == "" {
+		found, err := hub.List(ctx, r.Client, func(l *workv1alpha2.ClusterResourceBindingList) []workv1alpha2.ClusterResourceBinding { return l.Items })
+		for i := range found {
+			all = append(all, &found[i])
+		}
+		return all, err
+	}
+	found, err := hub.List(ctx, r.Client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items }, client.InNamespace(namespace))
+	for i := range found {
+		all = append(all, &found[i])
+	}
+	return all, err
+}
+
+// identity tells objects apart, in whatever version.
+func identity(of workv1alpha2.ObjectReference) string {
+	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
+	return strings.Join([]string{kind.Group, kind.Kind, of.Namespace, of.Name}, "/")
+}
+
+func (k key) identity() string {
+	return strings.Join([]string{k.kind.Group, k.kind.Kind, k.namespace, k.name}, "/")
+}

@@ -1,0 +1,146 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/explain/trial"
+	"github.com/capstan-io/capstan/internal/reserved"
+)
+
+// declared is what is in the files, as the hub would have it.
+type declared struct {
+	policies  []changed[policyv1alpha1.Policy]
+	wide      []changed[*policyv1alpha1.ClusterOverridePolicy]
+	overrides []changed[*policyv1alpha1.OverridePolicy]
+	templates []*trial.Trial
+	// failed are the answers for those that the hub does not take.
+	failed []error
+}
+
+// changed is a policy as it is, nil if there is none, and as it would be.
+type changed[T any] struct {
+	now, then T
+	trial     *trial.Trial
+}
+
+// declare lets the hub check what is in the files.
+func (r Reader) declare(ctx context.Context, written []*unstructured.Unstructured) (*declared, error) {
+	d := &declared{}
+	for _, object := range written {
+		kind := object.GroupVersionKind()
+		if kind.Group != policyv1alpha1.GroupName && reserved.Kind(kind.GroupKind()) != "" {
+			continue // it is about the hub itself
+		}
+		if object.GetName() == "" {
+			d.refuse(fmt.Errorf("%s: metadata.name: Required value: what has no name yet cannot be planned", kind.Kind), "Give it a name.")
+			continue
+		}
+		mapping, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			d.refuse(fmt.Errorf("%s %q: the hub serves no kind %s of apiVersion %s", kind.Kind, object.GetName(), kind.Kind, kind.GroupVersion()),
+				"Mend apiVersion and kind, or apply the definition of the kind first.")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+			object.SetNamespace("")
+		case object.GetNamespace() == "":
+			object.SetNamespace(r.Namespace)
+		}
+		tried, err := trial.Of(ctx, r.Client, object)
+		switch {
+		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+			d.refuse(err, "Mend the field in the file.")
+		case err != nil:
+			return nil, err
+		default:
+			if err := d.add(tried, kind); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d, nil
+}
+
+func (d *declared) refuse(err error, next string) {
+	d.failed = append(d.failed, &exit.Error{Err: err, Next: next})
+}
+
+func (d *declared) add(tried *trial.Trial, kind schema.GroupVersionKind) error {
+	if kind.Group != policyv1alpha1.GroupName {
+		d.templates = append(d.templates, tried)
+		return nil
+	}
+	switch kind.Kind {
+	case "PropagationPolicy":
+		one, err := read(tried, func() *policyv1alpha1.PropagationPolicy { return &policyv1alpha1.PropagationPolicy{} })
+		d.policies = append(d.policies, asPolicy(one))
+		return err
+	case "ClusterPropagationPolicy":
+		one, err := read(tried, func() *policyv1alpha1.ClusterPropagationPolicy { return &policyv1alpha1.ClusterPropagationPolicy{} })
+		d.policies = append(d.policies, asPolicy(one))
+		return err
+	case "OverridePolicy":
+		one, err := read(tried, func() *policyv1alpha1.OverridePolicy { return &policyv1alpha1.OverridePolicy{} })
+		d.overrides = append(d.overrides, one)
+		return err
+	case "ClusterOverridePolicy":
+		one, err := read(tried, func() *policyv1alpha1.ClusterOverridePolicy { return &policyv1alpha1.ClusterOverridePolicy{} })
+		d.wide = append(d.wide, one)
+		return err
+	default:
+		return nil
+	}
+}
+
+// read decodes a policy.
+func read[T any](tried *trial.Trial, empty func() *T) (changed[*T], error) {
+	one := changed[*T]{then: empty(), trial: tried}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tried.Then.Object, one.then); err != nil {
+		return one, fmt.Errorf("decode %s %s: %w", tried.Then.GetKind(), tried.Then.GetName(), err)
+	}
+	if tried.Now == nil {
+		return one, nil
+	}
+	one.now = empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tried.Now.Object, one.now); err != nil {
+		return one, fmt.Errorf("decode %s %s: %w", tried.Now.GetKind(), tried.Now.GetName(), err)
+	}
+	return one, nil
+}
+
+// asPolicy makes sure that a policy that is not there is nil.
+func asPolicy[T interface {
+	policyv1alpha1.Policy
+	comparable
+}](c changed[T],
+) changed[policyv1alpha1.Policy] {
+	one := changed[policyv1alpha1.Policy]{then: c.then, trial: c.trial}
+	var none T
+	if c.now != none {
+		one.now = c.now
+	}
+	return one
+}
+
+// notPropagating explains that the hub does not serve policies.
+func notPropagating() error {
+	return exit.Next(errors.New("the hub sends no objects to clusters by policies: it does not serve PropagationPolicies"),
+		"Turn on feature gate Propagation of its ClusterManager.")
+}

@@ -1,0 +1,216 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/binding"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/explain/trial"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/forecast"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
+)
+
+// Preview is what would become of things. The form of its items is stable.
+type Preview struct {
+	policies []policy
+	objects  []object
+	// rest is how many objects were looked at of which nothing would become.
+	rest   int
+	unread []string
+}
+
+// policy is a policy of the files, also one that overrides.
+type policy struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Change is new, changed or unchanged.
+	Change string `json:"change"`
+	// Selects is how many objects a policy that propagates would select, and Claims
+	// how many of these it would send to clusters.
+	Selects *int `json:"selects,omitempty"`
+	Claims  *int `json:"claims,omitempty"`
+	// Problems are mistakes of the user's.
+	Problems []string `json:"problems,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// object is what would become of an object.
+type object struct {
+	AsOf       metav1.Time `json:"asOf"`
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Namespace  string      `json:"namespace,omitempty"`
+	Name       string      `json:"name"`
+	// Change is new, changed or unchanged for what is in the files; or else it is
+	// missing.
+	Change string `json:"change,omitempty"`
+	// ClaimedBy is the policy that sends the object to clusters.
+	ClaimedBy claim     `json:"claimedBy"`
+	Clusters  []cluster `json:"clusters"`
+	Problems  []string  `json:"problems,omitempty"`
+	Notes     []string  `json:"notes,omitempty"`
+	Unread    []string  `json:"unread,omitempty"`
+}
+
+// claim names a policy, such as PropagationPolicy shop/web; "" is none.
+type claim struct {
+	Now  string `json:"now"`
+	Then string `json:"then"`
+}
+
+// cluster is what would become of an object in a cluster.
+type cluster struct {
+	Name string `json:"name"`
+	// Change is gained, lost, changed, stuck or unchanged.
+	Change   string    `json:"change"`
+	Replicas *replicas `json:"replicas,omitempty"`
+	// Overrides are the policies that would change the object for the cluster.
+	Overrides []string `json:"overrides,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+	// Diff is how the manifest would be different, if that was asked for.
+	Diff string `json:"diff,omitempty"`
+
+	// other says that the manifest would be another one, but for its replicas.
+	other bool
+}
+
+// replicas are those of a cluster, of what has any.
+type replicas struct {
+	Now  int32 `json:"now"`
+	Then int32 `json:"then"`
+}
+
+// preview makes of the facts what there is to say.
+func (r Reader) preview(f *facts) *Preview {
+	p := &Preview{unread: f.unread}
+	for _, s := range f.subjects {
+		outcome := f.world.Of(s.Subject)
+		switch unclaimed := outcome.Now == nil && outcome.Then == nil && len(outcome.Clusters) == 0; {
+		case s.trial == nil && !outcome.Changes() && len(outcome.Problems) == 0:
+			p.rest++
+			continue
+		case unclaimed && (r.Beside || s.kind.Kind == "Namespace"):
+			continue // namespaces follow what is sent into them
+		}
+		p.objects = append(p.objects, r.object(s, outcome, f.unread))
+	}
+	for _, c := range f.policies {
+		one := policyOf(c.trial)
+		selects, claimed := f.selected[c.then], f.claimed[c.then]
+		one.Selects, one.Claims = &selects, &claimed
+		one.Problems, one.Notes = append(one.Problems, mistakes(c.then)...), append(one.Notes, f.notes[c.then]...)
+		p.policies = append(p.policies, one)
+	}
+	for _, c := range f.wide {
+		p.policies = append(p.policies, policyOf(c.trial))
+	}
+	for _, c := range f.overrides {
+		p.policies = append(p.policies, policyOf(c.trial))
+	}
+	return p
+}
+
+func policyOf(tried *trial.Trial) policy {
+	one := policy{Kind: tried.Then.GetKind(), Namespace: tried.Then.GetNamespace(), Name: tried.Then.GetName(), Change: tried.Change()}
+	if tried.Note != "" {
+		one.Notes = []string{tried.Note}
+	}
+	return one
+}
+
+// mistakes are those that the hub would tell of, too, if it was asked.
+func mistakes(p policyv1alpha1.Policy) []string {
+	spec := p.PropagationSpec()
+	_, problems := selector.Compile(p.GetNamespace(), spec.ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
+	_, more := binding.Compile(&spec.Placement)
+	var all []string
+	for _, problem := range append(problems, more...) {
+		all = append(all, problem.Error())
+	}
+	return all
+}
+
+func (r Reader) object(s *subject, outcome forecast.Outcome, unread []string) object {
+	o := object{
+		AsOf: metav1.NewTime(r.At), APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Namespace: s.namespace, Name: s.name,
+		ClaimedBy: claim{claims.Name(outcome.Now), claims.Name(outcome.Then)}, Clusters: []cluster{},
+		Problems: outcome.Problems, Notes: outcome.Notes, Unread: unread,
+	}
+	if s.trial != nil {
+		o.Change = s.trial.Change()
+		if s.trial.Note != "" {
+			o.Notes = append(o.Notes, s.trial.Note)
+		}
+	}
+	for _, c := range outcome.Clusters {
+		o.Clusters = append(o.Clusters, r.cluster(c))
+	}
+	return o
+}
+
+func (r Reader) cluster(c forecast.Cluster) cluster {
+	told := cluster{Name: c.Name, Change: c.Change(), Reason: c.Reason}
+	var was, will forecast.Copy
+	if c.Now != nil {
+		was = *c.Now
+	}
+	if c.Then != nil {
+		will = *c.Then
+		told.Overrides = will.Overrides
+	}
+	if was.Replicas > 0 || will.Replicas > 0 {
+		told.Replicas = &replicas{was.Replicas, will.Replicas}
+	}
+	if told.Change == forecast.Changed {
+		told.other = was.Replicas == will.Replicas || was.Object == nil || otherwise(was.Object, will.Object)
+	}
+	if r.Diff {
+		told.Diff = unified(c)
+	}
+	return told
+}
+
+// Items returns what there is to say in the form that scripts read: the policies
+// and then the objects.
+func (p *Preview) Items() []any {
+	items := make([]any, 0, len(p.policies)+len(p.objects))
+	for _, one := range p.policies {
+		items = append(items, one)
+	}
+	for _, one := range p.objects {
+		items = append(items, one)
+	}
+	return items
+}
+
+// Problem is an error if something that is asked for would not happen.
+func (p *Preview) Problem() error {
+	for _, one := range p.policies {
+		if len(one.Problems) > 0 {
+			return exit.Next(fmt.Errorf("%s has mistakes", spell(one.Kind, one.Namespace, one.Name)), "Mend the fields in the file.")
+		}
+	}
+	for _, o := range p.objects {
+		if len(o.Problems) > 0 {
+			return exit.Next(errors.New("not everything that is asked for would happen"), "See what is said of each object.")
+		}
+	}
+	return nil
+}
+
+func spell(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return kind + " " + name
+}

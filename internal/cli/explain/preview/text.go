@@ -1,0 +1,200 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/capstan-io/capstan/internal/cli/columns"
+	"github.com/capstan-io/capstan/internal/propagation/forecast"
+)
+
+// Text returns what there is to say, for people; "" if nothing was looked at.
+func (p *Preview) Text() string {
+	var parts []string
+	var b strings.Builder
+	for _, one := range p.policies {
+		one.print(&b)
+	}
+	if b.Len() > 0 {
+		parts = append(parts, b.String())
+	}
+	for _, o := range p.objects {
+		parts = append(parts, o.text())
+	}
+	if last := p.last(); last != "" {
+		parts = append(parts, last)
+	}
+	return strings.Join(parts, "\n")
+}
+
+// last says what is about all of it.
+func (p *Preview) last() string {
+	var b strings.Builder
+	switch {
+	case len(p.policies)+len(p.objects) == 0:
+	case len(p.objects) == 0 && p.rest == 0:
+		b.WriteString("Nothing would change: no object on the hub is concerned.\n")
+	case len(p.objects) == 0:
+		fmt.Fprintf(&b, "Nothing would change: %s concerned, and would stay as %s.\n", count(p.rest, "object is", "objects are"), pick(p.rest, "it is", "they are"))
+	case p.rest > 0:
+		fmt.Fprintf(&b, "%s concerned, too, and would stay as %s.\n", count(p.rest, "other object is", "other objects are"), pick(p.rest, "it is", "they are"))
+	}
+	for _, what := range p.unread {
+		fmt.Fprintf(&b, "You may not read %s.\n", what)
+	}
+	return b.String()
+}
+
+func count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, pick(n, one, many)) }
+
+func pick(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func (one policy) print(b *strings.Builder) {
+	fmt.Fprintf(b, "%s (%s)", spell(one.Kind, one.Namespace, one.Name), one.Change)
+	if one.Selects != nil {
+		fmt.Fprintf(b, " selects %s", count(*one.Selects, "object", "objects"))
+		if *one.Claims < *one.Selects {
+			fmt.Fprintf(b, ", of which it would claim %d: others go by other policies", *one.Claims)
+		}
+	}
+	b.WriteString("\n")
+	for _, problem := range one.Problems {
+		fmt.Fprintf(b, "! %s\n", problem)
+	}
+	for _, note := range one.Notes {
+		fmt.Fprintf(b, "  %s\n", note)
+	}
+}
+
+func (o object) text() string {
+	var b strings.Builder
+	b.WriteString(spell(o.Kind, o.Namespace, o.Name))
+	if o.Change != "" {
+		fmt.Fprintf(&b, " (%s)", o.Change)
+	}
+	fmt.Fprintf(&b, ", as of now: %s\n", o.headline())
+	for _, problem := range o.Problems {
+		fmt.Fprintf(&b, "! %s\n", oneLine(problem))
+	}
+	if len(o.Clusters) > 0 {
+		b.WriteString(columns.Text(o.table()))
+	}
+	for _, note := range o.Notes {
+		fmt.Fprintln(&b, note)
+	}
+	b.WriteString(o.diffs())
+	return b.String()
+}
+
+// headline is the sum of it all.
+func (o object) headline() string {
+	var counts []string
+	for _, change := range []string{forecast.Gained, forecast.Lost, forecast.Changed, forecast.Stuck} {
+		n := 0
+		for _, c := range o.Clusters {
+			if c.Change == change {
+				n++
+			}
+		}
+		if n > 0 {
+			counts = append(counts, count(n, "cluster ", "clusters ")+change)
+		}
+	}
+	text := strings.Join(counts, ", ")
+	if text == "" {
+		text = "nothing would change in any cluster"
+	}
+	return text + o.claimed()
+}
+
+func (o object) claimed() string {
+	switch now, then := o.ClaimedBy.Now, o.ClaimedBy.Then; {
+	case now == "" && then == "":
+		return "; no policy sends it to clusters"
+	case now == then:
+		return "; by " + then
+	case now == "":
+		return "; " + then + " would claim it"
+	case then == "":
+		return "; " + now + " would let go of it"
+	default:
+		return "; " + then + " would claim it, instead of " + now
+	}
+}
+
+// column is a column of the table of clusters.
+type column struct {
+	head string
+	cell func(cluster) string
+}
+
+// table has a row for each cluster, and only columns that say something.
+func (o object) table() [][]string {
+	all := []column{
+		{"REPLICAS", replicasCell},
+		{"OVERRIDES", func(c cluster) string { return strings.Join(c.Overrides, ", ") }},
+		{"REASON", reasonCell},
+	}
+	all = slices.DeleteFunc(all, func(col column) bool {
+		return !slices.ContainsFunc(o.Clusters, func(c cluster) bool { return col.cell(c) != "" })
+	})
+	rows := [][]string{{"", "CLUSTER"}}
+	for _, col := range all {
+		rows[0] = append(rows[0], col.head)
+	}
+	for _, c := range o.Clusters {
+		row := []string{sign(c.Change), c.Name}
+		for _, col := range all {
+			row = append(row, col.cell(c))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func sign(change string) string {
+	switch change {
+	case forecast.Gained:
+		return "+"
+	case forecast.Lost:
+		return "-"
+	case forecast.Changed:
+		return "~"
+	case forecast.Stuck:
+		return "!"
+	default:
+		return ""
+	}
+}
+
+func replicasCell(c cluster) string {
+	switch {
+	case c.Replicas == nil:
+		return ""
+	case c.Replicas.Now == c.Replicas.Then:
+		return fmt.Sprint(c.Replicas.Now)
+	default:
+		return fmt.Sprintf("%d -> %d", c.Replicas.Now, c.Replicas.Then)
+	}
+}
+
+func reasonCell(c cluster) string {
+	switch {
+	case c.Change == forecast.Stuck:
+		return "it keeps what it has"
+	case c.Reason == "" && c.other:
+		return "another manifest"
+	}
+	return oneLine(c.Reason)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,135 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/demand"
+	"github.com/capstan-io/capstan/internal/propagation/scope"
+	"github.com/capstan-io/capstan/internal/reserved"
+)
+
+// forecast is about one object.
+type forecast struct {
+	*World
+	Subject
+
+	now, then policyv1alpha1.Policy
+	// after is the binding as it would be; nil is none.
+	after workv1alpha2.Binding
+	// stays says that the hub would change nothing.
+	stays    bool
+	decision decided
+	notes    []string
+	problems []string
+}
+
+func (f *forecast) note(format string, args ...any) {
+	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+}
+
+func (f *forecast) problem(format string, args ...any) {
+	f.problems = append(f.problems, fmt.Sprintf(format, args...))
+}
+
+// claim finds the policy that has claimed the object, and the one that would.
+func (f *forecast) claim() {
+	if f.Now != nil {
+		holder := claims.Holder(f.Now, f.Binding)
+		if i := slices.IndexFunc(f.Present.Propagation, func(p policyv1alpha1.Policy) bool { return claims.Claims(p, holder) }); i >= 0 {
+			f.now = f.Present.Propagation[i]
+		}
+	}
+	if f.reserved() != "" {
+		return
+	}
+	holder := claims.Holder(f.Then, f.Binding)
+	f.then = f.selections.Choose(f.Then, holder, f.Planned.Propagation, false)
+	if taker := f.selections.Choose(f.Then, holder, f.Planned.Propagation, true); claims.Name(taker) != claims.Name(f.then) {
+		f.note("%s takes the object over if the hub's feature gate PropagationPolicyPreemption is on.", claims.Name(taker))
+	}
+	if f.then != nil && !f.served() {
+		kind := f.Then.GetKind()
+		f.note("%s selects it, but this hub is an ordinary cluster, whose own controllers act on kind %s: label %s %s=true to have it sent to clusters as well.",
+			claims.Name(f.then), kind, scope.Asks(f.Then.GetNamespace()), fleetv1alpha1.LabelTemplates)
+		f.then = nil
+	}
+	if f.then == nil && f.after != nil {
+		f.note("No policy would claim it any more. What is in the clusters stays there, and follows the object.")
+	}
+}
+
+// served tells whether the hub sends objects of the kind from there.
+func (f *forecast) served() bool {
+	labels := f.Then.GetLabels()
+	if f.Then.GetNamespace() != "" {
+		labels = f.NamespaceLabels
+	}
+	return f.Hub.Serves(f.Then.GroupVersionKind().GroupKind(), labels)
+}
+
+// reserved says why the object is never sent, "" if it may be.
+func (f *forecast) reserved() string {
+	if why := reserved.Kind(f.Then.GroupVersionKind().GroupKind()); why != "" {
+		return fmt.Sprintf("%s is never sent to clusters: %s", f.Then.GetKind(), why)
+	}
+	if claims.ReservedNamespace(f.Then.GetNamespace()) {
+		return fmt.Sprintf("nothing of namespace %s is sent to clusters: it is reserved for the hub", f.Then.GetNamespace())
+	}
+	return ""
+}
+
+// refused tells whether the policy would not be applied, and notes why.
+func (f *forecast) refused() bool {
+	if why := f.reserved(); why != "" {
+		f.note("%s.", strings.ToUpper(why[:1])+why[1:])
+		return true
+	}
+	if f.then == nil {
+		return false
+	}
+	spec, name := f.then.PropagationSpec(), claims.Name(f.then)
+	for _, override := range spec.DependentOverrides {
+		if !f.overrides(override) {
+			f.problem("%s: spec.dependentOverrides: it waits for override policy %q, which does not exist: create it", name, override)
+			return true
+		}
+	}
+	if asked := spec.SchedulePriority; asked != nil {
+		if _, found := f.Priorities[asked.PriorityClassName]; !found {
+			f.problem("%s: spec.schedulePriority: there is no PriorityClass %q: create it, or name another one", name, asked.PriorityClassName)
+			return true
+		}
+	}
+	if demand.Postponed(f.then, f.Then, f.Binding) {
+		f.note("%s is applied lazily (spec.activationPreference): its change waits until the object itself changes.", name)
+		return true
+	}
+	return false
+}
+
+// overrides tells whether there would be an override policy beside the policy.
+func (f *forecast) overrides(name string) bool {
+	if namespace := f.then.GetNamespace(); namespace != "" {
+		return slices.ContainsFunc(f.Planned.Overrides, func(o policyv1alpha1.OverridePolicy) bool { return o.Namespace == namespace && o.Name == name })
+	}
+	return slices.ContainsFunc(f.Planned.ClusterOverrides, func(o policyv1alpha1.ClusterOverridePolicy) bool { return o.Name == name })
+}
+
+// object returns the object that would be sent.
+func (f *forecast) object() *unstructured.Unstructured {
+	if f.stays && f.Now != nil {
+		return f.Now
+	}
+	return f.Then
+}

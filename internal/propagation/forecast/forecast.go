@@ -1,0 +1,130 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package forecast
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/scope"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
+)
+
+// Policies are those of the hub at one time.
+type Policies struct {
+	Propagation      []policyv1alpha1.Policy
+	ClusterOverrides []policyv1alpha1.ClusterOverridePolicy
+	Overrides        []policyv1alpha1.OverridePolicy
+}
+
+// World is what the hub decides by.
+type World struct {
+	// Present are the policies that there are, and Planned those that there would be.
+	Present, Planned Policies
+
+	Fleet view.Fleet
+	// Blind says that the clusters are not known, so that none can be chosen.
+	Blind bool
+	Chain interpret.Chain
+	// Priorities are the values of PriorityClasses by name.
+	Priorities map[string]int32
+	// At is the time of the decisions.
+	At time.Time
+
+	// Hub says what is left alone on a hub that runs what is applied to it.
+	Hub scope.Hub
+
+	// selections are those of the planned policies, which may have the UIDs and
+	// generations of the present ones.
+	selections claims.Selections
+	// assumed is what decisions of this world take of the room of clusters.
+	assumed map[string]view.Amounts
+}
+
+// Subject is an object of the hub.
+type Subject struct {
+	// Now is the object as it is, nil if there is none, and Then as it would be.
+	Now, Then *unstructured.Unstructured
+	// Binding is nil if there is none.
+	Binding workv1alpha2.Binding
+	// NamespaceLabels are those of its namespace.
+	NamespaceLabels map[string]string
+}
+
+// Outcome is what would become of an object.
+type Outcome struct {
+	// Now is the policy that has claimed the object, and Then the one that would;
+	// nil is none.
+	Now, Then policyv1alpha1.Policy
+	// Clusters are those that have a copy or would get one, in the order of names.
+	Clusters []Cluster
+	// Notes say what else matters. Problems are mistakes of the user's that keep the
+	// object, or some cluster, from what is asked for.
+	Notes, Problems []string
+}
+
+// Cluster is what would become of the object in one cluster.
+type Cluster struct {
+	Name string
+	// Now is what the cluster gets as things are, and Then what it would get; nil is
+	// nothing.
+	Now, Then *Copy
+	// Reason says why it would lose its copy, or why it would not get what it is
+	// to have.
+	Reason string
+}
+
+// Copy is the object as a cluster gets it.
+type Copy struct {
+	Replicas int32
+	// Object is nil if its overrides cannot be applied.
+	Object *unstructured.Unstructured
+	// Overrides are the policies that make it another one than that of the hub.
+	Overrides []string
+}
+
+// Of says what would become of an object. Decisions for one object after the other
+// see what those before have taken of the room of clusters.
+func (w *World) Of(s Subject) Outcome {
+	f := &forecast{World: w, Subject: s}
+	if f.Binding != nil {
+		f.after = f.Binding.DeepCopyObject().(workv1alpha2.Binding) //nolint:forcetypeassert // it is one
+	}
+	f.claim()
+	if f.refused() {
+		f.then = f.now
+		f.stays = true
+	} else if f.then != nil {
+		f.bind()
+	}
+	return Outcome{
+		Now: f.now, Then: f.then, Clusters: f.clusters(), Notes: f.notes, Problems: sets.List(sets.New(f.problems...)),
+	}
+}
+
+// Would returns the policy that would claim an object of which only the metadata
+// is known, with or without policies that take objects over.
+func (w *World) Would(object selector.Object, preempts bool) policyv1alpha1.Policy {
+	return w.selections.Choose(object, object, w.Planned.Propagation, preempts)
+}
+
+// Changes tells whether anything would be another one than it is.
+func (o Outcome) Changes() bool {
+	if claims.Name(o.Now) != claims.Name(o.Then) {
+		return true
+	}
+	for _, c := range o.Clusters {
+		if c.Change() != Same {
+			return true
+		}
+	}
+	return false
+}
