@@ -43,6 +43,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/detector"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
+	"github.com/capstan-io/capstan/internal/hub/propagation/kept"
 	"github.com/capstan-io/capstan/internal/hub/propagation/namespaces"
 	"github.com/capstan-io/capstan/internal/hub/propagation/policies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
@@ -52,7 +53,6 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/metrics"
-	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 	accountrights "github.com/capstan-io/capstan/internal/rights"
 )
@@ -93,15 +93,18 @@ func NewScheme() (*runtime.Scheme, error) {
 		policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme))
 }
 
-// CacheOptions keeps no object's managed fields, and of clusters what the scheduler
-// reads; of ClusterRoles, the one that it may see.
+// CacheOptions keeps of objects what the controllers read; of ClusterRoles, the one
+// that it may see.
 func CacheOptions() cache.Options {
+	common := kept.New()
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: common.Object,
 		ByObject: map[client.Object]cache.ByObject{
-			&clusterv1.ManagedCluster{}: {Transform: slim.SlimCluster},
-			&workv1.ManifestWork{}:      {Transform: deliver.SlimWork},
-			&rbacv1.ClusterRole{}:       {Field: fields.OneTermEqualSelector("metadata.name", fleetv1alpha1.PropagationTemplatesRole)},
+			&clusterv1.ManagedCluster{}:            {Transform: slim.SlimCluster},
+			&workv1.ManifestWork{}:                 {Transform: common.Work},
+			&workv1alpha2.ResourceBinding{}:        {Transform: common.Binding},
+			&workv1alpha2.ClusterResourceBinding{}: {Transform: common.Binding},
+			&rbacv1.ClusterRole{}:                  {Field: fields.OneTermEqualSelector("metadata.name", fleetv1alpha1.PropagationTemplatesRole)},
 		},
 	}
 }

@@ -236,7 +236,10 @@ func (c *Controller) decide(ctx context.Context, b binding) (binding, error) {
 func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2.AggregatedStatusItem) error {
 	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
 	status := after.BindingStatus()
-	status.AggregatedStatus = items
+	// The cache has digests of what clusters report.
+	if !equality.Semantic.DeepEqual(sum.Digest(status.AggregatedStatus), sum.Digest(items)) {
+		status.AggregatedStatus = items
+	}
 	conditions.Set(&status.Conditions, b.GetGeneration(), sum.FullyApplied(b.BindingSpec(), items))
 	if err := conditions.PatchStatus(ctx, c.Client, b, after); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)

@@ -7,6 +7,7 @@
 package sum
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -34,6 +35,8 @@ const (
 	statusesMax = 1 << 20
 	// clustersTold is how many clusters a message names.
 	clustersTold = 5
+	// digestBytes is how long a digest of a status is.
+	digestBytes = 34
 )
 
 // Input is what is summed up.
@@ -150,6 +153,19 @@ func shrink(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.Aggregated
 			fmt.Sprintf(" The status is left out: all statuses together are larger than %d bytes.", statusesMax))
 	}
 	return items
+}
+
+// Digest returns items whose statuses are short: what stands in the place of one
+// differs if the status does. It leaves digests as they are.
+func Digest(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.AggregatedStatusItem {
+	short := slices.Clone(items)
+	for i := range short {
+		if status := short[i].Status; status != nil && len(status.Raw) > digestBytes {
+			hash := sha256.Sum256(status.Raw)
+			short[i].Status = &runtime.RawExtension{Raw: fmt.Appendf(nil, `"%x"`, hash[:digestBytes/2-1])}
+		}
+	}
+	return short
 }
 
 // FullyApplied returns the condition that says whether all clusters that were

@@ -27,13 +27,14 @@ const (
 // kind is a kind that is watched, and what is known of its objects. The mutex of
 // the Templates guards it.
 type kind struct {
-	templates *Templates
-	of        schema.GroupVersionKind
-	cancel    context.CancelFunc // nil before the watch begins
-	stopped   bool               // what the watch still says is not wanted
-	listed    bool
-	problem   error
-	objects   *store
+	templates  *Templates
+	of         schema.GroupVersionKind
+	apiVersion string
+	cancel     context.CancelFunc // nil before the watch begins
+	stopped    bool               // what the watch still says is not wanted
+	listed     bool
+	problem    error
+	objects    *store
 	// asked are those that somebody asked for before they were listed.
 	asked map[types.NamespacedName]bool
 }
@@ -73,7 +74,7 @@ func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 		var changed []types.NamespacedName
 		for _, object := range objects {
 			name := client.ObjectKeyFromObject(object)
-			k.objects.put(k.typed(object))
+			k.objects.put(k.keep(object))
 			if k.differs(before.get(name), object) {
 				changed = append(changed, name)
 			}
@@ -98,7 +99,7 @@ func (k *kind) Update(object *metav1.PartialObjectMetadata) {
 	k.change(func() []types.NamespacedName {
 		name := client.ObjectKeyFromObject(object)
 		before := k.objects.get(name)
-		k.objects.put(k.typed(object))
+		k.objects.put(k.keep(object))
 		if !k.differs(before, object) {
 			return nil
 		}
@@ -106,9 +107,11 @@ func (k *kind) Update(object *metav1.PartialObjectMetadata) {
 	})
 }
 
-// typed gives an object its kind: the server sends that of metadata.
-func (k *kind) typed(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	object.SetGroupVersionKind(k.of)
+// keep gives an object its kind, as the server sends that of metadata, and drops what
+// nobody reads of it.
+func (k *kind) keep(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	object.APIVersion, object.Kind = k.apiVersion, k.of.Kind
+	k.templates.common.Metadata(&object.ObjectMeta)
 	return object
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-io/capstan/internal/hub/propagation/kept"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 	"github.com/capstan-io/capstan/internal/watch"
 )
@@ -33,6 +34,7 @@ type Options struct {
 // watched before Start is called. It is safe for concurrent use.
 type Templates struct {
 	options Options
+	common  *kept.Common
 
 	mu     sync.Mutex
 	launch func(*kind) // begins a watch; nil before Start
@@ -43,7 +45,7 @@ type Templates struct {
 
 // New returns Templates without any.
 func New(o Options) *Templates {
-	return &Templates{options: o, kinds: map[schema.GroupVersionKind]*kind{}}
+	return &Templates{options: o, common: kept.New(), kinds: map[schema.GroupVersionKind]*kind{}}
 }
 
 // Start watches the kinds that are used until ctx ends. It is a Runnable of a
@@ -75,7 +77,7 @@ func (t *Templates) Use(user string, kinds ...schema.GroupVersionKind) {
 		delete(t.kinds, of)
 	}
 	for _, of := range first {
-		t.kinds[of] = &kind{of: of, templates: t, objects: newStore()}
+		t.kinds[of] = &kind{of: of, apiVersion: of.GroupVersion().String(), templates: t, objects: newStore()}
 		if t.launch != nil {
 			t.launch(t.kinds[of])
 		}

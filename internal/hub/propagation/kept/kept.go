@@ -1,0 +1,208 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kept makes of objects what the controllers keep of them: in a cache of
+// many thousands, what nobody reads is left out, and what many have in common is
+// there once.
+package kept
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+const (
+	// commonMax is how many strings and placements are remembered at most, so that
+	// others are the same.
+	commonMax = 4096
+	// commonBytesMax is how long a string is at most that is remembered.
+	commonBytesMax = 1024
+)
+
+// Common is what many objects have in common. It is safe for concurrent use.
+type Common struct {
+	mu         sync.Mutex
+	strings    map[string]string
+	placements map[string]*policyv1alpha1.Placement // by themselves as JSON
+}
+
+// New returns what nothing has in common yet.
+func New() *Common {
+	return &Common{strings: map[string]string{}, placements: map[string]*policyv1alpha1.Placement{}}
+}
+
+// String returns a string that is equal, and the same for all who ask.
+func (c *Common) String(text string) string {
+	if text == "" || len(text) > commonBytesMax {
+		return text
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, is := c.strings[text]; is {
+		return known
+	}
+	if len(c.strings) >= commonMax {
+		clear(c.strings)
+	}
+	c.strings[text] = text
+	return text
+}
+
+func (c *Common) placement(p *policyv1alpha1.Placement) *policyv1alpha1.Placement {
+	if p == nil {
+		return nil
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return p // it is kept as it is
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, is := c.placements[string(text)]; is {
+		return known
+	}
+	if len(c.placements) >= commonMax {
+		clear(c.placements)
+	}
+	c.placements[string(text)] = p
+	return p
+}
+
+// Metadata leaves out who has written which field, and what kubectl applied last.
+func (c *Common) Metadata(m *metav1.ObjectMeta) {
+	m.ManagedFields = nil
+	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
+	m.Namespace, m.GenerateName = c.String(m.Namespace), ""
+	m.Labels, m.Annotations = c.texts(m.Labels), c.texts(m.Annotations)
+	for i := range m.Finalizers {
+		m.Finalizers[i] = c.String(m.Finalizers[i])
+	}
+	for i := range m.OwnerReferences {
+		owner := &m.OwnerReferences[i]
+		owner.APIVersion, owner.Kind = c.String(owner.APIVersion), c.String(owner.Kind)
+	}
+}
+
+// texts returns labels or annotations whose keys, and the values that many have,
+// are the same for all.
+func (c *Common) texts(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	kept := make(map[string]string, len(all))
+	for key, value := range all {
+		if shared(key) {
+			value = c.String(value)
+		}
+		kept[c.String(key)] = value
+	}
+	return kept
+}
+
+// shared tells whether many objects have the same value of a label or annotation:
+// what says which policy they are of, and what that asks for.
+func shared(key string) bool {
+	return slices.Contains(claims.LabelKeys(), key) || slices.Contains(claims.AnnotationKeys(), key) || slices.Contains([]string{
+		policyv1alpha1.AnnotationAppliedPlacement, policyv1alpha1.AnnotationAppliedOverrides, policyv1alpha1.AnnotationAppliedClusterOverrides,
+		workv1alpha2.AnnotationResourceBindingNamespace,
+	}, key)
+}
+
+func (c *Common) conditions(all []metav1.Condition) {
+	for i := range all {
+		one := &all[i]
+		one.Type, one.Reason, one.Status = c.String(one.Type), c.String(one.Reason), metav1.ConditionStatus(c.String(string(one.Status)))
+		one.Message = c.String(one.Message)
+	}
+}
+
+// Binding is a transform of caches. Of the statuses that clusters report it leaves
+// what tells whether they have changed.
+func (c *Common) Binding(obj any) (any, error) {
+	b, ok := obj.(interface {
+		workv1alpha2.Binding
+		metav1.ObjectMetaAccessor
+	})
+	if !ok {
+		return obj, nil
+	}
+	if meta, ok := b.GetObjectMeta().(*metav1.ObjectMeta); ok {
+		c.Metadata(meta)
+	}
+	spec, status := b.BindingSpec(), b.BindingStatus()
+	spec.Placement = c.placement(spec.Placement)
+	spec.Resource.APIVersion, spec.Resource.Kind = c.String(spec.Resource.APIVersion), c.String(spec.Resource.Kind)
+	spec.Resource.Namespace, spec.SchedulerName = c.String(spec.Resource.Namespace), c.String(spec.SchedulerName)
+	for i := range spec.Clusters {
+		spec.Clusters[i].Name = c.String(spec.Clusters[i].Name)
+	}
+	c.conditions(status.Conditions)
+	status.AggregatedStatus = sum.Digest(status.AggregatedStatus)
+	for i := range status.AggregatedStatus {
+		item := &status.AggregatedStatus[i]
+		item.ClusterName, item.AppliedMessage = c.String(item.ClusterName), c.String(item.AppliedMessage)
+		item.Health = workv1alpha2.ResourceHealth(c.String(string(item.Health)))
+	}
+	return obj, nil
+}
+
+// Work is a transform of caches: deliver.SlimWork, of whose status only that is
+// left which is summed up or told.
+func (c *Common) Work(obj any) (any, error) {
+	slim, err := deliver.SlimWork(obj)
+	work, ok := slim.(*workv1.ManifestWork)
+	if err != nil || !ok {
+		return slim, err //nolint:wrapcheck // it never fails
+	}
+	c.Metadata(&work.ObjectMeta)
+	work.Status.Conditions = c.read(work.Status.Conditions, workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionDispatching)
+	for i := range work.Status.ResourceStatus.Manifests {
+		manifest := &work.Status.ResourceStatus.Manifests[i]
+		manifest.ResourceMeta = workv1.ManifestResourceMeta{}
+		manifest.Conditions = c.read(manifest.Conditions, workv1.ManifestConditionApplied, workv1.ManifestConditionStatusFeedbackSynced)
+		for k := range manifest.StatusFeedback.Values {
+			value := &manifest.StatusFeedback.Values[k]
+			value.Name, value.FieldValue.Type = c.String(value.Name), workv1.ValueType(c.String(string(value.FieldValue.Type)))
+			for _, text := range []*string{value.FieldValue.JSONRaw, value.FieldValue.String} {
+				if text != nil {
+					*text = c.String(*text)
+				}
+			}
+		}
+	}
+	return work, nil
+}
+
+// read returns the conditions of some types.
+func (c *Common) read(all []metav1.Condition, types ...string) []metav1.Condition {
+	var kept []metav1.Condition
+	for _, one := range all {
+		if slices.Contains(types, one.Type) {
+			kept = append(kept, one)
+		}
+	}
+	kept = slices.Clip(kept)
+	c.conditions(kept)
+	return kept
+}
+
+// Object is a transform of caches for all other kinds.
+func (c *Common) Object(obj any) (any, error) {
+	if object, ok := obj.(metav1.ObjectMetaAccessor); ok {
+		if meta, ok := object.GetObjectMeta().(*metav1.ObjectMeta); ok {
+			c.Metadata(meta)
+		}
+	}
+	return obj, nil
+}
