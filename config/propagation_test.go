@@ -23,7 +23,7 @@ import (
 // specOf returns the beginning of the spec of an object of the kind that is valid.
 func specOf(kind string) string {
 	switch kind {
-	case "ResourceBinding":
+	case "ResourceBinding", "ClusterResourceBinding":
 		return "resource: {apiVersion: v1, kind: ConfigMap, namespace: default, name: a}\n"
 	case "OverridePolicy":
 		return ""
@@ -31,6 +31,60 @@ func specOf(kind string) string {
 		return "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]\n"
 	}
 }
+
+// everyField has each field of a binding but those of its placement.
+const everyField = `
+resource: {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web, uid: u, resourceVersion: "7"}
+propagateDeps: true
+replicas: 3
+replicaRequirements:
+  namespace: shop
+  priorityClassName: high
+  resourceRequest: {cpu: 500m}
+  nodeClaim:
+    nodeSelector: {disk: fast}
+    tolerations: [{key: gpu, operator: Exists}]
+    hardNodeAffinity: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}
+components:
+- name: part
+  replicas: 2
+  replicaRequirements:
+    priorityClassName: low
+    resourceRequest: {cpu: "1"}
+    nodeClaim:
+      nodeSelector: {disk: slow}
+      tolerations: [{key: cpu, operator: Exists}]
+      hardNodeAffinity: {nodeSelectorTerms: [{matchExpressions: [{key: b, operator: Exists}]}]}
+clusters: [{name: a, replicas: 3, components: [{name: part, replicas: 2}]}]
+requiredBy: [{namespace: shop, name: db, clusters: [{name: b, replicas: 1, components: [{name: part, replicas: 1}]}]}]
+gracefulEvictionTasks:
+- fromCluster: c
+  purgeMode: Gracefully
+  replicas: 1
+  reason: Failed
+  message: it does not answer
+  producer: somebody
+  gracePeriodSeconds: 60
+  preservedLabelState: {id: "1"}
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  clustersBeforeFailover: [c]
+- {fromCluster: d, reason: Failed, producer: somebody, suppressDeletion: true}
+placement: {clusterAffinity: {clusterNames: [a]}}
+schedulerName: mine
+failover:
+  application:
+    decisionConditions: {tolerationSeconds: 30}
+    purgeMode: Gracefully
+    gracePeriodSeconds: 60
+    statePreservation: {rules: [{aliasLabelName: id, jsonPath: "{.id}"}]}
+  cluster: {purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: id, jsonPath: "{.id}"}]}}
+conflictResolution: Overwrite
+rescheduleTriggeredAt: "2026-01-01T00:00:00Z"
+suspension: {dispatchingOnClusters: {clusterNames: [a]}, scheduling: true}
+preserveResourcesOnDeletion: true
+schedulePriority: {priority: 1000}
+workloadAffinityGroups: {affinityGroup: app=web, antiAffinityGroup: tier=front}
+`
 
 // TestTheDefinitionsOfPropagationRefuse has an API server tell what the rules in
 // the definitions say of objects, without any webhook. A definition whose rules
@@ -101,6 +155,12 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 		"a cluster that is left at once": {
 			"ResourceBinding", "gracefulEvictionTasks: [{fromCluster: a, reason: b, producer: c, gracePeriodSeconds: 1, suppressDeletion: false}]", "exclude each other: remove one",
 		},
+		"a binding with every field":         {"ResourceBinding", everyField, ""},
+		"a cluster binding with every field": {"ClusterResourceBinding", everyField, ""},
+		"a reason of two words": {
+			"ResourceBinding", "gracefulEvictionTasks: [{fromCluster: a, reason: two words, producer: c}]", "should match",
+		},
+		"a part with a long name": {"ResourceBinding", "components: [{name: " + strings.Repeat("a", 33) + ", replicas: 1}]", "may not be more than 32"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := propagationObject(t, c.kind, c.spec)
@@ -153,7 +213,7 @@ func propagationObject(t *testing.T, kind, spec string) *unstructured.Unstructur
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
 	object.SetAPIVersion("policy.karmada.io/v1alpha1")
-	if kind == "ResourceBinding" {
+	if strings.HasSuffix(kind, "ResourceBinding") {
 		object.SetAPIVersion("work.karmada.io/v1alpha2")
 	}
 	object.SetKind(kind)

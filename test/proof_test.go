@@ -56,6 +56,10 @@ func proofTables() []proofTable {
 			kind: "PropagationPolicy", page: "propagation-proof.md", folder: "apis/karmada/policy/v1alpha1", fields: "policy/propagationpolicy.md",
 		},
 		{
+			kind: "ResourceBinding", page: "binding-proof.md", folder: "apis/karmada/work/v1alpha2", fields: "work/resourcebinding.md",
+			embedded: "spec.placement",
+		},
+		{
 			kind: "OverridePolicy", page: "override-proof.md", folder: "apis/karmada/policy/v1alpha1", fields: "policy/overridepolicy.md",
 			embedded: "spec.overriders",
 		},

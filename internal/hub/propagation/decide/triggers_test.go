@@ -154,6 +154,29 @@ func TestWhatDecidesAnew(t *testing.T) {
 	}
 }
 
+// TestTheStatusOfADecision has the first group of clusters be one that nobody is
+// in, and then all of them.
+func TestTheStatusOfADecision(t *testing.T) {
+	term := func(name, cluster string) policyv1alpha1.ClusterAffinityTerm {
+		return policyv1alpha1.ClusterAffinityTerm{AffinityName: name, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
+	}
+	s := newScene(t, policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{term("near", "none"), term("far", "member2")}})
+	status := &s.b.Status
+	if s.clusters() != "member2:4" || status.SchedulerObservedAffinityName != "far" || status.SchedulerObservedGeneration != 1 ||
+		!status.LastScheduledTime.Time.Equal(s.clock.Now()) || status.Conditions[0].Reason != workv1alpha2.BindingReasonSuccess {
+		t.Errorf("clusters %s, status %+v", s.clusters(), status)
+	}
+
+	s.b.Generation = 2
+	s.b.Spec.Placement = &policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{term("near", "none")}}
+	s.clock.SetTime(s.clock.Now().Add(time.Hour))
+	s.decide()
+	if s.clusters() != "" || status.SchedulerObservedGeneration != 2 || status.LastScheduledTime.Time.Equal(s.clock.Now()) ||
+		status.Conditions[0].Status != metav1.ConditionFalse || status.Conditions[0].Reason != workv1alpha2.BindingReasonNoClusterFit {
+		t.Errorf("clusters %s, status %+v", s.clusters(), status)
+	}
+}
+
 func (s *scene) only(cluster string) {
 	s.b.Spec.Placement = s.b.Spec.Placement.DeepCopy()
 	s.b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}

@@ -1,0 +1,111 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demand
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
+)
+
+const web = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {namespace: shop, name: web, uid: u, resourceVersion: "7"}
+spec:
+  replicas: 3
+  template:
+    spec:
+      nodeSelector: {disk: fast}
+      priorityClassName: high
+      tolerations: [{key: gpu, operator: Exists}]
+      affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
+      containers: [{name: web, resources: {requests: {cpu: 500m, memory: 1Gi}}}]
+`
+
+const everything = `
+propagateDeps: true
+schedulerName: default-scheduler
+conflictResolution: Overwrite
+preserveResourcesOnDeletion: true
+suspension: {dispatchingOnClusters: {clusterNames: [member2]}}
+placement: {clusterAffinity: {clusterNames: [member1, member2]}}
+failover: {application: {decisionConditions: {tolerationSeconds: 30}, purgeMode: Directly}}
+`
+
+// wanted is what the binding is to say, in the order of its fields.
+const wanted = `
+resource: {apiVersion: apps/v1, kind: Deployment, namespace: shop, name: web, uid: u, resourceVersion: "7"}
+propagateDeps: true
+replicas: 3
+replicaRequirements:
+  namespace: shop
+  priorityClassName: high
+  resourceRequest: {cpu: 500m, memory: 1Gi}
+  nodeClaim:
+    nodeSelector: {disk: fast}
+    tolerations: [{key: gpu, operator: Exists}]
+    hardNodeAffinity: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}
+placement: {clusterAffinity: {clusterNames: [member1, member2]}}
+schedulerName: default-scheduler
+conflictResolution: Overwrite
+preserveResourcesOnDeletion: true
+suspension: {dispatchingOnClusters: {clusterNames: [member2]}}
+failover: {application: {decisionConditions: {tolerationSeconds: 30}, purgeMode: Directly}}
+schedulePriority: {priority: 1000}
+`
+
+func read(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheBindingSaysWhatObjectAndPolicyAsk(t *testing.T) {
+	object, policy, want := &unstructured.Unstructured{}, &policyv1alpha1.PropagationPolicy{}, workv1alpha2.ResourceBindingSpec{}
+	read(t, web, &object.Object)
+	read(t, everything, &policy.Spec)
+	read(t, wanted, &want)
+
+	got := Of(object, policy, interpret.Chain{native.New()}, new(int32(1000)))
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the binding says something else (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatIsNotThePolicysStays has a policy that says nothing of what others wrote.
+func TestWhatIsNotThePolicysStays(t *testing.T) {
+	then := metav1.NewTime(time.Unix(1000, 0))
+	present := &workv1alpha2.ResourceBindingSpec{
+		Clusters:               []workv1alpha2.TargetCluster{{Name: "member1", Replicas: 3}},
+		GracefulEvictionTasks:  []workv1alpha2.GracefulEvictionTask{{FromCluster: "member2"}},
+		RequiredBy:             []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "db"}},
+		RescheduleTriggeredAt:  &then,
+		Components:             []workv1alpha2.Component{{Name: "a"}},
+		WorkloadAffinityGroups: &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "a=b"},
+		Suspension:             &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}, Scheduling: new(true)},
+		PropagateDeps:          true,
+		SchedulePriority:       &workv1alpha2.SchedulePriority{Priority: 7},
+	}
+	got := &workv1alpha2.ResourceBindingSpec{Replicas: 5}
+	Keep(got, present)
+
+	want := present.DeepCopy()
+	want.Replicas, want.PropagateDeps, want.SchedulePriority = 5, false, nil
+	want.Suspension.Dispatching = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is kept is something else (-want +got):\n%s", diff)
+	}
+}
