@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -21,6 +22,14 @@ func Ours(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	suspended := spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling
 	return !suspended && cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultScheduler) == policyv1alpha1.DefaultScheduler && spec.Placement != nil
+}
+
+// Held tells whether the clusters that a binding may have do not count yet: who
+// suspended it did so before any were chosen for good.
+func Held(b workv1alpha2.Binding) bool {
+	spec := b.BindingSpec()
+	suspended := spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling
+	return suspended && spec.Placement != nil && meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.BindingConditionScheduled) == nil
 }
 
 // StateOf returns what the decision for a binding depends on.

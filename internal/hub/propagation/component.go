@@ -49,6 +49,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/spaces"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
@@ -173,9 +174,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	objects := templates.Objects{Client: dynamicClient, Mapper: mgr.GetRESTMapper()}
 	clusters, chain := fleet.New(), interpret.Chain{native.New()}
-	decider, works := decide.New(clusters, o.Clock), created.New(o.Clock)
+	stored, works := store.Bindings{Client: mgr.GetClient(), Decider: decide.New(clusters, o.Clock)}, created.New(o.Clock)
 	finds := detector.New(detector.Deps{
-		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
+		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Events: recorder, Hub: hub, Touched: func(binding types.NamespacedName) {
 			touched.Add(reconcile.Request{NamespacedName: binding})
@@ -188,7 +189,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Announce: announcer,
 	}
 	sends := bindings.New(bindings.Deps{
-		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Decider: decider, Chain: chain,
+		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Announce: announcer,
 	})

@@ -10,6 +10,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/binding"
 )
 
 // Needs are what the binding of an object gets from those that need the object.
@@ -33,7 +34,7 @@ const (
 // Sends tells whether what the object of a binding needs is sent along with it,
 // and there are clusters to send it to.
 func Sends(b workv1alpha2.Binding) bool {
-	return b.GetDeletionTimestamp().IsZero() && b.BindingSpec().PropagateDeps && len(b.BindingSpec().Clusters) > 0
+	return b.GetDeletionTimestamp().IsZero() && !binding.Held(b) && b.BindingSpec().PropagateDeps && len(b.BindingSpec().Clusters) > 0
 }
 
 // Sum returns what all those bindings together need that send along what their

@@ -6,6 +6,7 @@ package propagation
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,6 +103,18 @@ func (w world) withGates(gates ...features.Gate) {
 // event waits for an event about the object of a name; an empty note is any.
 func (w world) event(namespace, name, reason, note string) {
 	w.Helper()
+	w.await(namespace, name, reason, func(is string) bool { return note == "" || note == is })
+}
+
+// noted waits for an event about an object of namespace default whose note has a
+// part.
+func (w world) noted(name, reason, part string) {
+	w.Helper()
+	w.await(metav1.NamespaceDefault, name, reason, func(note string) bool { return strings.Contains(note, part) })
+}
+
+func (w world) await(namespace, name, reason string, fits func(note string) bool) {
+	w.Helper()
 	w.eventually(fmt.Sprintf("there is an event %s about %s/%s", reason, namespace, name), func() error {
 		list := &corev1.EventList{}
 		if err := w.List(w.Context(), list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.name": name}); err != nil {
@@ -110,7 +123,7 @@ func (w world) event(namespace, name, reason, note string) {
 		var told []string
 		for i := range list.Items {
 			e := &list.Items[i]
-			if e.Reason == reason && (note == "" || e.Message == note) {
+			if e.Reason == reason && fits(e.Message) {
 				return w.Get(w.Context(), client.ObjectKeyFromObject(e), &eventsv1.Event{})
 			}
 			told = append(told, e.Reason+": "+e.Message)

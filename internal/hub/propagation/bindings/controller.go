@@ -21,16 +21,17 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	decisions "github.com/capstan-io/capstan/internal/binding"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
-	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -45,7 +46,7 @@ type Deps struct {
 	Templates *templates.Templates
 	Objects   templates.Objects
 	Fleet     *fleet.Fleet
-	Decider   *decide.Decider
+	Store     store.Bindings
 	Chain     interpret.Chain
 	Created   *created.Works
 	Events    *events.Recorder
@@ -90,8 +91,11 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !b.GetDeletionTimestamp().IsZero() {
 		return ctrl.Result{}, c.finish(ctx, b, works)
 	}
-	if b, err = c.decide(ctx, b); err != nil {
+	if b, _, err = c.Store.Change(ctx, b, b.DeepCopyObject().(binding), ""); err != nil { //nolint:forcetypeassert // it is one
 		return ctrl.Result{}, err
+	}
+	if decisions.Held(b) {
+		return ctrl.Result{}, nil // it comes again when it may be decided for it
 	}
 	key := templates.KeyOf(b.BindingSpec().Resource)
 	object, err := c.Objects.Get(ctx, key)
@@ -112,7 +116,16 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.report(ctx, b, items); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: cmp.Or(sent.again, c.Decider.ConfirmIn(b, b.BindingStatus()))}, c.reflect(ctx, key, object, items)
+	decider := c.Store.Decider
+	return ctrl.Result{RequeueAfter: sooner(sent.again, cmp.Or(decider.Wait(b), decider.ConfirmIn(b, b.BindingStatus())))}, c.reflect(ctx, key, object, items)
+}
+
+// sooner returns the shorter of two waits; 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // sent is what came of sending an object.
@@ -209,27 +222,6 @@ func (c *Controller) cleanUp(ctx context.Context, b binding, works []workv1.Mani
 		c.Announce.Tell(announce.Alone(b, announce.ReasonCleanupWorkFailed, err.Error()))
 	}
 	return err
-}
-
-// decide chooses the clusters of a binding if that is needed, and returns the
-// binding as it is then.
-func (c *Controller) decide(ctx context.Context, b binding) (binding, error) {
-	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
-	outcome, news, err := c.Decider.Decide(after)
-	if err != nil || !news {
-		return b, err
-	}
-	if !equality.Semantic.DeepEqual(b, after) {
-		if err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})); err != nil {
-			return nil, fmt.Errorf("writing the clusters of binding %q: %w", client.ObjectKeyFromObject(b), err)
-		}
-	}
-	before := after.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
-	c.Decider.Report(after, outcome)
-	if err := conditions.PatchStatus(ctx, c.Client, before, after); err != nil {
-		return nil, fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
-	}
-	return after, nil
 }
 
 // report writes the status of a binding.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -71,19 +72,28 @@ func (c *Controller) onBinding() handler.EventHandler {
 		}
 		return request
 	}
+	freed := func(q queue, object client.Object) {
+		for key, wait := range c.Store.Decider.Freed(object.GetNamespace()) {
+			q.AddAfter(reconcile.Request{NamespacedName: key}, wait)
+		}
+	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(note(e.Object)) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			if request := note(e.ObjectNew); changed.Update(e) {
 				q.Add(request)
 			}
+			if moved(e.ObjectOld, e.ObjectNew) {
+				freed(q, e.ObjectNew)
+			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
 			c.ranks.Set(request, 0)
 			c.stakes.Forget(request.NamespacedName)
-			c.Decider.Forget(request.NamespacedName)
+			c.Store.Decider.Forget(request.NamespacedName)
 			q.Add(request)
+			freed(q, e.Object)
 		},
 	}
 }
@@ -175,8 +185,8 @@ func (c *Controller) confirm(q queue, cluster string, before, after *view.Cluste
 	if before == nil || after == nil || view.Alike(*before, *after) {
 		return
 	}
-	names := c.stakes.Affected(cluster, false, func(of stakes.Group, _ bool) bool { return c.Decider.Reconfirms(of, before, after) })
-	c.Decider.Confirm(names...)
+	names := c.stakes.Affected(cluster, false, func(of stakes.Group, _ bool) bool { return c.Store.Decider.Reconfirms(of, before, after) })
+	c.Store.Decider.Confirm(names...)
 	for _, name := range names {
 		order.AddLater(q, reconcile.Request{NamespacedName: name})
 	}
@@ -190,6 +200,13 @@ func (c *Controller) affected(cluster string, before, after *view.Cluster) []typ
 	}
 	heard := before == nil || after == nil || before.Available != after.Available
 	return c.stakes.Affected(cluster, heard, func(of stakes.Group, target bool) bool {
-		return c.Decider.Affected(of, before, after, target)
+		return c.Store.Decider.Affected(of, before, after, target)
 	})
+}
+
+// moved tells whether the object of a binding goes to other clusters, or takes
+// another share there.
+func moved(before, after client.Object) bool {
+	was, is := before.(binding), after.(binding) //nolint:forcetypeassert // they are watched
+	return !equality.Semantic.DeepEqual(was.BindingSpec().Clusters, is.BindingSpec().Clusters)
 }

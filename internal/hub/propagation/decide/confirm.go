@@ -82,7 +82,10 @@ func (d *Decider) ConfirmIn(b client.Object, status *workv1alpha2.ResourceBindin
 }
 
 // Forget forgets a binding that is gone.
-func (d *Decider) Forget(name types.NamespacedName) { d.confirmations.forget(name) }
+func (d *Decider) Forget(name types.NamespacedName) {
+	d.confirmations.forget(name)
+	d.refusals.forget(name)
+}
 
 // confirms tells whether the decision for a binding is to be confirmed now.
 func (d *Decider) confirms(b workv1alpha2.Binding) bool {

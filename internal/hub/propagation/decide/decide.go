@@ -9,9 +9,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
@@ -37,15 +39,16 @@ type Decider struct {
 	compiled map[string]binding.Compiled // by the placement as JSON
 	// room is held while a decision by the room of clusters is made: the next one sees
 	// what it took.
-	room    sync.Mutex
-	assumed *assumptions
+	room     sync.Mutex
+	assumed  *assumptions
+	refusals *refusals
 
 	confirmations confirmations
 }
 
 // New returns a Decider for the fleet.
 func New(f *fleet.Fleet, clk clock.PassiveClock) *Decider {
-	return &Decider{fleet: f, clock: clk, compiled: map[string]binding.Compiled{}, assumed: newAssumptions()}
+	return &Decider{fleet: f, clock: clk, compiled: map[string]binding.Compiled{}, assumed: newAssumptions(), refusals: newRefusals(clk)}
 }
 
 // Outcome is what was decided for a binding.
@@ -54,6 +57,25 @@ type Outcome struct {
 	// anew says that clusters were chosen, or tried to be: or else what had been
 	// chosen was confirmed.
 	anew bool
+}
+
+// Denied is the outcome for a binding whose clusters admission has refused.
+func Denied(err error) Outcome {
+	return Outcome{decision: binding.Decision{Reason: workv1alpha2.BindingReasonQuotaExceeded, Message: err.Error()}}
+}
+
+// Refused notes that admission has refused the clusters of a binding. It is decided
+// for it again when it asks for something else, or after a while.
+func (d *Decider) Refused(b workv1alpha2.Binding) { d.refusals.add(b) }
+
+// Wait is how long to wait before it is decided again for a binding whose clusters
+// were refused; 0 if they were not.
+func (d *Decider) Wait(b workv1alpha2.Binding) time.Duration { return d.refusals.wait(b) }
+
+// Freed returns the bindings of a namespace to decide for again now that others
+// take less of what their clusters were refused for, and how soon.
+func (d *Decider) Freed(namespace string) map[types.NamespacedName]time.Duration {
+	return d.refusals.freed(namespace)
 }
 
 // Decide chooses clusters for a binding if that is needed, and makes the binding
@@ -69,9 +91,12 @@ func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, er
 	}
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
 	needed, _ := binding.Needs(fleet, state)
-	if !needed && scheduled != nil {
+	if d.Wait(b) > 0 {
+		return Outcome{}, false, nil
+	}
+	if !needed && meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.BindingConditionScheduled) {
 		confirmed := binding.Decision{
-			Scheduled: scheduled.Status == metav1.ConditionTrue, Affinity: status.SchedulerObservedAffinityName,
+			Scheduled: true, Affinity: status.SchedulerObservedAffinityName,
 			Reason: scheduled.Reason, Message: scheduled.Message,
 		}
 		return Outcome{decision: confirmed}, status.SchedulerObservedGeneration != b.GetGeneration(), nil
@@ -149,6 +174,7 @@ func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
 		Type: workv1alpha2.BindingConditionScheduled, Status: metav1.ConditionFalse, Reason: decision.Reason, Message: decision.Message,
 	}
 	if decision.Scheduled {
+		d.refusals.forget(keyOf(b))
 		condition.Status = metav1.ConditionTrue
 		if outcome.anew {
 			status.LastScheduledTime = &now

@@ -10,16 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
-	"github.com/capstan-io/capstan/internal/conditions"
-	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
@@ -68,24 +66,19 @@ func (c binder) create(
 	*b.BindingSpec() = wanted
 	b.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())})
 	mark(b, policy, object)
-	outcome, decided, err := c.Decider.Decide(b)
-	if err != nil {
-		return err
+	created, err := c.Store.Create(ctx, b)
+	if created {
+		c.tell(object, corev1.EventTypeNormal, reasonApplyPolicySucceeded, "policy %q was applied", policy.GetName())
 	}
-	if err := c.Client.Create(ctx, b); err != nil {
-		if apierrors.IsAlreadyExists(err) {
-			err = apierrors.NewConflict(workv1alpha2.GroupVersion.WithResource("resourcebindings").GroupResource(), b.GetName(), err)
-		}
-		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) { // by a quota, say
-			c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub refuses the binding: %v", policy.GetName(), err)
-		}
-		return fmt.Errorf("creating the binding of %s: %w", templates.KeyOf(wanted.Resource), err)
+	return c.refused(object, policy, err)
+}
+
+// refused tells of a binding that the hub refuses, by a quota, say.
+func (c binder) refused(object *unstructured.Unstructured, policy policyv1alpha1.Policy, err error) error {
+	if store.Refused(err) {
+		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: the hub refuses the binding: %v", policy.GetName(), err)
 	}
-	c.tell(object, corev1.EventTypeNormal, reasonApplyPolicySucceeded, "policy %q was applied", policy.GetName())
-	if !decided {
-		return nil
-	}
-	return c.report(ctx, b, outcome)
+	return err
 }
 
 // update changes a binding if the object or the policy asks for something else.
@@ -97,33 +90,12 @@ func (c binder) update(
 	*after.BindingSpec() = wanted
 	after.BindingSpec().Resource.ResourceVersion = present.BindingSpec().Resource.ResourceVersion
 	mark(after, policy, object)
-	outcome, decided, err := c.Decider.Decide(after)
+	_, wrote, err := c.Store.Change(ctx, present, after, wanted.Resource.ResourceVersion)
 	if err != nil {
-		return err
+		return c.refused(object, policy, err)
 	}
-	changed := !equality.Semantic.DeepEqual(present, after)
-	if !changed && !decided {
+	if !wrote {
 		c.Touched(client.ObjectKeyFromObject(present))
-		return nil
-	}
-	if changed {
-		after.BindingSpec().Resource.ResourceVersion = wanted.Resource.ResourceVersion
-		if err := c.patch(ctx, present, after); err != nil {
-			return err
-		}
-	}
-	if !decided {
-		return nil
-	}
-	return c.report(ctx, after, outcome)
-}
-
-// report writes to the status of a binding what was decided.
-func (c binder) report(ctx context.Context, b lookup.Binding, outcome decide.Outcome) error {
-	before := b.DeepCopyObject().(client.Object) //nolint:forcetypeassert // bindings are objects
-	c.Decider.Report(b, outcome)
-	if err := conditions.PatchStatus(ctx, c.Client, before, b); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of the binding of %s: %w", templates.KeyOf(b.BindingSpec().Resource), err)
 	}
 	return nil
 }

@@ -19,9 +19,9 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/events"
-	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
@@ -37,7 +37,7 @@ type Deps struct {
 	Templates *templates.Templates
 	Objects   templates.Objects
 	Fleet     *fleet.Fleet
-	Decider   *decide.Decider
+	Store     store.Bindings
 	Chain     interpret.Chain
 	Clock     clock.Clock
 	Events    *events.Recorder

@@ -6,11 +6,13 @@ package detector
 import (
 	"context"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,8 +33,14 @@ import (
 	"github.com/capstan-io/capstan/internal/reserved"
 )
 
-// workers is how many objects are looked at at a time.
-const workers = 16
+const (
+	// workers is how many objects are looked at at a time.
+	workers = 16
+	// retryMin and retryMax bound how long to wait after something has failed, such as
+	// that admission refuses a binding.
+	retryMin = 10 * time.Millisecond
+	retryMax = time.Minute
+)
 
 type queue = inbox.Queue[templates.Key]
 
@@ -48,7 +56,10 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[tem
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&policyv1alpha1.ClusterOverridePolicy{}), c.onArrival(override))).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&corev1.Namespace{}), c.onNamespace())).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&schedulingv1.PriorityClass{}), c.onArrival(class))).
-		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.rank)}).
+		WithOptions(controller.TypedOptions[templates.Key]{
+			MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.rank),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[templates.Key](retryMin, retryMax),
+		}).
 		Complete(reconcile.TypedFunc[templates.Key](func(ctx context.Context, key templates.Key) (ctrl.Result, error) {
 			return conflict.Quietly(c.Reconcile(ctx, key))
 		}))

@@ -269,7 +269,7 @@ func (h *hub) reserved(t *testing.T) {
 	pass(t, c)
 	pass(t, c)
 	h.may(t, true, "list", "apps", "deployments")
-	h.may(t, false, "list", "", "nodes")
+	h.may(t, false, "get", "", "nodes")
 	h.may(t, false, "list", "certificates.k8s.io", "certificatesigningrequests")
 	select {
 	case event := <-h.events.Events:
