@@ -105,6 +105,10 @@ test-fault: build lab-build ## Breaks API servers, networks and agents while wor
 test-placement-faults: envtest-assets ## The whole form of what test-integration does in short to the placement controller: 500 clusters in a minute.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) ./test/integration/placement -args -long
 
+.PHONY: test-propagation-faults
+test-propagation-faults: envtest-assets ## The whole form of what test-integration does in short to the propagation controllers: they die at every single write.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) ./test/integration/propagation -args -long
+
 .PHONY: soak
 soak: envtest-assets ## Runs every integration package SOAK_RUNS times while SOAK_BURNERS processes keep the CPU busy. Hours.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) hack/soak.sh $(SOAK_RUNS) $(SOAK_BURNERS)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
@@ -163,20 +164,24 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("building the client of objects: %w", err)
 	}
+	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("building the client of what is served: %w", err)
+	}
 	changed, needed := &inbox.Inbox[templates.Key]{}, &inbox.Inbox[templates.Key]{}
 	touched, referring := &inbox.Inbox[reconcile.Request]{}, &inbox.Inbox[reconcile.Request]{}
-	watched := templates.New(templates.Options{Client: metadataClient, Mapper: mgr.GetRESTMapper(), Clock: o.Clock, Changed: func(key templates.Key) {
+	watched := templates.New(templates.Options{Client: metadataClient, Mapper: mgr.GetRESTMapper(), Discovery: discoveryClient, Clock: o.Clock, Changed: func(key templates.Key) {
 		changed.Add(key)
 		needed.Add(key)
 	}})
 	if err := mgr.Add(watched); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
-	objects := templates.Objects{Client: dynamicClient, Mapper: mgr.GetRESTMapper()}
-	clusters, chain := fleet.New(), interpret.Chain{native.New()}
+	objects := templates.Objects{Client: dynamicClient, Mapper: mgr.GetRESTMapper(), Absent: watched.Absent}
+	clusters, chain := fleet.New(o.Clock), interpret.Chain{native.New()}
 	stored, works := store.Bindings{Client: mgr.GetClient(), Decider: decide.New(clusters, o.Clock)}, created.New(o.Clock)
 	finds := detector.New(detector.Deps{
-		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Events: recorder, Hub: hub, Touched: func(binding types.NamespacedName) {
 			touched.Add(reconcile.Request{NamespacedName: binding})
@@ -189,12 +194,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Announce: announcer,
 	}
 	sends := bindings.New(bindings.Deps{
-		Client: mgr.GetClient(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Discovery: discoveryClient, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Announce: announcer,
 	})
 	follows := namespaces.New(namespaces.Deps{
-		Client: mgr.GetClient(), Writer: send.Writer{Client: mgr.GetClient(), Created: works}, Events: recorder,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.Writer{Client: mgr.GetClient(), Created: works}, Events: recorder,
 		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
@@ -59,15 +61,32 @@ func WorkName(kind, namespace, name string) string {
 	return readable + suffix
 }
 
-// workName returns the name of the works of a binding. Bindings of two objects
+// NameOfWorks returns the name of the works of a binding. Bindings of two objects
 // whose kinds have the same name in different groups have different works.
-func workName(b workv1alpha2.Binding) string {
+func NameOfWorks(b workv1alpha2.Binding) string {
 	of := b.BindingSpec().Resource
 	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
 	if usual, suffixed := claims.BindingName(kind, of.Name); b.GetName() == suffixed && suffixed != usual {
 		return WorkName(kind.Kind+"."+kind.Group, of.Namespace, of.Name)
 	}
 	return WorkName(kind.Kind, of.Namespace, of.Name)
+}
+
+// TemplateOf returns what the only manifest of the work of a binding was made of;
+// false if it does not say.
+func TemplateOf(work *workv1.ManifestWork) (of workv1alpha2.ObjectReference, ok bool) {
+	if len(work.Spec.Workload.Manifests) != 1 {
+		return of, false
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
+		return of, false
+	}
+	of = workv1alpha2.ObjectReference{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		UID: types.UID(object.GetAnnotations()[workv1alpha2.AnnotationTemplateUID]),
+	}
+	return of, of.UID != ""
 }
 
 // workID returns the permanent ID of the work of a binding for a cluster: the

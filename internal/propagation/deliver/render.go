@@ -132,7 +132,7 @@ func (s Source) share(pruned *unstructured.Unstructured, target workv1alpha2.Tar
 func (s Source) frame(cluster string, applied override.Applied) *workv1.ManifestWork {
 	spec := s.Binding.BindingSpec()
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
-		Namespace: cluster, Name: workName(s.Binding),
+		Namespace: cluster, Name: NameOfWorks(s.Binding),
 		Labels: map[string]string{
 			karmadaworkv1alpha1.LabelPermanentID: workID(ID(s.Binding), cluster),
 			idLabel(s.Binding):                   ID(s.Binding),

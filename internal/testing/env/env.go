@@ -37,6 +37,19 @@ func Need(t testing.TB) {
 func Start(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config) {
 	t.Helper()
 	Need(t)
+	environment, config, err := start(options)
+	if err != nil {
+		t.Fatalf("starting an API server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Errorf("stopping the API server: %v", err)
+		}
+	})
+	return environment, config
+}
+
+func start(options []func(*envtest.Environment)) (*envtest.Environment, *rest.Config, error) {
 	environment := &envtest.Environment{
 		ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: serverPatience, ControlPlaneStopTimeout: serverPatience,
 		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: serverPatience},
@@ -46,13 +59,8 @@ func Start(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Enviro
 	}
 	config, err := environment.Start()
 	if err != nil {
-		t.Fatalf("starting an API server: %v", err)
+		return nil, nil, err //nolint:wrapcheck // the caller says what was tried
 	}
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Errorf("stopping the API server: %v", err)
-		}
-	})
 	config.QPS, config.Burst = -1, 0
-	return environment, config
+	return environment, config, nil
 }

@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,15 +29,16 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/work"
+	"github.com/capstan-io/capstan/internal/testing/outage"
 )
 
 // testOutageDuringRollouts takes the API server from the controller of replica
 // sets in the middle of creating a hundred works, and of changing them.
 func testOutageDuringRollouts(w *world) {
 	const size, inTheMiddle = 100, 40
-	outage := 3 * time.Second
+	lasts := 3 * time.Second
 	if *long {
-		outage = time.Minute
+		lasts = time.Minute
 	}
 	w.all(size, func(ctx context.Context, i int) error {
 		name := w.cluster(i).Name
@@ -47,7 +46,7 @@ func testOutageDuringRollouts(w *world) {
 		return errors.Join(w.Create(ctx, w.cluster(i)), w.Create(ctx, namespace))
 	})
 	w.settles(w.start(&controller{}))
-	server := &server{watches: map[io.Closer]bool{}}
+	server := &outage.Server{Counts: func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/manifestworks") }}
 	w.startReplicaSets(server)
 	set := &workv1alpha1.ManifestWorkReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: "app"}, Spec: workv1alpha1.ManifestWorkReplicaSetSpec{
@@ -57,16 +56,16 @@ func testOutageDuringRollouts(w *world) {
 			},
 		},
 	}
-	server.endsAfter(inTheMiddle)
+	server.EndsAfter(inTheMiddle, true)
 	w.create(set)
-	server.comesBack(outage)
+	server.ComesBack(lasts)
 	created := w.rolledOut("0", size)
 
-	server.endsAfter(inTheMiddle)
+	server.EndsAfter(inTheMiddle, true)
 	before := set.DeepCopy()
 	set.Spec.ManifestWorkTemplate = template("1")
 	w.must(w.Patch(w.Context(), set, client.MergeFrom(before)))
-	server.comesBack(outage)
+	server.ComesBack(lasts)
 	changed := w.rolledOut("1", size)
 	for key, work := range created {
 		if changed[key].UID != work.UID {
@@ -116,16 +115,14 @@ func (w *world) rolledOut(value string, clusters int) map[types.NamespacedName]w
 
 // startReplicaSets starts the controller, which reaches the API server while it
 // is there.
-func (w *world) startReplicaSets(server *server) {
+func (w *world) startReplicaSets(server *outage.Server) {
 	w.Helper()
 	scheme, err := work.NewScheme()
 	w.must(err)
 	cached, err := work.CacheOptions()
 	w.must(err)
 	reached := rest.CopyConfig(w.config)
-	reached.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) { return server.answer(next, r) })
-	})
+	reached.Wrap(server.Wrap)
 	mgr, err := ctrl.NewManager(reached, ctrl.Options{
 		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
@@ -141,70 +138,4 @@ func (w *world) startReplicaSets(server *server) {
 			w.Errorf("the manager: %v", err)
 		}
 	})
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-var errDown = errors.New("connection refused")
-
-// server is the API server as a controller finds it.
-type server struct {
-	mu      sync.Mutex
-	down    bool
-	left    int // writes of works until it is down; 0 is never
-	watches map[io.Closer]bool
-}
-
-// endsAfter lets the server end with the nth write of a work from now, whose
-// answer is lost.
-func (s *server) endsAfter(writes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left = writes
-}
-
-// comesBack waits until the server has ended, and starts it again after a time.
-func (s *server) comesBack(after time.Duration) {
-	for s.isUp() {
-		<-time.After(5 * time.Millisecond)
-	}
-	<-time.After(after)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.down = false
-}
-
-func (s *server) isUp() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.down
-}
-
-func (s *server) answer(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-	if !s.isUp() {
-		return nil, errDown
-	}
-	response, err := next.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/manifestworks") && s.left > 0 {
-		s.left--
-		s.down = s.down || s.left == 0
-	}
-	if s.down {
-		for watch := range s.watches {
-			_ = watch.Close() // it ends as it may
-			delete(s.watches, watch)
-		}
-		return nil, errors.Join(errDown, response.Body.Close())
-	}
-	if r.URL.Query().Get("watch") != "" {
-		s.watches[response.Body] = true
-	}
-	return response, nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -50,12 +52,21 @@ type world struct {
 	ended   *func()              // stops the controllers
 }
 
+// hub is the API server of all tests. Each takes away what it has made.
+var hub = env.NewShared(func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{definitions} })
+
+// definitions are the kinds of the hub.
+const definitions = "../../../config/crd"
+
+func TestMain(m *testing.M) { os.Exit(hub.Main(m)) }
+
 // newWorld starts a hub with so many clusters, named member1 and on, and an agent
 // for each. The wrappers are about the requests of the controllers.
 func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) world {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	klog.SetLogger(logr.Discard())
+	config := hub.Config(t)
 	scheme, err := propagation.NewScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +79,7 @@ func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) worl
 		t.Fatal(err)
 	}
 	w := world{T: t, WithWatch: c, config: config, options: &propagation.Options{Gates: gates(t)}, ended: new(func() {})}
-	t.Cleanup(w.stop)
+	t.Cleanup(w.clear)
 	for i := range members {
 		w.join(fmt.Sprintf("member%d", i+1))
 	}
@@ -99,6 +110,12 @@ func (w world) join(name string) {
 // start starts the controllers.
 func (w world) start(wrappers ...transport.WrapperFunc) {
 	w.Helper()
+	*w.ended = w.run(wrappers...)
+}
+
+// run starts controllers, and returns what stops them.
+func (w world) run(wrappers ...transport.WrapperFunc) (stop func()) {
+	w.Helper()
 	config := rest.CopyConfig(w.config)
 	for _, wrapper := range wrappers {
 		config.Wrap(wrapper)
@@ -113,11 +130,12 @@ func (w world) start(wrappers ...transport.WrapperFunc) {
 	if err := propagation.Setup(w.Context(), mgr, *w.options); err != nil {
 		w.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(w.Context())
+	ctx, cancel := context.WithCancel(w.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	*w.ended = func() {
-		stop()
+	return func() {
+		w.Helper()
+		cancel()
 		if err := <-ended; err != nil {
 			w.Errorf("running the controllers: %v", err)
 		}

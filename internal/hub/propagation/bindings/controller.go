@@ -8,15 +8,16 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -41,9 +42,13 @@ import (
 
 // Deps are what the controller works with.
 type Deps struct {
-	// Client reads bindings, works and overrides from a cache.
+	// Client reads bindings, works and overrides from a cache, and Live from the API
+	// server.
 	Client    client.Client
+	Live      client.Reader
 	Templates *templates.Templates
+	// Discovery tells which kinds the hub serves.
+	Discovery discovery.ServerResourcesInterface
 	Objects   templates.Objects
 	Fleet     *fleet.Fleet
 	Store     store.Bindings
@@ -62,13 +67,14 @@ type Deps struct {
 type Controller struct {
 	Deps
 
+	ending ending
 	ranks  *order.Ranks[reconcile.Request]
 	stakes *stakes.Stakes
 }
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, ranks: &order.Ranks[reconcile.Request]{}, stakes: &stakes.Stakes{}}
+	return &Controller{Deps: d, ending: ending{d}, ranks: &order.Ranks[reconcile.Request]{}, stakes: &stakes.Stakes{}}
 }
 
 // binding is a Binding that the client knows.
@@ -77,19 +83,24 @@ type binding = lookup.Binding
 // Reconcile chooses the clusters of one binding if that is needed, makes the works
 // what they are to be, and sums up what became of the object.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if err := c.Fleet.Load(ctx, c.Client); err != nil {
+	if err := c.Fleet.Load(ctx, c.Live); err != nil {
 		return ctrl.Result{}, err
 	}
 	b, err := c.read(ctx, req)
-	if b == nil || err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, c.ending.abandoned(ctx, req.NamespacedName)
+	case err != nil:
 		return ctrl.Result{}, err
+	case deliver.ID(b) == "":
+		return ctrl.Result{}, nil // it comes again with its ID
 	}
 	works, err := c.works(ctx, b)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if !b.GetDeletionTimestamp().IsZero() {
-		return ctrl.Result{}, c.finish(ctx, b, works)
+		return c.ending.finish(ctx, b, works)
 	}
 	if b, _, err = c.Store.Change(ctx, b, b.DeepCopyObject().(binding), ""); err != nil { //nolint:forcetypeassert // it is one
 		return ctrl.Result{}, err
@@ -98,11 +109,8 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // it comes again when it may be decided for it
 	}
 	key := templates.KeyOf(b.BindingSpec().Resource)
-	object, err := c.Objects.Get(ctx, key)
-	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != b.BindingSpec().Resource.UID {
-		return ctrl.Result{}, nil // the binding is about to be deleted
-	}
-	if err != nil {
+	object, err := c.object(ctx, key, b)
+	if object == nil || err != nil {
 		return ctrl.Result{}, err
 	}
 	sent, err := c.send(ctx, b, object, works)
@@ -135,7 +143,8 @@ type sent struct {
 	problems map[string]error
 	// again is how soon to try again; 0 if there is no need.
 	again time.Duration
-	// settled says that nothing was written, as all that can be right is.
+	// settled says that nothing was written, as all that can be right is: or else the
+	// cache is about to show something else.
 	settled bool
 }
 
@@ -148,6 +157,14 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	changes, err := deliver.Compare(wanted, works, problems)
 	if err != nil {
 		return sent{}, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
+	}
+	changes.Gone = slices.DeleteFunc(changes.Gone, func(work workv1.ManifestWork) bool {
+		return !c.Fleet.Settled(work.Namespace) // the binding comes again when it has
+	})
+	if len(changes.New)+len(changes.Gone) > 0 {
+		if current, err := c.current(ctx, b); err != nil || !current {
+			return sent{}, err
+		}
 	}
 	failed := c.writer().Write(ctx, changes)
 	if err := send.Passing(failed); err != nil {
@@ -164,64 +181,23 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	return result, nil
 }
 
-// read returns a binding; nil if there is none, or its name and permanent ID are
-// still to be given.
-func (c *Controller) read(ctx context.Context, req ctrl.Request) (binding, error) {
-	var b binding = &workv1alpha2.ResourceBinding{}
-	if req.Namespace == "" {
-		b = &workv1alpha2.ClusterResourceBinding{}
+// object returns the object of a binding; nil if it is gone, and the binding about
+// to be deleted.
+func (c Deps) object(ctx context.Context, key templates.Key, b binding) (*unstructured.Unstructured, error) {
+	object, err := c.Objects.Get(ctx, key)
+	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != b.BindingSpec().Resource.UID {
+		return nil, nil //nolint:nilnil // documented
 	}
+	return object, err
+}
+
+// read returns a binding.
+func (c *Controller) read(ctx context.Context, req ctrl.Request) (binding, error) {
+	b := empty(req.NamespacedName)
 	if err := c.Client.Get(ctx, req.NamespacedName, b); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // there is none
-		}
 		return nil, fmt.Errorf("reading the binding %q: %w", req.NamespacedName, err)
 	}
-	if deliver.ID(b) == "" {
-		return nil, nil //nolint:nilnil // it comes again with its ID
-	}
 	return b, nil
-}
-
-// works returns the works of a binding.
-func (c *Controller) works(ctx context.Context, b binding) ([]workv1.ManifestWork, error) {
-	list := &workv1.ManifestWorkList{}
-	if err := c.Client.List(ctx, list, client.MatchingFields{IndexBinding: deliver.ID(b)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
-	}
-	return list.Items, nil
-}
-
-// finish deletes the works of a binding that is being deleted, and lets it go when
-// they are gone.
-func (c *Controller) finish(ctx context.Context, b binding, works []workv1.ManifestWork) error {
-	finalizer := deliver.Finalizer(b)
-	if !controllerutil.ContainsFinalizer(b, finalizer) {
-		return nil
-	}
-	if len(works) > 0 {
-		return c.cleanUp(ctx, b, works)
-	}
-	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
-	controllerutil.RemoveFinalizer(after, finalizer)
-	err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("letting the binding %q go: %w", client.ObjectKeyFromObject(b), err)
-	}
-	return nil
-}
-
-// cleanUp deletes the works of a binding.
-func (c *Controller) cleanUp(ctx context.Context, b binding, works []workv1.ManifestWork) error {
-	failed := c.writer().Write(ctx, deliver.Changes{Gone: works})
-	if err := send.Passing(failed); err != nil {
-		return err
-	}
-	err := send.Joined(failed)
-	if err != nil {
-		c.Announce.Tell(announce.Alone(b, announce.ReasonCleanupWorkFailed, err.Error()))
-	}
-	return err
 }
 
 // report writes the status of a binding.

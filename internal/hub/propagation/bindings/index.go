@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// IndexBinding finds the works of a binding in the cache.
+	// IndexBinding finds the works of a binding in the cache by its permanent ID.
 	IndexBinding = "binding-id"
+	// indexName finds them by its name.
+	indexName = "binding-name"
 	// indexReaches finds the override policies that may be about an object, by
 	// selector.Keys, and by all those that may be about any.
 	indexReaches = "reaches"
@@ -27,8 +29,10 @@ const (
 // Index adds the indexes by which the controller reads works and override
 // policies.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &workv1.ManifestWork{}, IndexBinding, byBinding); err != nil {
-		return fmt.Errorf("indexing ManifestWorks: %w", err)
+	for name, values := range map[string]client.IndexerFunc{IndexBinding: byBinding, indexName: byBindingName} {
+		if err := indexer.IndexField(ctx, &workv1.ManifestWork{}, name, values); err != nil {
+			return fmt.Errorf("indexing ManifestWorks by %s: %w", name, err)
+		}
 	}
 	for _, kind := range []client.Object{&policyv1alpha1.OverridePolicy{}, &policyv1alpha1.ClusterOverridePolicy{}} {
 		if err := indexer.IndexField(ctx, kind, indexReaches, reaches); err != nil {
@@ -43,6 +47,13 @@ func byBinding(object client.Object) []string {
 		if id := deliver.BindingID(work); id != "" {
 			return []string{id}
 		}
+	}
+	return nil
+}
+
+func byBindingName(object client.Object) []string {
+	if name := bindingOf(object); name.Name != "" {
+		return []string{name.String()}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package bindings
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,6 +27,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
@@ -56,6 +58,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[rec
 		Watches(&policyv1alpha1.OverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(touched.Open)).
+		WatchesRawSource(source.Func(c.missing)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.ranks.Of)}).
 		Complete(conflict.Quiet(c))
 }
@@ -117,6 +120,7 @@ func (c *Controller) onWork() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			c.Created.Forget(client.ObjectKeyFromObject(e.Object))
 			if !e.IsInInitialList { // all bindings are looked at then
 				add(q, e.Object)
 			}
@@ -127,6 +131,30 @@ func (c *Controller) onWork() handler.EventHandler {
 			add(q, e.Object)
 		},
 	}
+}
+
+// missing has bindings looked at that works name and that do not exist. It is for
+// the start: after that, works and bindings that go tell of it.
+func (c *Controller) missing(ctx context.Context, q queue) error {
+	own, wide, works := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}, &workv1.ManifestWorkList{}
+	found := map[types.NamespacedName]bool{{}: true}
+	for _, list := range []client.ObjectList{works, own, wide} {
+		if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing %T: %w", list, err)
+		}
+	}
+	for i := range own.Items {
+		found[client.ObjectKeyFromObject(&own.Items[i])] = true
+	}
+	for i := range wide.Items {
+		found[client.ObjectKeyFromObject(&wide.Items[i])] = true
+	}
+	for i := range works.Items {
+		if name := bindingOf(&works.Items[i]); !found[name] {
+			q.Add(reconcile.Request{NamespacedName: name})
+		}
+	}
+	return nil
 }
 
 // bindingOf returns the name of the binding of a work.
@@ -143,23 +171,42 @@ func bindingOf(work client.Object) types.NamespacedName {
 // feed tells the fleet of each object, and brings back the bindings that can
 // care. gone is true for an object that was deleted.
 func (c *Controller) feed(tell func(object client.Object, gone bool) (before, after *view.Cluster)) handler.EventHandler {
-	take := func(q queue, object client.Object, gone bool) {
+	take := func(ctx context.Context, q queue, object client.Object, gone bool) {
 		before, after := tell(object, gone)
 		for _, key := range c.affected(object.GetName(), before, after) {
 			q.Add(reconcile.Request{NamespacedName: key})
 		}
 		c.confirm(q, object.GetName(), before, after)
+		if before == nil && after != nil {
+			c.returned(ctx, q, after.Name)
+		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			if e.IsInInitialList { // all bindings are looked at then
 				tell(e.Object, false)
 				return
 			}
-			take(q, e.Object, false)
+			take(ctx, q, e.Object, false)
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { take(q, e.ObjectNew, false) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { take(q, e.Object, true) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { take(ctx, q, e.ObjectNew, false) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { take(ctx, q, e.Object, true) },
+	}
+}
+
+// returned brings back the bindings of what a cluster has that has just come, when
+// it is settled whether it is still to have that. It was here before: works are
+// not taken from a cluster that the hub does not know. Whoever deletes a cluster
+// takes its works, too; one that went by mistake comes back and has them.
+func (c *Controller) returned(ctx context.Context, q queue, cluster string) {
+	works := &workv1.ManifestWorkList{}
+	if err := c.Client.List(ctx, works, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
+		return // only a missing cache gives an error
+	}
+	for i := range works.Items {
+		if name := bindingOf(&works.Items[i]); name.Name != "" {
+			q.AddAfter(reconcile.Request{NamespacedName: name}, fleet.Settling)
+		}
 	}
 }
 

@@ -20,6 +20,37 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
+// works returns the works of a binding: those with its ID, and those with its name
+// and another ID, which it is to take over. Works of another object that had the
+// name of this one are deleted, as their binding does not exist any more.
+func (c *Controller) works(ctx context.Context, b binding) ([]workv1.ManifestWork, error) {
+	name := client.ObjectKeyFromObject(b)
+	mine, named := &workv1.ManifestWorkList{}, &workv1.ManifestWorkList{}
+	for list, by := range map[*workv1.ManifestWorkList]client.MatchingFields{mine: {IndexBinding: deliver.ID(b)}, named: {indexName: name.String()}} {
+		if err := c.Client.List(ctx, list, by, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing the works of binding %q: %w", name, err)
+		}
+	}
+	for i := range named.Items {
+		work := &named.Items[i]
+		if deliver.BindingID(work) == deliver.ID(b) {
+			continue
+		}
+		lost, err := c.ending.lost(ctx, work)
+		if err != nil {
+			return nil, err
+		}
+		if !lost {
+			mine.Items = append(mine.Items, *work)
+			continue
+		}
+		if err := send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: []workv1.ManifestWork{*work}})); err != nil {
+			return nil, err
+		}
+	}
+	return mine.Items, nil
+}
+
 // render returns the works that a binding is to have.
 func (c *Controller) render(ctx context.Context, b binding, object *unstructured.Unstructured) (map[string]*workv1.ManifestWork, map[string]error, error) {
 	wide, own, err := c.overrides(ctx, object)
@@ -72,4 +103,4 @@ func (c *Controller) overrides(
 	return wide, slices.CompactFunc(own, func(a, b policyv1alpha1.OverridePolicy) bool { return a.Name == b.Name }), nil
 }
 
-func (c *Controller) writer() send.Writer { return send.Writer{Client: c.Client, Created: c.Created} }
+func (c Deps) writer() send.Writer { return send.Writer{Client: c.Client, Created: c.Created} }

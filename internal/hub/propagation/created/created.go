@@ -54,7 +54,22 @@ func (w *Works) Begin(work types.NamespacedName) bool {
 	return true
 }
 
-// Forget notes that a work was not created, or has been deleted.
+// Awaited tells whether works of the name were created that the cache may not show
+// yet.
+func (w *Works) Awaited(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clock.Now()
+	for key, since := range w.since {
+		if key.Name == name && now.Sub(since) < keepMax {
+			return true
+		}
+	}
+	return false
+}
+
+// Forget notes that a work was not created, has been seen in the cache, or has been
+// deleted.
 func (w *Works) Forget(work types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,7 +17,8 @@ import (
 // TestNothingLeavesItsClustersInAnEmptyFleet is about a hub that knows no cluster
 // for a moment: what runs must not be removed for that.
 func TestNothingLeavesItsClustersInAnEmptyFleet(t *testing.T) {
-	d := New(fleet.New(), clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
+	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	d := New(fleet.New(clk), clk)
 	b := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
 		Placement: &policyv1alpha1.Placement{}, Clusters: []workv1alpha2.TargetCluster{{Name: "member1"}},
 	}}

@@ -61,12 +61,14 @@ func (a *Attached) Reconcile(ctx context.Context, key templates.Key) (ctrl.Resul
 	}
 	needs := references.Sum(referrers)
 	present := found.Of(object.UID)
-	if present != nil {
+	switch {
+	case len(found.Except(object.UID)) > 0:
+		return ctrl.Result{}, nil // the detector deletes those, and it comes again when they are gone
+	case present != nil:
 		err := a.keep(ctx, present, needs)
 		a.tell(present, referrers, needs, err)
 		return ctrl.Result{}, err
-	}
-	if len(needs.RequiredBy) == 0 {
+	case len(needs.RequiredBy) == 0:
 		return ctrl.Result{}, nil
 	}
 	if a.Chain.Operations(key.Kind).Dependencies != nil {
@@ -95,20 +97,19 @@ func (a *Attached) tell(b lookup.Binding, referrers []workv1alpha2.Binding, need
 	}
 }
 
-// keep makes the present binding of an object say who needs it, or deletes it if
-// nobody does.
+// keep makes the present binding of an object say who needs it. If nobody does, it
+// says so before it is deleted: what was sent for one that still says who needs it
+// stays, as it was somebody else who deleted that.
 func (a *Attached) keep(ctx context.Context, present lookup.Binding, needs references.Needs) error {
-	switch {
+	switch spec := present.BindingSpec(); {
 	case !present.GetDeletionTimestamp().IsZero():
 		return nil // the object comes again when the binding is gone
-	case len(needs.RequiredBy) > 0:
+	case len(needs.RequiredBy) > 0 || len(spec.RequiredBy) > 0 || references.Attached(present):
 		return a.update(ctx, present, needs)
-	case !references.Attached(present):
-		return nil
-	case present.BindingSpec().Placement == nil:
+	case spec.Placement == nil && len(spec.Clusters) == 0:
 		return a.remove(ctx, present)
 	default:
-		return a.update(ctx, present, needs)
+		return nil
 	}
 }
 

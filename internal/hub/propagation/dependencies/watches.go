@@ -97,7 +97,7 @@ func (a *Attached) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templ
 // deleted although others need the object.
 func onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
 	add := func(q inbox.Queue[templates.Key], object client.Object) {
-		if b, ok := object.(workv1alpha2.Binding); ok && references.Attached(b) {
+		if b, ok := object.(workv1alpha2.Binding); ok && (references.Attached(b) || b.BindingSpec().Placement == nil) {
 			q.Add(templates.KeyOf(b.BindingSpec().Resource))
 		}
 	}
@@ -109,6 +109,10 @@ func onBinding() handler.TypedEventHandler[client.Object, templates.Key] {
 				add(q, e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q inbox.Queue[templates.Key]) { add(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q inbox.Queue[templates.Key]) {
+			if b, ok := e.Object.(workv1alpha2.Binding); ok { // somebody may need another object of the name
+				q.Add(templates.KeyOf(b.BindingSpec().Resource))
+			}
+		},
 	}
 }

@@ -42,11 +42,6 @@ func (c binder) bind(
 			policy.GetName(), policy.PropagationSpec().SchedulePriority.PriorityClassName)
 		return nil
 	}
-	for _, stale := range have.Own {
-		if stale.BindingSpec().Resource.UID != object.GetUID() { // of an earlier object of the name
-			return c.remove(ctx, stale)
-		}
-	}
 	wanted := demand.Of(object, policy, c.Chain, priority)
 	present := have.Of(object.GetUID())
 	if present == nil {
@@ -119,14 +114,16 @@ func (c binder) unmark(ctx context.Context, present lookup.Binding) error {
 	return c.patch(ctx, present, after)
 }
 
-// remove deletes a binding.
-func (c binder) remove(ctx context.Context, b lookup.Binding) error {
-	if !b.GetDeletionTimestamp().IsZero() {
-		return nil
-	}
-	uid := b.GetUID()
-	if err := c.Client.Delete(ctx, b, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting the binding of %s: %w", templates.KeyOf(b.BindingSpec().Resource), err)
+// remove deletes bindings.
+func (c binder) remove(ctx context.Context, bindings ...lookup.Binding) error {
+	for _, b := range bindings {
+		if !b.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		uid := b.GetUID()
+		if err := c.Client.Delete(ctx, b, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting the binding of %s: %w", templates.KeyOf(b.BindingSpec().Resource), err)
+		}
 	}
 	return nil
 }

@@ -32,8 +32,10 @@ import (
 
 // Deps are what the controller works with.
 type Deps struct {
-	// Client reads policies, overrides and bindings from a cache.
+	// Client reads policies, overrides and bindings from a cache, and Live from the
+	// API server.
 	Client    client.Client
+	Live      client.Reader
 	Templates *templates.Templates
 	Objects   templates.Objects
 	Fleet     *fleet.Fleet
@@ -71,7 +73,7 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	if reserved.Kind(key.Kind.GroupKind()) != "" || claims.ReservedNamespace(key.Name.Namespace) {
 		return ctrl.Result{}, nil
 	}
-	if err := c.Fleet.Load(ctx, c.Client); err != nil {
+	if err := c.Fleet.Load(ctx, c.Live); err != nil {
 		return ctrl.Result{}, err
 	}
 	template, known := c.Templates.Get(key)
@@ -90,6 +92,9 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	bindings, err := lookup.Find(ctx, c.Client, key)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if stale := bindings.Except(template.UID); len(stale) > 0 {
+		return ctrl.Result{}, c.renewed(ctx, key, template.UID, stale)
 	}
 	policy := c.selections.Choose(template, claims.Holder(template, bindings.Of(template.UID)), policies, c.Preempts)
 	served, err := c.served(ctx, template, policy)
@@ -187,26 +192,38 @@ func (c *Controller) release(ctx context.Context, key templates.Key, template *m
 	return c.binder.unmark(ctx, present)
 }
 
+// renewed deletes the bindings of earlier objects of the name. It comes again when
+// they are gone.
+func (c *Controller) renewed(ctx context.Context, key templates.Key, uid types.UID, stale []lookup.Binding) error {
+	object, err := c.Objects.Get(ctx, key)
+	if err != nil || object.GetUID() != uid {
+		return client.IgnoreNotFound(err) // it comes again as its watch tells more
+	}
+	return c.binder.remove(ctx, stale...)
+}
+
 // gone deletes the bindings of an object that does not exist any more. What goes
-// with them is removed from the clusters, so it is asked for once more. That the
-// hub does not serve its kind says nothing about the object: it is asked for again.
+// with them is removed from the clusters, so it is asked for once more. If there is
+// no binding, there may be works of one that was lost.
 func (c *Controller) gone(ctx context.Context, key templates.Key) error {
 	bindings, err := lookup.Find(ctx, c.Client, key)
-	if err != nil || len(bindings.Own) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(bindings.Own) == 0 {
+		for _, name := range lookup.Names(key) {
+			c.Touched(name)
+		}
+		return nil
 	}
 	switch _, err := c.Objects.Get(ctx, key); {
 	case err == nil:
 		return nil // it comes again as its watch tells more
-	case !apierrors.IsNotFound(err), apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+	case !apierrors.IsNotFound(err):
+		c.Templates.Ask(key) // its kind may go
 		return err
 	}
-	for _, one := range bindings.Own {
-		if err := c.binder.remove(ctx, one); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.binder.remove(ctx, bindings.Own...)
 }
 
 // tell records an event on an object of the hub.

@@ -9,11 +9,16 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	slim "github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
@@ -25,15 +30,27 @@ type Fleet struct {
 	connections map[string]*fleetv1alpha1.ClusterConnection
 	snapshot    view.Fleet
 	loaded      bool
+	clock       clock.PassiveClock
+	// came is when clusters did that have come since the fleet was loaded.
+	came map[string]time.Time
 }
 
+// Settling is how long it may take until everything is decided anew after a
+// cluster has come.
+const Settling = 10 * time.Second
+
 // New returns a fleet without clusters.
-func New() *Fleet {
-	return &Fleet{clusters: map[string]*clusterv1.ManagedCluster{}, connections: map[string]*fleetv1alpha1.ClusterConnection{}}
+func New(clk clock.PassiveClock) *Fleet {
+	return &Fleet{
+		clusters: map[string]*clusterv1.ManagedCluster{}, connections: map[string]*fleetv1alpha1.ClusterConnection{},
+		clock: clk, came: map[string]time.Time{},
+	}
 }
 
 // Load reads the clusters that there are, the first time that it is called: who
-// decides by a fleet that is not complete moves everything.
+// decides by a fleet that is not complete moves everything. The reader is to be no
+// cache, as that of a replica which has just got the lead may be behind. What
+// events have told before counts if it is newer.
 func (f *Fleet) Load(ctx context.Context, reader client.Reader) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,11 +64,17 @@ func (f *Fleet) Load(ctx context.Context, reader client.Reader) error {
 		}
 	}
 	for i := range connections.Items {
-		f.connections[connections.Items[i].Name] = &connections.Items[i]
+		if is := &connections.Items[i]; !newer(f.connections[is.Name], is) {
+			f.connections[is.Name] = is
+		}
 	}
 	for i := range clusters.Items {
-		f.clusters[clusters.Items[i].Name] = &clusters.Items[i]
-		f.update(clusters.Items[i].Name)
+		is := &clusters.Items[i]
+		if !newer(f.clusters[is.Name], is) {
+			_, _ = slim.SlimCluster(is) // never fails
+			f.clusters[is.Name] = is
+		}
+		f.update(is.Name)
 	}
 	f.loaded = true
 	return nil
@@ -64,14 +87,23 @@ func (f *Fleet) Snapshot() view.Fleet {
 	return f.snapshot
 }
 
+// Settled tells whether there is a cluster of the name, and has been for so long
+// that what is not wanted there by now is not wanted.
+func (f *Fleet) Settled(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.clusters[name] != nil && f.clock.Since(f.came[name]) >= Settling
+}
+
 // SetCluster notes a ManagedCluster, or that there is none of the name any more.
 // It returns what the cluster was and is, nil for none.
 func (f *Fleet) SetCluster(name string, cluster *clusterv1.ManagedCluster) (before, after *view.Cluster) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if cluster == nil {
+	switch {
+	case cluster == nil:
 		delete(f.clusters, name)
-	} else {
+	case !newer(f.clusters[name], cluster):
 		f.clusters[name] = cluster
 	}
 	return f.update(name)
@@ -81,12 +113,26 @@ func (f *Fleet) SetCluster(name string, cluster *clusterv1.ManagedCluster) (befo
 func (f *Fleet) SetConnection(name string, connection *fleetv1alpha1.ClusterConnection) (before, after *view.Cluster) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if connection == nil {
+	switch {
+	case connection == nil:
 		delete(f.connections, name)
-	} else {
+	case !newer(f.connections[name], connection):
 		f.connections[name] = connection
 	}
 	return f.update(name)
+}
+
+// newer tells whether the hub has written what is known, which may be nothing,
+// after what is told.
+func newer[T any, O interface {
+	*T
+	metav1.Object
+}](known, told O) bool {
+	if known == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(known.GetResourceVersion(), told.GetResourceVersion())
+	return err == nil && order > 0
 }
 
 // update makes the snapshot anew for one cluster. The caller has the lock.
@@ -97,7 +143,11 @@ func (f *Fleet) update(name string) (before, after *view.Cluster) {
 	cluster := f.clusters[name]
 	if cluster == nil {
 		f.snapshot = f.snapshot.With(nil, []string{name})
+		delete(f.came, name)
 		return before, nil
+	}
+	if before == nil && f.loaded {
+		f.came[name] = f.clock.Now()
 	}
 	is := view.Whole(cluster, f.connections[name])
 	f.snapshot = f.snapshot.With([]view.Cluster{is}, nil)

@@ -49,6 +49,18 @@ func (b Bindings) Of(uid types.UID) Binding {
 	return nil
 }
 
+// Except returns those of other objects than the one with the UID: earlier ones of
+// the same name.
+func (b Bindings) Except(uid types.UID) []Binding {
+	var others []Binding
+	for _, one := range b.Own {
+		if one.BindingSpec().Resource.UID != uid {
+			others = append(others, one)
+		}
+	}
+	return others
+}
+
 // New returns an empty binding for an object, with the name that a new one gets.
 func (b Bindings) New(key templates.Key) Binding {
 	usual, suffixed := claims.BindingName(key.Kind, key.Name.Name)
@@ -58,13 +70,22 @@ func (b Bindings) New(key templates.Key) Binding {
 	return empty(key, usual)
 }
 
+// Names returns the names that the binding of an object may have.
+func Names(key templates.Key) []types.NamespacedName {
+	usual, suffixed := claims.BindingName(key.Kind, key.Name.Name)
+	names := []types.NamespacedName{{Namespace: key.Name.Namespace, Name: usual}}
+	if suffixed != usual {
+		names = append(names, types.NamespacedName{Namespace: key.Name.Namespace, Name: suffixed})
+	}
+	return names
+}
+
 // Find reads those that may be for an object.
 func Find(ctx context.Context, reader client.Reader, key templates.Key) (Bindings, error) {
 	var found Bindings
-	usual, suffixed := claims.BindingName(key.Kind, key.Name.Name)
-	for _, name := range []string{usual, suffixed} {
-		one := empty(key, name)
-		err := reader.Get(ctx, types.NamespacedName{Namespace: key.Name.Namespace, Name: name}, one)
+	for n, name := range Names(key) {
+		one := empty(key, name.Name)
+		err := reader.Get(ctx, name, one)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -74,12 +95,9 @@ func Find(ctx context.Context, reader client.Reader, key templates.Key) (Binding
 			switch {
 			case is.Kind.GroupKind() == key.Kind.GroupKind() && is.Name == key.Name:
 				found.Own = append(found.Own, one)
-			case name == usual:
+			case n == 0:
 				found.taken = true
 			}
-		}
-		if usual == suffixed {
-			break
 		}
 	}
 	return found, nil

@@ -40,8 +40,10 @@ const (
 
 // Deps are what the controller works with.
 type Deps struct {
-	// Client reads namespaces, bindings, clusters and works from a cache.
+	// Client reads namespaces, bindings, clusters and works from a cache, and Live
+	// from the API server.
 	Client client.Client
+	Live   client.Reader
 	Writer send.Writer
 	Events *events.Recorder
 	// Everywhere says that each namespace goes to each cluster, needed or not.
@@ -68,7 +70,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err := c.Client.Get(ctx, req.NamespacedName, namespace)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, c.end(ctx, works.Items)
+		return ctrl.Result{}, c.end(ctx, req.Name, works.Items)
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading namespace %q: %w", req.Name, err)
 	case !namespace.DeletionTimestamp.IsZero():

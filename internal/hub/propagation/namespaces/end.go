@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,8 +20,19 @@ import (
 )
 
 // end deletes the works of a namespace that is gone from the hub, with the
-// namespaces that were made for it.
-func (c *Controller) end(ctx context.Context, works []workv1.ManifestWork) error {
+// namespaces that were made for it. Much may be in these, so the hub itself is
+// asked whether the namespace is gone.
+func (c *Controller) end(ctx context.Context, name string, works []workv1.ManifestWork) error {
+	if len(works) == 0 {
+		return nil
+	}
+	err := c.Live.Get(ctx, types.NamespacedName{Name: name}, &corev1.Namespace{})
+	switch {
+	case err == nil:
+		return nil // the cache shows it soon
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading namespace %q: %w", name, err)
+	}
 	for i := range works {
 		if !works[i].DeletionTimestamp.IsZero() || works[i].Spec.DeleteOption == nil || !discerning(&works[i]) {
 			continue

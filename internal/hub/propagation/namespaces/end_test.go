@@ -5,6 +5,7 @@ package namespaces
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -35,13 +36,16 @@ func TestOnlyAgentsThatKnowWhatTheyMadeDeleteANamespace(t *testing.T) {
 		Values: []workv1.FeedbackValue{{Name: "health"}},
 	}}}
 	scheme := runtime.NewScheme()
-	if err := workv1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(workv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	var deletes []string // the clusters whose work was deleted with its namespace
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&knows, &older).WithInterceptorFuncs(interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			is := &workv1.ManifestWork{}
+			if _, other := object.(*corev1.Namespace); other {
+				return c.Delete(ctx, object, options...)
+			}
 			if err := c.Get(ctx, client.ObjectKeyFromObject(object), is); err != nil {
 				return err
 			}
@@ -56,8 +60,15 @@ func TestOnlyAgentsThatKnowWhatTheyMadeDeleteANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	controller := New(Deps{Client: c, Writer: send.Writer{Client: c, Created: created.New(clocktesting.NewFakePassiveClock(metav1.Now().Time))}})
-	if err := controller.end(t.Context(), list.Items); err != nil {
+	controller := New(Deps{Client: c, Live: c, Writer: send.Writer{Client: c, Created: created.New(clocktesting.NewFakePassiveClock(metav1.Now().Time))}})
+	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	if err := errors.Join(c.Create(t.Context(), again), controller.end(t.Context(), "shop", list.Items)); err != nil {
+		t.Fatal(err)
+	}
+	if len(deletes) > 0 {
+		t.Errorf("the namespace was deleted in clusters %q although the hub has it: only the cache did not", deletes)
+	}
+	if err := errors.Join(c.Delete(t.Context(), again), controller.end(t.Context(), "shop", list.Items)); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(deletes, []string{"knows"}) {

@@ -6,8 +6,10 @@ package templates
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,7 +36,11 @@ type kind struct {
 	stopped    bool               // what the watch still says is not wanted
 	listed     bool
 	problem    error
-	objects    *store
+	// missing is since when the hub has no such kind, zero if it has, and absent that
+	// it is long.
+	missing time.Time
+	absent  bool
+	objects *store
 	// asked are those that somebody asked for before they were listed.
 	asked map[types.NamespacedName]bool
 }
@@ -58,6 +64,15 @@ func (k *kind) run(ctx context.Context) {
 	}
 }
 
+// ask has an object told as changed when the kind is listed. The caller has the
+// lock.
+func (k *kind) ask(name types.NamespacedName) {
+	if k.asked == nil {
+		k.asked = map[types.NamespacedName]bool{}
+	}
+	k.asked[name] = true
+}
+
 // stop ends the watch. The caller has the lock.
 func (k *kind) stop() {
 	k.stopped = true
@@ -71,6 +86,7 @@ func (k *kind) Replace(objects []*metav1.PartialObjectMetadata, _ string) {
 	k.change(func() []types.NamespacedName {
 		before := k.objects
 		k.objects, k.listed, k.problem = newStore(), true, nil
+		k.missing, k.absent = time.Time{}, false
 		var changed []types.NamespacedName
 		for _, object := range objects {
 			name := client.ObjectKeyFromObject(object)
@@ -139,11 +155,35 @@ func (k *kind) Delete(object *metav1.PartialObjectMetadata) {
 func (k *kind) Bookmark(string) {}
 
 // Failed implements watch.Handler. What was known stays: that the hub does not
-// answer does not make its objects go away.
+// answer does not make its objects go away, unless it says for long that it has no
+// such kind.
 func (k *kind) Failed(err error) {
+	none := false
+	if !apierrors.IsForbidden(err) && !k.templates.Absent(k.of) { // which is said of what is served
+		has, unknown := served(k.templates.options.Discovery, k.of.GroupKind())
+		none = !has && unknown == nil
+	}
 	k.change(func() []types.NamespacedName {
 		k.problem = err
-		return nil
+		now := k.templates.options.Clock.Now()
+		switch {
+		case k.absent:
+			return nil
+		case !none:
+			k.missing = time.Time{}
+			return nil
+		case k.missing.IsZero():
+			k.missing = now
+		}
+		if now.Sub(k.missing) < absentMin {
+			return nil
+		}
+		changed := slices.Collect(maps.Keys(k.asked))
+		for object := range k.objects.in("") {
+			changed = append(changed, client.ObjectKeyFromObject(object))
+		}
+		k.objects, k.asked, k.listed, k.absent = newStore(), nil, true, true
+		return changed
 	})
 }
 

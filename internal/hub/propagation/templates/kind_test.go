@@ -4,12 +4,19 @@
 package templates
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // TestAnObjectThatWasAskedForTooEarlyIsTold is about an object that was deleted
@@ -43,5 +50,61 @@ func TestAnObjectThatWasAskedForTooEarlyIsTold(t *testing.T) {
 	watched.kinds[deployments].Replace([]*metav1.PartialObjectMetadata{there}, "2")
 	if len(told) > 0 {
 		t.Errorf("%v were told again", told)
+	}
+}
+
+// TestAKindHasToBeMissingForLong is about objects whose definition was deleted:
+// that the hub does not serve their kind for a moment says nothing about them.
+func TestAKindHasToBeMissingForLong(t *testing.T) {
+	widgets := schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}
+	key := Key{Kind: widgets, Name: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "one"}}
+	told, down := 0, false
+	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+	hub := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}}
+	watched := New(Options{Discovery: hub, Clock: clk, Changed: func(Key) { told++ }})
+	watched.Use("somebody", widgets)
+	noMatch := &meta.NoKindMatchError{GroupKind: widgets.GroupKind(), SearchedVersions: []string{widgets.Version}}
+	kind := watched.kinds[widgets]
+	absent := func(want bool, when string) {
+		t.Helper()
+		if got := watched.Absent(widgets); got != want {
+			t.Errorf("%s: absent is %t", when, got)
+		}
+	}
+	if _, known := watched.Get(key); known {
+		t.Fatal("the object is known before its kind was listed")
+	}
+
+	kind.Failed(noMatch)
+	clk.Step(absentMin - time.Second)
+	hub.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return down, nil, errors.New("connection refused")
+	})
+	down = true
+	kind.Failed(errors.New("connection refused"))
+	down = false
+	clk.Step(time.Minute)
+	kind.Failed(noMatch)
+	absent(false, "the hub did not answer in between")
+	hub.Resources = []*metav1.APIResourceList{{GroupVersion: "example.io/v2", APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget"}}}}
+	clk.Step(absentMin)
+	kind.Failed(noMatch)
+	absent(false, "another version is served")
+	hub.Resources = nil
+	kind.Failed(noMatch)
+	clk.Step(absentMin)
+	if told > 0 {
+		t.Errorf("the object was told %d times", told)
+	}
+	kind.Failed(noMatch)
+	absent(true, "it was missing all the time")
+	if object, known := watched.Get(key); told != 1 || object != nil || !known {
+		t.Errorf("the object was told %d times, and is %v, known: %t", told, object, known)
+	}
+
+	kind.Replace([]*metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "one", UID: "1"}}}, "1")
+	absent(false, "the definition is back")
+	if told != 2 {
+		t.Errorf("the object that is back was told %d times", told-1)
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
@@ -22,19 +24,34 @@ const FieldManager = "propagation-controller"
 type Objects struct {
 	Client dynamic.Interface
 	Mapper meta.RESTMapper
+	// Absent tells whether there has been no such kind for long.
+	Absent func(schema.GroupVersionKind) bool
 }
 
-// Get reads an object.
+// Get reads an object. It is not found only if the hub serves its kind and has
+// none, or if there has been no such kind for long: what is served may change for
+// a moment, and what it says then is no reason to delete anything.
 func (o Objects) Get(ctx context.Context, key Key) (*unstructured.Unstructured, error) {
 	resource, err := o.resource(key)
 	if err != nil {
-		return nil, err
+		return nil, o.absent(key, err)
 	}
 	object, err := resource.Get(ctx, key.Name.Name, metav1.GetOptions{})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return nil, o.absent(key, fmt.Errorf("reading %s: the hub does not serve its kind: %v", key, err)) //nolint:errorlint // it is not said that there is none
+	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", key, err)
 	}
 	return object, nil
+}
+
+// absent returns the error of an object whose kind the hub does not serve.
+func (o Objects) absent(key Key, err error) error {
+	if o.Absent != nil && o.Absent(key.Kind) {
+		return fmt.Errorf("reading %s: %w", key, apierrors.NewNotFound(schema.GroupResource{Group: key.Kind.Group, Resource: key.Kind.Kind}, key.Name.Name))
+	}
+	return err
 }
 
 // Mark changes labels and annotations of the object with the UID; nil removes a

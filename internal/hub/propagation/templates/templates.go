@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +24,9 @@ import (
 type Options struct {
 	Client metadata.Interface
 	Mapper meta.RESTMapper
-	Clock  clock.Clock
+	// Discovery tells which kinds the hub serves, not from a cache.
+	Discovery discovery.ServerResourcesInterface
+	Clock     clock.Clock
 	// Changed is told of each object that is new, changed or gone. It must return
 	// soon.
 	Changed func(Key)
@@ -95,13 +97,29 @@ func (t *Templates) Get(key Key) (object *metav1.PartialObjectMetadata, known bo
 		return nil, false
 	}
 	if !k.listed {
-		if k.asked == nil {
-			k.asked = map[types.NamespacedName]bool{}
-		}
-		k.asked[key.Name] = true
+		k.ask(key.Name)
 		return nil, false
 	}
 	return k.objects.get(key.Name), true
+}
+
+// Ask has an object told as changed when its kind is listed next, or is known to
+// be absent.
+func (t *Templates) Ask(key Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k := t.kinds[key.Kind]; k != nil {
+		k.ask(key.Name)
+	}
+}
+
+// Absent tells whether the hub has not had a kind for so long that its objects
+// count as deleted.
+func (t *Templates) Absent(of schema.GroupVersionKind) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[of]
+	return k != nil && k.absent
 }
 
 // Find returns the objects in the scopes that the function selects. It is asked

@@ -1,0 +1,190 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
+	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+// ending brings to an end what was sent for bindings that are deleted.
+type ending struct{ Deps }
+
+// finish deletes the works of a binding that is being deleted, and lets it go when
+// they are gone; or at once, if they stay.
+func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWork) (ctrl.Result, error) {
+	finalizer := deliver.Finalizer(b)
+	if !controllerutil.ContainsFinalizer(b, finalizer) {
+		return ctrl.Result{}, nil
+	}
+	stays := false
+	if slices.ContainsFunc(works, alive) {
+		var err error
+		if stays, err = c.stays(ctx, b); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	switch {
+	case stays:
+	case len(works) > 0:
+		return ctrl.Result{}, c.cleanUp(ctx, b, works)
+	case c.Created.Awaited(deliver.NameOfWorks(b)):
+		return ctrl.Result{RequeueAfter: settle}, nil // the cache shows them by then
+	}
+	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	controllerutil.RemoveFinalizer(after, finalizer)
+	err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("letting the binding %q go: %w", client.ObjectKeyFromObject(b), err)
+	}
+	return ctrl.Result{}, nil
+}
+
+func alive(work workv1.ManifestWork) bool { return work.DeletionTimestamp.IsZero() }
+
+// stays tells whether what was sent for a binding that is being deleted stays. It
+// does if its object is still to be sent: the binding is made anew then, and has
+// the same works. It does, too, if bindings go because their definition does, which
+// says nothing about the objects.
+func (c ending) stays(ctx context.Context, b binding) (bool, error) {
+	object, err := c.Objects.Get(ctx, templates.KeyOf(b.BindingSpec().Resource))
+	switch {
+	case apierrors.IsForbidden(err): // no policy selects its kind any more
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case object.GetUID() != b.BindingSpec().Resource.UID || !object.GetDeletionTimestamp().IsZero():
+		return false, nil
+	case claims.Claimed(object):
+		return true, nil
+	}
+	if claims.Claimed(b) || len(b.BindingSpec().RequiredBy) > 0 {
+		return true, nil
+	}
+	return c.undefined()
+}
+
+// undefined tells whether the definition of bindings is gone or going: nothing can
+// be created by it any more.
+func (c ending) undefined() (bool, error) {
+	served, err := c.Discovery.ServerResourcesForGroupVersion(workv1alpha2.GroupVersion.String())
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking whether the hub serves bindings: %w", err)
+	}
+	creatable := 0
+	for _, resource := range served.APIResources {
+		if (resource.Name == "resourcebindings" || resource.Name == "clusterresourcebindings") && slices.Contains(resource.Verbs, "create") {
+			creatable++
+		}
+	}
+	return creatable < 2, nil
+}
+
+// abandoned deletes the works of a binding that does not exist, if their object
+// does not exist either. A controller that led before may have created them when
+// the binding was about to go.
+func (c ending) abandoned(ctx context.Context, name types.NamespacedName) error {
+	works := &workv1.ManifestWorkList{}
+	if err := c.Client.List(ctx, works, client.MatchingFields{indexName: name.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the works of binding %q: %w", name, err)
+	}
+	works.Items = slices.DeleteFunc(slices.Clone(works.Items), func(w workv1.ManifestWork) bool { return !alive(w) })
+	if len(works.Items) == 0 {
+		return nil
+	}
+	err := c.Live.Get(ctx, name, empty(name))
+	switch {
+	case err == nil:
+		return nil // the cache shows it soon
+	case !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return fmt.Errorf("reading the binding %q: %w", name, err)
+	}
+	var gone []workv1.ManifestWork
+	for i := range works.Items {
+		lost, err := c.lost(ctx, &works.Items[i])
+		if err != nil {
+			return err
+		}
+		if lost {
+			gone = append(gone, works.Items[i])
+		}
+	}
+	return send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: gone}))
+}
+
+// lost tells whether the object that a work was made of does not exist any more.
+func (c ending) lost(ctx context.Context, work *workv1.ManifestWork) (bool, error) {
+	live := &workv1.ManifestWork{}
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(work), live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil // there is nothing to delete
+		}
+		return false, fmt.Errorf("reading ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
+	}
+	of, ok := deliver.TemplateOf(live)
+	if !ok || live.UID != work.UID {
+		return false, nil
+	}
+	object, err := c.Objects.Get(ctx, templates.KeyOf(of))
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && object.GetUID() != of.UID, err
+}
+
+// current tells whether a binding is still what it was when the clusters were
+// chosen that get its object, and those that do not any more. A controller that
+// has just lost the lead may have an older one in its cache: it would take from
+// clusters what they have been given since, and give them what they are to lose.
+func (c *Controller) current(ctx context.Context, b binding) (bool, error) {
+	name := client.ObjectKeyFromObject(b)
+	live := empty(name)
+	if err := c.Live.Get(ctx, name, live); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading the binding %q: %w", name, err)
+	}
+	return live.GetUID() == b.GetUID() && live.GetGeneration() == b.GetGeneration() && live.GetDeletionTimestamp().IsZero(), nil
+}
+
+func empty(name types.NamespacedName) binding {
+	if name.Namespace == "" {
+		return &workv1alpha2.ClusterResourceBinding{}
+	}
+	return &workv1alpha2.ResourceBinding{}
+}
+
+// cleanUp deletes the works of a binding.
+func (c ending) cleanUp(ctx context.Context, b binding, works []workv1.ManifestWork) error {
+	failed := c.writer().Write(ctx, deliver.Changes{Gone: works})
+	if err := send.Passing(failed); err != nil {
+		return err
+	}
+	err := send.Joined(failed)
+	if err != nil {
+		c.Announce.Tell(announce.Alone(b, announce.ReasonCleanupWorkFailed, err.Error()))
+	}
+	return err
+}
