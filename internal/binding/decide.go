@@ -55,6 +55,9 @@ type Input struct {
 	// Assumed is what was assigned to clusters lately, and is not in their reports
 	// yet. See Use.
 	Assumed map[string]view.Amounts
+	// Neighbours are the clusters of the workloads that it is kept together with, or
+	// apart from.
+	Neighbours scheduler.Neighbours
 }
 
 // Use returns what replicas take, to be assumed until their cluster reports it.
@@ -146,7 +149,7 @@ func (c *Compiled) try(g *group, fleet view.Fleet, in Input, now time.Time) Deci
 	for _, target := range in.Previous {
 		previous = append(previous, target.Name)
 	}
-	request := g.request.Placing(in.Resource.APIVersion, in.Resource.Kind, in.Evicting)
+	request := g.request.Placing(in.Resource.APIVersion, in.Resource.Kind, in.Evicting).Beside(in.Neighbours)
 	a.result = scheduler.Schedule(fleet, request, previous, now)
 	if a.result.Eligible() == 0 {
 		return Decision{Reason: workv1alpha2.BindingReasonNoClusterFit, Message: noneAvailable(fleet, a.result), round: a}

@@ -30,8 +30,8 @@ type Verdict struct {
 	// Reason is for people. It is the same for all clusters that it is true of.
 	Reason string
 	// RefusedBy is what refused it: deletion, apiEnablements, taints,
-	// clusterAffinity, gracefulEvictionTasks, overflowAffinities, spreadConstraints
-	// or replicaScheduling. It is "" for those that are chosen, and if nothing could be
+	// clusterAffinity, gracefulEvictionTasks, workloadAffinity, overflowAffinities,
+	// spreadConstraints or replicaScheduling. It is "" for those that are chosen, and if nothing could be
 	// decided for those that may be chosen.
 	RefusedBy string
 	// Score is from 0 to 100: who has the object already comes first.

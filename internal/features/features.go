@@ -112,7 +112,7 @@ func definitions(component Component) map[Gate]definition {
 			NamespaceSyncAll:            {},
 			PriorityBasedScheduling:     {enabled: true},
 			PropagationPolicyPreemption: {},
-			WorkloadAffinity:            {planned: true},
+			WorkloadAffinity:            {},
 			MultiplePodTemplates:        {planned: true},
 			KarmadaEvents:               {},
 		}

@@ -30,6 +30,8 @@ const (
 	codeAffinity
 	codeTopology
 	codeEviction
+	codeTogether
+	codeApart
 	codeSpread
 	codeRank
 )
@@ -52,6 +54,8 @@ func (c code) String() string {
 		return "clusterAffinity"
 	case codeEviction:
 		return "gracefulEvictionTasks"
+	case codeTogether, codeApart:
+		return "workloadAffinity"
 	case codeTopology, codeSpread:
 		return "spreadConstraints"
 	case codeRank:
@@ -148,7 +152,7 @@ type Verdict struct {
 	Reason string
 	// RefusedBy is what refused it: deletion, taints, spreadConstraints, and for
 	// placements clusterSets, predicates or numberOfClusters, for bindings
-	// apiEnablements, clusterAffinity or gracefulEvictionTasks. It is "" for those
+	// apiEnablements, clusterAffinity, gracefulEvictionTasks or workloadAffinity. It is "" for those
 	// that are chosen.
 	RefusedBy string
 	// Rank is from 1, among the clusters that the filters let through; 0 for the others.

@@ -35,11 +35,40 @@ func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain i
 	return spec
 }
 
+// Groups returns the groups of workloads that an object is in, as its policy has it
+// kept together with others, or apart: those of the labels that it has. It is nil
+// if it is in none.
+func Groups(object *unstructured.Unstructured, policy policyv1alpha1.Policy) *workv1alpha2.WorkloadAffinityGroups {
+	asked := policy.PropagationSpec().Placement.WorkloadAffinity
+	if asked == nil {
+		return nil
+	}
+	var groups workv1alpha2.WorkloadAffinityGroups
+	if asked.Affinity != nil {
+		groups.AffinityGroup = groupBy(object, asked.Affinity.GroupByLabelKey)
+	}
+	if asked.AntiAffinity != nil {
+		groups.AntiAffinityGroup = groupBy(object, asked.AntiAffinity.GroupByLabelKey)
+	}
+	if groups == (workv1alpha2.WorkloadAffinityGroups{}) {
+		return nil
+	}
+	return &groups
+}
+
+// groupBy returns the group of an object by a label, "" if it does not have it.
+func groupBy(object *unstructured.Unstructured, key string) string {
+	value, has := object.GetLabels()[key]
+	if !has {
+		return ""
+	}
+	return key + "=" + value
+}
+
 // Keep takes over from the present spec what is not the policy's to say.
 func Keep(wanted, present *workv1alpha2.ResourceBindingSpec) {
 	wanted.Clusters, wanted.GracefulEvictionTasks, wanted.RequiredBy = present.Clusters, present.GracefulEvictionTasks, present.RequiredBy
 	wanted.RescheduleTriggeredAt, wanted.Components = present.RescheduleTriggeredAt, present.Components
-	wanted.WorkloadAffinityGroups = present.WorkloadAffinityGroups
 	if present.Suspension != nil && present.Suspension.Scheduling != nil {
 		if wanted.Suspension == nil {
 			wanted.Suspension = &workv1alpha2.Suspension{}

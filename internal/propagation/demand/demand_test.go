@@ -85,19 +85,46 @@ func TestTheBindingSaysWhatObjectAndPolicyAsk(t *testing.T) {
 	}
 }
 
+func TestGroupsAreByLabels(t *testing.T) {
+	for name, test := range map[string]struct{ affinity, together, apart string }{
+		"none":         {"{}", "", ""},
+		"together":     {"{affinity: {groupByLabelKey: app}}", "app=web", ""},
+		"apart":        {"{antiAffinity: {groupByLabelKey: tier}}", "", "tier="},
+		"both":         {"{affinity: {groupByLabelKey: app}, antiAffinity: {groupByLabelKey: tier}}", "app=web", "tier="},
+		"not labelled": {"{affinity: {groupByLabelKey: team}, antiAffinity: {groupByLabelKey: tier}}", "", "tier="},
+	} {
+		object, policy := &unstructured.Unstructured{Object: map[string]any{}}, &policyv1alpha1.PropagationPolicy{}
+		object.SetLabels(map[string]string{"app": "web", "tier": ""})
+		if Groups(object, policy) != nil {
+			t.Errorf("%s: groups without an affinity", name)
+		}
+		policy.Spec.Placement.WorkloadAffinity = &policyv1alpha1.WorkloadAffinity{}
+		read(t, test.affinity, policy.Spec.Placement.WorkloadAffinity)
+		got := Groups(object, policy)
+		if test.together+test.apart == "" {
+			if got != nil {
+				t.Errorf("%s: got %+v", name, got)
+			}
+			continue
+		}
+		if got == nil || got.AffinityGroup != test.together || got.AntiAffinityGroup != test.apart {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
 // TestWhatIsNotThePolicysStays has a policy that says nothing of what others wrote.
 func TestWhatIsNotThePolicysStays(t *testing.T) {
 	then := metav1.NewTime(time.Unix(1000, 0))
 	present := &workv1alpha2.ResourceBindingSpec{
-		Clusters:               []workv1alpha2.TargetCluster{{Name: "member1", Replicas: 3}},
-		GracefulEvictionTasks:  []workv1alpha2.GracefulEvictionTask{{FromCluster: "member2"}},
-		RequiredBy:             []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "db"}},
-		RescheduleTriggeredAt:  &then,
-		Components:             []workv1alpha2.Component{{Name: "a"}},
-		WorkloadAffinityGroups: &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "a=b"},
-		Suspension:             &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}, Scheduling: new(true)},
-		PropagateDeps:          true,
-		SchedulePriority:       &workv1alpha2.SchedulePriority{Priority: 7},
+		Clusters:              []workv1alpha2.TargetCluster{{Name: "member1", Replicas: 3}},
+		GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{{FromCluster: "member2"}},
+		RequiredBy:            []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "db"}},
+		RescheduleTriggeredAt: &then,
+		Components:            []workv1alpha2.Component{{Name: "a"}},
+		Suspension:            &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}, Scheduling: new(true)},
+		PropagateDeps:         true,
+		SchedulePriority:      &workv1alpha2.SchedulePriority{Priority: 7},
 	}
 	got := &workv1alpha2.ResourceBindingSpec{Replicas: 5}
 	Keep(got, present)

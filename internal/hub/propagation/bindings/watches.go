@@ -67,6 +67,13 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[rec
 // notes how important it is and what is at stake for it.
 func (c *Controller) onBinding() handler.EventHandler {
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	see := func(q queue, object client.Object, gone bool) {
+		if b, ok := object.(binding); ok {
+			for _, name := range c.Store.Decider.See(b, gone) {
+				q.Add(reconcile.Request{NamespacedName: name})
+			}
+		}
+	}
 	note := func(object client.Object) reconcile.Request {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 		c.ranks.Set(request, c.rank(object))
@@ -81,8 +88,12 @@ func (c *Controller) onBinding() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(note(e.Object)) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			see(q, e.Object, false)
+			q.Add(note(e.Object))
+		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			see(q, e.ObjectNew, false)
 			if request := note(e.ObjectNew); changed.Update(e) {
 				q.Add(request)
 			}
@@ -95,6 +106,7 @@ func (c *Controller) onBinding() handler.EventHandler {
 			c.ranks.Set(request, 0)
 			c.stakes.Forget(request.NamespacedName)
 			c.Store.Decider.Forget(request.NamespacedName)
+			see(q, e.Object, true)
 			q.Add(request)
 			freed(q, e.Object)
 		},

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
+	"github.com/capstan-io/capstan/internal/scheduler"
 )
 
 // compiledMax is how many placements are remembered: bindings of the same policy
@@ -44,6 +45,7 @@ type Decider struct {
 	refusals *refusals
 
 	confirmations confirmations
+	groups        groups
 }
 
 // New returns a Decider for the fleet.
@@ -105,7 +107,10 @@ func (d *Decider) Decide(b workv1alpha2.Binding) (outcome Outcome, news bool, er
 	if err != nil {
 		return Outcome{}, false, fmt.Errorf("encoding the placement of binding %q: %w", b.GetName(), err)
 	}
-	decision := d.decide(fleet, state.Input, string(placement))
+	decision := d.groups.during(b, d.clock.Now(), func(n scheduler.Neighbours) binding.Decision {
+		state.Neighbours = n
+		return d.decide(fleet, state.Input, string(placement))
+	})
 	changed := binding.Record(b, decision, string(placement))
 	return Outcome{decision: decision, anew: true}, changed || state.Triggered() || !reported(b, decision) || d.confirms(b), nil
 }

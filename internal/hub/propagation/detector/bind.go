@@ -43,6 +43,9 @@ func (c binder) bind(
 		return nil
 	}
 	wanted := demand.Of(object, policy, c.Chain, priority)
+	if c.Groups {
+		wanted.WorkloadAffinityGroups = demand.Groups(object, policy)
+	}
 	present := have.Of(object.GetUID())
 	if present == nil {
 		return c.create(ctx, have.New(key), object, wanted, policy)

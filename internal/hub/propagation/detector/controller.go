@@ -51,6 +51,8 @@ type Deps struct {
 	// Preempts says that policies may take objects over from others, and Prioritizes
 	// that they may ask to be looked at first.
 	Preempts, Prioritizes bool
+	// Groups says that policies may keep workloads together, or apart.
+	Groups bool
 }
 
 // Controller finds policies for the objects of the hub.

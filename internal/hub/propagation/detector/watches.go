@@ -122,6 +122,9 @@ func (c *Controller) onBinding() handlerOf {
 			use(e.Object)
 			if e.IsInInitialList {
 				add(q, e.Object) // its object may have gone while nobody looked
+				if b, ok := e.Object.(workv1alpha2.Binding); ok {
+					c.Store.Decider.See(b, false) // before anything is decided
+				}
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
