@@ -237,7 +237,7 @@ type stream[T client.Object] struct {
 func open[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (*stream[T], error) {
 	s := &stream[T]{client: c, list: list}
 	s.options.ApplyOptions(options)
-	s.options.Raw = &metav1.ListOptions{}
+	s.options.Raw = &metav1.ListOptions{AllowWatchBookmarks: true} // or what has seen nothing for long could not be resumed
 	return s, s.resume(ctx)
 }
 
@@ -267,7 +267,7 @@ func (s *stream[T]) await(ctx context.Context, good func(watch.EventType, T) boo
 				return time.Time{}, fmt.Errorf("watching %T: %w", s.list, apierrors.FromObject(event.Object))
 			default:
 				s.options.Raw.ResourceVersion = object.GetResourceVersion()
-				if good(event.Type, object) {
+				if event.Type != watch.Bookmark && good(event.Type, object) {
 					return time.Now(), nil
 				}
 			}
