@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -45,7 +46,12 @@ func (f *propagationControllerFlags) add(fs *pflag.FlagSet) {
 		fmt.Sprintf("feature gates as NAME=true or NAME=false; there are %q", features.Names(features.HubPlacement)))
 }
 
+// propagationGCPercent makes the collector run twice as often as by default: most of
+// what the controllers hold is in caches, and stays.
+const propagationGCPercent = 50
+
 func (f *propagationControllerFlags) run(ctx context.Context) error {
+	debug.SetGCPercent(propagationGCPercent)
 	if _, err := logging.Setup(f.verbosity); err != nil {
 		return err
 	}

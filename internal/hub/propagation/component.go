@@ -177,9 +177,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(watched); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
-	objects := templates.Objects{Client: dynamicClient, Mapper: mgr.GetRESTMapper(), Absent: watched.Absent}
+	objects := templates.Objects{Client: dynamicClient, Mapper: mgr.GetRESTMapper(), Absent: watched.Absent, Recent: templates.NewRecent()}
 	clusters, chain := fleet.New(o.Clock), interpret.Chain{native.New()}
-	stored, works := store.Bindings{Client: mgr.GetClient(), Decider: decide.New(clusters, o.Clock)}, created.New(o.Clock)
+	stored, works := store.Bindings{Client: mgr.GetClient(), Decider: decide.New(clusters, o.Clock), Fleet: clusters}, created.New(o.Clock)
 	finds := detector.New(detector.Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),

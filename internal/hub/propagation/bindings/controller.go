@@ -184,7 +184,8 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 // object returns the object of a binding; nil if it is gone, and the binding about
 // to be deleted.
 func (c Deps) object(ctx context.Context, key templates.Key, b binding) (*unstructured.Unstructured, error) {
-	object, err := c.Objects.Get(ctx, key)
+	known, _ := c.Templates.Get(key)
+	object, err := c.Objects.Since(ctx, key, known)
 	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != b.BindingSpec().Resource.UID {
 		return nil, nil //nolint:nilnil // documented
 	}

@@ -137,7 +137,11 @@ func (c *Controller) onWork() handler.EventHandler {
 				add(q, e.Object)
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { add(q, e.ObjectNew) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if tells(e.ObjectOld, e.ObjectNew) {
+				add(q, e.ObjectNew)
+			}
+		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			c.Created.Forget(client.ObjectKeyFromObject(e.Object))
 			add(q, e.Object)
@@ -167,6 +171,19 @@ func (c *Controller) missing(ctx context.Context, q queue) error {
 		}
 	}
 	return nil
+}
+
+// tells tells whether a change of a work, of which the cache keeps what is read,
+// can matter to its binding.
+func tells(before, after client.Object) bool {
+	was, ok := before.(*workv1.ManifestWork)
+	is, also := after.(*workv1.ManifestWork)
+	if !ok || !also {
+		return true
+	}
+	was, is = was.DeepCopy(), is.DeepCopy()
+	was.ResourceVersion, is.ResourceVersion = "", ""
+	return !equality.Semantic.DeepEqual(was, is)
 }
 
 // bindingOf returns the name of the binding of a work.

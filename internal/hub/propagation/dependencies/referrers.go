@@ -111,7 +111,9 @@ func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 
 // needs returns what the object of a binding needs, and what these need.
 func (r *Referrers) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) ([]references.Reference, error) {
-	object, err := r.Objects.Get(ctx, templates.KeyOf(b.Spec.Resource))
+	key := templates.KeyOf(b.Spec.Resource)
+	known, _ := r.Templates.Get(key)
+	object, err := r.Objects.Since(ctx, key, known)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}

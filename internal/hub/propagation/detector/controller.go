@@ -125,7 +125,7 @@ func (c *Controller) propagate(
 	}
 	object, err := c.claim(ctx, key, template, policy)
 	if err == nil && object == nil {
-		object, err = c.Objects.Get(ctx, key)
+		object, err = c.Objects.Since(ctx, key, template)
 	}
 	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != template.UID {
 		return nil // it comes again as its watch tells that

@@ -20,13 +20,16 @@ import (
 	"github.com/capstan-io/capstan/internal/binding"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 )
 
 // Bindings writes bindings.
 type Bindings struct {
 	Client  client.Client
 	Decider *decide.Decider
+	Fleet   *fleet.Fleet
 }
 
 // refusedError says that admission has refused a binding even as it is to be without
@@ -66,7 +69,17 @@ func (s Bindings) Create(ctx context.Context, b lookup.Binding) (created bool, e
 	case !decided || !binding.Ours(b):
 		return true, nil
 	}
-	return true, s.report(ctx, b, outcome)
+	before := copied(b)
+	s.unanswered(b)
+	return true, s.report(ctx, before, b, outcome)
+}
+
+// unanswered makes the status of a new binding say that no cluster has the object
+// yet: that stays right until the first agent answers, and is not written again.
+func (s Bindings) unanswered(b lookup.Binding) {
+	status := b.BindingStatus()
+	status.AggregatedStatus = sum.Items(sum.Input{Spec: b.BindingSpec(), Fleet: s.Fleet.Snapshot()})
+	conditions.Set(&status.Conditions, b.GetGeneration(), sum.FullyApplied(b.BindingSpec(), status.AggregatedStatus))
 }
 
 // Change makes a binding what it is to be, chooses its clusters if that is needed,
@@ -93,7 +106,7 @@ func (s Bindings) Change(ctx context.Context, before, after lookup.Binding, vers
 	if !decided {
 		return after, true, nil
 	}
-	return after, true, s.report(ctx, after, outcome)
+	return after, true, s.report(ctx, copied(after), after, outcome)
 }
 
 // without writes a binding with the clusters that it has, as the hub refuses those
@@ -105,7 +118,7 @@ func (s Bindings) without(ctx context.Context, before, bare lookup.Binding, vers
 		}
 	}
 	s.Decider.Refused(bare)
-	return bare, true, s.report(ctx, bare, decide.Denied(refusal))
+	return bare, true, s.report(ctx, copied(bare), bare, decide.Denied(refusal))
 }
 
 func (s Bindings) patch(ctx context.Context, before, after lookup.Binding, version string) error {
@@ -116,8 +129,7 @@ func (s Bindings) patch(ctx context.Context, before, after lookup.Binding, versi
 }
 
 // report writes to the status of a binding what was decided.
-func (s Bindings) report(ctx context.Context, b lookup.Binding, outcome decide.Outcome) error {
-	before := copied(b)
+func (s Bindings) report(ctx context.Context, before, b lookup.Binding, outcome decide.Outcome) error {
 	s.Decider.Report(b, outcome)
 	if err := conditions.PatchStatus(ctx, s.Client, before, b); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)

@@ -35,6 +35,9 @@ const (
 	statusesMax = 1 << 20
 	// clustersTold is how many clusters a message names.
 	clustersTold = 5
+	// unanswered is said of a cluster from when it is chosen until its agent answers,
+	// so that nothing has to be written when its work is created.
+	unanswered = "The cluster has not said yet whether it has the object."
 	// digestBytes is how long a digest of a status is.
 	digestBytes = 34
 )
@@ -53,15 +56,15 @@ type Input struct {
 // of names. What a cluster said last stays while it says nothing, with its age;
 // whether the object works there is not known then.
 func Items(in Input) []workv1alpha2.AggregatedStatusItem {
+	works := make(map[string]*workv1.ManifestWork, len(in.Works))
+	for i := range in.Works {
+		works[in.Works[i].Namespace] = &in.Works[i]
+	}
 	var items []workv1alpha2.AggregatedStatusItem
 	for _, target := range deliver.Targets(in.Spec) {
-		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name, Health: workv1alpha2.ResourceUnknown}
-		at := slices.IndexFunc(in.Works, func(w workv1.ManifestWork) bool { return w.Namespace == target.Name })
-		switch {
-		case at >= 0:
-			item = itemOf(&in.Works[at])
-		default:
-			item.AppliedMessage = "The work for the cluster has not been created yet."
+		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name, Health: workv1alpha2.ResourceUnknown, AppliedMessage: unanswered}
+		if work := works[target.Name]; work != nil {
+			item = itemOf(work)
 		}
 		if problem := in.Problems[target.Name]; problem != nil {
 			item.Applied, item.AppliedMessage = false, problem.Error()
@@ -94,7 +97,7 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	item := workv1alpha2.AggregatedStatusItem{ClusterName: work.Namespace, Health: workv1alpha2.ResourceUnknown}
 	switch applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); {
 	case applied == nil:
-		item.AppliedMessage = "The cluster has not said yet whether it has the object."
+		item.AppliedMessage = unanswered
 	case applied.ObservedGeneration != 0 && applied.ObservedGeneration < work.Generation:
 		item.AppliedMessage = "The cluster has not applied the latest change yet."
 	case applied.Status == metav1.ConditionTrue:

@@ -79,7 +79,7 @@ func TestItems(t *testing.T) {
 		},
 		"NoWork": {
 			reason: "a cluster without a work has an item, too",
-			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "The work for the cluster has not been created yet.", Health: workv1alpha2.ResourceUnknown},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "The cluster has not said yet whether it has the object.", Health: workv1alpha2.ResourceUnknown},
 		},
 		"Override": {
 			reason:   "a problem on the hub counts more than what the cluster has of earlier",

@@ -20,12 +20,25 @@ import (
 // FieldManager is that of what is written to the objects of the hub.
 const FieldManager = "propagation-controller"
 
-// Objects reads and writes whole objects of the hub, not from a cache.
+// Objects reads and writes whole objects of the hub, which no cache has.
 type Objects struct {
 	Client dynamic.Interface
 	Mapper meta.RESTMapper
 	// Absent tells whether there has been no such kind for long.
 	Absent func(schema.GroupVersionKind) bool
+	// Recent remembers what was read and written last.
+	Recent *Recent
+}
+
+// Since returns an object as it was in a version or is since, without asking for it
+// if that is remembered. A nil version, of an object that is not known, is any.
+func (o Objects) Since(ctx context.Context, key Key, version *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
+	if version != nil {
+		if object := o.Recent.get(key, version); object != nil {
+			return object, nil
+		}
+	}
+	return o.Get(ctx, key)
 }
 
 // Get reads an object. It is not found only if the hub serves its kind and has
@@ -43,6 +56,7 @@ func (o Objects) Get(ctx context.Context, key Key) (*unstructured.Unstructured, 
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", key, err)
 	}
+	o.Recent.put(key, object)
 	return object, nil
 }
 
@@ -81,6 +95,7 @@ func (o Objects) patch(ctx context.Context, key Key, change map[string]any, subr
 	if err != nil {
 		return nil, fmt.Errorf("changing %s: %w", key, err)
 	}
+	o.Recent.put(key, object)
 	return object, nil
 }
 

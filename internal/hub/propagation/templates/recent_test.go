@@ -1,0 +1,82 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package templates
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func objectOf(name, uid, version, text string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"text": text}}}
+	object.SetNamespace(metav1.NamespaceDefault)
+	object.SetName(name)
+	object.SetUID(types.UID(uid))
+	object.SetResourceVersion(version)
+	return object
+}
+
+func keyOf(name string) Key {
+	return Key{Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Name: types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: name}}
+}
+
+// TestWhatIsOlderThanWhatIsKnownIsNotRemembered asks for an object in several
+// versions.
+func TestWhatIsOlderThanWhatIsKnownIsNotRemembered(t *testing.T) {
+	recent := NewRecent()
+	recent.put(keyOf("a"), objectOf("a", "1", "20", "new"))
+	recent.put(keyOf("a"), objectOf("a", "1", "10", "old")) // an answer that was slower
+	for name, test := range map[string]struct {
+		uid, version string
+		want         bool
+	}{
+		"an older one is known":   {"1", "10", true},
+		"the same is known":       {"1", "20", true},
+		"a newer one is known":    {"1", "30", false},
+		"another object is known": {"2", "20", false},
+		"no number":               {"1", "x", false},
+	} {
+		object := recent.get(keyOf("a"), objectOf("a", test.uid, test.version, ""))
+		if (object != nil) != test.want {
+			t.Errorf("%s: remembered %t, want %t", name, object != nil, test.want)
+		}
+		if object == nil {
+			continue
+		}
+		if text, _, _ := unstructured.NestedString(object.Object, "data", "text"); text != "new" {
+			t.Errorf("%s: remembered is %q", name, text)
+		}
+	}
+	recent.put(keyOf("a"), objectOf("a", "2", "5", "of another object of the name"))
+	if recent.get(keyOf("a"), objectOf("a", "2", "5", "")) == nil {
+		t.Error("an object that came in the place of another is not remembered")
+	}
+}
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	recent, text := NewRecent(), strings.Repeat("x", 10_000)
+	const objects = 1000
+	for i := range objects {
+		name := fmt.Sprint(i)
+		recent.put(keyOf(name), objectOf(name, name, "1", text))
+		recent.put(keyOf("again"), objectOf("again", "a", fmt.Sprint(i+1), text))
+	}
+	if recent.bytes > recentBytesMax || len(recent.order) > 2*len(recent.objects)+1 {
+		t.Errorf("%d bytes of %d objects are remembered, in %d turns", recent.bytes, len(recent.objects), len(recent.order))
+	}
+	last := fmt.Sprint(objects - 1)
+	if recent.get(keyOf(last), objectOf(last, last, "1", "")) == nil || recent.get(keyOf("0"), objectOf("0", "0", "1", "")) != nil {
+		t.Error("the last ones are to be remembered, and the first are not")
+	}
+	recent.put(keyOf("large"), objectOf("large", "l", "1", strings.Repeat("x", recentBytesMax/4)))
+	if recent.get(keyOf("large"), objectOf("large", "l", "1", "")) != nil || len(recent.objects) < 2 {
+		t.Error("a large object is remembered in the place of many")
+	}
+}
