@@ -106,7 +106,7 @@ test-placement-faults: envtest-assets ## The whole form of what test-integration
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) ./test/integration/placement -args -long
 
 .PHONY: test-propagation-faults
-test-propagation-faults: envtest-assets ## The whole form of what test-integration does in short to the propagation controllers: they die at every single write.
+test-propagation-faults: envtest-assets ## The whole form of what test-integration does in short to the propagation controllers: more objects, outages of a minute.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) ./test/integration/propagation -args -long
 
 .PHONY: soak

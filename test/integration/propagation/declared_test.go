@@ -26,7 +26,7 @@ const (
 	// still is how long nothing may be written any more.
 	still = time.Second
 	// nothing is how long nothing may happen where nothing must.
-	nothing = 2 * time.Second
+	nothing = time.Second
 )
 
 // declared are the clusters that are to have objects, by KIND/NAME.
