@@ -4,6 +4,7 @@
 package claims
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/reserved"
 )
 
 // Name returns a policy as people call it, such as PropagationPolicy shop/web; ""
@@ -37,6 +39,18 @@ func BindingName(kind schema.GroupVersionKind, name string) (usual, suffixed str
 		suffixed += "." + kind.Group
 	}
 	return usual, suffixed
+}
+
+// Reserved says why an object of a kind in a namespace is never sent to clusters,
+// as a sentence without its end; "" is that it may be.
+func Reserved(kind schema.GroupKind, namespace string) string {
+	if why := reserved.Kind(kind); why != "" {
+		return fmt.Sprintf("%s is never sent to clusters: %s", kind.Kind, why)
+	}
+	if ReservedNamespace(namespace) {
+		return fmt.Sprintf("nothing of namespace %s is sent to clusters: it is reserved", namespace)
+	}
+	return ""
 }
 
 // ReservedNamespace tells whether nothing of a namespace is sent to clusters: it

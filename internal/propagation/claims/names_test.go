@@ -3,7 +3,11 @@
 
 package claims
 
-import "testing"
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 func TestReservedNamespace(t *testing.T) {
 	for namespace, want := range map[string]bool{
@@ -14,6 +18,18 @@ func TestReservedNamespace(t *testing.T) {
 	} {
 		if got := ReservedNamespace(namespace); got != want {
 			t.Errorf("ReservedNamespace(%q) = %t, want %t", namespace, got, want)
+		}
+	}
+}
+
+func TestReserved(t *testing.T) {
+	for want, of := range map[string][2]string{
+		"": {"Deployment", "shop"},
+		"nothing of namespace kube-system is sent to clusters: it is reserved": {"Deployment", "kube-system"},
+		"Node is never sent to clusters: it is a machine of the hub":           {"Node", ""},
+	} {
+		if got := Reserved(schema.GroupKind{Kind: of[0]}, of[1]); got != want {
+			t.Errorf("%v: got %q, want %q", of, got, want)
 		}
 	}
 }

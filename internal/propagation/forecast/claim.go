@@ -10,13 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
-	"github.com/capstan-io/capstan/internal/reserved"
 )
 
 // forecast is about one object.
@@ -59,9 +57,7 @@ func (f *forecast) claim() {
 		f.note("%s takes the object over if the hub's feature gate PropagationPolicyPreemption is on.", claims.Name(taker))
 	}
 	if f.then != nil && !f.served() {
-		kind := f.Then.GetKind()
-		f.note("%s selects it, but this hub is an ordinary cluster, whose own controllers act on kind %s: label %s %s=true to have it sent to clusters as well.",
-			claims.Name(f.then), kind, scope.Asks(f.Then.GetNamespace()), fleetv1alpha1.LabelTemplates)
+		f.note("%s selects it, but %s.", claims.Name(f.then), scope.Refusal(f.Then.GetKind(), f.Then.GetNamespace()))
 		f.then = nil
 	}
 	if f.then == nil && f.after != nil {
@@ -80,13 +76,7 @@ func (f *forecast) served() bool {
 
 // reserved says why the object is never sent, "" if it may be.
 func (f *forecast) reserved() string {
-	if why := reserved.Kind(f.Then.GroupVersionKind().GroupKind()); why != "" {
-		return fmt.Sprintf("%s is never sent to clusters: %s", f.Then.GetKind(), why)
-	}
-	if claims.ReservedNamespace(f.Then.GetNamespace()) {
-		return fmt.Sprintf("nothing of namespace %s is sent to clusters: it is reserved for the hub", f.Then.GetNamespace())
-	}
-	return ""
+	return claims.Reserved(f.Then.GroupVersionKind().GroupKind(), f.Then.GetNamespace())
 }
 
 // refused tells whether the policy would not be applied, and notes why.

@@ -49,10 +49,13 @@ func native(group string) bool {
 	}
 }
 
-// Asks names what has to have the label for an object of a namespace to be sent.
-func Asks(namespace string) string {
-	if namespace == "" {
-		return "it"
+// Refusal says why an object of a kind is not sent from a namespace, or from none,
+// and what to do, as the end of a sentence.
+func Refusal(kind, namespace string) string {
+	what := "it"
+	if namespace != "" {
+		what = fmt.Sprintf("namespace %q", namespace)
 	}
-	return fmt.Sprintf("namespace %q", namespace)
+	return fmt.Sprintf("this hub is an ordinary cluster, whose own controllers act on kind %s: label %s %s=true to have it sent to clusters as well",
+		kind, what, fleetv1alpha1.LabelTemplates)
 }

@@ -41,10 +41,13 @@ func TestServes(t *testing.T) {
 	}
 }
 
-func TestAsks(t *testing.T) {
-	for namespace, want := range map[string]string{"shop": `namespace "shop"`, "": "it"} {
-		if got := Asks(namespace); got != want {
-			t.Errorf("Asks(%q) = %q, want %q", namespace, got, want)
+func TestRefusal(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"":     "this hub is an ordinary cluster, whose own controllers act on kind Deployment: label it fleet.capstan.io/templates=true to have it sent to clusters as well",
+		"shop": `this hub is an ordinary cluster, whose own controllers act on kind Deployment: label namespace "shop" fleet.capstan.io/templates=true to have it sent to clusters as well`,
+	} {
+		if got := Refusal("Deployment", namespace); got != want {
+			t.Errorf("Refusal(%q) = %q, want %q", namespace, got, want)
 		}
 	}
 }

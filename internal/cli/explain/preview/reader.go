@@ -201,6 +201,10 @@ func (r Reader) priorities(ctx context.Context, f *facts) error {
 // hub finds out whether the hub runs what is applied to it, as the hub itself does:
 // by its nodes.
 func (r Reader) hub(ctx context.Context, f *facts) error {
+	matters := func(s *subject) bool { return s.Binding == nil && (scope.Hub{Runs: true}).Owns(s.kind.GroupKind()) }
+	if !slices.ContainsFunc(f.subjects, matters) {
+		return nil
+	}
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "NodeList"})
 	err := r.Client.List(ctx, nodes, client.Limit(1))
@@ -215,7 +219,7 @@ func (r Reader) hub(ctx context.Context, f *facts) error {
 		}
 	}
 	for _, s := range f.subjects {
-		if _, known := labels[s.namespace]; !known && s.namespace != "" && f.world.Hub.Owns(s.kind.GroupKind()) {
+		if _, known := labels[s.namespace]; !known && s.namespace != "" {
 			namespace := &metav1.PartialObjectMetadata{}
 			namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 			err := client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Name: s.namespace}, namespace))

@@ -5,6 +5,7 @@ package trace
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,6 +44,11 @@ func (f *Facts) clusters(d *decision) []Cluster {
 	}
 	for i := range f.Works {
 		of(f.Works[i].Namespace).work(&f.Works[i])
+	}
+	for i := range f.NamespaceWorks {
+		if c := found[f.NamespaceWorks[i].Namespace]; c != nil {
+			c.namespace(f.Ref.Namespace, &f.NamespaceWorks[i])
+		}
 	}
 	for i := range f.Binding.Status.AggregatedStatus {
 		of(f.Binding.Status.AggregatedStatus[i].ClusterName).member(&f.Binding.Status.AggregatedStatus[i])
@@ -107,6 +113,18 @@ func (c *Cluster) work(work *workv1.ManifestWork) {
 		c.Applied = appliedYes
 	default:
 		c.Applied, c.Reason = appliedNo, whyNot(work, applied)
+	}
+}
+
+// namespace notes that the namespace of the object is not there yet.
+func (c *Cluster) namespace(name string, work *workv1.ManifestWork) {
+	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
+	switch {
+	case c.Applied != appliedNo && c.Applied != appliedUnknown, applied != nil && applied.Status == metav1.ConditionTrue:
+	case applied == nil:
+		c.Reason = fmt.Sprintf("namespace %s is not in the cluster yet: its agent has not looked at work %s", name, work.Name)
+	default:
+		c.Reason = fmt.Sprintf("namespace %s is not in the cluster: %s", name, whyNot(work, applied))
 	}
 }
 

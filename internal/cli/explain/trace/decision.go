@@ -26,7 +26,7 @@ type decision struct {
 // one that is written as the previous one. It is nil if the decision is not the
 // hub's, or the clusters may not be read.
 func (f *Facts) decide(now time.Time) *decision {
-	b := &workv1alpha2.ResourceBinding{ObjectMeta: f.Binding.ObjectMeta, Spec: f.Binding.Spec, Status: f.Binding.Status}
+	b := f.Binding.object()
 	if f.clustersHidden || !binding.Ours(b) {
 		return nil
 	}

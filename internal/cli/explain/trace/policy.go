@@ -27,6 +27,7 @@ const (
 type contender struct {
 	Policy
 
+	policy   policyv1alpha1.Policy
 	spec     *policyv1alpha1.PropagationSpec
 	deleting bool
 	exact    selector.Priority
@@ -35,17 +36,7 @@ type contender struct {
 // policies returns the policy that claims the object, and the others that select
 // it or come near, the best first.
 func (f *Facts) policies() (claims *Policy, others []Policy) {
-	var all []contender
-	for i := range f.Policies {
-		p := &f.Policies[i]
-		all = append(all, f.contender(Policy{Kind: kindPolicy, Namespace: p.Namespace, Name: p.Name}, &p.Spec, &p.ObjectMeta))
-	}
-	for i := range f.ClusterPolicies {
-		p := &f.ClusterPolicies[i]
-		all = append(all, f.contender(Policy{Kind: kindClusterPolicy, Name: p.Name}, &p.Spec, &p.ObjectMeta))
-	}
-	slices.SortFunc(all, better)
-	claimed := f.claimedBy()
+	all, claimed := f.contenders(), f.claimedBy()
 	winner := slices.IndexFunc(all, func(c contender) bool {
 		return claimed != nil && c.Kind == claimed.Kind && c.Namespace == claimed.Namespace && c.Name == claimed.Name
 	})
@@ -77,8 +68,24 @@ func (c *contender) explain(claimed *Policy, all []contender, winner int) bool {
 	return true
 }
 
-func (f *Facts) contender(p Policy, spec *policyv1alpha1.PropagationSpec, object *metav1.ObjectMeta) contender {
-	c := contender{Policy: p, spec: spec, deleting: object.DeletionTimestamp != nil}
+// contenders returns all policies, the best first.
+func (f *Facts) contenders() []contender {
+	var all []contender
+	for i := range f.Policies {
+		p := &f.Policies[i]
+		all = append(all, f.contender(Policy{Kind: kindPolicy, Namespace: p.Namespace, Name: p.Name}, p))
+	}
+	for i := range f.ClusterPolicies {
+		p := &f.ClusterPolicies[i]
+		all = append(all, f.contender(Policy{Kind: kindClusterPolicy, Name: p.Name}, p))
+	}
+	slices.SortFunc(all, better)
+	return all
+}
+
+func (f *Facts) contender(p Policy, policy policyv1alpha1.Policy) contender {
+	spec := policy.PropagationSpec()
+	c := contender{Policy: p, policy: policy, spec: spec, deleting: policy.GetDeletionTimestamp() != nil}
 	if spec.Priority != nil {
 		c.Priority = *spec.Priority
 	}

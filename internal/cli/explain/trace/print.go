@@ -68,6 +68,9 @@ func (t *Trace) steps() [][]string {
 	for _, c := range t.Binding.Conditions {
 		add("", fmt.Sprintf("%s=%s (%s): %s", c.Type, c.Status, c.Reason, c.Message))
 	}
+	if t.Binding.Priority != nil {
+		add("", fmt.Sprintf("Its priority is %d: it gets its clusters before those of a lower one", *t.Binding.Priority))
+	}
 	for _, by := range t.Binding.RequiredBy {
 		add("", "It is sent along with the object of "+by)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // Kinds of bindings.
@@ -41,9 +42,16 @@ type Facts struct {
 	Policies        []policyv1alpha1.PropagationPolicy
 	ClusterPolicies []policyv1alpha1.ClusterPropagationPolicy
 	// Binding is nil if there is none.
-	Binding  *BindingObject
-	Works    []workv1.ManifestWork
-	Clusters []clusterv1.ManagedCluster
+	Binding *BindingObject
+	Works   []workv1.ManifestWork
+	// NamespaceWorks bring the namespace of the object to clusters.
+	NamespaceWorks []workv1.ManifestWork
+	Clusters       []clusterv1.ManagedCluster
+	// Absent are the overrides and PriorityClasses that policies which select the
+	// object name, and that do not exist.
+	Absent []string
+	// Unserved says that the hub does not send objects of the kind from there.
+	Unserved bool
 	// Unread says what the user may not read, and what follows from that.
 	Unread []string
 
@@ -111,6 +119,9 @@ func (r Reader) rest(ctx context.Context, f *Facts) error {
 		if err := r.policies(ctx, f); err != nil {
 			return err
 		}
+		if err := r.absent(ctx, f); err != nil {
+			return err
+		}
 	}
 	if f.Binding == nil {
 		if err := r.find(ctx, f); err != nil {
@@ -118,7 +129,7 @@ func (r Reader) rest(ctx context.Context, f *Facts) error {
 		}
 	}
 	if f.Binding == nil {
-		return nil
+		return r.served(ctx, f)
 	}
 	if err := r.works(ctx, f); err != nil {
 		return err
@@ -244,6 +255,10 @@ func (r Reader) works(ctx context.Context, f *Facts) error {
 	works, err := hub.List(ctx, r.Client, items, of)
 	if !apierrors.IsForbidden(err) {
 		f.Works = works
+		if err != nil || f.Ref.Namespace == "" {
+			return err
+		}
+		f.NamespaceWorks, err = hub.List(ctx, r.Client, items, client.MatchingLabels{deliver.LabelNamespace: f.Ref.Namespace})
 		return err
 	}
 	for _, target := range f.Binding.targets() {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -81,6 +82,8 @@ type Binding struct {
 	Conditions []Condition `json:"conditions"`
 	// RequiredBy are the bindings that its object is sent along with.
 	RequiredBy []string `json:"requiredBy,omitempty"`
+	// Priority is that of the PriorityClass which the policy names.
+	Priority *int32 `json:"priority,omitempty"`
 }
 
 // Condition is a condition of a binding.
@@ -146,6 +149,9 @@ func (b *BindingObject) told() *Binding {
 			told.Conditions = append(told.Conditions, Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 		}
 	}
+	if p := b.Spec.SchedulePriority; p != nil {
+		told.Priority = &p.Priority
+	}
 	for _, by := range b.Spec.RequiredBy {
 		told.RequiredBy = append(told.RequiredBy, spell(kindBinding, by.Namespace, by.Name))
 	}
@@ -183,8 +189,15 @@ func (t *Trace) notes(f *Facts) []string {
 	if t.Object.Deleting {
 		notes = append(notes, "It is being deleted; what is in the clusters goes first.")
 	}
+	waits := f.waits()
 	switch {
+	case f.reserved() != "":
+		why := f.reserved()
+		return append(notes, strings.ToUpper(why[:1])+why[1:]+".")
+	case f.Binding == nil && len(waits) > 0:
+		return append(notes, waits...)
 	case f.Binding != nil:
+		notes = append(notes, waits...)
 		if text := t.decided.differs(f.Binding.Spec.Clusters); text != "" {
 			notes = append(notes, text)
 		}

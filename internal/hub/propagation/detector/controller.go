@@ -27,7 +27,6 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
-	"github.com/capstan-io/capstan/internal/reserved"
 )
 
 // Deps are what the controller works with.
@@ -72,7 +71,7 @@ func New(d Deps) *Controller {
 // Reconcile finds the policy for one object, lets it claim the object, and makes
 // the binding say what both ask for.
 func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
-	if reserved.Kind(key.Kind.GroupKind()) != "" || claims.ReservedNamespace(key.Name.Namespace) {
+	if claims.Reserved(key.Kind.GroupKind(), key.Name.Namespace) != "" {
 		return ctrl.Result{}, nil
 	}
 	if err := c.Fleet.Load(ctx, c.Live); err != nil {

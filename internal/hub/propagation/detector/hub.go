@@ -39,8 +39,7 @@ func (c *Controller) served(ctx context.Context, template *metav1.PartialObjectM
 		return true, nil
 	}
 	c.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed,
-		"policy %q selects it, but this hub is an ordinary cluster, whose own controllers act on kind %s: label %s %s=true to have it sent to clusters as well",
-		policy.GetName(), kind.Kind, scope.Asks(template.Namespace), fleetv1alpha1.LabelTemplates)
+		"policy %q selects it, but %s", policy.GetName(), scope.Refusal(kind.Kind, template.Namespace))
 	return false, nil
 }
 
