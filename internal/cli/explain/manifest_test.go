@@ -79,3 +79,23 @@ func TestMistakesInFilesNameTheirPlace(t *testing.T) {
 		})
 	}
 }
+
+func TestFolders(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"b.yaml", "a.json", "c.yml", "README.md"} {
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(folder, "d.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got, err := expand([]string{standardInput, folder, "not-there.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{standardInput, filepath.Join(folder, "a.json"), filepath.Join(folder, "b.yaml"), filepath.Join(folder, "c.yml"), "not-there.yaml"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

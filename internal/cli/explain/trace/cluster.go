@@ -121,6 +121,7 @@ func (c *Cluster) namespace(name string, work *workv1.ManifestWork) {
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
 	switch {
 	case c.Applied != appliedNo && c.Applied != appliedUnknown, applied != nil && applied.Status == metav1.ConditionTrue:
+	case applied == nil && c.Applied == appliedNo: // what is said of the object says more
 	case applied == nil:
 		c.Reason = fmt.Sprintf("namespace %s is not in the cluster yet: its agent has not looked at work %s", name, work.Name)
 	default:

@@ -93,23 +93,25 @@ func TestPriority(t *testing.T) {
 func TestTheNamespaceWaits(t *testing.T) {
 	f := web("").bound()
 	f.clustersHidden = true
-	f.Binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	f.Binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
+	unseen := func(w *workv1.ManifestWork) { w.Status.Conditions = nil }
 	failing := func(w *workv1.ManifestWork) {
 		w.Status.Conditions[0].Status, w.Status.Conditions[0].Message = metav1.ConditionFalse, "failed"
 	}
-	f.Works = []workv1.ManifestWork{work("a", failing), work("b", failing), work("c", failing)}
+	f.Works = []workv1.ManifestWork{work("a", unseen), work("b", failing), work("c", failing), work("d", failing)}
 	f.NamespaceWorks = []workv1.ManifestWork{
-		work("a", func(w *workv1.ManifestWork) { w.Status.Conditions = nil }),
+		work("a", unseen),
 		work("b", func(w *workv1.ManifestWork) {
 			w.Status.Conditions[0].Status, w.Status.Conditions[0].Message = metav1.ConditionFalse, "not you"
 		}),
 		work("c", func(*workv1.ManifestWork) {}),
+		work("d", unseen),
 	}
 	var got []string
 	for _, c := range Of(f, noon).Clusters {
 		got = append(got, c.Reason)
 	}
-	want := []string{"namespace shop is not in the cluster yet: its agent has not looked at work w", "namespace shop is not in the cluster: not you", "failed"}
+	want := []string{"namespace shop is not in the cluster yet: its agent has not looked at work w", "namespace shop is not in the cluster: not you", "failed", "failed"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,0 +1,47 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestHowKubectlShowsPropagation keeps what people and their scripts know: short
+// names, the category, and the columns besides NAME. Without columns AGE is shown.
+func TestHowKubectlShowsPropagation(t *testing.T) {
+	definitions, err := PropagationCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, d := range definitions {
+		var columns []string
+		for _, version := range d.Spec.Versions {
+			for _, column := range version.AdditionalPrinterColumns {
+				if version.Storage && column.Priority == 0 {
+					columns = append(columns, strings.ToUpper(column.Name))
+				}
+			}
+		}
+		if !slices.Equal(d.Spec.Names.Categories, []string{"karmada-io"}) {
+			t.Errorf("%s is in the categories %v", d.Name, d.Spec.Names.Categories)
+		}
+		got[strings.Join(d.Spec.Names.ShortNames, ",")] = string(d.Spec.Scope) + " " + d.Spec.Names.Kind + " " + strings.Join(columns, " ")
+	}
+	want := map[string]string{
+		"pp":  "Namespaced PropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
+		"cpp": "Cluster ClusterPropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
+		"op":  "Namespaced OverridePolicy ",
+		"cop": "Cluster ClusterOverridePolicy ",
+		"rb":  "Namespaced ResourceBinding SCHEDULED FULLYAPPLIED AGE",
+		"crb": "Cluster ClusterResourceBinding SCHEDULED FULLYAPPLIED AGE",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
