@@ -192,6 +192,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	along := dependencies.Deps{
 		Client: mgr.GetClient(), Templates: watched, Objects: objects, Chain: chain,
 		Touched:  func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
+		Events:   recorder,
 		Announce: announcer,
 	}
 	sends := bindings.New(bindings.Deps{

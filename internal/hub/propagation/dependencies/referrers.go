@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -30,15 +32,13 @@ import (
 )
 
 const (
-	// referencesMax is how many objects are sent along with one at most.
-	referencesMax = 200
-	// depthMax is how far references of references are followed.
-	depthMax = 3
 	// again is how soon to look whether attached bindings have let go.
 	again = 200 * time.Millisecond
 	// rootCertificates is a ConfigMap that Kubernetes keeps in every namespace. Each
 	// cluster has its own, with other content.
 	rootCertificates = "kube-root-ca.crt"
+	// action is what events say that the controllers were about.
+	action = "Propagate"
 )
 
 // Deps are what the controllers work with.
@@ -51,6 +51,8 @@ type Deps struct {
 	// Touched is told of a binding whose object may have changed in something that
 	// the binding does not say.
 	Touched func(types.NamespacedName)
+	// Events tells what is not sent along.
+	Events *events.Recorder
 	// Announce tells what became of references; nil tells nothing.
 	Announce *announce.Announcer
 }
@@ -85,20 +87,22 @@ func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if !references.Sends(b) && len(before) == 0 && !controllerutil.ContainsFinalizer(b, workv1alpha2.FinalizerDependencies) {
 		return ctrl.Result{}, nil // it needs nothing, or is itself what is needed
 	}
-	var after []references.Reference
-	if references.Sends(b) {
-		if after, err = r.needs(ctx, b); err != nil {
-			r.Announce.Tell(announce.Failed(b, announce.ReasonGetDependenciesFailed, err.Error())...)
-			return ctrl.Result{}, err
-		}
+	after, left, err := r.needs(ctx, b)
+	if err != nil {
+		r.Announce.Tell(announce.Failed(b, announce.ReasonGetDependenciesFailed, err.Error())...)
+		return ctrl.Result{}, err
 	}
 	r.Templates.Use(user(req.NamespacedName), kindsOf(after)...)
 	holds, err := r.holds(ctx, b)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.write(ctx, b, after, holds || len(after) > 0); err != nil {
+	wrote, err := r.write(ctx, b, after, holds || len(after) > 0)
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if wrote {
+		r.tell(b, left)
 	}
 	for _, key := range r.objects(slices.Concat(before, after)) {
 		r.needed(key)
@@ -109,50 +113,41 @@ func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, nil
 }
 
-// needs returns what the object of a binding needs, and what these need.
-func (r *Referrers) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) ([]references.Reference, error) {
+// tell tells what is not sent along, if anything is.
+func (r *Referrers) tell(b *workv1alpha2.ResourceBinding, left string) {
+	if left != "" {
+		r.Events.Eventf(b, nil, corev1.EventTypeWarning, announce.ReasonGetDependenciesFailed, action, "%s", left)
+	}
+}
+
+// needs returns what is to be sent along with the object of a binding: what it
+// needs, and what these need. Left says what is left out.
+func (r *Referrers) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all []references.Reference, left string, err error) {
+	if !references.Sends(b) {
+		return nil, "", nil
+	}
 	key := templates.KeyOf(b.Spec.Resource)
 	known, _ := r.Templates.Get(key)
 	object, err := r.Objects.Since(ctx, key, known)
 	if err != nil {
-		return nil, client.IgnoreNotFound(err)
+		return nil, "", client.IgnoreNotFound(err)
 	}
-	var all []references.Reference
-	found := map[string]bool{}
-	level := []*unstructured.Unstructured{object}
-	for depth := 0; depth < depthMax && len(level) > 0; depth++ {
-		var next []*unstructured.Unstructured
-		for _, reference := range r.direct(level, b.Namespace) {
-			name := reference.Key() + metav1.FormatLabelSelector(reference.LabelSelector)
-			if found[name] || len(all) == referencesMax {
-				continue
-			}
-			found[name] = true
-			all = append(all, reference)
-			further, err := r.follow(ctx, reference)
-			if err != nil {
-				return nil, err
-			}
-			if further != nil {
-				next = append(next, further)
-			}
-		}
-		level = next
+	direct := func(object *unstructured.Unstructured) []references.Reference { return r.direct(object, b.Namespace) }
+	follow := func(reference references.Reference) (*unstructured.Unstructured, error) {
+		return r.follow(ctx, reference)
 	}
-	return all, nil
+	return references.Closure(object, direct, follow)
 }
 
-// direct returns what objects need themselves, of the namespace and of kinds that
+// direct returns what an object needs itself, of the namespace and of kinds that
 // may be sent.
-func (r *Referrers) direct(objects []*unstructured.Unstructured, namespace string) []references.Reference {
+func (r *Referrers) direct(object *unstructured.Unstructured, namespace string) []references.Reference {
 	var all []references.Reference
-	for _, object := range objects {
-		for _, d := range r.Chain.Dependencies(object) {
-			reference := references.Reference{APIVersion: d.APIVersion, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, LabelSelector: d.Selector}
-			own := d.Kind == "ConfigMap" && d.Name == rootCertificates // the cluster's
-			if d.Namespace == namespace && !own && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
-				all = append(all, reference)
-			}
+	for _, d := range r.Chain.Dependencies(object) {
+		reference := references.Reference{APIVersion: d.APIVersion, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, LabelSelector: d.Selector}
+		own := d.Kind == "ConfigMap" && d.Name == rootCertificates // the cluster's
+		if d.Namespace == namespace && !own && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
+			all = append(all, reference)
 		}
 	}
 	return all
@@ -184,11 +179,11 @@ func (r *Referrers) holds(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 }
 
 // write makes the binding say what its object needs, and stay until nothing says
-// any more that it is needed for this one.
-func (r *Referrers) write(ctx context.Context, b *workv1alpha2.ResourceBinding, all []references.Reference, stays bool) error {
+// any more that it is needed for this one. It tells whether it did not.
+func (r *Referrers) write(ctx context.Context, b *workv1alpha2.ResourceBinding, all []references.Reference, stays bool) (wrote bool, err error) {
 	text, err := references.Annotation(all)
 	if err != nil {
-		return err
+		return false, err
 	}
 	after := b.DeepCopy()
 	annotations := maps.Clone(b.Annotations)
@@ -207,13 +202,13 @@ func (r *Referrers) write(ctx context.Context, b *workv1alpha2.ResourceBinding, 
 		controllerutil.AddFinalizer(after, workv1alpha2.FinalizerDependencies)
 	}
 	if equality.Semantic.DeepEqual(b, after) {
-		return nil
+		return false, nil
 	}
 	err = r.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing what binding %q needs: %w", b.Namespace+"/"+b.Name, err)
+		return false, fmt.Errorf("writing what binding %q needs: %w", b.Namespace+"/"+b.Name, err)
 	}
-	return nil
+	return true, nil
 }
 
 // objects returns the objects that there are of those that are referred to.

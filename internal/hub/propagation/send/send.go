@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -119,7 +120,16 @@ func (w Writer) create(ctx context.Context, work *workv1.ManifestWork) error {
 	if apierrors.IsNotFound(err) {
 		err = ErrNoNamespace
 	}
-	return fmt.Errorf("creating ManifestWork %q: %w", key, err)
+	return fmt.Errorf("creating ManifestWork %q: %w", key, remedied(err))
+}
+
+// remedied says what to do about an object that the hub cannot store another time.
+// That etcd refuses it is known by its words only.
+func remedied(err error) error {
+	if apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large") {
+		return fmt.Errorf("%w: the object is too large to be sent; make it smaller, or split it", err)
+	}
+	return err
 }
 
 func (w Writer) change(ctx context.Context, change deliver.Change) error {
@@ -129,7 +139,7 @@ func (w Writer) change(ctx context.Context, change deliver.Change) error {
 	}
 	err = w.Client.Patch(ctx, change.Present.DeepCopy(), client.RawPatch(types.MergePatchType, body))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("changing ManifestWork %q: %w", client.ObjectKeyFromObject(change.Present), err)
+		return fmt.Errorf("changing ManifestWork %q: %w", client.ObjectKeyFromObject(change.Present), remedied(err))
 	}
 	return nil
 }

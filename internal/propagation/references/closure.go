@@ -1,0 +1,69 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package references
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// foundMax is how many objects are sent along with one at most.
+	foundMax = 200
+	// depthMax is how far references of references are followed.
+	depthMax = 3
+)
+
+// Closure returns what an object needs, and what these need. Direct returns what one
+// object needs itself, and follow an object that is referred to, nil if there is
+// none or it needs no others. Left says what is left out, "" if that is nothing.
+func Closure(
+	root *unstructured.Unstructured, direct func(*unstructured.Unstructured) []Reference, follow func(Reference) (*unstructured.Unstructured, error),
+) (all []Reference, left string, err error) {
+	found := map[string]bool{}
+	level := []*unstructured.Unstructured{root}
+	for depth := 0; len(level) > 0; depth++ {
+		var next []*unstructured.Unstructured
+		for _, reference := range among(level, direct) {
+			name := reference.Key() + metav1.FormatLabelSelector(reference.LabelSelector)
+			switch {
+			case found[name]:
+				continue
+			case depth == depthMax:
+				return all, fmt.Sprintf("%s is not sent along: the object needs it by way of %d others, and no more than %d are followed", named(reference), depth, depthMax-1), nil
+			case len(all) == foundMax:
+				return all, fmt.Sprintf("%s is not sent along, nor is what follows: the object needs more than %d others", named(reference), foundMax), nil
+			}
+			found[name] = true
+			all = append(all, reference)
+			further, err := follow(reference)
+			if err != nil {
+				return nil, "", err
+			}
+			if further != nil {
+				next = append(next, further)
+			}
+		}
+		level = next
+	}
+	return all, "", nil
+}
+
+// among returns what several objects need themselves.
+func among(objects []*unstructured.Unstructured, direct func(*unstructured.Unstructured) []Reference) []Reference {
+	var all []Reference
+	for _, object := range objects {
+		all = append(all, direct(object)...)
+	}
+	return all
+}
+
+func named(r Reference) string {
+	if r.Name == "" {
+		return fmt.Sprintf("what is selected of %s", r.Kind)
+	}
+	return fmt.Sprintf("%s %q", r.Kind, r.Name)
+}
