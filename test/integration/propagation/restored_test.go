@@ -99,7 +99,7 @@ func TestAHubThatIsAnHourOld(t *testing.T) {
 	w.stop()
 	backup, before, server := w.backUp(), w.remember(), &outage.Server{}
 
-	w.start(server.Wrap)
+	w.start()
 	w.change(s.policy, func() { s.policy.Spec.Placement = onClusters("member2", "member3") })
 	w.change(s.web, func() { s.web.Spec.Replicas = new(int32(5)) })
 	w.remove(s.others[0])
@@ -109,10 +109,10 @@ func TestAHubThatIsAnHourOld(t *testing.T) {
 	since["Deployment/late"] = []string{"member2", "member3"}
 	w.become(since, before)
 
-	// The controllers lose the hub, and find it as it was.
-	server.Ends()
+	// Who restores a hub stops it, with its controllers.
+	w.stop()
 	w.restore(backup)
-	server.ComesBack(0)
+	w.start(server.Wrap)
 	w.stay(before)
 	w.become(then, before)
 	w.quiet(server)
