@@ -315,6 +315,28 @@ func TestKindsAreAskedForWhenNeeded(t *testing.T) {
 	}
 }
 
+func TestAServerIsAskedAnewWhetherItServesAResource(t *testing.T) {
+	list := &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Verbs: metav1.Verbs{"patch"}}}}
+	var fail error
+	kinds := NewKinds(func(string) (*metav1.APIResourceList, error) { return list, fail }, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	if !kinds.Serves(widgets) {
+		t.Error("it is served")
+	}
+	for name, err := range map[string]error{"the server is away": errors.New("away"), "it may not be asked": apierrors.NewForbidden(schema.GroupResource{}, "", nil)} {
+		if fail = err; !kinds.Serves(widgets) {
+			t.Errorf("%s: that does not say that it is not served", name)
+		}
+	}
+	if fail = apierrors.NewNotFound(schema.GroupResource{}, ""); kinds.Serves(widgets) {
+		t.Error("its group version is gone")
+	}
+	list, fail = &metav1.APIResourceList{}, nil
+	if kinds.Serves(widgets) {
+		t.Error("its definition is gone")
+	}
+}
+
 func TestManagersOfAnOwner(t *testing.T) {
 	entry := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(fields)}

@@ -120,6 +120,14 @@ func (k *Kinds) Forget(gv schema.GroupVersion) {
 	delete(k.versions, gv)
 }
 
+// Serves asks the server anew whether it serves a resource. If it does not
+// answer, it is taken to.
+func (k *Kinds) Serves(resource schema.GroupVersionResource) bool {
+	k.Forget(resource.GroupVersion())
+	_, err := k.KindOf(resource)
+	return !errors.Is(err, ErrNoKind)
+}
+
 func resourcesOf(gv schema.GroupVersion, list *metav1.APIResourceList) map[string]Resource {
 	kinds := make(map[string]Resource, len(list.APIResources))
 	for i := range list.APIResources {

@@ -90,11 +90,16 @@ func Render(s Source) (works map[string]*workv1.ManifestWork, problems map[strin
 	for cluster, one := range copies {
 		work := s.frame(cluster, one.Applied)
 		stamp(one.Object, work, s.Object)
-		raw, err := one.Object.MarshalJSON()
-		if err != nil {
-			return nil, nil, fmt.Errorf("encoding the object for cluster %q: %w", cluster, err)
+		for _, object := range []*unstructured.Unstructured{one.Object, role(one.Object)} {
+			if object == nil {
+				continue
+			}
+			raw, err := object.MarshalJSON()
+			if err != nil {
+				return nil, nil, fmt.Errorf("encoding %s %q for cluster %q: %w", object.GetKind(), object.GetName(), cluster, err)
+			}
+			work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
 		}
-		work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 		works[cluster] = work
 	}
 	return works, problems, nil

@@ -72,8 +72,8 @@ func (d *departure) letGo(ctx context.Context) (gone bool) {
 // letGoLive lets go of an object as it is on the server now.
 func (d *departure) letGoLive(ctx context.Context) (gone bool, err error) {
 	seen, err := d.Member.Get(ctx, d.candidate.version, d.left.Object)
-	if apierrors.IsNotFound(err) {
-		return true, nil
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !d.Kinds.Serves(d.resource()) {
+		return true, nil // of a kind that is gone, our right to it may be gone, too
 	}
 	if err != nil {
 		return false, err
@@ -96,6 +96,10 @@ func (d *departure) letGoLive(ctx context.Context) (gone bool, err error) {
 	default:
 		return true, d.release(ctx, seen)
 	}
+}
+
+func (d *departure) resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: d.left.Object.Group, Version: d.candidate.version, Resource: d.left.Object.Resource}
 }
 
 // release ends the share of the record in an object that stays. If it has to
@@ -145,7 +149,7 @@ func (d *departure) releaseFields(ctx context.Context, seen *metav1.PartialObjec
 		if ledger.IsShared(seen, manager, d.job.Record.UID()) {
 			continue
 		}
-		kind, err := d.Kinds.KindOf(schema.GroupVersionResource{Group: object.Group, Version: d.candidate.version, Resource: object.Resource})
+		kind, err := d.Kinds.KindOf(d.resource())
 		if err != nil {
 			return nil, err
 		}

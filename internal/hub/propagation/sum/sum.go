@@ -105,14 +105,15 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	default:
 		item.AppliedMessage = message(work, applied)
 	}
-	for i := range work.Status.ResourceStatus.Manifests {
-		for _, value := range work.Status.ResourceStatus.Manifests[i].StatusFeedback.Values {
-			switch v := value.FieldValue; {
-			case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && json.Valid([]byte(*v.JSONRaw)):
-				item.Status = &runtime.RawExtension{Raw: []byte(*v.JSONRaw)}
-			case value.Name == karmadaworkv1alpha1.FeedbackHealth && v.String != nil:
-				item.Health = workv1alpha2.ResourceHealth(*v.String)
-			}
+	if len(work.Status.ResourceStatus.Manifests) == 0 {
+		return item
+	}
+	for _, value := range work.Status.ResourceStatus.Manifests[0].StatusFeedback.Values { // what else is sent is not the object
+		switch v := value.FieldValue; {
+		case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && json.Valid([]byte(*v.JSONRaw)):
+			item.Status = &runtime.RawExtension{Raw: []byte(*v.JSONRaw)}
+		case value.Name == karmadaworkv1alpha1.FeedbackHealth && v.String != nil:
+			item.Health = workv1alpha2.ResourceHealth(*v.String)
 		}
 	}
 	return item

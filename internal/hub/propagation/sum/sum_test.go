@@ -176,3 +176,13 @@ func TestNumbersOfAStatusStayWhole(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestWhatGoesAlongWithAnObjectSaysNothingOfIt(t *testing.T) {
+	one := work("a", metav1.ConditionTrue, 2, `{"acceptedNames":{}}`)
+	other := one.Status.ResourceStatus.Manifests[0].DeepCopy()
+	other.StatusFeedback.Values = []workv1.FeedbackValue{{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: new("Unhealthy")}}}
+	one.Status.ResourceStatus.Manifests = append(one.Status.ResourceStatus.Manifests, *other)
+	if got := Items(Input{Spec: spec("a"), Works: []workv1.ManifestWork{one}})[0]; got.Health != workv1alpha2.ResourceHealthy || got.Status == nil {
+		t.Errorf("it is %+v", got)
+	}
+}
