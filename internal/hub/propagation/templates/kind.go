@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -159,7 +158,7 @@ func (k *kind) Bookmark(string) {}
 // such kind.
 func (k *kind) Failed(err error) {
 	none := false
-	if !apierrors.IsForbidden(err) && !k.templates.Absent(k.of) { // which is said of what is served
+	if !k.templates.Absent(k.of) { // whatever the error: with the kind our right to it may go
 		has, unknown := served(k.templates.options.Discovery, k.of.GroupKind())
 		none = !has && unknown == nil
 	}

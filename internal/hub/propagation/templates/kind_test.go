@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -90,8 +91,12 @@ func TestAKindHasToBeMissingForLong(t *testing.T) {
 	clk.Step(absentMin)
 	kind.Failed(noMatch)
 	absent(false, "another version is served")
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: widgets.Group, Resource: "widgets"}, "", nil)
+	clk.Step(absentMin)
+	kind.Failed(forbidden)
+	absent(false, "it may not be read, and is served")
 	hub.Resources = nil
-	kind.Failed(noMatch)
+	kind.Failed(forbidden)
 	clk.Step(absentMin)
 	if told > 0 {
 		t.Errorf("the object was told %d times", told)

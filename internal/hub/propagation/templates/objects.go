@@ -53,6 +53,8 @@ func (o Objects) Get(ctx context.Context, key Key) (*unstructured.Unstructured, 
 	switch {
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		return nil, o.absent(key, fmt.Errorf("reading %s: the hub does not serve its kind: %v", key, err)) //nolint:errorlint // it is not said that there is none
+	case apierrors.IsForbidden(err): // which is also said of what is not served
+		return nil, o.absent(key, fmt.Errorf("reading %s: %w", key, err))
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", key, err)
 	}
