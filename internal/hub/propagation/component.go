@@ -190,7 +190,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		},
 	})
 	along := dependencies.Deps{
-		Client: mgr.GetClient(), Templates: watched, Objects: objects, Chain: chain,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Chain: chain,
 		Touched:  func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
 		Events:   recorder,
 		Announce: announcer,

@@ -67,9 +67,7 @@ func Sum(referrers []workv1alpha2.Binding) Needs {
 			needs.Preserve = spec.PreserveResourcesOnDeletion
 		}
 	}
-	slices.SortFunc(needs.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
+	needs.sort()
 	if len(overwriting) > 1 {
 		needs.Conflicts = append(needs.Conflicts, conflictingResolution)
 	}
@@ -77,6 +75,38 @@ func Sum(referrers []workv1alpha2.Binding) Needs {
 		needs.Conflicts = append(needs.Conflicts, conflictingPreserving)
 	}
 	return needs
+}
+
+// Keep returns the needs with those added who need an object by what its binding
+// says, and are not among the bindings that were summed up.
+func (n Needs) Keep(b workv1alpha2.Binding, who []workv1alpha2.BindingSnapshot) Needs {
+	if len(who) == 0 {
+		return n
+	}
+	spec := b.BindingSpec()
+	if len(n.RequiredBy) == 0 {
+		n.ConflictResolution, n.Preserve = spec.ConflictResolution, spec.PreserveResourcesOnDeletion
+	}
+	for _, one := range who {
+		label := Label(one.Namespace, one.Name)
+		n.Labels[label] = b.GetLabels()[label]
+		n.RequiredBy = append(n.RequiredBy, one)
+	}
+	n.sort()
+	return n
+}
+
+// Has tells whether a binding that a snapshot is of needs the object.
+func (n Needs) Has(one workv1alpha2.BindingSnapshot) bool {
+	return slices.ContainsFunc(n.RequiredBy, func(other workv1alpha2.BindingSnapshot) bool {
+		return other.Namespace == one.Namespace && other.Name == one.Name
+	})
+}
+
+func (n Needs) sort() {
+	slices.SortFunc(n.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
 }
 
 // Apply makes a binding say who needs its object. Where a policy claims the

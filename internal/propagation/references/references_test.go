@@ -178,3 +178,25 @@ func TestTheLastOneThatNeedsAnObjectGoes(t *testing.T) {
 		t.Error("who needs the object changed what its own policy says")
 	}
 }
+
+func TestWhoNeedsAnObjectIsKept(t *testing.T) {
+	nothing := func(*workv1alpha2.ResourceBindingSpec) {}
+	web := referrer("web", nothing, "member1")
+	page := &workv1alpha2.ResourceBinding{}
+	Sum([]workv1alpha2.Binding{web}).Apply(page)
+	page.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
+	api := referrer("api", nothing, "member2")
+
+	needs := Sum([]workv1alpha2.Binding{api})
+	if needs.Has(page.Spec.RequiredBy[0]) {
+		t.Error("web is among those that were summed up")
+	}
+	kept := needs.Keep(page, page.Spec.RequiredBy)
+
+	if len(kept.RequiredBy) != 2 || kept.RequiredBy[0].Name != "api" || kept.RequiredBy[1].Name != "web" || len(kept.Labels) != 2 {
+		t.Errorf("required by %v, labels %v", kept.RequiredBy, kept.Labels)
+	}
+	if alone := Sum(nil).Keep(page, page.Spec.RequiredBy); alone.ConflictResolution != policyv1alpha1.ConflictOverwrite {
+		t.Errorf("the object is sent another way: %q", alone.ConflictResolution)
+	}
+}

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -50,22 +52,11 @@ func TestWhatAMistakeTakesFromTheHubStaysInTheClusters(t *testing.T) {
 	if err := w.List(t.Context(), bindings); err != nil {
 		t.Fatal(err)
 	}
-	for i := range bindings.Items {
-		if err := w.Delete(t.Context(), &bindings.Items[i]); err != nil {
-			t.Fatal(err)
-		}
+	for _, deleted := range append(each(bindings.Items), bindings.Items) { // one alone, and all at once
+		w.remade(deleted)
+		w.stay(before)
+		w.become(want, before)
 	}
-	w.eventually("the bindings are made anew", func() error {
-		for _, old := range bindings.Items {
-			b := &workv1alpha2.ResourceBinding{}
-			if err := w.Get(t.Context(), client.ObjectKeyFromObject(&old), b); err != nil || b.UID == old.UID {
-				return fmt.Errorf("%s is not: %w", old.Name, err)
-			}
-		}
-		return nil
-	})
-	w.stay(before)
-	w.become(want, before)
 
 	// One that nobody claims goes with its definition only.
 	w.remove(s.policy)
@@ -81,6 +72,37 @@ func TestWhatAMistakeTakesFromTheHubStaysInTheClusters(t *testing.T) {
 	w.create(again)
 	w.become(want, before)
 	w.stay(before)
+}
+
+// each returns slices of one binding.
+func each(bindings []workv1alpha2.ResourceBinding) [][]workv1alpha2.ResourceBinding {
+	return slices.Collect(slices.Chunk(bindings, 1))
+}
+
+// remade deletes bindings, and waits until they are made anew.
+func (w world) remade(bindings []workv1alpha2.ResourceBinding) {
+	w.Helper()
+	deleted := map[string]types.UID{}
+	for i := range bindings {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(&bindings[i]), b); err != nil {
+			w.Fatal(err)
+		}
+		if err := w.Delete(w.Context(), b); err != nil {
+			w.Fatal(err)
+		}
+		deleted[b.Name] = b.UID
+	}
+	w.eventually("the bindings are made anew", func() error {
+		for name, uid := range deleted {
+			b := &workv1alpha2.ResourceBinding{}
+			err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, b)
+			if err != nil || b.UID == uid {
+				return fmt.Errorf("%s is not: %w", name, err)
+			}
+		}
+		return nil
+	})
 }
 
 // undefine deletes a definition of the hub, as soon as what it defines is gone.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,9 +66,9 @@ func (a *Attached) Reconcile(ctx context.Context, key templates.Key) (ctrl.Resul
 	case len(found.Except(object.UID)) > 0:
 		return ctrl.Result{}, nil // the detector deletes those, and it comes again when they are gone
 	case present != nil:
-		err := a.keep(ctx, present, needs)
+		wait, err := a.keep(ctx, object, present, needs)
 		a.tell(present, referrers, needs, err)
-		return ctrl.Result{}, err
+		return ctrl.Result{RequeueAfter: wait}, err
 	case len(needs.RequiredBy) == 0:
 		return ctrl.Result{}, nil
 	}
@@ -99,17 +100,28 @@ func (a *Attached) tell(b lookup.Binding, referrers []workv1alpha2.Binding, need
 
 // keep makes the present binding of an object say who needs it. If nobody does, it
 // says so before it is deleted: what was sent for one that still says who needs it
-// stays, as it was somebody else who deleted that.
-func (a *Attached) keep(ctx context.Context, present lookup.Binding, needs references.Needs) error {
+// stays, as it was somebody else who deleted that. It returns how soon to look
+// again; 0 is never.
+func (a *Attached) keep(
+	ctx context.Context, object *metav1.PartialObjectMetadata, present lookup.Binding, needs references.Needs,
+) (wait time.Duration, err error) {
+	if !present.GetDeletionTimestamp().IsZero() {
+		return 0, nil // the object comes again when the binding is gone
+	}
+	awaited, err := a.awaited(ctx, object, present, needs)
+	if err != nil {
+		return 0, err
+	}
+	if needs = needs.Keep(present, awaited); len(awaited) > 0 {
+		wait = returning
+	}
 	switch spec := present.BindingSpec(); {
-	case !present.GetDeletionTimestamp().IsZero():
-		return nil // the object comes again when the binding is gone
 	case len(needs.RequiredBy) > 0 || len(spec.RequiredBy) > 0 || references.Attached(present):
-		return a.update(ctx, present, needs)
+		return wait, a.update(ctx, present, needs)
 	case spec.Placement == nil && len(spec.Clusters) == 0:
-		return a.remove(ctx, present)
+		return 0, a.remove(ctx, present)
 	default:
-		return nil
+		return 0, nil
 	}
 }
 

@@ -43,8 +43,9 @@ const (
 
 // Deps are what the controllers work with.
 type Deps struct {
-	// Client reads bindings from a cache.
+	// Client reads bindings from a cache, and Live from the API server.
 	Client    client.Client
+	Live      client.Reader
 	Templates *templates.Templates
 	Objects   templates.Objects
 	Chain     interpret.Chain
@@ -70,7 +71,8 @@ func NewReferrers(d Deps, needed func(templates.Key)) *Referrers {
 	return &Referrers{Deps: d, needed: needed}
 }
 
-// Reconcile writes into one binding what its object needs, and has that looked at.
+// Reconcile keeps up to date what one binding says of the needs of its object, and
+// lets a binding go that is made anew.
 func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b := &workv1alpha2.ResourceBinding{}
 	if err := r.Client.Get(ctx, req.NamespacedName, b); err != nil {
@@ -80,6 +82,14 @@ func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		}
 		return ctrl.Result{}, fmt.Errorf("reading the binding %q: %w", req.NamespacedName, err)
 	}
+	if returns, err := r.returns(ctx, b); returns || err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.refer(ctx, b)
+}
+
+// refer writes into a binding what its object needs, and has that looked at.
+func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) (ctrl.Result, error) {
 	before, err := references.Of(b)
 	if err != nil {
 		before = nil // it is written anew
@@ -92,7 +102,7 @@ func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		r.Announce.Tell(announce.Failed(b, announce.ReasonGetDependenciesFailed, err.Error())...)
 		return ctrl.Result{}, err
 	}
-	r.Templates.Use(user(req.NamespacedName), kindsOf(after)...)
+	r.Templates.Use(user(client.ObjectKeyFromObject(b)), kindsOf(after)...)
 	holds, err := r.holds(ctx, b)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -113,6 +123,24 @@ func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, nil
 }
 
+// returns tells whether a binding is being deleted and made anew then. It goes at
+// once, and what its object needs stays for the next one.
+func (r *Referrers) returns(ctx context.Context, b *workv1alpha2.ResourceBinding) (bool, error) {
+	if b.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(b, workv1alpha2.FinalizerDependencies) {
+		return false, nil
+	}
+	if remade, err := r.remade(ctx, b); err != nil || !remade {
+		return false, err
+	}
+	after := b.DeepCopy()
+	controllerutil.RemoveFinalizer(after, workv1alpha2.FinalizerDependencies)
+	err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("letting the binding %q go: %w", b.Namespace+"/"+b.Name, err)
+	}
+	return true, nil
+}
+
 // tell tells what is not sent along, if anything is.
 func (r *Referrers) tell(b *workv1alpha2.ResourceBinding, left string) {
 	if left != "" {
@@ -122,31 +150,31 @@ func (r *Referrers) tell(b *workv1alpha2.ResourceBinding, left string) {
 
 // needs returns what is to be sent along with the object of a binding: what it
 // needs, and what these need. Left says what is left out.
-func (r *Referrers) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all []references.Reference, left string, err error) {
+func (d Deps) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all []references.Reference, left string, err error) {
 	if !references.Sends(b) {
 		return nil, "", nil
 	}
 	key := templates.KeyOf(b.Spec.Resource)
-	known, _ := r.Templates.Get(key)
-	object, err := r.Objects.Since(ctx, key, known)
+	known, _ := d.Templates.Get(key)
+	object, err := d.Objects.Since(ctx, key, known)
 	if err != nil {
 		return nil, "", client.IgnoreNotFound(err)
 	}
-	direct := func(object *unstructured.Unstructured) []references.Reference { return r.direct(object, b.Namespace) }
+	direct := func(object *unstructured.Unstructured) []references.Reference { return d.direct(object, b.Namespace) }
 	follow := func(reference references.Reference) (*unstructured.Unstructured, error) {
-		return r.follow(ctx, reference)
+		return d.follow(ctx, reference)
 	}
 	return references.Closure(object, direct, follow)
 }
 
 // direct returns what an object needs itself, of the namespace and of kinds that
 // may be sent.
-func (r *Referrers) direct(object *unstructured.Unstructured, namespace string) []references.Reference {
+func (d Deps) direct(object *unstructured.Unstructured, namespace string) []references.Reference {
 	var all []references.Reference
-	for _, d := range r.Chain.Dependencies(object) {
-		reference := references.Reference{APIVersion: d.APIVersion, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, LabelSelector: d.Selector}
-		own := d.Kind == "ConfigMap" && d.Name == rootCertificates // the cluster's
-		if d.Namespace == namespace && !own && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
+	for _, on := range d.Chain.Dependencies(object) {
+		reference := references.Reference{APIVersion: on.APIVersion, Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, LabelSelector: on.Selector}
+		own := on.Kind == "ConfigMap" && on.Name == rootCertificates // the cluster's
+		if on.Namespace == namespace && !own && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
 			all = append(all, reference)
 		}
 	}
@@ -155,12 +183,12 @@ func (r *Referrers) direct(object *unstructured.Unstructured, namespace string) 
 
 // follow returns the object that is referred to, if it may need others; nil if
 // not, or if there is none.
-func (r *Referrers) follow(ctx context.Context, reference references.Reference) (*unstructured.Unstructured, error) {
+func (d Deps) follow(ctx context.Context, reference references.Reference) (*unstructured.Unstructured, error) {
 	kind := reference.GroupVersionKind()
-	if reference.Name == "" || r.Chain.Operations(kind).Dependencies == nil {
+	if reference.Name == "" || d.Chain.Operations(kind).Dependencies == nil {
 		return nil, nil //nolint:nilnil // nothing to follow
 	}
-	object, err := r.Objects.Get(ctx, templates.Key{Kind: kind, Name: types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}})
+	object, err := d.Objects.Get(ctx, templates.Key{Kind: kind, Name: types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}})
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
