@@ -4,6 +4,7 @@
 package propagation
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/fleet/affinity"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
@@ -35,6 +37,7 @@ func checkPropagation(namespace string, spec *policyv1alpha1.PropagationSpec) (a
 	if spec.Association {
 		warnings = append(warnings, "spec.association has no effect: use propagateDeps")
 	}
+	warnings = append(warnings, reserved(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))...)
 	wrong := checkSelectors(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))
 	wrong = append(wrong, checkPlacement(&spec.Placement, path.Child("placement"))...)
 	if spec.Failover != nil {
@@ -42,6 +45,19 @@ func checkPropagation(namespace string, spec *policyv1alpha1.PropagationSpec) (a
 		warnings, wrong = append(warnings, more...), append(wrong, problems...)
 	}
 	return warnings, wrong
+}
+
+// reserved warns of selectors of what is never sent to clusters. They are allowed,
+// as they are in Karmada: a policy may come with an application.
+func reserved(namespace string, selectors []policyv1alpha1.ResourceSelector, path *field.Path) admission.Warnings {
+	var warnings admission.Warnings
+	for i, s := range selectors {
+		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind).GroupKind()
+		if why := claims.Reserved(kind, cmp.Or(namespace, s.Namespace)); why != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: %s", path.Index(i), why))
+		}
+	}
+	return warnings
 }
 
 // checkSelectors returns what is wrong with the selectors of a policy.

@@ -59,7 +59,7 @@ failover:
 			namespace: "shop", spec: "resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: kube-system}]",
 			want: []string{`spec.resourceSelectors[0].namespace: Invalid value: "kube-system": must be the namespace of the policy`},
 		},
-		"any namespace for all": {spec: "resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: kube-system}]"},
+		"any namespace for all": {spec: "resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: shop}]"},
 		"selectors of nothing": {
 			spec: `resourceSelectors: [{apiVersion: a/b/c, kind: A, labelSelector: {matchLabels: {"!": a}}}, {apiVersion: "", kind: ""}]`,
 			want: []string{
@@ -110,6 +110,17 @@ placement:
 				`spec.failover.cluster.statePreservation.rules[0].jsonPath: Invalid value: "{.a": want a JSONPath in braces`,
 				`spec.failover.cluster.statePreservation.rules[1].jsonPath: Invalid value: " "`,
 			},
+		},
+		"what is never sent": {
+			spec: "resourceSelectors: [{apiVersion: v1, kind: Node}, {apiVersion: v1, kind: Secret, namespace: kube-system}, {apiVersion: v1, kind: Secret}]",
+			warnings: []string{
+				"spec.resourceSelectors[0]: Node is never sent to clusters: it is a machine of the hub",
+				"spec.resourceSelectors[1]: nothing of namespace kube-system is sent to clusters: it is reserved",
+			},
+		},
+		"of a reserved namespace": {
+			namespace: "karmada-es-member1", spec: deployments,
+			warnings: []string{"spec.resourceSelectors[0]: nothing of namespace karmada-es-member1 is sent to clusters: it is reserved"},
 		},
 		"older names": {
 			spec: deployments + "association: true\nfailover: {application: {decisionConditions: {}, purgeMode: Immediately}, cluster: {purgeMode: Graciously}}",
