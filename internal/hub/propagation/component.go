@@ -179,7 +179,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	objects := templates.Objects{Client: dynamicClient, Mapper: mgr.GetRESTMapper(), Absent: watched.Absent, Recent: templates.NewRecent()}
 	clusters, chain := fleet.New(o.Clock), interpret.Chain{native.New()}
-	stored, works := store.Bindings{Client: mgr.GetClient(), Decider: decide.New(clusters, o.Clock), Fleet: clusters}, created.New(o.Clock)
+	stored, works := store.New(mgr.GetClient(), decide.New(clusters, o.Clock), clusters), created.New(o.Clock)
 	finds := detector.New(detector.Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),

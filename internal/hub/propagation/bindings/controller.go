@@ -83,6 +83,9 @@ type binding = lookup.Binding
 // Reconcile chooses the clusters of one binding if that is needed, makes the works
 // what they are to be, and sums up what became of the object.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if c.Store.Unfinished(req.NamespacedName) {
+		return ctrl.Result{RequeueAfter: settle}, nil // it comes sooner when its status says what was decided
+	}
 	if err := c.Fleet.Load(ctx, c.Live); err != nil {
 		return ctrl.Result{}, err
 	}

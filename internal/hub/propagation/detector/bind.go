@@ -66,6 +66,7 @@ func (c binder) create(
 	mark(b, policy, object)
 	created, err := c.Store.Create(ctx, b)
 	if created {
+		c.Touched(client.ObjectKeyFromObject(b)) // who saw it before its status was written left it alone
 		c.tell(object, corev1.EventTypeNormal, reasonApplyPolicySucceeded, "policy %q was applied", policy.GetName())
 	}
 	return c.refused(object, policy, err)

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -30,7 +31,18 @@ type Bindings struct {
 	Client  client.Client
 	Decider *decide.Decider
 	Fleet   *fleet.Fleet
+
+	born *names
 }
+
+// New returns Bindings.
+func New(c client.Client, decider *decide.Decider, clusters *fleet.Fleet) Bindings {
+	return Bindings{Client: c, Decider: decider, Fleet: clusters, born: &names{all: map[types.NamespacedName]bool{}}}
+}
+
+// Unfinished tells whether a binding is being created, and its status is still to
+// be written: whoever sees it in the cache would decide and write the same.
+func (s Bindings) Unfinished(name types.NamespacedName) bool { return s.born.has(name) }
 
 // refusedError says that admission has refused a binding even as it is to be without
 // new clusters.
@@ -49,6 +61,9 @@ func Refused(err error) bool {
 // its status. What the hub returns counts: a webhook may have suspended it. It
 // tells whether the binding was created, even if something failed then.
 func (s Bindings) Create(ctx context.Context, b lookup.Binding) (created bool, err error) {
+	name := client.ObjectKeyFromObject(b)
+	s.born.add(name)
+	defer s.born.remove(name)
 	bare := copied(b)
 	outcome, decided, err := s.Decider.Decide(b)
 	if err != nil {
