@@ -30,6 +30,9 @@ func TestMistakesAreTold(t *testing.T) {
 			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "yes"}}}
 		},
 		"unreadable": func(*policyv1alpha1.PropagationPolicy) {},
+		"unserved": func(p *policyv1alpha1.PropagationPolicy) {
+			p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "example.io/v1", Kind: "Gadget"})
+		},
 	}
 	w.create(&policyv1alpha1.OverridePolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "images"},
@@ -57,6 +60,8 @@ func TestMistakesAreTold(t *testing.T) {
 
 	w.on("good", map[string]int32{"member1": 1})
 	w.noted("unranked", "ApplyPolicyFailed", `names PriorityClass "missing" (spec.schedulePriority), which does not exist: create it`)
+	w.noted("unserved", "KindNotServed", "spec.resourceSelectors[1]: the hub has no kind Gadget in example.io/v1: install its definition")
+	w.on("unserved", map[string]int32{"member1": 1})
 	w.says("nowhere-deployment", workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingReasonNoClusterFit, `its labels do not match "gpu=yes"`)
 	w.says("unreadable-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, `OverridePolicy`)
 	w.says("large-configmap", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, "the object is too large to be sent; make it smaller, or split it")

@@ -3,7 +3,8 @@
 
 // Package policies gives each policy an ID for life, if admission has not, and
 // lets one that is being deleted go when nothing says any more that it claims it.
-// What it has sent to clusters stays.
+// What it has sent to clusters stays. It tells the author of a policy which of the
+// kinds that it selects the hub does not serve.
 package policies
 
 import (
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -25,6 +27,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
@@ -59,11 +62,15 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 type Controller struct {
 	client    client.Client
 	templates *templates.Templates
+	kinds     *kinds
 }
 
 // New returns the controller. The client reads from a cache.
-func New(c client.Client, t *templates.Templates) *Controller {
-	return &Controller{client: c, templates: t}
+func New(c client.Client, t *templates.Templates, recorder *events.Recorder) *Controller {
+	return &Controller{
+		client: c, templates: t,
+		kinds: &kinds{mapper: c.RESTMapper(), events: recorder, said: map[types.NamespacedName]notice{}},
+	}
 }
 
 // policy is a Policy that the client knows.
@@ -81,8 +88,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(conflict.Quiet(c))
 }
 
-// Reconcile gives a policy its ID and its finalizer, or lets it go if it is being
-// deleted.
+// Reconcile gives a policy its ID and its finalizer and tells which of its kinds
+// are missing, or lets it go if it is being deleted.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var p policy = &policyv1alpha1.PropagationPolicy{}
 	label, finalizer := policyv1alpha1.LabelPropagationPolicyID, policyv1alpha1.FinalizerPropagationPolicy
@@ -92,6 +99,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if err := c.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
+			c.kinds.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading policy %q: %w", req.NamespacedName, err)
@@ -99,6 +107,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	after := p.DeepCopyObject().(policy) //nolint:forcetypeassert // it is one
 	switch {
 	case p.GetDeletionTimestamp().IsZero():
+		c.kinds.tell(p)
 		if claims.ID(p) == "" {
 			labels := map[string]string{label: uuid.NewString()}
 			maps.Copy(labels, p.GetLabels())

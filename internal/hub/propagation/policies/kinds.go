@@ -1,0 +1,86 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/reserved"
+)
+
+const (
+	// reasonKindNotServed is the reason of the event on a policy that selects a kind
+	// which the hub does not have.
+	reasonKindNotServed = "KindNotServed"
+	// action is what the event says that the controller was about.
+	action = "Propagate"
+)
+
+// kinds tells on a policy which of the kinds that it selects the hub does not serve.
+type kinds struct {
+	mapper meta.RESTMapper
+	events *events.Recorder
+
+	mu   sync.Mutex
+	said map[types.NamespacedName]notice
+}
+
+// notice is what was said last of a policy.
+type notice struct {
+	uid  types.UID
+	text string
+}
+
+// tell records an event if there is something to say that was not said before.
+func (k *kinds) tell(p policy) {
+	now := notice{uid: p.GetUID(), text: k.missing(p.PropagationSpec().ResourceSelectors)}
+	name := types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}
+	k.mu.Lock()
+	news := now.text != "" && k.said[name] != now
+	if now.text == "" {
+		delete(k.said, name)
+	} else {
+		k.said[name] = now
+	}
+	k.mu.Unlock()
+	if news {
+		k.events.Eventf(p, nil, corev1.EventTypeWarning, reasonKindNotServed, action, "%s", now.text)
+	}
+}
+
+// forget forgets a policy that is gone.
+func (k *kinds) forget(name types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.said, name)
+}
+
+// missing says which selectors are about a kind that the hub does not serve; ""
+// if none is. Of a kind that it does not answer about, nothing is said.
+func (k *kinds) missing(selectors []policyv1alpha1.ResourceSelector) string {
+	var missing []string
+	for i, s := range selectors {
+		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
+		if reserved.Kind(kind.GroupKind()) != "" {
+			continue // it is never sent, and admission has said so
+		}
+		if _, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+			missing = append(missing, fmt.Sprintf("%s: the hub has no kind %s in %s", field.NewPath("spec", "resourceSelectors").Index(i), s.Kind, s.APIVersion))
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return strings.Join(missing, "; ") + ": install its definition, and its objects are sent as soon as it is served, or correct apiVersion and kind"
+}

@@ -1,0 +1,65 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientevents "k8s.io/client-go/tools/events"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/events"
+)
+
+// TestKindsThatAreNotServed has the same policy looked at again and again, while
+// the definition that it needs comes and goes.
+func TestKindsThatAreNotServed(t *testing.T) {
+	recorder := clientevents.NewFakeRecorder(10)
+	served := meta.NewDefaultRESTMapper(nil)
+	served.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	more := meta.NewDefaultRESTMapper(nil)
+	more.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	more.Add(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Gadget"}, meta.RESTScopeNamespace)
+	k := &kinds{mapper: served, events: events.NewRecorder(recorder), said: map[types.NamespacedName]notice{}}
+	p := &policyv1alpha1.PropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gadgets", UID: "1"},
+		Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{
+			{APIVersion: "apps/v1", Kind: "Deployment"}, {APIVersion: "example.io/v1", Kind: "Gadget"},
+		}},
+	}
+	told := func(want int, when string) {
+		t.Helper()
+		if got := len(recorder.Events); got != want {
+			t.Fatalf("%s: there are %d events, want %d", when, got, want)
+		}
+		for range want {
+			const part = "Warning KindNotServed spec.resourceSelectors[1]: the hub has no kind Gadget in example.io/v1: install its definition"
+			if event := <-recorder.Events; !strings.HasPrefix(event, part) {
+				t.Errorf("%s: the event is %q, want %q", when, event, part)
+			}
+		}
+	}
+	k.tell(p)
+	told(1, "the kind is missing")
+	k.tell(p)
+	told(0, "it is missing still")
+	k.mapper = more
+	k.tell(p)
+	told(0, "it has come")
+	k.mapper = served
+	k.tell(p)
+	told(1, "it has gone again")
+	p.UID = "2"
+	k.tell(p)
+	told(1, "it is another policy of the name")
+	k.forget(types.NamespacedName{Namespace: "shop", Name: "gadgets"})
+	if len(k.said) != 0 {
+		t.Errorf("of a policy that is gone, %v is remembered", k.said)
+	}
+}
