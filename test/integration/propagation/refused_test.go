@@ -1,0 +1,88 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// TestWhatAMemberRefuses has a member that refuses what it is sent, first for a
+// quota, then for a version that it does not have. The other one goes on.
+func TestWhatAMemberRefuses(t *testing.T) {
+	w := newWorld(t, 1)
+	w.create(
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "strict"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}},
+		&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: "strict"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strict", Labels: map[string]string{clusterv1.LabelClusterName: "strict"}}})
+	web := deployment("web", 1)
+	w.create(policy("web", policyv1alpha1.Placement{}), web)
+	for _, why := range []string{
+		`deployments.apps "web" is forbidden: exceeded quota: apps, requested: count/deployments.apps=1, used: 3, limited: 3`,
+		`the server could not find the requested resource: the cluster does not serve apps/v1, kind Deployment`,
+	} {
+		w.refuses("strict", why)
+		w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, why)
+		w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, "1 of 2 clusters do not have the object as it is wanted: strict.")
+		w.health(web, "member1", workv1alpha2.ResourceHealthy)
+	}
+	go w.agent(w.Context(), "strict")
+	w.scale(web, 2) // the agent speaks of the next generation
+	w.on("web", map[string]int32{"member1": 2, "strict": 2})
+}
+
+// refuses has a cluster without an agent say why it does not apply what it was
+// sent.
+func (w world) refuses(cluster, why string) {
+	w.Helper()
+	w.eventually("cluster "+cluster+" refuses it", func() error {
+		works := &workv1.ManifestWorkList{}
+		if err := w.List(w.Context(), works, client.InNamespace(cluster), client.HasLabels{karmadaworkv1alpha1.LabelPermanentID}); err != nil {
+			return err
+		}
+		if len(works.Items) != 1 {
+			return fmt.Errorf("it has been sent %d works", len(works.Items))
+		}
+		work := &works.Items[0]
+		failed := metav1.Condition{
+			Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionFalse, Reason: "AppliedManifestFailed", Message: "Failed to apply 1 of 1 manifests",
+			ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now(),
+		}
+		work.Status.Conditions = []metav1.Condition{failed}
+		failed.ObservedGeneration, failed.Message = 0, why
+		work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{Conditions: []metav1.Condition{failed}}}
+		return w.Status().Update(w.Context(), work)
+	})
+}
+
+// TestReplicasThatFitNowhere asks for more replicas than the clusters have room for.
+func TestReplicasThatFitNowhere(t *testing.T) {
+	w := newWorld(t, 1)
+	w.eventually("the cluster has room for two pods", func() error {
+		connection := &fleetv1alpha1.ClusterConnection{}
+		if err := w.Get(t.Context(), client.ObjectKey{Name: "member1"}, connection); err != nil {
+			return err
+		}
+		connection.Status.ResourceSummary = &fleetv1alpha1.ResourceSummary{Allocatable: fleetv1alpha1.ResourceList{"pods": resource.MustParse("2")}}
+		return w.Status().Update(t.Context(), connection)
+	})
+	w.create(policy("web", policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+	}}), deployment("large", 3))
+	w.says("large-deployment", workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingReasonUnschedulable, "available replicas 2 are not enough")
+	w.create(deployment("small", 2))
+	w.on("small", map[string]int32{"member1": 2})
+}
