@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 	genericserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/utils/clock"
 
 	"github.com/capstan-io/capstan/internal/apiserver"
+	"github.com/capstan-io/capstan/internal/footprint"
 	"github.com/capstan-io/capstan/internal/logging"
 	"github.com/capstan-io/capstan/internal/version"
 )
@@ -49,6 +51,7 @@ func newCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			go footprint.Keep(cmd.Context(), clock.RealClock{})
 			return server.Run(cmd.Context())
 		},
 	}

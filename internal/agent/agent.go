@@ -133,8 +133,6 @@ func (a *Agent) parts() []fleet.Part {
 func (a *Agent) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { _, _ = a.clusterUID(ctx) }) // known by the time it is asked for; an error is seen then
-	running.Go(func() { a.slim(ctx, a.options.Clock) })
-	running.Go(func() { relax(ctx, a.options.Clock) })
 	a.machine.Run(ctx)
 	a.registry.Close()
 	running.Wait()

@@ -5,11 +5,13 @@ package process
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +19,7 @@ import (
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/capstan-io/capstan/internal/footprint"
 	"github.com/capstan-io/capstan/internal/health"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
@@ -51,6 +54,18 @@ type Options struct {
 	Election         options.LeaderElection
 }
 
+// frugal keeps the memory of a process small, whether it leads or not.
+type frugal struct{}
+
+// Start implements manager.Runnable.
+func (frugal) Start(ctx context.Context) error {
+	footprint.Keep(ctx, clock.RealClock{})
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (frugal) NeedLeaderElection() bool { return false }
+
 // NewManager returns a manager to which controllers can be added.
 func NewManager(o Options) (ctrl.Manager, error) {
 	setTLS, err := o.Server.TLS()
@@ -77,6 +92,9 @@ func NewManager(o Options) (ctrl.Manager, error) {
 	}
 	if err := metrics.RegisterBuildInfo(controllermetrics.Registry, o.Component); err != nil {
 		return nil, err
+	}
+	if err := manager.Add(frugal{}); err != nil {
+		return nil, fmt.Errorf("keeping the memory of %s small: %w", o.Component, err)
 	}
 	checks := health.Checks{
 		Live:  map[string]healthz.Checker{"ping": healthz.Ping},

@@ -9,9 +9,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/capstan-io/capstan/internal/footprint"
 	"github.com/capstan-io/capstan/internal/health"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
@@ -29,6 +31,10 @@ func While(ctx context.Context, server options.Server, config *rest.Config, comp
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return health.Ping().Serve(ctx, server.HealthProbePort) })
 	group.Go(func() error { return serveMetrics(ctx, server, config, component) })
+	group.Go(func() error {
+		footprint.Keep(ctx, clock.RealClock{})
+		return nil
+	})
 	group.Go(func() error {
 		defer cancel()
 		return work(ctx)

@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package agent
+package footprint
 
 import "runtime/debug"
 

@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package footprint
 
 import (
 	"runtime"
@@ -18,7 +18,10 @@ func TestMemoryIsGivenBackAfterABurst(t *testing.T) {
 	}{
 		"quiet, and much is left": {now: heap{allocated: before.allocated + 1000, live: 8 << 20, held: 20 << 20}, want: true},
 		"still busy": {
-			reason: "the runtime collects by itself then", now: heap{allocated: before.allocated + quietBytes, live: 8 << 20, held: 20 << 20},
+			reason: "the runtime collects by itself then", now: heap{allocated: before.allocated + quietBytesMin, live: 8 << 20, held: 20 << 20},
+		},
+		"quiet for how much it holds": {
+			reason: "who holds more is told more while nothing happens", now: heap{allocated: before.allocated + quietBytesMin, live: 80 << 20, held: 120 << 20}, want: true,
 		},
 		"quiet, and little is left": {
 			reason: "a collection now and then is not free", now: heap{allocated: before.allocated + 1000, live: 8 << 20, held: 9 << 20},
@@ -27,7 +30,7 @@ func TestMemoryIsGivenBackAfterABurst(t *testing.T) {
 			reason: "what is left counts in proportion", now: heap{allocated: before.allocated + 1000, live: 80 << 20, held: 85 << 20},
 		},
 		"quiet, and the last collection could not give it back": {
-			reason: "an idle agent would collect every ten seconds for nothing",
+			reason: "an idle process would collect every ten seconds for nothing",
 			now:    heap{allocated: before.allocated + 1000, live: 8 << 20, held: 12 << 20}, least: 11 << 20,
 		},
 		"quiet, and more came since the last collection": {

@@ -1,16 +1,20 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+// Package footprint keeps the memory of a process small that waits most of the
+// time: it gives back what only the start or a burst of work needed.
+package footprint
 
 import (
 	"context"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/capstan-io/capstan/internal/backoff"
 )
@@ -18,8 +22,10 @@ import (
 const (
 	// slimEvery is how often it is looked whether there is memory to give back.
 	slimEvery = 10 * time.Second
-	// quietBytes is how much an agent that has nothing to do allocates in that time.
-	quietBytes = 512 << 10
+	// quietBytesMin is how much a process that has nothing to do allocates in that
+	// time: it, or quietPart of what it holds.
+	quietBytesMin = 512 << 10
+	quietPart     = 32
 	// wasteBytesMin is from how much memory on it is worth the work: collecting a
 	// heap of 20 MiB takes about 10 ms.
 	wasteBytesMin = 2 << 20
@@ -27,20 +33,29 @@ const (
 	growthBytesMin = 1 << 20
 )
 
-// startupTimes returns when the start of an agent is over, after the one
-// before. An agent that waits for its hub for longer has little to give back.
+// startupTimes returns when the start of a process is over, after the one
+// before. One that waits for its hub for longer has little to give back.
 func startupTimes() []time.Duration {
 	return []time.Duration{3 * time.Second, 30 * time.Second, 10 * time.Minute}
 }
 
+// Keep gives back memory that is not needed any more until ctx ends. It is to run
+// once in a process.
+func Keep(ctx context.Context, clk clock.Clock) {
+	var running sync.WaitGroup
+	running.Go(func() { slim(ctx, clk) })
+	running.Go(func() { relax(ctx, clk) })
+	running.Wait()
+}
+
 // slim gives back the memory that only the start needed when it is over.
-func (a *Agent) slim(ctx context.Context, clk clock.Clock) {
+func slim(ctx context.Context, clk clock.Clock) {
 	for _, wait := range startupTimes() {
 		if !backoff.Sleep(ctx, clk, wait) {
 			return
 		}
 		if err := releaseStartup(); err != nil {
-			a.options.Log.V(1).Info("Keeping the memory that the start needed", "problem", err.Error())
+			log.FromContext(ctx).V(1).Info("Keeping the memory that the start needed", "problem", err.Error())
 			return
 		}
 	}
@@ -73,9 +88,9 @@ type heap struct {
 // worthCollecting tells whether nothing much happened since before, and there
 // is enough to give back: more than what is in use, and more than least, which
 // was left the last time. Spans that are used in part cannot be given back, and
-// a collection every slimEvery would be most of what an idle agent does.
+// a collection every slimEvery would be most of what an idle process does.
 func (h heap) worthCollecting(before heap, least uint64) bool {
-	return h.allocated-before.allocated < quietBytes &&
+	return h.allocated-before.allocated < max(quietBytesMin, h.live/quietPart) &&
 		h.held > h.live+max(wasteBytesMin, h.live/8) && h.held > least+growthBytesMin
 }
 
