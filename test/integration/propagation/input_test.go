@@ -31,7 +31,8 @@ func TestMistakesAreTold(t *testing.T) {
 		},
 		"unreadable": func(*policyv1alpha1.PropagationPolicy) {},
 		"unserved": func(p *policyv1alpha1.PropagationPolicy) {
-			p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "example.io/v1", Kind: "Gadget"})
+			p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "example.io/v1", Kind: "Gadget"},
+				policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "configmap"})
 		},
 	}
 	w.create(&policyv1alpha1.OverridePolicy{
@@ -60,7 +61,7 @@ func TestMistakesAreTold(t *testing.T) {
 
 	w.on("good", map[string]int32{"member1": 1})
 	w.noted("unranked", "ApplyPolicyFailed", `names PriorityClass "missing" (spec.schedulePriority), which does not exist: create it`)
-	w.noted("unserved", "KindNotServed", "spec.resourceSelectors[1]: the hub has no kind Gadget in example.io/v1: install its definition")
+	w.noted("unserved", "KindNotServed", "spec.resourceSelectors[1]: the hub has no kind Gadget in example.io/v1; spec.resourceSelectors[2]: the hub has no kind configmap in v1: install its definition")
 	w.on("unserved", map[string]int32{"member1": 1})
 	w.says("nowhere-deployment", workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingReasonNoClusterFit, `its labels do not match "gpu=yes"`)
 	w.says("unreadable-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, `OverridePolicy`)

@@ -75,7 +75,7 @@ func (k *kinds) missing(selectors []policyv1alpha1.ResourceSelector) string {
 		if reserved.Kind(kind.GroupKind()) != "" {
 			continue // it is never sent, and admission has said so
 		}
-		if _, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+		if !k.serves(kind) {
 			missing = append(missing, fmt.Sprintf("%s: the hub has no kind %s in %s", field.NewPath("spec", "resourceSelectors").Index(i), s.Kind, s.APIVersion))
 		}
 	}
@@ -83,4 +83,15 @@ func (k *kinds) missing(selectors []policyv1alpha1.ResourceSelector) string {
 		return ""
 	}
 	return strings.Join(missing, "; ") + ": install its definition, and its objects are sent as soon as it is served, or correct apiVersion and kind"
+}
+
+// serves tells whether the hub serves a kind, or may do so. A mapper finds kinds in
+// lower case, too, by which nothing is selected.
+func (k *kinds) serves(kind schema.GroupVersionKind) bool {
+	mapping, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return !meta.IsNoMatchError(err)
+	}
+	spelled, err := k.mapper.KindFor(mapping.Resource)
+	return err != nil || spelled.Kind == kind.Kind
 }
