@@ -161,6 +161,7 @@ func (w *restoring) run(ctx context.Context, cp *fleetv1alpha1.ControlPlane, key
 	}{
 		{"Reading what the hub has now", w.look},
 		{"Stopping the hub", func(ctx context.Context) error { return w.hold(ctx, fleetv1alpha1.HoldStopped, next) }},
+		{"Ending its controllers, which remember what it had", func(ctx context.Context) error { return w.controllers(ctx, next) }},
 		{"Bringing its keys back", func(ctx context.Context) error { return w.write(ctx, keys) }},
 		{"Replacing its data", func(ctx context.Context) error { return w.data(ctx, next) }},
 		{"Starting it for nobody to reach", func(ctx context.Context) error { return w.hold(ctx, fleetv1alpha1.HoldClosed, next) }},
