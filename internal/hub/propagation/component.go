@@ -208,7 +208,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		rights.New(mgr.GetClient(), mgr.GetRESTMapper(), recorder).SetupWithManager(mgr),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
-		policies.New(mgr.GetClient(), watched, recorder).SetupWithManager(mgr), follows.SetupWithManager(mgr))
+		policies.New(mgr.GetClient(), watched, recorder, o.Clock).SetupWithManager(mgr), follows.SetupWithManager(mgr))
 }
 
 // lookAt tells whether the hub is an ordinary cluster: one with nodes.

@@ -4,9 +4,11 @@
 package propagation
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -91,4 +93,26 @@ func (w world) says(binding, condition, reason, text string) {
 		w.Log(binding, all)
 		return nil
 	})
+}
+
+// TestAPolicyThatSelectsNothing puts the clock forward: objects may come a moment
+// after their policy.
+func TestAPolicyThatSelectsNothing(t *testing.T) {
+	w := newWorld(t, 1)
+	w.stop()
+	clk := &later{}
+	w.options.Clock = clk
+	w.start()
+	p := policy("vain", policyv1alpha1.Placement{})
+	p.Spec.ResourceSelectors[0].Name, p.Finalizers = "nothing", nil
+	w.create(p)
+	w.eventually("the policy is seen", func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || len(p.Finalizers) > 0 {
+			return err
+		}
+		return errors.New("it has no finalizer")
+	})
+	clk.by.Store(int64(time.Minute))
+	w.change(p, func() { p.Labels["looked"] = "at" })
+	w.noted("vain", "NothingSelected", "no object of the hub matches spec.resourceSelectors")
 }

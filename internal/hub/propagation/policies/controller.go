@@ -4,7 +4,7 @@
 // Package policies gives each policy an ID for life, if admission has not, and
 // lets one that is being deleted go when nothing says any more that it claims it.
 // What it has sent to clusters stays. It tells the author of a policy which of the
-// kinds that it selects the hub does not serve.
+// kinds that it selects the hub does not serve, and that it selects no object.
 package policies
 
 import (
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -63,13 +64,15 @@ type Controller struct {
 	client    client.Client
 	templates *templates.Templates
 	kinds     *kinds
+	selected  *selected
 }
 
 // New returns the controller. The client reads from a cache.
-func New(c client.Client, t *templates.Templates, recorder *events.Recorder) *Controller {
+func New(c client.Client, t *templates.Templates, recorder *events.Recorder, clk clock.Clock) *Controller {
 	return &Controller{
 		client: c, templates: t,
-		kinds: &kinds{mapper: c.RESTMapper(), events: recorder, said: map[types.NamespacedName]notice{}},
+		selected: &selected{templates: t, events: recorder, clock: clk, seen: map[types.NamespacedName]sight{}},
+		kinds:    &kinds{mapper: c.RESTMapper(), events: recorder, said: map[types.NamespacedName]notice{}},
 	}
 }
 
@@ -88,8 +91,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(conflict.Quiet(c))
 }
 
-// Reconcile gives a policy its ID and its finalizer and tells which of its kinds
-// are missing, or lets it go if it is being deleted.
+// Reconcile gives a policy its ID and its finalizer and tells what it selects in
+// vain, or lets it go if it is being deleted.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var p policy = &policyv1alpha1.PropagationPolicy{}
 	label, finalizer := policyv1alpha1.LabelPropagationPolicyID, policyv1alpha1.FinalizerPropagationPolicy
@@ -100,14 +103,17 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := c.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
 			c.kinds.forget(req.NamespacedName)
+			c.selected.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading policy %q: %w", req.NamespacedName, err)
 	}
+	wait := time.Duration(0)
 	after := p.DeepCopyObject().(policy) //nolint:forcetypeassert // it is one
 	switch {
 	case p.GetDeletionTimestamp().IsZero():
 		c.kinds.tell(p)
+		wait = c.selected.tell(p)
 		if claims.ID(p) == "" {
 			labels := map[string]string{label: uuid.NewString()}
 			maps.Copy(labels, p.GetLabels())
@@ -122,12 +128,12 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		controllerutil.RemoveFinalizer(after, finalizer)
 	}
 	if equality.Semantic.DeepEqual(p, after) {
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if err := c.client.Patch(ctx, after, client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("changing policy %q: %w", req.NamespacedName, err)
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
 // claims tells whether an object or a binding still says that a policy claims it:

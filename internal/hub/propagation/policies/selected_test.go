@@ -1,0 +1,95 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientevents "k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
+)
+
+// objects are Deployments that there are, or none and not listed yet.
+type objects struct {
+	names  []string
+	listed bool
+}
+
+// Find implements finder.
+func (o *objects) Find(scopes []selector.Scope, selects func(*metav1.PartialObjectMetadata) bool) (keys []templates.Key, unknown []selector.Scope) {
+	if !o.listed {
+		return nil, scopes
+	}
+	for _, name := range o.names {
+		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		object.SetGroupVersionKind(scopes[0].Kind)
+		if selects(object) {
+			keys = append(keys, templates.Key{Kind: scopes[0].Kind, Name: types.NamespacedName{Namespace: "shop", Name: name}})
+		}
+	}
+	return keys, nil
+}
+
+func TestAPolicyThatSelectsNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		objects objects
+		age     time.Duration
+		want    int
+	}{
+		"nothing":                        {objects: objects{names: []string{"api"}, listed: true}, want: 1},
+		"something":                      {objects: objects{names: []string{"api", "web"}, listed: true}},
+		"of a kind that is not listed":   {},
+		"nothing, as it has for long":    {objects: objects{listed: true}, age: time.Hour},
+		"nothing, and it is a bit older": {objects: objects{listed: true}, age: time.Minute, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk, recorder := clocktesting.NewFakeClock(time.Now()), clientevents.NewFakeRecorder(10)
+			s := &selected{templates: &test.objects, events: events.NewRecorder(recorder), clock: clk, seen: map[types.NamespacedName]sight{}}
+			p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "web", UID: "1", Generation: 1, CreationTimestamp: metav1.NewTime(clk.Now().Add(-test.age)),
+			}}
+			p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
+			told := func(want int, when string) {
+				t.Helper()
+				if got := len(recorder.Events); got != want {
+					t.Fatalf("%s: there are %d events, want %d", when, got, want)
+				}
+				for range want {
+					if event := <-recorder.Events; !strings.HasPrefix(event, "Warning NothingSelected no object of the hub matches spec.resourceSelectors") {
+						t.Errorf("%s: the event is %q", when, event)
+					}
+				}
+			}
+
+			wait := s.tell(p)
+			told(0, "its objects may come")
+			clk.Step(wait)
+			s.tell(p)
+			told(test.want, "they would have come")
+			s.tell(p)
+			told(0, "it was told")
+
+			p.Generation = 2
+			clk.Step(s.tell(p))
+			s.tell(p)
+			if test.objects.listed && len(test.objects.names) < 2 {
+				told(1, "it was changed")
+			} else {
+				told(0, "it was changed")
+			}
+			if s.forget(types.NamespacedName{Namespace: "shop", Name: "web"}); len(s.seen) > 0 {
+				t.Errorf("of a policy that is gone, %v is remembered", s.seen)
+			}
+		})
+	}
+}
