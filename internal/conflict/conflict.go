@@ -6,11 +6,13 @@
 //
 // That is how optimistic locking is meant to work and no failure, so nobody is
 // told of it: no error is logged, and no backoff grows. The package does not
-// avoid conflicts; a field that has one writer is written without a lock.
+// avoid conflicts; a field that has one writer is written without a lock. Nor is an
+// attempt a failure that was given up as the process ends.
 package conflict
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,18 +26,18 @@ const Retry = 50 * time.Millisecond
 
 // Quiet returns the reconciler with conflicts taken for what they are. An error
 // that is something else besides stays an error.
-func Quiet(r reconcile.Reconciler) reconcile.Reconciler {
-	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-		return Quietly(r.Reconcile(ctx, req))
+func Quiet[T comparable](r reconcile.TypedReconciler[T]) reconcile.TypedReconciler[T] {
+	return reconcile.TypedFunc[T](func(ctx context.Context, req T) (ctrl.Result, error) {
+		result, err := r.Reconcile(ctx, req)
+		switch {
+		case only(err):
+			return ctrl.Result{RequeueAfter: Retry}, nil
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			return ctrl.Result{}, nil // the next process does it
+		default:
+			return result, err
+		}
 	})
-}
-
-// Quietly is Quiet for what a reconciler of another kind of request returned.
-func Quietly(result ctrl.Result, err error) (ctrl.Result, error) {
-	if err == nil || !only(err) {
-		return result, err
-	}
-	return ctrl.Result{RequeueAfter: Retry}, nil
 }
 
 // only tells whether all errors in a tree are conflicts.

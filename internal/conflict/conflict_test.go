@@ -47,3 +47,20 @@ func TestConflictsAreRetriedAndNotToldOf(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsGivenUpAtTheEndIsNotToldOf(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	given := fmt.Errorf("creating a: %w", context.Canceled)
+	r := Quiet(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, given }))
+	if _, err := r.Reconcile(ctx, ctrl.Request{}); !errors.Is(err, given) {
+		t.Errorf("the process goes on: got %v, want %v", err, given)
+	}
+	cancel()
+	if _, err := r.Reconcile(ctx, ctrl.Request{}); err != nil {
+		t.Errorf("the process ends: got %v", err)
+	}
+	given = errors.New("something else")
+	if _, err := r.Reconcile(ctx, ctrl.Request{}); !errors.Is(err, given) {
+		t.Errorf("it failed before: got %v, want %v", err, given)
+	}
+}

@@ -88,9 +88,7 @@ func (a *Attached) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[templ
 		WatchesRawSource(source.TypedFunc[templates.Key](changed.Open)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), client.Object(&workv1alpha2.ResourceBinding{}), onBinding())).
 		WithOptions(controller.TypedOptions[templates.Key]{MaxConcurrentReconciles: workers}).
-		Complete(reconcile.TypedFunc[templates.Key](func(ctx context.Context, key templates.Key) (ctrl.Result, error) {
-			return conflict.Quietly(a.Reconcile(ctx, key))
-		}))
+		Complete(conflict.Quiet(a))
 }
 
 // onBinding brings back the object of a binding that somebody has changed or

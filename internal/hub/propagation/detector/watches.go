@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -60,9 +59,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, changed *inbox.Inbox[tem
 			MaxConcurrentReconciles: workers, NewQueue: order.NewQueue(c.rank),
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[templates.Key](retryMin, retryMax),
 		}).
-		Complete(reconcile.TypedFunc[templates.Key](func(ctx context.Context, key templates.Key) (ctrl.Result, error) {
-			return conflict.Quietly(c.Reconcile(ctx, key))
-		}))
+		Complete(conflict.Quiet(c))
 }
 
 type handlerOf = handler.TypedEventHandler[client.Object, templates.Key]

@@ -29,6 +29,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/events"
 )
 
@@ -82,7 +83,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		}))).
 		Watches(&policyv1alpha1.PropagationPolicy{}, enqueue, changed).
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, enqueue, changed).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 	if err != nil {
 		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
 	}

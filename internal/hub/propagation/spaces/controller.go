@@ -29,6 +29,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	karmadaclusterv1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/karmadauid"
 )
@@ -48,7 +49,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("execution-space").
 		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.Funcs{DeleteFunc: c.onDeleted}).
-		Complete(c)
+		Complete(conflict.Quiet(c))
 }
 
 // onDeleted tells that a namespace of ours is gone, and brings back its cluster.
