@@ -54,6 +54,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/mapper"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 	accountrights "github.com/capstan-io/capstan/internal/rights"
@@ -168,16 +169,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("building the client of what is served: %w", err)
 	}
+	// A policy that spells a kind in another way selects nothing.
+	kinds := mapper.Exact(mgr.GetRESTMapper())
 	changed, needed := &inbox.Inbox[templates.Key]{}, &inbox.Inbox[templates.Key]{}
 	touched, referring := &inbox.Inbox[reconcile.Request]{}, &inbox.Inbox[reconcile.Request]{}
-	watched := templates.New(templates.Options{Client: metadataClient, Mapper: mgr.GetRESTMapper(), Discovery: discoveryClient, Clock: o.Clock, Changed: func(key templates.Key) {
+	watched := templates.New(templates.Options{Client: metadataClient, Mapper: kinds, Discovery: discoveryClient, Clock: o.Clock, Changed: func(key templates.Key) {
 		changed.Add(key)
 		needed.Add(key)
 	}})
 	if err := mgr.Add(watched); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
-	objects := templates.Objects{Client: dynamicClient, Mapper: mgr.GetRESTMapper(), Absent: watched.Absent, Recent: templates.NewRecent()}
+	objects := templates.Objects{Client: dynamicClient, Mapper: kinds, Absent: watched.Absent, Recent: templates.NewRecent()}
 	clusters, chain := fleet.New(o.Clock), interpret.Chain{native.New()}
 	stored, works := store.New(mgr.GetClient(), decide.New(clusters, o.Clock), clusters), created.New(o.Clock)
 	finds := detector.New(detector.Deps{
@@ -205,10 +208,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(
-		rights.New(mgr.GetClient(), mgr.GetRESTMapper(), recorder).SetupWithManager(mgr),
+		rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
-		policies.New(mgr.GetClient(), watched, recorder, o.Clock).SetupWithManager(mgr), follows.SetupWithManager(mgr))
+		policies.New(mgr.GetClient(), kinds, watched, recorder, o.Clock).SetupWithManager(mgr), follows.SetupWithManager(mgr))
 }
 
 // lookAt tells whether the hub is an ordinary cluster: one with nodes.

@@ -52,9 +52,11 @@ func (w world) clear() {
 
 // ofKubernetes tells whether the API server itself keeps an object.
 func ofKubernetes(object client.Object) bool {
+	if namespace := object.GetNamespace(); namespace != "" {
+		return strings.HasPrefix(namespace, "kube-")
+	}
 	name := object.GetName()
-	return strings.HasPrefix(object.GetNamespace(), "kube-") || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "system-") ||
-		name == metav1.NamespaceDefault
+	return strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "system-") || name == metav1.NamespaceDefault
 }
 
 // take deletes an object with nobody there to take off its finalizers.

@@ -59,7 +59,7 @@ func TestMistakesAreTold(t *testing.T) {
 	large.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", Name: "large"}}
 	w.create(large, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "large"}, Data: map[string]string{"text": strings.Repeat("<", 1_040_000)},
-	})
+	}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "unselected"}})
 
 	w.on("good", map[string]int32{"member1": 1})
 	w.noted("unranked", "ApplyPolicyFailed", `names PriorityClass "missing" (spec.schedulePriority), which does not exist: create it`)
@@ -68,6 +68,8 @@ func TestMistakesAreTold(t *testing.T) {
 	w.says("nowhere-deployment", workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingReasonNoClusterFit, `its labels do not match "gpu=yes"`)
 	w.says("unreadable-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, `OverridePolicy`)
 	w.says("large-configmap", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, "the object is too large to be sent; make it smaller, or split it")
+	// The policy "unserved" spells ConfigMap in lower case.
+	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "unselected-configmap"}})
 }
 
 // says waits until a condition of a binding is False for a reason, and it or what

@@ -67,12 +67,13 @@ type Controller struct {
 	selected  *selected
 }
 
-// New returns the controller. The client reads from a cache.
-func New(c client.Client, t *templates.Templates, recorder *events.Recorder, clk clock.Clock) *Controller {
+// New returns the controller. The client reads from a cache, and the mapper knows
+// kinds only as they are spelled.
+func New(c client.Client, mapper meta.RESTMapper, t *templates.Templates, recorder *events.Recorder, clk clock.Clock) *Controller {
 	return &Controller{
 		client: c, templates: t,
 		selected: &selected{templates: t, events: recorder, clock: clk, seen: map[types.NamespacedName]sight{}},
-		kinds:    &kinds{mapper: c.RESTMapper(), events: recorder, said: map[types.NamespacedName]notice{}},
+		kinds:    &kinds{mapper: mapper, events: recorder, said: map[types.NamespacedName]notice{}},
 	}
 }
 

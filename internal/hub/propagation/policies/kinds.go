@@ -85,13 +85,8 @@ func (k *kinds) missing(selectors []policyv1alpha1.ResourceSelector) string {
 	return strings.Join(missing, "; ") + ": install its definition, and its objects are sent as soon as it is served, or correct apiVersion and kind"
 }
 
-// serves tells whether the hub serves a kind, or may do so. A mapper finds kinds in
-// lower case, too, by which nothing is selected.
+// serves tells whether the hub serves a kind, or may do so.
 func (k *kinds) serves(kind schema.GroupVersionKind) bool {
-	mapping, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return !meta.IsNoMatchError(err)
-	}
-	spelled, err := k.mapper.KindFor(mapping.Resource)
-	return err != nil || spelled.Kind == kind.Kind
+	_, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return !meta.IsNoMatchError(err)
 }
