@@ -142,6 +142,19 @@ func (l *lab) ready(t *testing.T, change func(*operatorv1.ClusterManager)) {
 			t.Fatal(err)
 		}
 	}
+	l.unguarded(t)
+}
+
+// unguarded waits until the API server has seen that there are no webhooks any more,
+// and calls none.
+func (l *lab) unguarded(t *testing.T) {
+	t.Helper()
+	for _, probe := range []client.Object{
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "probe"}},
+		&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"}},
+	} {
+		l.await(t, "no webhook is called", func() bool { return l.client.Create(t.Context(), probe, client.DryRunAll) == nil })
+	}
 }
 
 func leavesNothing(t *testing.T, l *lab) {
