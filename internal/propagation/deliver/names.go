@@ -48,13 +48,17 @@ func idLabel(b workv1alpha2.Binding) string {
 }
 
 // WorkName returns the name of the works of an object: its own, and a hash of
-// what tells it apart from others of the name. ManifestWorks have shorter names
-// than objects may have, so a long one is cut.
+// what tells it apart from others of the name. Karmada's clients compute it, too.
+// ManifestWorks have shorter names than objects may have, so a long one is cut.
 func WorkName(kind, namespace, name string) string {
-	hash := fnv.New32a()
-	_, _ = fmt.Fprintf(hash, "%s-%s-%s", namespace, name, kind) // never fails
-	suffix := "-" + rand.SafeEncodeString(fmt.Sprint(hash.Sum32()))
 	readable := strings.ReplaceAll(strings.ToLower(name), ":", ".")
+	whole := readable + "-" + strings.ToLower(kind)
+	if namespace != "" {
+		whole = namespace + "-" + whole
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(whole)) // never fails
+	suffix := "-" + rand.SafeEncodeString(fmt.Sprint(hash.Sum32()))
 	if most := workv1.ManifestWorkNameLengthMax - len(suffix); len(readable) > most {
 		readable = strings.TrimRight(readable[:most], "-.")
 	}
