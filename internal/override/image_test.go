@@ -146,3 +146,21 @@ func TestImageByPredicate(t *testing.T) {
 		t.Errorf("without a predicate another kind has no images: %v, %v", changed, err)
 	}
 }
+
+// TestAnImageIsNoNameOfAnObject has predicates that are about what says which object
+// it is: a tenant could have it sent to the namespace of another.
+func TestAnImageIsNoNameOfAnObject(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "app", "metadata": map[string]any{"namespace": "shop", "name": "web"},
+	}}
+	for path, value := range map[string]string{
+		"/metadata/namespace": "kube-system", "/metadata/name": "other", "/kind": "another", "/apiVersion": "batch/v1",
+	} {
+		changed, err := overridden(t, object, policyv1alpha1.Overriders{ImageOverrider: []policyv1alpha1.ImageOverrider{{
+			Predicate: &policyv1alpha1.ImagePredicate{Path: path}, Component: "Repository", Operator: "replace", Value: value,
+		}}})
+		if err == nil || !strings.Contains(err.Error(), "an override cannot make another object of it") {
+			t.Errorf("%s: %v, %v", path, changed, err)
+		}
+	}
+}

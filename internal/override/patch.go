@@ -92,21 +92,27 @@ func overridePlaintext(object *unstructured.Unstructured, overriders []policyv1a
 	if err := utiljson.Unmarshal(document, &changed.Object); err != nil {
 		return fmt.Errorf("%s: read the changed object: %w", path, err)
 	}
-	if err := same(object, changed); err != nil {
+	if err := identityOf(object).kept(changed); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	object.Object = changed.Object
 	return nil
 }
 
-// same refuses changes that would make another object of it. Its version may
-// change, for clusters that serve another one.
-func same(object, changed *unstructured.Unstructured) error {
+// identity says which object it is. Its version is no part of that: there are
+// clusters that serve another one.
+type identity struct{ group, kind, namespace, name string }
+
+func identityOf(object *unstructured.Unstructured) identity {
+	return identity{object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName()}
+}
+
+// kept refuses changes that have made another object of it.
+func (was identity) kept(changed *unstructured.Unstructured) error {
+	is := identityOf(changed)
 	for _, f := range []struct{ name, was, is string }{
-		{"the group of apiVersion", object.GroupVersionKind().Group, changed.GroupVersionKind().Group},
-		{"kind", object.GetKind(), changed.GetKind()},
-		{"metadata.namespace", object.GetNamespace(), changed.GetNamespace()},
-		{"metadata.name", object.GetName(), changed.GetName()},
+		{"the group of apiVersion", was.group, is.group}, {"kind", was.kind, is.kind},
+		{"metadata.namespace", was.namespace, is.namespace}, {"metadata.name", was.name, is.name},
 	} {
 		if f.was != f.is {
 			return fmt.Errorf("%s would change from %q to %q: an override cannot make another object of it", f.name, f.was, f.is)
@@ -118,7 +124,8 @@ func same(object, changed *unstructured.Unstructured) error {
 	return nil
 }
 
-// overrideString changes the string at a path of the object.
+// overrideString changes the string at a path of the object, unless it is one that
+// says which object it is.
 func overrideString(object *unstructured.Unstructured, path string, change func(string) (string, error)) error {
 	if err := checkPath(path); err != nil {
 		return fmt.Errorf("path %q: %w", path, err)
@@ -139,8 +146,9 @@ func overrideString(object *unstructured.Unstructured, path string, change func(
 	if err != nil {
 		return fmt.Errorf("at path %s: %w", path, err)
 	}
+	was := identityOf(object)
 	if _, err := pointer.Set(object.Object, changed); err != nil {
 		return fmt.Errorf("set path %s: %w", path, err)
 	}
-	return nil
+	return was.kept(object)
 }
