@@ -24,6 +24,10 @@ import (
 // it stands for them. It is never written to the hub.
 const annotationContent = "fleet.capstan.io/content"
 
+// annotationSuspends tells that it is the binding which says whether the work is
+// suspended, and not somebody who has suspended the one work.
+const annotationSuspends = "fleet.capstan.io/binding-suspends"
+
 // SlimWork replaces the manifests of a work with their hash. It is a transform of
 // caches, without which Compare does not work.
 func SlimWork(obj any) (any, error) {
@@ -120,7 +124,7 @@ func same(is, want *workv1.ManifestWork) (bool, error) {
 		return false, err
 	}
 	return is.Annotations[annotationContent] == hash && equality.Semantic.DeepEqual(is.Spec.DeleteOption, want.Spec.DeleteOption) &&
-		len(difference(is.Labels, want.Labels, ownLabels())) == 0 && len(difference(is.Annotations, want.Annotations, ownAnnotations())) == 0, nil
+		len(difference(is.Labels, want.Labels, ownLabels())) == 0 && len(difference(is.Annotations, want.Annotations, ownAnnotations(is))) == 0, nil
 }
 
 // Patch returns the merge patch that makes a work as it is wanted.
@@ -128,7 +132,7 @@ func (c Change) Patch() ([]byte, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid": c.Present.UID, "labels": difference(c.Present.Labels, c.Wanted.Labels, ownLabels()),
-			"annotations": difference(c.Present.Annotations, c.Wanted.Annotations, ownAnnotations()),
+			"annotations": difference(c.Present.Annotations, c.Wanted.Annotations, ownAnnotations(c.Present)),
 		},
 		"spec": map[string]any{"workload": c.Wanted.Spec.Workload, "deleteOption": c.Wanted.Spec.DeleteOption},
 	})
@@ -141,10 +145,14 @@ func (c Change) Patch() ([]byte, error) {
 // ownLabels are the keys of labels that are removed if they are not wanted.
 func ownLabels() []string { return append(claims.LabelKeys(), karmadaworkv1alpha1.LabelPermanentID) }
 
-// ownAnnotations are the keys of annotations that are removed if they are not
-// wanted.
-func ownAnnotations() []string {
-	return []string{policyv1alpha1.AnnotationAppliedOverrides, policyv1alpha1.AnnotationAppliedClusterOverrides}
+// ownAnnotations are the keys of annotations that are removed from a work if they
+// are not wanted.
+func ownAnnotations(is *workv1.ManifestWork) []string {
+	keys := []string{policyv1alpha1.AnnotationAppliedOverrides, policyv1alpha1.AnnotationAppliedClusterOverrides, annotationSuspends}
+	if is.Annotations[annotationSuspends] != "" {
+		keys = append(keys, workv1.AnnotationSuspendDispatching)
+	}
+	return keys
 }
 
 // difference returns the new value of each key that has to change, nil for one

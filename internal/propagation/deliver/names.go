@@ -76,10 +76,10 @@ func NameOfWorks(b workv1alpha2.Binding) string {
 	return WorkName(kind.Kind, of.Namespace, of.Name)
 }
 
-// TemplateOf returns what the only manifest of the work of a binding was made of;
-// false if it does not say.
+// TemplateOf returns what the first manifest of the work of a binding was made of,
+// which the others go along with; false if it does not say.
 func TemplateOf(work *workv1.ManifestWork) (of workv1alpha2.ObjectReference, ok bool) {
-	if len(work.Spec.Workload.Manifests) != 1 {
+	if len(work.Spec.Workload.Manifests) == 0 {
 		return of, false
 	}
 	object := &unstructured.Unstructured{}

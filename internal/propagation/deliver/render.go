@@ -158,7 +158,7 @@ func (s Source) frame(cluster string, applied override.Applied) *workv1.Manifest
 	}
 	record(work, applied)
 	if suspended, said := suspended(spec.Suspension, cluster); said {
-		work.Annotations[workv1.AnnotationSuspendDispatching] = strconv.FormatBool(suspended)
+		work.Annotations[workv1.AnnotationSuspendDispatching], work.Annotations[annotationSuspends] = strconv.FormatBool(suspended), "true"
 	}
 	if spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion {
 		work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
