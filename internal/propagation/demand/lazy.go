@@ -12,37 +12,69 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// AnnotationTemplate on a binding tells which state of the object it was made
-// from, if its policy is applied only when the object changes.
+// AnnotationTemplate tells how an object was when a lazy policy was applied to it,
+// or began to wait for a change of it. The binding has it, and the object itself as
+// long as it has no binding because of that.
 const AnnotationTemplate = "fleet.capstan.io/template"
 
-// Postponed tells whether a change of the policy has to wait until the object
-// itself changes.
-func Postponed(policy policyv1alpha1.Policy, template metav1.Object, binding workv1alpha2.Binding) bool {
-	return policy.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation &&
-		binding != nil && claims.Claims(policy, template) && claims.Claims(policy, binding) &&
-		binding.GetAnnotations()[AnnotationTemplate] == Fingerprint(template)
+// Lazy tells whether a policy waits for changes of the objects that it claims.
+func Lazy(policy policyv1alpha1.Policy) bool {
+	return policy.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation
 }
 
-// Fingerprint tells states of an object apart by what users change of it: its
-// spec, labels and annotations.
-func Fingerprint(object metav1.Object) string {
-	state := map[string]any{
-		"labels":      without(object.GetLabels(), claims.LabelKeys()...),
-		"annotations": without(object.GetAnnotations(), append(claims.AnnotationKeys(), corev1.LastAppliedConfigAnnotation)...),
-		"generation":  object.GetGeneration(),
+// Postponed tells whether a policy has to wait until somebody changes the object.
+// A lazy one does, unless the object was changed after it.
+func Postponed(policy policyv1alpha1.Policy, object *unstructured.Unstructured, binding workv1alpha2.Binding) bool {
+	if !Lazy(policy) {
+		return false
 	}
-	if object.GetGeneration() == 0 { // kinds without a status, such as ConfigMap
-		state["version"] = object.GetResourceVersion()
+	if Bound(binding) { // what was applied before is kept, also if another policy did it
+		seen := binding.GetAnnotations()[AnnotationTemplate]
+		return seen == "" || seen == Fingerprint(object)
+	}
+	if seen := object.GetAnnotations()[AnnotationTemplate]; seen != "" {
+		return seen == Fingerprint(object)
+	}
+	// What it has claimed had a binding, which was lost.
+	return !claims.Claims(policy, object) && older(object, policy)
+}
+
+// Bound tells whether a binding is by a policy: without one it only follows those
+// that its object is needed by.
+func Bound(binding workv1alpha2.Binding) bool {
+	return binding != nil && binding.BindingSpec().Placement != nil
+}
+
+// older tells whether an object was written before a policy, as the API server
+// counts what it stores. What is not stored yet is the latest.
+func older(object, policy metav1.Object) bool {
+	if object.GetResourceVersion() == "" || policy.GetResourceVersion() == "" {
+		return object.GetResourceVersion() != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), policy.GetResourceVersion())
+	return err == nil && order < 0
+}
+
+// Fingerprint returns what changes when somebody changes the object, and not when
+// we or its status do. Its generation would not tell: that of a Deployment changes
+// with our annotations, too, and a ConfigMap has none.
+func Fingerprint(object *unstructured.Unstructured) string {
+	state := maps.Clone(object.Object)
+	delete(state, "status")
+	state["metadata"] = []any{
+		without(object.GetLabels(), claims.LabelKeys()...),
+		without(object.GetAnnotations(), append(claims.AnnotationKeys(), corev1.LastAppliedConfigAnnotation, AnnotationTemplate)...),
 	}
 	text, err := json.Marshal(state)
-	if err != nil { // text and numbers only
+	if err != nil { // it was JSON
 		return strings.Join([]string{string(object.GetUID()), object.GetResourceVersion()}, "/")
 	}
 	sum := sha256.Sum256(text)

@@ -102,7 +102,7 @@ func (f *forecast) refused() bool {
 		}
 	}
 	if demand.Postponed(f.then, f.Then, f.Binding) {
-		f.note("%s is applied lazily (spec.activationPreference): its change waits until the object itself changes.", name)
+		f.note("%s is applied lazily (spec.activationPreference): it waits until the object itself changes.", name)
 		return true
 	}
 	return false

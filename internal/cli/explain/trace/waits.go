@@ -114,8 +114,12 @@ func (f *Facts) waits() []string {
 	if f.Unserved {
 		notes = append(notes, fmt.Sprintf("%s selects it, but %s.", c, scope.Refusal(f.Ref.Kind, f.Ref.Namespace)))
 	}
-	if f.Binding != nil && demand.Postponed(c.policy, f.Template, f.Binding.object()) {
-		notes = append(notes, fmt.Sprintf("%s is applied lazily (spec.activationPreference): a change of the policy waits until the object itself changes.", c))
+	var binding workv1alpha2.Binding
+	if f.Binding != nil {
+		binding = f.Binding.object()
+	}
+	if demand.Postponed(c.policy, f.Template, binding) {
+		notes = append(notes, fmt.Sprintf("%s is applied lazily (spec.activationPreference): it waits until the object itself changes.", c))
 	}
 	return notes
 }

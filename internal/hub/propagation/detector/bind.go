@@ -134,11 +134,8 @@ func (c binder) remove(ctx context.Context, bindings ...lookup.Binding) error {
 
 // mark gives a binding what it has for life, and the marks of its policy.
 func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.Unstructured) {
-	dropMarks(b)
-	marks := claims.Of(policy)
-	labels, annotations := orEmpty(b.GetLabels()), orEmpty(b.GetAnnotations())
-	maps.Copy(labels, marks.Labels)
-	maps.Copy(annotations, marks.Annotations)
+	claimedBy(b, policy)
+	labels, annotations := b.GetLabels(), b.GetAnnotations()
 	id, finalizer := workv1alpha2.LabelResourceBindingID, workv1alpha2.FinalizerResourceBinding
 	if _, wide := b.(*workv1alpha2.ClusterResourceBinding); wide {
 		id, finalizer = workv1alpha2.LabelClusterResourceBindingID, workv1alpha2.FinalizerClusterResourceBinding
@@ -146,16 +143,26 @@ func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.U
 	if labels[id] == "" {
 		labels[id] = lookup.ID(object)
 	}
-	if policy.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation {
+	delete(annotations, demand.AnnotationTemplate)
+	if demand.Lazy(policy) {
 		annotations[demand.AnnotationTemplate] = demand.Fingerprint(object)
-	} else {
-		delete(annotations, demand.AnnotationTemplate)
 	}
 	b.SetLabels(labels)
 	b.SetAnnotations(annotations)
 	if len(b.GetFinalizers()) == 0 {
 		b.SetFinalizers([]string{finalizer})
 	}
+}
+
+// claimedBy gives a binding the marks of a policy.
+func claimedBy(b lookup.Binding, policy policyv1alpha1.Policy) {
+	dropMarks(b)
+	marks := claims.Of(policy)
+	labels, annotations := b.GetLabels(), b.GetAnnotations()
+	maps.Copy(labels, marks.Labels)
+	maps.Copy(annotations, marks.Annotations)
+	b.SetLabels(labels)
+	b.SetAnnotations(annotations)
 }
 
 func dropMarks(b lookup.Binding) {

@@ -25,7 +25,6 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
-	"github.com/capstan-io/capstan/internal/propagation/demand"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 )
 
@@ -119,10 +118,10 @@ func (c *Controller) propagate(
 	if waits, err := c.waits(ctx, policy, template); waits || err != nil {
 		return err
 	}
-	if demand.Postponed(policy, template, bindings.Of(template.UID)) {
-		return nil
+	if postponed, err := c.postpone(ctx, key, template, policy, bindings.Of(template.UID)); postponed || err != nil {
+		return client.IgnoreNotFound(err)
 	}
-	object, err := c.claim(ctx, key, template, policy)
+	object, err := c.claim(ctx, key, template, policy, "")
 	if err == nil && object == nil {
 		object, err = c.Objects.Since(ctx, key, template)
 	}
@@ -155,14 +154,15 @@ func (c *Controller) waits(ctx context.Context, policy policyv1alpha1.Policy, te
 	return false, nil
 }
 
-// claim writes the marks of the policy to the object, and returns the object as it
-// is then; nil if it has them. Of a role or the binding of one its binding alone
-// has them if the hub refuses: it lets nobody change what gives rights that he does
-// not have.
+// claim writes the marks of the policy to the object, and how it was when it began
+// to wait for a change, if it does. It returns the object as it is then; nil if it
+// has them. Of a role or the binding of one its binding alone has them if the hub
+// refuses: it lets nobody change what gives rights that he does not have.
 func (c *Controller) claim(
-	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy,
+	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, seen string,
 ) (*unstructured.Unstructured, error) {
 	labels, annotations := claims.Of(policy).Change(template)
+	note(annotations, template, seen)
 	if len(labels)+len(annotations) == 0 {
 		return nil, nil //nolint:nilnil // there was nothing to write
 	}
@@ -172,18 +172,27 @@ func (c *Controller) claim(
 	}
 	object, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
 	c.tellPreemption(template, from, policy, err)
-	if key.Kind.Group == rbacv1.GroupName && apierrors.IsForbidden(err) {
+	if unmarkable(key, err) {
 		return nil, nil //nolint:nilnil // it stays as it is
 	}
 	return object, err
+}
+
+// unmarkable tells whether the hub has refused to let an object be marked because
+// of the rights that it gives.
+func unmarkable(key templates.Key, err error) bool {
+	return key.Kind.Group == rbacv1.GroupName && apierrors.IsForbidden(err)
 }
 
 // release takes the marks of policies off an object that none matches any more,
 // and off its binding. What is in the clusters stays. The binding is the last, as
 // its marks bring the object back if we are stopped in between.
 func (c *Controller) release(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, present lookup.Binding) error {
-	if labels, annotations := (claims.Marks{}).Change(template); len(labels)+len(annotations) > 0 {
-		if _, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations); client.IgnoreNotFound(err) != nil {
+	labels, annotations := (claims.Marks{}).Change(template)
+	note(annotations, template, "")
+	if len(labels)+len(annotations) > 0 {
+		_, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
+		if client.IgnoreNotFound(err) != nil && !unmarkable(key, err) {
 			return err
 		}
 	}

@@ -11,9 +11,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -158,5 +160,7 @@ func (c *Controller) claims(ctx context.Context, p policy) (bool, error) {
 	if !c.templates.Synced() {
 		return true, nil // as far as is known
 	}
-	return len(c.templates.Claimed(claims.Of(p).Labels)) > 0, nil
+	return slices.ContainsFunc(c.templates.Claimed(claims.Of(p).Labels), func(key templates.Key) bool {
+		return key.Kind.Group != rbacv1.GroupName // roles may not let themselves be unmarked
+	}), nil
 }

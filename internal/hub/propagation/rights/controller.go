@@ -28,6 +28,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/backoff"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/events"
@@ -47,6 +48,9 @@ const (
 	// of kinds that the hub does not serve.
 	unservedMin = 500 * time.Millisecond
 	unservedMax = 10 * time.Second
+	// boundCheck is how often it is looked whether bindings are gone of which no policy
+	// selects the kind any more.
+	boundCheck = 30 * time.Second
 )
 
 // Controller keeps the ClusterRole. It works on that one object, so that one
@@ -102,8 +106,15 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	found, after := c.resources(ctx, kinds, role.Rules)
+	bound, err := c.bound(ctx, found, role.Rules)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if len(bound.Templates)+len(bound.Dependencies) > 0 && (after == 0 || after > boundCheck) {
+		after = boundCheck
+	}
 	result := reconcile.Result{RequeueAfter: after}
-	rules := Rules(found)
+	rules := Rules(found.union(bound))
 	if equality.Semantic.DeepEqual(rules, role.Rules) {
 		return result, nil
 	}
@@ -176,9 +187,40 @@ func (c *Controller) resources(ctx context.Context, of Kinds, rules []rbacv1.Pol
 	}
 	find(of.Templates, found.Templates)
 	find(of.Dependencies, found.Dependencies)
-	held := granted(rules, unknown)
-	found.Templates, found.Dependencies = found.Templates.Union(held.Templates), found.Dependencies.Union(held.Dependencies)
-	return found, c.lookAgain(ctx, unserved)
+	held := granted(rules).of(func(resource schema.GroupResource) bool { return unknown.Has(resource.Group) })
+	return found.union(held), c.lookAgain(ctx, unserved)
+}
+
+// bound returns the resources that no policy needs any more and that rules are for,
+// as long as bindings are about objects of them: claims have to be taken off these,
+// and what was sent goes when they do.
+func (c *Controller) bound(ctx context.Context, found Resources, rules []rbacv1.PolicyRule) (Resources, error) {
+	left := granted(rules).of(func(resource schema.GroupResource) bool {
+		return !found.Templates.Has(resource) && !found.Dependencies.Has(resource)
+	})
+	if len(left.Templates)+len(left.Dependencies) == 0 {
+		return left, nil
+	}
+	kinds := sets.New[schema.GroupVersionKind]()
+	own, wide := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	for _, list := range []client.ObjectList{own, wide} {
+		if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return Resources{}, fmt.Errorf("listing %T: %w", list, err)
+		}
+	}
+	for i := range own.Items {
+		kinds.Insert(schema.FromAPIVersionAndKind(own.Items[i].Spec.Resource.APIVersion, own.Items[i].Spec.Resource.Kind))
+	}
+	for i := range wide.Items {
+		kinds.Insert(schema.FromAPIVersionAndKind(wide.Items[i].Spec.Resource.APIVersion, wide.Items[i].Spec.Resource.Kind))
+	}
+	resources := sets.New[schema.GroupResource]()
+	for kind := range kinds {
+		if mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil { // what is not served needs no rights
+			resources.Insert(mapping.Resource.GroupResource())
+		}
+	}
+	return left.of(resources.Has), nil
 }
 
 // lookAgain is when to look again for the resources of kinds: soon after it is

@@ -27,6 +27,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/events"
@@ -83,7 +84,7 @@ func startHub(t *testing.T) *hub {
 func newClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(admissionv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(admissionv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
@@ -151,6 +152,7 @@ func pass(t *testing.T, c *rights.Controller) time.Duration {
 func TestRights(t *testing.T) {
 	h := startHub(t)
 	t.Run("FollowPolicies", h.follow)
+	t.Run("StayAsLongAsThereAreBindings", h.bound)
 	t.Run("OfAKindThatComesLater", h.later)
 	t.Run("StayWhileNobodyCanTell", h.unknown)
 	t.Run("AreNotForReservedKinds", h.reserved)
@@ -184,6 +186,41 @@ func (h *hub) follow(t *testing.T) {
 	h.may(t, false, "list", "apps", "deployments")
 	if rules := h.role(t).Rules; len(rules) != 0 {
 		t.Errorf("the policy is gone and these are left: %v", rules)
+	}
+}
+
+// bound has bindings that are left when no policy selects their kinds any more, and
+// one of a kind that none ever did.
+func (h *hub) bound(t *testing.T) {
+	c := h.controller(h.root.RESTMapper())
+	p := policy("web", deployments())
+	p.Spec.PropagateDeps = true
+	h.create(t, p)
+	binding := func(apiVersion, kind string) *workv1alpha2.ResourceBinding {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "of-" + strings.ToLower(kind)}}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: "default", Name: "web"}
+		return b
+	}
+	sent, attached, forged := binding("apps/v1", "Deployment"), binding("v1", "ConfigMap"), binding("v1", "Pod")
+	for _, b := range []*workv1alpha2.ResourceBinding{sent, attached, forged} {
+		h.create(t, b)
+	}
+	pass(t, c)
+	h.remove(t, p)
+	if after := pass(t, c); after == 0 {
+		t.Error("it does not look whether the bindings are gone")
+	}
+	h.may(t, false, "get", "", "secrets") // nothing is left of these
+	h.may(t, true, "patch", "apps", "deployments")
+	h.may(t, true, "get", "", "configmaps")
+	for _, not := range [][3]string{{"patch", "", "configmaps"}, {"get", "", "pods"}} {
+		h.may(t, false, not[0], not[1], not[2])
+	}
+	h.remove(t, sent)
+	h.remove(t, attached)
+	h.remove(t, forged)
+	if after := pass(t, c); after != 0 || len(h.role(t).Rules) != 0 {
+		t.Errorf("all bindings are gone, and it wants to be back after %v with %v", after, h.role(t).Rules)
 	}
 }
 

@@ -21,6 +21,24 @@ func newResources() Resources {
 	return Resources{sets.New[schema.GroupResource](), sets.New[schema.GroupResource]()}
 }
 
+// of returns those that a function selects.
+func (r Resources) of(selects func(schema.GroupResource) bool) Resources {
+	some := func(from sets.Set[schema.GroupResource]) sets.Set[schema.GroupResource] {
+		into := sets.New[schema.GroupResource]()
+		for resource := range from {
+			if selects(resource) {
+				into.Insert(resource)
+			}
+		}
+		return into
+	}
+	return Resources{some(r.Templates), some(r.Dependencies)}
+}
+
+func (r Resources) union(other Resources) Resources {
+	return Resources{r.Templates.Union(other.Templates), r.Dependencies.Union(other.Dependencies)}
+}
+
 func readVerbs() []string { return []string{"get", "list", "watch"} }
 
 // Rules returns what the controller does with resources. It reads all of them and
@@ -61,14 +79,11 @@ func Rules(of Resources) []rbacv1.PolicyRule {
 	return rules
 }
 
-// granted returns the resources of the groups that rules of ours are for.
-func granted(rules []rbacv1.PolicyRule, groups sets.Set[string]) Resources {
+// granted returns the resources that rules of ours are for.
+func granted(rules []rbacv1.PolicyRule) Resources {
 	found := newResources()
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
-			if !groups.Has(group) {
-				continue
-			}
 			for _, resource := range rule.Resources {
 				of := schema.GroupResource{Group: group, Resource: resource}
 				switch {

@@ -1,0 +1,80 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package detector
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/demand"
+)
+
+// postpone lets a policy that has to wait until somebody changes the object claim
+// it, but change nothing else, and tells whether that is so.
+func (c *Controller) postpone(
+	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, present lookup.Binding,
+) (postponed bool, err error) {
+	if !demand.Lazy(policy) {
+		return false, nil
+	}
+	object, err := c.Objects.Since(ctx, key, template)
+	if err != nil || !demand.Postponed(policy, object, present) {
+		return false, err
+	}
+	seen := demand.Fingerprint(object)
+	switch {
+	case !demand.Bound(present):
+		_, err := c.claim(ctx, key, template, policy, seen)
+		return true, err
+	case present.GetAnnotations()[demand.AnnotationTemplate] == "" && !c.binder.alike(present, object, policy):
+		return false, nil // it has changed at the same time as the policy
+	}
+	if _, err := c.claim(ctx, key, template, policy, ""); err != nil {
+		return true, err
+	}
+	return true, c.binder.hold(ctx, present, policy, seen)
+}
+
+// note adds to changes of the annotations of an object that it has to have one which
+// says how it was; "" is that it must not have it.
+func note(changes map[string]any, object metav1.Object, seen string) {
+	switch has, is := object.GetAnnotations()[demand.AnnotationTemplate]; {
+	case seen == "" && is:
+		changes[demand.AnnotationTemplate] = nil
+	case seen != has:
+		changes[demand.AnnotationTemplate] = seen
+	}
+}
+
+// alike tells whether an object asks for what its binding says, as far as that is
+// not the policy's.
+func (c binder) alike(present lookup.Binding, object *unstructured.Unstructured, policy policyv1alpha1.Policy) bool {
+	wanted, is := demand.Of(object, policy, c.Chain, nil), present.BindingSpec()
+	return wanted.Replicas == is.Replicas && equality.Semantic.DeepEqual(wanted.ReplicaRequirements, is.ReplicaRequirements)
+}
+
+// hold leaves a binding as it is until its object changes: it says only which policy
+// waits, and for a change of what.
+func (c binder) hold(ctx context.Context, present lookup.Binding, policy policyv1alpha1.Policy, seen string) error {
+	after := present.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
+	claimedBy(after, policy)
+	annotations := after.GetAnnotations()
+	annotations[demand.AnnotationTemplate] = seen
+	after.SetAnnotations(annotations)
+	if equality.Semantic.DeepEqual(present, after) {
+		return nil
+	}
+	if err := c.patch(ctx, present, after); err != nil {
+		return err
+	}
+	c.Touched(client.ObjectKeyFromObject(present)) // what has changed in the object itself is sent
+	return nil
+}
