@@ -204,7 +204,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Announce: announcer,
 	})
 	follows := namespaces.New(namespaces.Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.Writer{Client: mgr.GetClient(), Created: works}, Events: recorder,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works}, Events: recorder,
 		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(

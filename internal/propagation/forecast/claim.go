@@ -61,7 +61,7 @@ func (f *forecast) claim() {
 		f.then = nil
 	}
 	if f.then == nil && f.after != nil {
-		f.note("No policy would claim it any more. What is in the clusters stays there, and follows the object.")
+		f.note("No policy would claim it any more. What is in the clusters stays there, and follows the object but for its replicas.")
 	}
 }
 

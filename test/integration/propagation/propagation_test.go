@@ -65,6 +65,19 @@ func TestADeploymentGoesToItsClustersAndComesBack(t *testing.T) {
 		t.Errorf("the Deployment is claimed by a policy that is gone: %v %v", web.Labels, web.Annotations)
 	}
 	w.works(1)
+	w.change(web, func() { web.Spec.Template.Spec.Containers[0].Image = "nginx:1.28" })
+	w.eventually("what stays follows the Deployment", func() error {
+		works := &workv1.ManifestWorkList{}
+		if err := w.List(w.Context(), works, client.HasLabels{workv1alpha2.LabelResourceBindingID}); err != nil {
+			return err
+		}
+		for i := range works.Items {
+			if !strings.Contains(string(works.Items[i].Spec.Workload.Manifests[0].Raw), `"nginx:1.28"`) {
+				return errors.New("it has another image")
+			}
+		}
+		return nil
+	})
 
 	// Another policy takes over, and the Deployment goes.
 	w.create(policy("other", policyv1alpha1.Placement{}))

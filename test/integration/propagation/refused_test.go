@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -18,6 +19,7 @@ import (
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // TestWhatAMemberRefuses has a member that refuses what it is sent, first for a
@@ -85,4 +87,23 @@ func TestReplicasThatFitNowhere(t *testing.T) {
 	w.says("large-deployment", workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingReasonUnschedulable, "available replicas 2 are not enough")
 	w.create(deployment("small", 2))
 	w.on("small", map[string]int32{"member1": 2})
+}
+
+// TestANameThatAnotherWorkHas has somebody's ManifestWork in the way, until it goes.
+func TestANameThatAnotherWorkHas(t *testing.T) {
+	w := newWorld(t, 2)
+	name := deliver.WorkName("Deployment", metav1.NamespaceDefault, "web")
+	other := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: name}}
+	other.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
+		Raw: []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": "other"}}`),
+	}}}
+	web := deployment("web", 1)
+	w.create(other, policy("web", policyv1alpha1.Placement{}), web)
+	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
+		fmt.Sprintf("cluster %q has another ManifestWork %q, which is not of this object", "member1", name))
+	w.health(web, "member2", workv1alpha2.ResourceHealthy)
+	if err := w.Delete(w.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	w.on("web", map[string]int32{"member1": 1, "member2": 1})
 }

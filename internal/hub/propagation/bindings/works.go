@@ -103,4 +103,6 @@ func (c *Controller) overrides(
 	return wide, slices.CompactFunc(own, func(a, b policyv1alpha1.OverridePolicy) bool { return a.Name == b.Name }), nil
 }
 
-func (c Deps) writer() send.Writer { return send.Writer{Client: c.Client, Created: c.Created} }
+func (c Deps) writer() send.Writer {
+	return send.Writer{Client: c.Client, Live: c.Live, Created: c.Created}
+}

@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/demand"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 )
 
@@ -185,7 +186,8 @@ func unmarkable(key templates.Key, err error) bool {
 }
 
 // release takes the marks of policies off an object that none matches any more,
-// and off its binding. What is in the clusters stays. The binding is the last, as
+// and off its binding. What is in the clusters stays, and follows the object in all
+// but its replicas, whose clusters nobody chooses any more. The binding is the last, as
 // its marks bring the object back if we are stopped in between.
 func (c *Controller) release(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, present lookup.Binding) error {
 	labels, annotations := (claims.Marks{}).Change(template)
@@ -198,6 +200,9 @@ func (c *Controller) release(ctx context.Context, key templates.Key, template *m
 	}
 	if present == nil {
 		return nil
+	}
+	if demand.Bound(present) { // or else who needs it tells
+		c.Touched(client.ObjectKeyFromObject(present))
 	}
 	return c.binder.unmark(ctx, present)
 }

@@ -60,7 +60,7 @@ func TestOnlyAgentsThatKnowWhatTheyMadeDeleteANamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	controller := New(Deps{Client: c, Live: c, Writer: send.Writer{Client: c, Created: created.New(clocktesting.NewFakePassiveClock(metav1.Now().Time))}})
+	controller := New(Deps{Client: c, Live: c, Writer: send.Writer{Client: c, Live: c, Created: created.New(clocktesting.NewFakePassiveClock(metav1.Now().Time))}})
 	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	if err := errors.Join(c.Create(t.Context(), again), controller.end(t.Context(), "shop", list.Items)); err != nil {
 		t.Fatal(err)

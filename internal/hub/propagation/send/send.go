@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -31,7 +32,9 @@ const writesAtOnce = 16
 
 // Writer writes works.
 type Writer struct {
-	Client  client.Client
+	Client client.Client
+	// Live reads from the API server.
+	Live    client.Reader
 	Created *created.Works
 }
 
@@ -115,12 +118,34 @@ func (w Writer) create(ctx context.Context, work *workv1.ManifestWork) error {
 	}
 	w.Created.Forget(key)
 	if apierrors.IsAlreadyExists(err) {
-		err = apierrors.NewConflict(workv1.GroupVersion.WithResource("manifestworks").GroupResource(), work.Name, err)
+		return w.taken(ctx, work, err)
 	}
 	if apierrors.IsNotFound(err) {
 		err = ErrNoNamespace
 	}
 	return fmt.Errorf("creating ManifestWork %q: %w", key, remedied(err))
+}
+
+// taken returns the error of a work whose name another has. It is a conflict if the
+// cache shows ours soon, or the other one goes.
+func (w Writer) taken(ctx context.Context, work *workv1.ManifestWork, err error) error {
+	key, present := client.ObjectKeyFromObject(work), &workv1.ManifestWork{}
+	if w.Live.Get(ctx, key, present) == nil && present.DeletionTimestamp.IsZero() && !related(present, work) {
+		return fmt.Errorf("cluster %q has another ManifestWork %q, which is not of this object: delete that one, or give the object another name", key.Namespace, key.Name)
+	}
+	conflict := apierrors.NewConflict(workv1.GroupVersion.WithResource("manifestworks").GroupResource(), work.Name, err)
+	return fmt.Errorf("creating ManifestWork %q: %w", key, conflict)
+}
+
+// related tells whether a work is one that we take over or remove: of the same
+// binding, or of one with its name, or of a namespace.
+func related(present, work *workv1.ManifestWork) bool {
+	named := func(key string) bool {
+		return work.Annotations[key] != "" && present.Annotations[key] == work.Annotations[key]
+	}
+	return deliver.BindingID(present) == deliver.BindingID(work) || present.Labels[deliver.LabelNamespace] != "" ||
+		named(workv1alpha2.AnnotationClusterResourceBindingName) ||
+		named(workv1alpha2.AnnotationResourceBindingNamespace) && named(workv1alpha2.AnnotationResourceBindingName)
 }
 
 // remedied says what to do about an object that the hub cannot store another time.
