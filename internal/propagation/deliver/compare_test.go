@@ -13,6 +13,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 )
@@ -115,5 +116,38 @@ func TestTheObjectOfAWorkIsItsFirst(t *testing.T) {
 	}
 	if of, ok := TemplateOf(works["a"]); !ok || of.Kind != "CustomResourceDefinition" || of.Name != "greetings.example.com" || of.UID != "u" {
 		t.Errorf("the work is of %+v, %t", of, ok)
+	}
+}
+
+// TestAClusterThatIsDeletedGetsNoWork has a binding that cannot do without it.
+func TestAClusterThatIsDeletedGetsNoWork(t *testing.T) {
+	b, object := &workv1alpha2.ResourceBinding{}, &unstructured.Unstructured{}
+	b.Namespace, b.Name = "shop", "web-deployment"
+	b.Labels = map[string]string{workv1alpha2.LabelResourceBindingID: "an-id"}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "a"}, {Name: "b"}}
+	if err := yaml.UnmarshalStrict([]byte(template), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	source := Source{Binding: b, Object: object, Chain: interpret.Chain{native.New()}}
+	source.Fleet = source.Fleet.With([]view.Cluster{{Name: "a"}, {Name: "b"}}, nil)
+	before, _, err := Render(source)
+	if err != nil || len(before) != 2 {
+		t.Fatal(before, err)
+	}
+	source.Fleet = source.Fleet.With([]view.Cluster{{Name: "b", Deleting: true}}, nil)
+	wanted, problems, err := Render(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, present := range map[string][]workv1.ManifestWork{"there": {*before["a"], *before["b"]}, "gone": {*before["a"]}} {
+		for i := range present {
+			if _, err := SlimWork(&present[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changes, err := Compare(wanted, present, problems)
+		if err != nil || !changes.None() {
+			t.Errorf("its work is %s: %+v, %v", name, changes, err)
+		}
 	}
 }

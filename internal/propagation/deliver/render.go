@@ -4,6 +4,7 @@
 package deliver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,6 +25,9 @@ import (
 	"github.com/capstan-io/capstan/internal/override"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
+
+// errDeleting is why a cluster gets nothing any more.
+var errDeleting = errors.New("the cluster is being deleted")
 
 // Source is what the works of a binding are made of.
 type Source struct {
@@ -71,8 +75,11 @@ func Copies(s Source) (copies map[string]Copy, problems map[string]error) {
 // copy returns what one cluster gets.
 func (s Source) copy(pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster) (Copy, error) {
 	cluster, found := s.Fleet.Cluster(target.Name)
-	if !found {
+	switch {
+	case !found:
 		cluster = view.Cluster{Name: target.Name}
+	case cluster.Deleting: // the hub removes the works there, and a new one would be in its way
+		return Copy{}, errDeleting
 	}
 	object, applied, problem := s.Overrides.Apply(s.share(pruned, target, targets), &cluster)
 	if problem != nil {

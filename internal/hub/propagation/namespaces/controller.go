@@ -153,7 +153,25 @@ func (c *Controller) clusters(ctx context.Context, namespace *corev1.Namespace) 
 			}
 		}
 	}
+	if err := c.leave(ctx, clusters); err != nil {
+		return nil, err
+	}
 	return clusters, c.spare(ctx, namespace.Name, clusters)
+}
+
+// leave takes out the clusters that are being deleted: the hub removes the works
+// there, and new ones would be in its way.
+func (c *Controller) leave(ctx context.Context, clusters map[string]bool) error {
+	for name := range clusters {
+		cluster := &clusterv1.ManagedCluster{}
+		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, cluster); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading ManagedCluster %q: %w", name, err)
+		}
+		if !cluster.DeletionTimestamp.IsZero() {
+			delete(clusters, name)
+		}
+	}
+	return nil
 }
 
 // spare takes out the clusters that a policy for the namespace itself sends it to.
