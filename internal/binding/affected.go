@@ -24,16 +24,21 @@ type Stake struct {
 	// Fresh says that its clusters are to be chosen anew.
 	Fresh bool
 	// Scales says that it has replicas, Placed that it has clusters, and Short that
-	// these have not as many replicas as it wants.
+	// these have not as many replicas as it wants. What is placed as a whole has
+	// replicas, too.
 	Scales, Placed, Short bool
 }
 
 // Stake returns what is at stake for an object.
 func (in Input) Stake() Stake {
-	return Stake{
+	stake := Stake{
 		APIVersion: in.Resource.APIVersion, Kind: in.Resource.Kind, Affinity: in.ObservedAffinity, Evicting: strings.Join(in.Evicting, ","),
 		Fresh: in.Fresh, Scales: in.Workload && in.Replicas > 0, Placed: len(in.Previous) > 0, Short: placed(in.Previous) != int64(in.Replicas),
 	}
+	if in.whole() {
+		stake.Scales, stake.Short = true, !in.complete()
+	}
+	return stake
 }
 
 // lacks tells whether the object is not yet placed as it should be.

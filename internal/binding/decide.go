@@ -40,6 +40,9 @@ type Input struct {
 	// Replicas is how many there are to be, and Requirements what each needs.
 	Replicas     int32
 	Requirements *workv1alpha2.ReplicaRequirements
+	// Components are the parts of an object with several pod templates. It has no
+	// Replicas then: it is placed as a whole.
+	Components []workv1alpha2.Component
 	// Previous is what was decided before, and ObservedAffinity the group of
 	// clusterAffinities that it is from. Without, Decide begins with the first group.
 	Previous         []workv1alpha2.TargetCluster
@@ -53,24 +56,11 @@ type Input struct {
 	// alike.
 	UID types.UID
 	// Assumed is what was assigned to clusters lately, and is not in their reports
-	// yet. See Use.
+	// yet. See Footprint.
 	Assumed map[string]view.Amounts
 	// Neighbours are the clusters of the workloads that it is kept together with, or
 	// apart from.
 	Neighbours scheduler.Neighbours
-}
-
-// Use returns what replicas take, to be assumed until their cluster reports it.
-func Use(replicas int32, requirements *workv1alpha2.ReplicaRequirements) view.Amounts {
-	amounts := view.Amounts{}
-	if requirements != nil {
-		amounts = view.AmountsOf(requirements.ResourceRequest)
-	}
-	amounts["pods"] = 1000
-	for name := range amounts {
-		amounts[name] *= int64(replicas)
-	}
-	return amounts
 }
 
 // Decision is what was decided. It holds on to the fleet for its verdicts, so
@@ -156,16 +146,22 @@ func (c *Compiled) try(g *group, fleet view.Fleet, in Input, now time.Time) Deci
 	}
 	clusters, err := a.assign()
 	if err != nil {
-		reason := workv1alpha2.BindingReasonSchedulerError
-		if _, full := errors.AsType[*division.NoRoomError](err); full {
-			reason = workv1alpha2.BindingReasonUnschedulable
-		}
-		return Decision{Clusters: in.Previous, Reason: reason, Message: err.Error(), round: a}
+		return Decision{Clusters: in.Previous, Reason: reasonOf(err), Message: err.Error(), round: a}
 	}
 	return Decision{
 		Clusters: clusters, Affinity: g.name, Scheduled: true,
 		Reason: workv1alpha2.BindingReasonSuccess, Message: messageScheduled, round: a,
 	}
+}
+
+// reasonOf returns the reason of a decision that could not be made.
+func reasonOf(err error) string {
+	_, full := errors.AsType[*division.NoRoomError](err)
+	_, noneFull := errors.AsType[*noRoomForAllError](err)
+	if full || noneFull {
+		return workv1alpha2.BindingReasonUnschedulable
+	}
+	return workv1alpha2.BindingReasonSchedulerError
 }
 
 // noneAvailable returns why no cluster may be chosen.
@@ -186,16 +182,22 @@ func noneAvailable(fleet view.Fleet, result scheduler.Result) string {
 }
 
 // scales tells whether there are replicas to be placed.
-func (a *attempt) scales() bool { return a.in.Workload && a.in.Replicas > 0 }
+func (a *attempt) scales() bool { return a.in.Workload && a.in.Replicas > 0 && !a.in.whole() }
+
+// fills tells whether it matters how much room clusters have.
+func (a *attempt) fills() bool { return a.byRoom() && (a.scales() || a.in.whole()) }
 
 // assign selects clusters and divides the replicas among them.
 func (a *attempt) assign() ([]workv1alpha2.TargetCluster, error) {
+	if a.in.whole() {
+		return whole{a: a}.assign()
+	}
 	candidates, shares := a.candidates()
-	if a.byRoom() && a.scales() && !a.in.Fresh && a.settled(candidates) {
+	if a.fills() && !a.in.Fresh && a.settled(candidates) {
 		a.kept = true
 		return named(a.previous()), nil
 	}
-	wish := selection.Wish{Clusters: a.clusters, Groups: a.spread, Replicas: int64(a.in.Replicas), ByRoom: a.byRoom() && a.scales()}
+	wish := selection.Wish{Clusters: a.clusters, Groups: a.spread, Replicas: int64(a.in.Replicas), ByRoom: a.fills()}
 	chosen, err := wish.Select(candidates)
 	if err != nil {
 		return nil, err
@@ -230,7 +232,7 @@ func (a *attempt) candidates() ([]selection.Candidate, []division.Candidate) {
 	for _, target := range a.in.Previous {
 		has[target.Name] += int64(target.Replicas)
 	}
-	fills := a.scales() && a.byRoom()
+	fills := a.fills()
 	tier := a.firstTier()
 	forSelection := make([]selection.Candidate, 0, a.result.Eligible())
 	forDivision := make([]division.Candidate, 0, a.result.Eligible())
@@ -271,6 +273,12 @@ func (a *attempt) firstTier() int {
 // available returns how many further replicas a cluster has room for: all, if
 // that is not known.
 func (a *attempt) available(cluster *view.Cluster) int32 {
+	if a.in.whole() {
+		if sets, known := (whole{a: a}).sets(cluster); known {
+			return sets
+		}
+		return 1
+	}
 	if available, known := a.request.Replicas(cluster.Room, a.in.Assumed[cluster.Name]); known {
 		return available
 	}

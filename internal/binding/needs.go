@@ -50,6 +50,12 @@ func Needs(fleet view.Fleet, s State) (bool, string) {
 			return true, fmt.Sprintf("cluster %s is being deleted, or gone", target.Name)
 		}
 	}
+	if s.whole() && !duplicates(s.Placement) {
+		if s.complete() {
+			return false, ""
+		}
+		return true, "components: no cluster has all parts as they are wanted"
+	}
 	if !s.Workload {
 		return true, "each cluster that may be chosen gets a copy"
 	}

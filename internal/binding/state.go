@@ -38,7 +38,7 @@ func StateOf(b workv1alpha2.Binding) State {
 	state := State{
 		Input: Input{
 			Placement: spec.Placement, Resource: spec.Resource, Workload: spec.Replicas > 0 || spec.ReplicaRequirements != nil,
-			Replicas: spec.Replicas, Requirements: spec.ReplicaRequirements, Previous: spec.Clusters,
+			Replicas: spec.Replicas, Requirements: spec.ReplicaRequirements, Components: spec.Components, Previous: spec.Clusters,
 			ObservedAffinity: status.SchedulerObservedAffinityName, UID: spec.Resource.UID,
 		},
 		AppliedPlacement:      b.GetAnnotations()[policyv1alpha1.AnnotationAppliedPlacement],

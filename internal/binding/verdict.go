@@ -36,8 +36,9 @@ type Verdict struct {
 	RefusedBy string
 	// Score is from 0 to 100: who has the object already comes first.
 	Score int64
-	// Room is how many further replicas it has room for; -1 if that is not known, or
-	// does not matter.
+	// Room is how many further replicas it has room for, or how many times all parts
+	// of the object, with what it has of them; -1 if that is not known, or does not
+	// matter.
 	Room int32
 }
 
@@ -70,10 +71,8 @@ func (d Decision) Verdict(cluster string) (Verdict, bool) {
 		return v, true
 	}
 	i, _ := d.round.fleet.Find(cluster)
-	if d.round.scales() && d.round.byRoom() {
-		if room, known := d.round.request.Replicas(d.round.fleet.At(i).Room, d.round.in.Assumed[cluster]); known {
-			v.Room = room
-		}
+	if room, known := d.round.room(i); known {
+		v.Room = room
 	}
 	at, chosen := slices.BinarySearchFunc(d.Clusters, cluster, func(t workv1alpha2.TargetCluster, name string) int { return strings.Compare(t.Name, name) })
 	_, selected := slices.BinarySearch(d.round.selected, i)
@@ -82,6 +81,8 @@ func (d Decision) Verdict(cluster string) (Verdict, bool) {
 		v.Reason = d.Message
 	case chosen:
 		v.Chosen, v.Replicas = true, d.Clusters[at].Replicas
+	case d.round.in.whole() && d.round.strategy != division.Duplicated && d.round.considers(i):
+		v.RefusedBy, v.Reason = refusedByDivision, whole{a: d.round}.noSet(i, v.Room)
 	case d.round.kept:
 		v.RefusedBy, v.Reason = refusedByDivision, "all replicas are elsewhere, and stay there until the object or its policy changes"
 	case !selected && !d.round.considers(i):
@@ -92,6 +93,19 @@ func (d Decision) Verdict(cluster string) (Verdict, bool) {
 		v.RefusedBy, v.Reason = refusedByDivision, d.round.noShare(i, v.Room)
 	}
 	return v, true
+}
+
+// room returns how much room a cluster has, if that is known and matters.
+func (a *attempt) room(i int) (int32, bool) {
+	cluster := a.fleet.At(i)
+	switch {
+	case !a.fills():
+		return 0, false
+	case a.in.whole():
+		return whole{a: a}.sets(cluster)
+	default:
+		return a.request.Replicas(cluster.Room, a.in.Assumed[cluster.Name])
+	}
 }
 
 // Checks returns what each filter says about a cluster, also those after the

@@ -34,37 +34,37 @@ type Gate string
 
 // The gates. What each does stands in the table of docs/reference/gates.md.
 const (
-	DefaultClusterSet            Gate = "DefaultClusterSet"
-	ManagedClusterAutoApproval   Gate = "ManagedClusterAutoApproval"
-	ResourceCleanup              Gate = "ResourceCleanup"
-	ClusterProfile               Gate = "ClusterProfile"
-	ClusterImporter              Gate = "ClusterImporter"
-	V1beta1CSRAPICompatibility   Gate = "V1beta1CSRAPICompatibility"
-	NetworkPolicies              Gate = "NetworkPolicies"
-	StrictBootstrap              Gate = "StrictBootstrap"
-	UniqueClusterIdentity        Gate = "UniqueClusterIdentity"
-	AggregatedAPI                Gate = "AggregatedAPI"
-	NilExecutorValidating        Gate = "NilExecutorValidating"
-	ManifestWorkReplicaSet       Gate = "ManifestWorkReplicaSet"
-	CleanUpCompletedManifestWork Gate = "CleanUpCompletedManifestWork"
-	CloudEventsDrivers           Gate = "CloudEventsDrivers"
-	AddonManagement              Gate = "AddonManagement"
-	PlacementDebugServer         Gate = "PlacementDebugServer"
-	SIGPlacementDecision         Gate = "SIGPlacementDecision"
-	Propagation                  Gate = "Propagation"
-	PropagationAuthorization     Gate = "PropagationAuthorization"
-	NamespaceSyncAll             Gate = "NamespaceSyncAll"
-	PriorityBasedScheduling      Gate = "PriorityBasedScheduling"
-	PropagationPolicyPreemption  Gate = "PropagationPolicyPreemption"
-	WorkloadAffinity             Gate = "WorkloadAffinity"
-	MultiplePodTemplates         Gate = "MultiplePodTemplatesScheduling"
-	KarmadaEvents                Gate = "KarmadaEvents"
-	ClusterClaim                 Gate = "ClusterClaim"
-	ClusterProperty              Gate = "ClusterProperty"
-	MultipleHubs                 Gate = "MultipleHubs"
-	ExecutorValidatingCaches     Gate = "ExecutorValidatingCaches"
-	RawFeedbackJSONString        Gate = "RawFeedbackJsonString"
-	ReportHealth                 Gate = "ReportHealth"
+	DefaultClusterSet              Gate = "DefaultClusterSet"
+	ManagedClusterAutoApproval     Gate = "ManagedClusterAutoApproval"
+	ResourceCleanup                Gate = "ResourceCleanup"
+	ClusterProfile                 Gate = "ClusterProfile"
+	ClusterImporter                Gate = "ClusterImporter"
+	V1beta1CSRAPICompatibility     Gate = "V1beta1CSRAPICompatibility"
+	NetworkPolicies                Gate = "NetworkPolicies"
+	StrictBootstrap                Gate = "StrictBootstrap"
+	UniqueClusterIdentity          Gate = "UniqueClusterIdentity"
+	AggregatedAPI                  Gate = "AggregatedAPI"
+	NilExecutorValidating          Gate = "NilExecutorValidating"
+	ManifestWorkReplicaSet         Gate = "ManifestWorkReplicaSet"
+	CleanUpCompletedManifestWork   Gate = "CleanUpCompletedManifestWork"
+	CloudEventsDrivers             Gate = "CloudEventsDrivers"
+	AddonManagement                Gate = "AddonManagement"
+	PlacementDebugServer           Gate = "PlacementDebugServer"
+	SIGPlacementDecision           Gate = "SIGPlacementDecision"
+	Propagation                    Gate = "Propagation"
+	PropagationAuthorization       Gate = "PropagationAuthorization"
+	NamespaceSyncAll               Gate = "NamespaceSyncAll"
+	PriorityBasedScheduling        Gate = "PriorityBasedScheduling"
+	PropagationPolicyPreemption    Gate = "PropagationPolicyPreemption"
+	WorkloadAffinity               Gate = "WorkloadAffinity"
+	MultiplePodTemplatesScheduling Gate = "MultiplePodTemplatesScheduling"
+	KarmadaEvents                  Gate = "KarmadaEvents"
+	ClusterClaim                   Gate = "ClusterClaim"
+	ClusterProperty                Gate = "ClusterProperty"
+	MultipleHubs                   Gate = "MultipleHubs"
+	ExecutorValidatingCaches       Gate = "ExecutorValidatingCaches"
+	RawFeedbackJSONString          Gate = "RawFeedbackJsonString"
+	ReportHealth                   Gate = "ReportHealth"
 )
 
 // definition is what the table says of a gate of a component.
@@ -105,16 +105,16 @@ func definitions(component Component) map[Gate]definition {
 		return map[Gate]definition{AddonManagement: {enabled: true, planned: true}}
 	case HubPlacement:
 		return map[Gate]definition{
-			PlacementDebugServer:        {operatorOnly: true},
-			SIGPlacementDecision:        {planned: true},
-			Propagation:                 {operatorOnly: true},
-			PropagationAuthorization:    {operatorOnly: true},
-			NamespaceSyncAll:            {},
-			PriorityBasedScheduling:     {enabled: true},
-			PropagationPolicyPreemption: {},
-			WorkloadAffinity:            {},
-			MultiplePodTemplates:        {planned: true},
-			KarmadaEvents:               {},
+			PlacementDebugServer:           {operatorOnly: true},
+			SIGPlacementDecision:           {planned: true},
+			Propagation:                    {operatorOnly: true},
+			PropagationAuthorization:       {operatorOnly: true},
+			NamespaceSyncAll:               {},
+			PriorityBasedScheduling:        {enabled: true},
+			PropagationPolicyPreemption:    {},
+			WorkloadAffinity:               {},
+			MultiplePodTemplatesScheduling: {},
+			KarmadaEvents:                  {},
 		}
 	case AgentRegistration:
 		return map[Gate]definition{

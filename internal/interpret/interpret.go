@@ -29,6 +29,9 @@ type Operations struct {
 	// Replicas returns how many pods the object asks for and what each needs, nil
 	// if that is nothing. Only kinds that have replicas have it.
 	Replicas func(object map[string]any) (replicas int32, needs *Requirements)
+	// Components returns the parts of the object that have pods of their own, in
+	// the order of the object. Only kinds with several pod templates have it.
+	Components func(object map[string]any) []Component
 	// Revise returns the object with another number of pods. What it returns shares
 	// with the object what is the same, as with the three operations that follow.
 	Revise func(object map[string]any, replicas int32) map[string]any
@@ -89,6 +92,7 @@ func (o Operations) or(other Operations) Operations {
 	o.Values = first(o.Values, other.Values, o.Values != nil)
 	o.Complete = first(o.Complete, other.Complete, o.Complete != nil)
 	o.Replicas = first(o.Replicas, other.Replicas, o.Replicas != nil)
+	o.Components = first(o.Components, other.Components, o.Components != nil)
 	o.Revise = first(o.Revise, other.Revise, o.Revise != nil)
 	o.Completions = first(o.Completions, other.Completions, o.Completions != nil)
 	o.ReviseCompletions = first(o.ReviseCompletions, other.ReviseCompletions, o.ReviseCompletions != nil)

@@ -41,6 +41,26 @@ func (c Chain) Replicas(object *unstructured.Unstructured) (replicas int32, need
 	return replicas, needs, true
 }
 
+// Component is a part of an object with pods of its own.
+type Component struct {
+	// Name is unique in the object.
+	Name string
+	// Replicas is how many pods the part asks for.
+	Replicas int32
+	// Needs is what each of them needs, nil if that is nothing.
+	Needs *Requirements
+}
+
+// Components returns the parts of an object that have pods of their own. The kinds
+// that have one pod template have none.
+func (c Chain) Components(object *unstructured.Unstructured) (parts []Component, has bool) {
+	known := c.of(object)
+	if known.Components == nil {
+		return nil, false
+	}
+	return known.Components(object.Object), true
+}
+
 // Revise returns a copy of an object that asks for another number of pods. Of a
 // kind whose number cannot be revised it is the same.
 func (c Chain) Revise(object *unstructured.Unstructured, replicas int32) *unstructured.Unstructured {

@@ -186,7 +186,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	finds := detector.New(detector.Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
-		Groups: o.Gates.Enabled(features.WorkloadAffinity),
+		Groups: o.Gates.Enabled(features.WorkloadAffinity), Components: o.Gates.Enabled(features.MultiplePodTemplatesScheduling),
 		Events: recorder, Hub: hub, Touched: func(binding types.NamespacedName) {
 			touched.Add(reconcile.Request{NamespacedName: binding})
 			referring.Add(reconcile.Request{NamespacedName: binding})

@@ -128,9 +128,11 @@ func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluste
 	return slices.SortedFunc(maps.Values(by), func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// share returns the object with the replicas that the cluster gets.
+// share returns the object with the replicas that the cluster gets. One whose parts
+// are placed together is there as a whole.
 func (s Source) share(pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster) *unstructured.Unstructured {
-	if s.Binding.BindingSpec().ReplicaRequirements == nil && s.Binding.BindingSpec().Replicas == 0 {
+	whole := len(target.Components) > 0
+	if whole || s.Binding.BindingSpec().ReplicaRequirements == nil && s.Binding.BindingSpec().Replicas == 0 {
 		return pruned.DeepCopy()
 	}
 	object := s.Chain.Revise(pruned, target.Replicas)

@@ -51,6 +51,7 @@ func TestWorksSayWhatTheBindingSays(t *testing.T) {
 	}{
 		"nowhere":          {"{replicas: 5}", nil},
 		"divided":          {"{replicas: 5, clusters: [{name: a, replicas: 3}, {name: b, replicas: 2}]}", []string{"a: 3, abort", "b: 2, abort"}},
+		"as a whole":       {"{components: [{name: x, replicas: 2}, {name: y, replicas: 3}], clusters: [{name: a, components: [{name: x, replicas: 2}, {name: y, replicas: 3}]}]}", []string{"a: 5, abort"}},
 		"not a workload":   {"{clusters: [{name: a}]}", []string{"a: 5, abort"}},
 		"overwritten":      {"{replicas: 5, conflictResolution: Overwrite, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, overwrite"}},
 		"stays at the end": {"{replicas: 5, preserveResourcesOnDeletion: true, clusters: [{name: a, replicas: 5}]}", []string{"a: 5, abort, Orphan"}},

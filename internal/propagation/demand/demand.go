@@ -35,6 +35,22 @@ func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain i
 	return spec
 }
 
+// Compose has a binding say which parts its object has, if these are placed as a
+// whole: an object with one part is divided by its replicas, if its kind has any.
+func Compose(spec *workv1alpha2.ResourceBindingSpec, object *unstructured.Unstructured, chain interpret.Chain) {
+	parts, _ := chain.Components(object)
+	_, _, scales := chain.Replicas(object)
+	if len(parts) == 0 || len(parts) == 1 && scales {
+		return
+	}
+	spec.Replicas, spec.ReplicaRequirements = 0, nil
+	for _, part := range parts {
+		spec.Components = append(spec.Components, workv1alpha2.Component{
+			Name: part.Name, Replicas: max(0, part.Replicas), ReplicaRequirements: componentRequirements(part.Needs),
+		})
+	}
+}
+
 // Groups returns the groups of workloads that an object is in, as its policy has it
 // kept together with others, or apart: those of the labels that it has. It is nil
 // if it is in none.
@@ -68,7 +84,7 @@ func groupBy(object *unstructured.Unstructured, key string) string {
 // Keep takes over from the present spec what is not the policy's to say.
 func Keep(wanted, present *workv1alpha2.ResourceBindingSpec) {
 	wanted.Clusters, wanted.GracefulEvictionTasks, wanted.RequiredBy = present.Clusters, present.GracefulEvictionTasks, present.RequiredBy
-	wanted.RescheduleTriggeredAt, wanted.Components = present.RescheduleTriggeredAt, present.Components
+	wanted.RescheduleTriggeredAt = present.RescheduleTriggeredAt
 	if present.Suspension != nil && present.Suspension.Scheduling != nil {
 		if wanted.Suspension == nil {
 			wanted.Suspension = &workv1alpha2.Suspension{}

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -85,6 +88,62 @@ func TestTheBindingSaysWhatObjectAndPolicyAsk(t *testing.T) {
 	}
 }
 
+// parted knows the parts of a kind.
+type parted []interpret.Component
+
+func (p parted) Operations(schema.GroupVersionKind) interpret.Operations {
+	return interpret.Operations{Components: func(map[string]any) []interpret.Component { return p }}
+}
+
+// components is what the binding is to say of an object with two parts.
+const components = `
+components:
+- name: jobmanager
+  replicas: 1
+  replicaRequirements:
+    priorityClassName: high
+    resourceRequest: {cpu: 500m}
+    nodeClaim:
+      nodeSelector: {disk: fast}
+      tolerations: [{key: gpu, operator: Exists}]
+      hardNodeAffinity: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}
+- name: taskmanager
+  replicas: 2
+`
+
+func TestComponentsAreThePartsOfTheObject(t *testing.T) {
+	job := interpret.Component{Name: "jobmanager", Replicas: 1, Needs: &interpret.Requirements{
+		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}},
+		HardNodeAffinity: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpExists}},
+		}}},
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}, PriorityClassName: "high",
+	}}
+	task := interpret.Component{Name: "taskmanager", Replicas: 2}
+	scaled, one, two := "replicas: 3\nreplicaRequirements: {namespace: shop}\n", "components: [{name: taskmanager, replicas: 2}]", components
+	for name, test := range map[string]struct {
+		layers interpret.Chain
+		want   string
+	}{
+		"a kind with one pod template":        {interpret.Chain{native.New()}, scaled},
+		"several parts go before replicas":    {interpret.Chain{parted{job, task}, native.New()}, two},
+		"one part, and the kind has replicas": {interpret.Chain{parted{task}, native.New()}, scaled},
+		"one part of a kind without replicas": {interpret.Chain{parted{task}}, one},
+		"no parts":                            {interpret.Chain{parted{}, native.New()}, scaled},
+		"parts with less than nothing":        {interpret.Chain{parted{{Name: "a", Replicas: -1}, {Name: "b"}}}, "components: [{name: a, replicas: 0}, {name: b, replicas: 0}]"},
+	} {
+		object, policy, want := &unstructured.Unstructured{}, &policyv1alpha1.PropagationPolicy{}, workv1alpha2.ResourceBindingSpec{}
+		read(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: shop, name: web}\nspec: {replicas: 3}", &object.Object)
+		read(t, test.want, &want)
+		got := Of(object, policy, test.layers, nil)
+		Compose(&got, object, test.layers)
+		got.Resource, got.Placement = workv1alpha2.ObjectReference{}, nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: the binding says something else (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestGroupsAreByLabels(t *testing.T) {
 	for name, test := range map[string]struct{ affinity, together, apart string }{
 		"none":         {"{}", "", ""},
@@ -121,7 +180,6 @@ func TestWhatIsNotThePolicysStays(t *testing.T) {
 		GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{{FromCluster: "member2"}},
 		RequiredBy:            []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "db"}},
 		RescheduleTriggeredAt: &then,
-		Components:            []workv1alpha2.Component{{Name: "a"}},
 		Suspension:            &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}, Scheduling: new(true)},
 		PropagateDeps:         true,
 		SchedulePriority:      &workv1alpha2.SchedulePriority{Priority: 7},

@@ -14,11 +14,25 @@ func requirements(needs *interpret.Requirements, namespace string) *workv1alpha2
 	if needs == nil {
 		return r
 	}
-	r.ResourceRequest, r.PriorityClassName = needs.Requests, needs.PriorityClassName
-	if needs.HardNodeAffinity != nil || len(needs.NodeSelector) > 0 || len(needs.Tolerations) > 0 {
-		r.NodeClaim = &workv1alpha2.NodeClaim{
-			HardNodeAffinity: needs.HardNodeAffinity, NodeSelector: needs.NodeSelector, Tolerations: needs.Tolerations,
-		}
-	}
+	r.ResourceRequest, r.PriorityClassName, r.NodeClaim = needs.Requests, needs.PriorityClassName, nodeClaim(needs)
 	return r
+}
+
+// componentRequirements returns what each replica of a part needs as bindings say
+// it, nil if that is nothing.
+func componentRequirements(needs *interpret.Requirements) *workv1alpha2.ComponentReplicaRequirements {
+	if needs == nil {
+		return nil
+	}
+	return &workv1alpha2.ComponentReplicaRequirements{
+		NodeClaim: nodeClaim(needs), ResourceRequest: needs.Requests, PriorityClassName: needs.PriorityClassName,
+	}
+}
+
+// nodeClaim returns which nodes will do, nil if all do.
+func nodeClaim(needs *interpret.Requirements) *workv1alpha2.NodeClaim {
+	if needs.HardNodeAffinity == nil && len(needs.NodeSelector) == 0 && len(needs.Tolerations) == 0 {
+		return nil
+	}
+	return &workv1alpha2.NodeClaim{HardNodeAffinity: needs.HardNodeAffinity, NodeSelector: needs.NodeSelector, Tolerations: needs.Tolerations}
 }

@@ -97,22 +97,19 @@ func (f *forecast) decide() {
 
 // take assumes that the object takes the room of what it would have more.
 func (f *forecast) take(previous []workv1alpha2.TargetCluster, spec *workv1alpha2.ResourceBindingSpec) {
-	had := map[string]int32{}
+	had := map[string]workv1alpha2.TargetCluster{}
 	for _, target := range previous {
-		had[target.Name] = target.Replicas
+		had[target.Name] = target
 	}
+	takes := binding.StateOf(f.after).Footprint()
 	for _, target := range spec.Clusters {
-		more := target.Replicas - had[target.Name]
-		if more <= 0 {
-			continue
-		}
-		if f.assumed == nil {
-			f.assumed = map[string]view.Amounts{}
-		}
-		if f.assumed[target.Name] == nil {
-			f.assumed[target.Name] = view.Amounts{}
-		}
-		for name, amount := range binding.Use(more, spec.ReplicaRequirements) {
+		for name, amount := range takes.More(target, had[target.Name]) {
+			if f.assumed == nil {
+				f.assumed = map[string]view.Amounts{}
+			}
+			if f.assumed[target.Name] == nil {
+				f.assumed[target.Name] = view.Amounts{}
+			}
 			f.assumed[target.Name][name] += amount
 		}
 	}

@@ -40,7 +40,7 @@ func (f *Facts) clusters(d *decision) []Cluster {
 	}
 	for _, target := range f.Binding.targets() {
 		c := of(target.Name)
-		c.Chosen, c.Replicas = true, target.Replicas
+		c.Chosen, c.Replicas, c.Components = true, target.Replicas, target.Components
 	}
 	for i := range f.Works {
 		of(f.Works[i].Namespace).work(&f.Works[i])

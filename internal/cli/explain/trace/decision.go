@@ -66,8 +66,7 @@ func (d *decision) differs(written []workv1alpha2.TargetCluster) string {
 	if !d.Scheduled {
 		return fmt.Sprintf("As of now no other clusters would be chosen: %s.", trimmed(d.Message))
 	}
-	same := slices.EqualFunc(sorted(written), sorted(d.Clusters), func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name && a.Replicas == b.Replicas })
-	if same {
+	if slices.EqualFunc(sorted(written), sorted(d.Clusters), alike) {
 		return ""
 	}
 	var names []string
@@ -79,6 +78,10 @@ func (d *decision) differs(written []workv1alpha2.TargetCluster) string {
 		names = append(names, name)
 	}
 	return fmt.Sprintf("As of now the clusters would be %s: the hub decides anew in a moment (%s). If it stays so, \"capstan doctor\" tells whether its propagation controller runs.", list(names), d.needed)
+}
+
+func alike(a, b workv1alpha2.TargetCluster) bool {
+	return a.Name == b.Name && a.Replicas == b.Replicas && slices.Equal(a.Components, b.Components)
 }
 
 func sorted(targets []workv1alpha2.TargetCluster) []workv1alpha2.TargetCluster {

@@ -89,6 +89,7 @@ func (t *Trace) table() [][]string {
 		{"CLUSTER", func(c Cluster) string { return c.Name }},
 		{"CHOSEN", func(c Cluster) string { return yesNo(c.Chosen) }},
 		{"REPLICAS", number},
+		{"COMPONENTS", parts},
 		{"WORK", func(c Cluster) string { return c.Work }},
 		{"APPLIED", func(c Cluster) string { return c.Applied }},
 		{"OVERRIDES", func(c Cluster) string { return strings.Join(c.Overrides, ", ") }},
@@ -122,6 +123,15 @@ func number(c Cluster) string {
 		return ""
 	}
 	return fmt.Sprint(c.Replicas)
+}
+
+// parts are the replicas of each part.
+func parts(c Cluster) string {
+	var all []string
+	for _, part := range c.Components {
+		all = append(all, fmt.Sprintf("%s %d", part.Name, part.Replicas))
+	}
+	return strings.Join(all, ", ")
 }
 
 // seen says when the cluster was last heard of.

@@ -102,6 +102,9 @@ type Cluster struct {
 	// wanted.
 	Reason   string `json:"reason,omitempty"`
 	Replicas int32  `json:"replicas,omitempty"`
+	// Components are how many replicas of each part it gets of an object with several
+	// pod templates.
+	Components []workv1alpha2.TargetComponent `json:"components,omitempty"`
 	// Work is the ManifestWork that brings the object there.
 	Work      string `json:"work,omitempty"`
 	Suspended bool   `json:"suspended,omitempty"`
@@ -232,7 +235,10 @@ func (b *BindingObject) notes() []string {
 	if name := cmp.Or(b.Spec.SchedulerName, policyv1alpha1.DefaultScheduler); name != policyv1alpha1.DefaultScheduler {
 		add("The clusters are chosen by scheduler %q, which is not part of the hub.", name)
 	}
-	if b.divides() {
+	switch {
+	case b.divides() && len(b.Spec.Components) > 0:
+		add("All its parts are placed together, in one cluster: they stay there until the object or its policy changes.")
+	case b.divides():
 		add("Its replicas are divided: a new cluster or freed capacity is not used by itself, only when the object or its policy changes.")
 	}
 	return notes

@@ -246,3 +246,24 @@ func TestBriefStatus(t *testing.T) {
 		}
 	}
 }
+
+func TestPartsThatArePlacedTogether(t *testing.T) {
+	f := web("")
+	f.Clusters = []clusterv1.ManagedCluster{cluster("a"), cluster("b")}
+	parts := []workv1alpha2.TargetComponent{{Name: "job", Replicas: 1}, {Name: "task", Replicas: 2}}
+	divided := &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}
+	f.Binding = &BindingObject{Kind: kindBinding, Spec: workv1alpha2.ResourceBindingSpec{
+		Placement:  &policyv1alpha1.Placement{ReplicaScheduling: divided},
+		Components: []workv1alpha2.Component{{Name: "job", Replicas: 1}, {Name: "task", Replicas: 2}},
+		Clusters:   []workv1alpha2.TargetCluster{{Name: "b", Components: parts}},
+	}}
+	text := Of(f, noon).Text()
+	for _, want := range []string{"COMPONENTS", "job 1, task 2", "another cluster has all parts: they are placed together", "All its parts are placed together"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "decides anew") {
+		t.Errorf("the hub would decide anew:\n%s", text)
+	}
+}

@@ -33,9 +33,9 @@ type assumptions struct {
 // assumption is about one object.
 type assumption struct {
 	since time.Time
-	needs *workv1alpha2.ReplicaRequirements
+	takes binding.Footprint
 	// base is what its clusters had when it was made, and decided what they have now.
-	base, decided map[string]int32
+	base, decided map[string]workv1alpha2.TargetCluster
 }
 
 type assignment struct {
@@ -68,9 +68,9 @@ func (a *assumptions) during(in binding.Input, now time.Time, decide func(uses m
 	if known {
 		a.count(one, -1)
 	} else {
-		one.base = replicasOf(in.Previous)
+		one.base = byName(in.Previous)
 	}
-	one.decided, one.needs = replicasOf(in.Previous), in.Requirements
+	one.decided, one.takes = byName(in.Previous), in.Footprint()
 	a.count(one, 1)
 	clusters, ok := decide(a.uses)
 	if !ok {
@@ -80,7 +80,7 @@ func (a *assumptions) during(in binding.Input, now time.Time, decide func(uses m
 		return
 	}
 	a.count(one, -1)
-	one.since, one.decided = now, replicasOf(clusters)
+	one.since, one.decided = now, byName(clusters)
 	a.count(one, 1)
 	a.objects[in.UID] = one
 	a.order = append(a.order, assignment{in.UID, now})
@@ -100,24 +100,20 @@ func (a *assumptions) expire(now time.Time) {
 
 // count adds to the sum what an object takes more than it did, so many times.
 func (a *assumptions) count(one assumption, times int64) {
-	for cluster, replicas := range one.decided {
-		more := replicas - one.base[cluster]
-		if more <= 0 {
-			continue
-		}
-		if a.uses[cluster] == nil {
-			a.uses[cluster] = view.Amounts{}
-		}
-		for name, amount := range binding.Use(more, one.needs) {
+	for cluster, target := range one.decided {
+		for name, amount := range one.takes.More(target, one.base[cluster]) {
+			if a.uses[cluster] == nil {
+				a.uses[cluster] = view.Amounts{}
+			}
 			a.uses[cluster][name] += times * amount
 		}
 	}
 }
 
-func replicasOf(clusters []workv1alpha2.TargetCluster) map[string]int32 {
-	replicas := make(map[string]int32, len(clusters))
+func byName(clusters []workv1alpha2.TargetCluster) map[string]workv1alpha2.TargetCluster {
+	by := make(map[string]workv1alpha2.TargetCluster, len(clusters))
 	for _, target := range clusters {
-		replicas[target.Name] = target.Replicas
+		by[target.Name] = target
 	}
-	return replicas
+	return by
 }

@@ -65,3 +65,24 @@ func TestAssumptions(t *testing.T) {
 		t.Errorf("%d assumptions are kept for ever", len(a.objects))
 	}
 }
+
+// What is placed as a whole takes what all its parts need.
+func TestPartsAreAssumed(t *testing.T) {
+	now := time.Unix(1000, 0)
+	a, cpu := newAssumptions(), corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	in := binding.Input{UID: "x", Components: []workv1alpha2.Component{
+		{Name: "job", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: cpu}}, {Name: "task", Replicas: 4},
+	}}
+	has := func(job, task int32) []workv1alpha2.TargetCluster {
+		return []workv1alpha2.TargetCluster{{Name: "a", Components: []workv1alpha2.TargetComponent{{Name: "job", Replicas: job}, {Name: "task", Replicas: task}}}}
+	}
+	a.during(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 4), true })
+	in.Previous = has(3, 4)
+	a.during(in, now, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return has(3, 6), true })
+	a.during(input("y", 0), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+		if pods, cpu := uses["a"][corev1.ResourcePods]/1000, uses["a"][corev1.ResourceCPU]/1000; pods != 9 || cpu != 3 {
+			t.Errorf("%d pods and %d CPUs are assumed, want 9 and 3", pods, cpu)
+		}
+		return nil, false
+	})
+}

@@ -46,6 +46,9 @@ func (c binder) bind(
 	if c.Groups {
 		wanted.WorkloadAffinityGroups = demand.Groups(object, policy)
 	}
+	if c.Components {
+		demand.Compose(&wanted, object, c.Chain)
+	}
 	present := have.Of(object.GetUID())
 	if present == nil {
 		return c.create(ctx, have.New(key), object, wanted, policy)

@@ -52,6 +52,8 @@ type Deps struct {
 	Preempts, Prioritizes bool
 	// Groups says that policies may keep workloads together, or apart.
 	Groups bool
+	// Components says that objects with several pod templates are placed as a whole.
+	Components bool
 }
 
 // Controller finds policies for the objects of the hub.
