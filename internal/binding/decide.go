@@ -43,6 +43,8 @@ type Input struct {
 	// Components are the parts of an object with several pod templates. It has no
 	// Replicas then: it is placed as a whole.
 	Components []workv1alpha2.Component
+	// Partial places as many replicas as clusters have room for, if that is not all.
+	Partial bool
 	// Previous is what was decided before, and ObservedAffinity the group of
 	// clusterAffinities that it is from. Without, Decide begins with the first group.
 	Previous         []workv1alpha2.TargetCluster
@@ -75,9 +77,15 @@ type Decision struct {
 	// Scheduled, Reason and Message are for condition Scheduled.
 	Scheduled       bool
 	Reason, Message string
+	// Partial says that Clusters have been chosen, for fewer replicas than there are
+	// to be: it is not Scheduled.
+	Partial bool
 
 	round *attempt
 }
+
+// Chosen tells whether clusters have been chosen, be it for some replicas only.
+func (d Decision) Chosen() bool { return d.Scheduled || d.Partial }
 
 // attempt is what is known of the clusters while a group is tried.
 type attempt struct {
@@ -112,9 +120,10 @@ func Decide(fleet view.Fleet, in Input, now time.Time) Decision {
 
 // Decide chooses clusters for an object, and divides its replicas among them. It
 // tries the groups of clusterAffinities from the observed one on; if none will
-// do, the decision says why the first of these does not.
+// do, the first of these counts that has room for some replicas, if that is enough,
+// or else the decision says why the first does not.
 func (c Compiled) Decide(fleet view.Fleet, in Input, now time.Time) Decision {
-	var failed Decision
+	var failed, partial Decision
 	first := c.begin(in.ObservedAffinity, in.Fresh)
 	for n := first; n < len(c.groups); n++ {
 		decision := c.try(&c.groups[n], fleet, in, now)
@@ -124,6 +133,12 @@ func (c Compiled) Decide(fleet view.Fleet, in Input, now time.Time) Decision {
 		if n == first {
 			failed = decision
 		}
+		if decision.Partial && !partial.Partial {
+			partial = decision
+		}
+	}
+	if partial.Partial {
+		return partial
 	}
 	failed.Affinity = in.ObservedAffinity
 	return failed
@@ -145,6 +160,11 @@ func (c *Compiled) try(g *group, fleet view.Fleet, in Input, now time.Time) Deci
 		return Decision{Reason: workv1alpha2.BindingReasonNoClusterFit, Message: noneAvailable(fleet, a.result), round: a}
 	}
 	clusters, err := a.assign()
+	if err != nil && len(clusters) > 0 {
+		return Decision{
+			Clusters: clusters, Affinity: g.name, Partial: true, Reason: reasonOf(err), Message: partly(placed(clusters), in.Replicas), round: a,
+		}
+	}
 	if err != nil {
 		return Decision{Clusters: in.Previous, Reason: reasonOf(err), Message: err.Error(), round: a}
 	}
@@ -162,6 +182,12 @@ func reasonOf(err error) string {
 		return workv1alpha2.BindingReasonUnschedulable
 	}
 	return workv1alpha2.BindingReasonSchedulerError
+}
+
+// partly returns why not all replicas are placed. It does not say how much room
+// there was: who decides again with what was decided says the same.
+func partly(placed int64, wanted int32) string {
+	return fmt.Sprintf("%d of %d replicas are placed, and %d wait: the clusters that may be chosen have no room for more", placed, wanted, int64(wanted)-placed)
 }
 
 // noneAvailable returns why no cluster may be chosen.
@@ -197,7 +223,7 @@ func (a *attempt) assign() ([]workv1alpha2.TargetCluster, error) {
 		a.kept = true
 		return named(a.previous()), nil
 	}
-	wish := selection.Wish{Clusters: a.clusters, Groups: a.spread, Replicas: int64(a.in.Replicas), ByRoom: a.fills()}
+	wish := selection.Wish{Clusters: a.clusters, Groups: a.spread, Replicas: int64(a.in.Replicas), ByRoom: a.fills(), Partial: a.in.Partial}
 	chosen, err := wish.Select(candidates)
 	if err != nil {
 		return nil, err
@@ -215,12 +241,9 @@ func (a *attempt) assign() ([]workv1alpha2.TargetCluster, error) {
 		return targets, nil
 	}
 	divided, err := division.Wish{
-		Strategy: a.strategy, Replicas: a.in.Replicas, Fresh: a.in.Fresh, Tie: division.TieBreakOf(string(a.in.UID)),
+		Strategy: a.strategy, Replicas: a.in.Replicas, Fresh: a.in.Fresh, Partial: a.in.Partial, Tie: division.TieBreakOf(string(a.in.UID)),
 	}.Divide(picked, a.previous())
-	if err != nil {
-		return nil, err
-	}
-	return named(divided), nil
+	return named(divided), err //nolint:wrapcheck // its text is the message
 }
 
 // candidates returns the clusters that may be chosen, as those who select and as

@@ -121,6 +121,7 @@ type vector struct {
 	previous  string
 	uid       types.UID
 	fresh     bool
+	partial   bool
 	cpu       string // that a replica requests
 	assumed   string // CPUs by cluster
 	observed  string // group
@@ -136,7 +137,7 @@ func (v vector) decide(t *testing.T) Decision {
 	}
 	in := Input{
 		Placement: placementOf(t, v.placement), Workload: true, Replicas: v.replicas, Previous: targetsOf(v.previous),
-		UID: v.uid, Fresh: v.fresh, ObservedAffinity: v.observed, Assumed: map[string]view.Amounts{},
+		UID: v.uid, Fresh: v.fresh, Partial: v.partial, ObservedAffinity: v.observed, Assumed: map[string]view.Amounts{},
 	}
 	if v.cpu != "" {
 		var list corev1.ResourceList
@@ -213,5 +214,30 @@ func TestDivisionByHand(t *testing.T) {
 		"aggregated, fewer":             {placement: aggregated, clusters: rooms, replicas: 4, previous: "a:5 b:5", want: "a:4"},
 		"aggregated, anew":              {placement: aggregated, clusters: []string{"a pods=1", "b pods=6"}, replicas: 6, previous: "a:3 c:3", fresh: true, want: "b:6"},
 		"aggregated, no room":           {placement: aggregated, clusters: rooms, replicas: 36, message: "Unschedulable: Clusters available replicas 35 are not enough to schedule."},
+	})
+}
+
+func TestPartialPlacementByHand(t *testing.T) {
+	rooms := []string{"a pods=1", "b pods=2"}
+	const short = "Unschedulable: %d of %d replicas are placed, and %d wait: the clusters that may be chosen have no room for more"
+	tiers := "clusterAffinities: [{affinityName: x, clusterNames: [a], overflowAffinities: [{affinityName: far, clusterNames: [b]}]}]"
+	groups := "clusterAffinities: [{affinityName: x, clusterNames: [a]}, {affinityName: far, clusterNames: [b]}]"
+	check(t, map[string]vector{
+		"all have room":               {partial: true, placement: dynamic, clusters: rooms, replicas: 3, want: "a:1 b:2"},
+		"some have":                   {partial: true, placement: dynamic, clusters: rooms, replicas: 5, want: "a:1 b:2", message: fmt.Sprintf(short, 3, 5, 2)},
+		"some have, aggregated":       {partial: true, placement: aggregated, clusters: rooms, replicas: 5, want: "a:1 b:2", message: fmt.Sprintf(short, 3, 5, 2)},
+		"none has":                    {partial: true, placement: dynamic, clusters: []string{"a pods=0"}, replicas: 5, message: "Unschedulable: Clusters available replicas 0 are not enough to schedule."},
+		"more, and some have":         {partial: true, placement: dynamic, clusters: rooms, replicas: 9, previous: "b:4", want: "a:1 b:6", message: fmt.Sprintf(short, 7, 9, 2)},
+		"more, and none has":          {partial: true, placement: dynamic, clusters: []string{"a pods=0"}, replicas: 5, previous: "a:4", want: "a:4", message: fmt.Sprintf(short, 4, 5, 1)},
+		"the rest has room now":       {partial: true, placement: dynamic, clusters: []string{"a pods=0", "b pods=9"}, replicas: 5, previous: "a:4", want: "a:4 b:1"},
+		"by CPU":                      {partial: true, placement: dynamic, clusters: []string{"a cpu=2", "b cpu=0"}, replicas: 3, cpu: "1", want: "a:2", message: fmt.Sprintf(short, 2, 3, 1)},
+		"anew":                        {partial: true, placement: dynamic, clusters: rooms, replicas: 9, previous: "a:3", fresh: true, want: "a:4 b:2", message: fmt.Sprintf(short, 6, 9, 3)},
+		"overflow, too":               {partial: true, placement: with(dynamic, tiers), clusters: rooms, replicas: 5, group: "x", want: "a:1 b:2", message: fmt.Sprintf(short, 3, 5, 2)},
+		"the first group that has":    {partial: true, placement: with(dynamic, groups), clusters: rooms, replicas: 5, group: "x", want: "a:1", message: fmt.Sprintf(short, 1, 5, 4)},
+		"a group with room for all":   {partial: true, placement: with(dynamic, groups), clusters: rooms, replicas: 2, group: "far", want: "b:2"},
+		"the most room of one region": {partial: true, placement: with(dynamic, "spreadConstraints: [{spreadByField: region, maxGroups: 1}, {spreadByField: cluster}]"), clusters: []string{"a region=eu pods=2", "b region=us pods=4", "c region=us pods=1"}, replicas: 9, want: "b:4 c:1", message: fmt.Sprintf(short, 5, 9, 4)},
+		"the most room of a cluster":  {partial: true, placement: with(dynamic, "spreadConstraints: [{spreadByField: cluster, maxGroups: 1}]"), clusters: rooms, replicas: 5, want: "b:2", message: fmt.Sprintf(short, 2, 5, 3)},
+		"weights do not look at room": {partial: true, placement: static, clusters: rooms, replicas: 4, uid: first, want: "a:2 b:2"},
+		"nor do copies":               {partial: true, clusters: rooms, replicas: 4, want: "a:4 b:4"},
 	})
 }

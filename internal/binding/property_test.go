@@ -230,3 +230,63 @@ func FuzzDecide(f *testing.F) {
 		}
 	})
 }
+
+// TestPartialPlacementKeepsItsPromises decides by chance with and without it: what
+// can be placed as a whole is, in the same way; else no more is placed than is
+// wanted, no cluster gets more than it has room for, and who decides again with that
+// places no less, and the rest as soon as there is room.
+func TestPartialPlacementKeepsItsPromises(t *testing.T) {
+	partly := 0
+	for seed := range uint64(4000) {
+		chance := byChance{rand.New(rand.NewPCG(seed, 21))}
+		clusters := chance.clusters()
+		in := chance.input(t, clusters)
+		in.Replicas *= 3
+		fleet := fleetOf(clusters...)
+		plain := Decide(fleet, in, noon)
+		in.Partial = true
+		decision := Decide(fleet, in, noon)
+		if plain.Scheduled && (textOf(plain.Clusters) != textOf(decision.Clusters) || !decision.Scheduled) {
+			t.Fatalf("seed %d: %s became %s", seed, textOf(plain.Clusters), textOf(decision.Clusters))
+		}
+		if decision.Partial {
+			partly++
+			checkPartial(t, seed, fleet, in, decision)
+		}
+	}
+	if partly < 300 {
+		t.Errorf("only %d decisions were for a part of the replicas", partly)
+	}
+}
+
+func checkPartial(t *testing.T, seed uint64, fleet view.Fleet, in Input, decision Decision) {
+	t.Helper()
+	sum := placed(decision.Clusters)
+	if decision.Scheduled || sum == 0 || sum >= int64(in.Replicas) || decision.Reason != workv1alpha2.BindingReasonUnschedulable {
+		t.Fatalf("seed %d: %d of %d replicas are placed: %+v", seed, sum, in.Replicas, decision)
+	}
+	had := map[string]int32{}
+	for _, target := range in.Previous {
+		had[target.Name] = target.Replicas
+	}
+	for _, target := range decision.Clusters {
+		v, _ := decision.Verdict(target.Name)
+		if !v.Chosen || v.Room >= 0 && target.Replicas > had[target.Name]+v.Room {
+			t.Fatalf("seed %d: %s gets %d, and had %d: %+v", seed, target.Name, target.Replicas, had[target.Name], v)
+		}
+	}
+	again := in
+	again.Previous, again.ObservedAffinity, again.Fresh = decision.Clusters, decision.Affinity, false
+	if next := Decide(fleet, again, noon); next.Chosen() && placed(next.Clusters) < sum {
+		t.Fatalf("seed %d: from %s to %s", seed, textOf(decision.Clusters), textOf(next.Clusters))
+	}
+	roomy := make([]view.Cluster, 0, fleet.Len())
+	for i := range fleet.Len() {
+		c := *fleet.At(i)
+		c.Room = nil
+		roomy = append(roomy, c)
+	}
+	if next := Decide(view.New(roomy...), again, noon); !next.Scheduled {
+		t.Fatalf("seed %d: there is room now, and %s", seed, next.Message)
+	}
+}

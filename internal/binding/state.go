@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 )
@@ -45,6 +46,7 @@ func StateOf(b workv1alpha2.Binding) State {
 		RescheduleTriggeredAt: spec.RescheduleTriggeredAt, LastScheduled: status.LastScheduledTime,
 	}
 	state.Fresh = state.Triggered()
+	state.Partial = b.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement] == "true"
 	for _, task := range spec.GracefulEvictionTasks {
 		state.Evicting = append(state.Evicting, task.FromCluster)
 	}
@@ -63,7 +65,7 @@ func Record(b workv1alpha2.Binding, decision Decision, placement string) (change
 		b.SetAnnotations(annotations)
 		changed = true
 	}
-	if !decision.Scheduled && decision.Reason != workv1alpha2.BindingReasonNoClusterFit {
+	if !decision.Chosen() && decision.Reason != workv1alpha2.BindingReasonNoClusterFit {
 		return changed
 	}
 	changed = changed || !equality.Semantic.DeepEqual(b.BindingSpec().Clusters, decision.Clusters)

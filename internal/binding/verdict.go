@@ -77,7 +77,7 @@ func (d Decision) Verdict(cluster string) (Verdict, bool) {
 	at, chosen := slices.BinarySearchFunc(d.Clusters, cluster, func(t workv1alpha2.TargetCluster, name string) int { return strings.Compare(t.Name, name) })
 	_, selected := slices.BinarySearch(d.round.selected, i)
 	switch {
-	case !d.Scheduled:
+	case !d.Chosen():
 		v.Reason = d.Message
 	case chosen:
 		v.Chosen, v.Replicas = true, d.Clusters[at].Replicas

@@ -112,3 +112,9 @@ const (
 // out to clusters, such as a ManifestWorkReplicaSet, stops the rollout: nothing
 // is written to clusters until it is gone.
 const AnnotationPaused = "fleet.capstan.io/paused"
+
+// AnnotationPartialPlacement with the value "true" on a PropagationPolicy or a
+// ClusterPropagationPolicy says that replicas which are divided by the room of
+// clusters are placed as far as there is room, and the rest when there is more.
+// Without it, all are placed or none. The hub copies it to the bindings.
+const AnnotationPartialPlacement = "fleet.capstan.io/partial-placement"

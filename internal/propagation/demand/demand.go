@@ -4,8 +4,12 @@
 package demand
 
 import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -79,6 +83,19 @@ func groupBy(object *unstructured.Unstructured, key string) string {
 		return ""
 	}
 	return key + "=" + value
+}
+
+// Mark has a binding say of its policy what is not part of the specs.
+func Mark(b metav1.Object, policy policyv1alpha1.Policy) {
+	annotations := maps.Clone(b.GetAnnotations())
+	delete(annotations, fleetv1alpha1.AnnotationPartialPlacement)
+	if value, said := policy.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement]; said {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[fleetv1alpha1.AnnotationPartialPlacement] = value
+	}
+	b.SetAnnotations(annotations)
 }
 
 // Keep takes over from the present spec what is not the policy's to say.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -168,6 +169,21 @@ func TestGroupsAreByLabels(t *testing.T) {
 		}
 		if got == nil || got.AffinityGroup != test.together || got.AntiAffinityGroup != test.apart {
 			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+func TestAPolicyMayPlaceAPart(t *testing.T) {
+	const key = fleetv1alpha1.AnnotationPartialPlacement
+	policy, b := &policyv1alpha1.PropagationPolicy{}, &workv1alpha2.ResourceBinding{}
+	for _, value := range []string{"", "true", "true", "false", ""} {
+		policy.Annotations = map[string]string{"mine": "1", key: value}
+		if value == "" {
+			delete(policy.Annotations, key)
+		}
+		Mark(b, policy)
+		if got, said := b.Annotations[key]; got != value || said != (value != "") || b.Annotations["mine"] != "" {
+			t.Errorf("the policy says %q, and the binding has %v", value, b.Annotations)
 		}
 	}
 }

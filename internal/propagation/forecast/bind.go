@@ -36,6 +36,7 @@ func (f *forecast) bind() {
 		demand.Keep(&spec, f.after.BindingSpec())
 	}
 	*f.after.BindingSpec() = spec
+	demand.Mark(f.after, f.then)
 	f.suspended()
 	f.decide()
 }

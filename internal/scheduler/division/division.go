@@ -53,7 +53,9 @@ type Wish struct {
 	// Fresh divides by DynamicWeight and Aggregated as if nothing had been decided,
 	// with the room that the replicas themselves take.
 	Fresh bool
-	Tie   TieBreak
+	// Partial places as many replicas as there is room for, if that is not all.
+	Partial bool
+	Tie     TieBreak
 }
 
 // TieBreakOf returns how ties are broken for a template, so that templates with
@@ -80,7 +82,8 @@ func (e *NoRoomError) Error() string {
 
 // Divide divides the replicas among the candidates, which are in the order of
 // preference; previous is what was decided before. The result is in the order
-// of names. The error is a *NoRoomError, and then nothing is placed.
+// of names. The error is a *NoRoomError, and then nothing is placed but what there is
+// room for, if the wish is Partial: with what was placed before.
 func (w Wish) Divide(candidates []Candidate, previous []Share) ([]Share, error) {
 	if w.Strategy != DynamicWeight && w.Strategy != Aggregated {
 		return w.fixed(candidates), nil
@@ -135,8 +138,13 @@ func (w Wish) fill(replicas int64, candidates []Candidate, kept []Share) ([]Shar
 		}
 		return cmp.Or(cmp.Compare(a.Tier, b.Tier), first, cmp.Compare(b.Available, a.Available))
 	})
+	var lacking error
 	if room := roomOf(candidates); room < replicas {
-		return nil, &NoRoomError{Available: room, Wanted: replicas}
+		lacking = &NoRoomError{Available: room, Wanted: replicas}
+		if !w.Partial {
+			return nil, lacking
+		}
+		replicas = room
 	}
 	shares := kept
 	for len(candidates) > 0 && replicas > 0 {
@@ -147,7 +155,7 @@ func (w Wish) fill(replicas int64, candidates []Candidate, kept []Share) ([]Shar
 		placed := w.level(replicas, candidates[:end])
 		shares, replicas, candidates = merge(shares, placed), replicas-total(placed), candidates[end:]
 	}
-	return byName(shares), nil
+	return byName(shares), lacking
 }
 
 // level places as many of the replicas as the candidates, which are of one tier

@@ -78,6 +78,32 @@ func TestDivide(t *testing.T) {
 	}
 }
 
+func TestWhatThereIsRoomForIsPlaced(t *testing.T) {
+	abc := []Candidate{{Cluster: "a", Available: 2}, {Cluster: "b", Available: 4}, {Cluster: "c", Tier: 1, Available: 1}}
+	for name, tc := range map[string]struct {
+		wish           Wish
+		previous, want []Share
+		lacks          int64
+	}{
+		"all fit":                 {Wish{Strategy: DynamicWeight, Replicas: 3}, nil, []Share{{"a", 1}, {"b", 2}}, 0},
+		"some fit":                {Wish{Strategy: DynamicWeight, Replicas: 9}, nil, []Share{{"a", 2}, {"b", 4}, {"c", 1}}, 2},
+		"some fit, aggregated":    {Wish{Strategy: Aggregated, Replicas: 9}, nil, []Share{{"a", 2}, {"b", 4}, {"c", 1}}, 2},
+		"beside what is placed":   {Wish{Strategy: DynamicWeight, Replicas: 20}, []Share{{"a", 5}, {"z", 3}}, []Share{{"a", 7}, {"b", 4}, {"c", 1}}, 8},
+		"anew":                    {Wish{Strategy: DynamicWeight, Replicas: 20, Fresh: true}, []Share{{"a", 5}}, []Share{{"a", 7}, {"b", 4}, {"c", 1}}, 8},
+		"fewer: nothing is short": {Wish{Strategy: DynamicWeight, Replicas: 3}, []Share{{"a", 5}}, []Share{{"a", 3}}, 0},
+	} {
+		tc.wish.Partial = true
+		got, err := tc.wish.Divide(abc, tc.previous)
+		short, isShort := errors.AsType[*NoRoomError](err)
+		if diff := gocmp.Diff(tc.want, got); diff != "" || isShort != (tc.lacks > 0) {
+			t.Errorf("%s: the error is %v (-want +got):\n%s", name, err, diff)
+		}
+		if isShort && short.Wanted-short.Available != tc.lacks {
+			t.Errorf("%s: %d are short of %d, want %d to be", name, short.Available, short.Wanted, tc.lacks)
+		}
+	}
+}
+
 func TestTheTextOfNoRoomIsKnown(t *testing.T) {
 	_, err := Wish{Strategy: DynamicWeight, Replicas: 3}.Divide([]Candidate{{Cluster: "a", Available: 2}}, nil)
 	if want := "Clusters available replicas 2 are not enough to schedule."; err == nil || err.Error() != want {

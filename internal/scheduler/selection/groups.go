@@ -256,7 +256,10 @@ func (s *search) pick(ranked []int, wanted []map[string]bool) []int {
 	if err == nil && (!s.ByRoom || roomOf(s.candidates, roomy) >= s.Replicas) {
 		return roomy
 	}
-	if s.roomless == nil {
+	switch {
+	case s.Partial && (s.roomless == nil || roomOf(s.candidates, roomy) > roomOf(s.candidates, s.roomless)):
+		s.roomless = roomy
+	case s.roomless == nil:
 		s.roomless = chosen
 	}
 	return nil

@@ -55,6 +55,8 @@ type Wish struct {
 	// ByRoom is set. Otherwise room does not matter.
 	Replicas int64
 	ByRoom   bool
+	// Partial chooses clusters that have less room, if there is no other choice.
+	Partial bool
 }
 
 // TooFewError says that there are not enough clusters or groups.
@@ -152,6 +154,9 @@ func (w Wish) makeRoom(candidates []Candidate, chosen, ranked []int) ([]int, err
 		if roomOf(candidates, chosen) >= w.Replicas {
 			return chosen, nil
 		}
+	}
+	if w.Partial {
+		return chosen, nil
 	}
 	return nil, &NoRoomError{Clusters: len(chosen)}
 }

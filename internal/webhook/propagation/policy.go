@@ -15,17 +15,29 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/fleet/affinity"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// sending is what is asked about of a spec: all but whether clusters keep what they
+// sending is what is asked about of a policy: all but whether clusters keep what they
 // have. The operator changes that for whoever removes a hub and wants to keep it.
-func sending(spec policyv1alpha1.PropagationSpec) any {
+func sending(policy policyv1alpha1.Policy) any {
+	spec := *policy.PropagationSpec()
 	spec.PreserveResourcesOnDeletion = nil
-	return spec
+	return []any{spec, policy.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement]}
+}
+
+// checkPolicy returns what is wrong with a policy.
+func checkPolicy(policy policyv1alpha1.Policy) (admission.Warnings, mistakes) {
+	warnings, wrong := checkPropagation(policy.GetNamespace(), policy.PropagationSpec())
+	if value, said := policy.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement]; said && value != "true" && value != "false" {
+		path := field.NewPath("metadata", "annotations").Key(fleetv1alpha1.AnnotationPartialPlacement)
+		wrong = append(wrong, field.NotSupported(path, value, []string{"true", "false"}))
+	}
+	return warnings, wrong
 }
 
 // checkPropagation returns what is wrong with the spec of a policy in a namespace,

@@ -73,20 +73,16 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 	}
 	handlers[validatePath+propagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.PropagationPolicy]{
 		kind: policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), label: policyv1alpha1.LabelPropagationPolicyID,
-		content: func(p *policyv1alpha1.PropagationPolicy) any { return sending(p.Spec) },
-		check: func(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) {
-			return checkPropagation(p.Namespace, &p.Spec)
-		},
+		content: func(p *policyv1alpha1.PropagationPolicy) any { return sending(p) },
+		check:   func(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) { return checkPolicy(p) },
 		authorize: func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) error {
 			return authorize(ctx, propagationPolicies, p.Name, p.Namespace, &p.Spec)
 		},
 	})
 	handlers[validatePath+clusterPropagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterPropagationPolicy]{
 		kind: policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind(), label: policyv1alpha1.LabelClusterPropagationPolicyID,
-		content: func(p *policyv1alpha1.ClusterPropagationPolicy) any { return sending(p.Spec) },
-		check: func(p *policyv1alpha1.ClusterPropagationPolicy) (admission.Warnings, mistakes) {
-			return checkPropagation("", &p.Spec)
-		},
+		content: func(p *policyv1alpha1.ClusterPropagationPolicy) any { return sending(p) },
+		check:   func(p *policyv1alpha1.ClusterPropagationPolicy) (admission.Warnings, mistakes) { return checkPolicy(p) },
 		authorize: func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) error {
 			return authorize(ctx, clusterPropagationPolicies, p.Name, "", &p.Spec)
 		},

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 )
@@ -262,8 +263,30 @@ func TestMistakesInBindings(t *testing.T) {
 
 func TestNobodyIsAskedWhetherClustersKeepWhatTheyHave(t *testing.T) {
 	keeps := true
-	if diff := cmp.Diff(sending(policyv1alpha1.PropagationSpec{}), sending(policyv1alpha1.PropagationSpec{PreserveResourcesOnDeletion: &keeps})); diff != "" {
+	if diff := cmp.Diff(sending(&policyv1alpha1.PropagationPolicy{}), sending(&policyv1alpha1.PropagationPolicy{Spec: policyv1alpha1.PropagationSpec{PreserveResourcesOnDeletion: &keeps}})); diff != "" {
 		t.Errorf("the operator, which may not read what policies send, could not keep it in the clusters:\n%s", diff)
+	}
+}
+
+func TestPartialPlacementIsTrueOrFalse(t *testing.T) {
+	selectors := []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}
+	for value, want := range map[string][]string{
+		"true": nil, "false": nil,
+		"yes": {`metadata.annotations[fleet.capstan.io/partial-placement]: Unsupported value: "yes": supported values: "true", "false"`},
+		"":    {`metadata.annotations[fleet.capstan.io/partial-placement]: Unsupported value: ""`},
+	} {
+		meta := metav1.ObjectMeta{Name: "a", Annotations: map[string]string{fleetv1alpha1.AnnotationPartialPlacement: value}}
+		own := &policyv1alpha1.PropagationPolicy{ObjectMeta: meta, Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: selectors}}
+		wide := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: meta, Spec: own.Spec}
+		for _, p := range []policyv1alpha1.Policy{own, wide} {
+			warnings, wrong := checkPolicy(p)
+			told(t, warnings, wrong, nil, want)
+			plain := p.DeepCopyObject().(policyv1alpha1.Policy) //nolint:forcetypeassert // it is one
+			plain.SetAnnotations(nil)
+			if value != "" && cmp.Equal(sending(plain), sending(p)) {
+				t.Errorf("who sets it to %q is not asked about it", value)
+			}
+		}
 	}
 }
 

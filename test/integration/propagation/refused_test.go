@@ -73,17 +73,8 @@ func (w world) refuses(cluster, why string) {
 // TestReplicasThatFitNowhere asks for more replicas than the clusters have room for.
 func TestReplicasThatFitNowhere(t *testing.T) {
 	w := newWorld(t, 1)
-	w.eventually("the cluster has room for two pods", func() error {
-		connection := &fleetv1alpha1.ClusterConnection{}
-		if err := w.Get(t.Context(), client.ObjectKey{Name: "member1"}, connection); err != nil {
-			return err
-		}
-		connection.Status.ResourceSummary = &fleetv1alpha1.ResourceSummary{Allocatable: fleetv1alpha1.ResourceList{"pods": resource.MustParse("2")}}
-		return w.Status().Update(t.Context(), connection)
-	})
-	w.create(policy("web", policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
-	}}), deployment("large", 3))
+	w.room("member1", "2")
+	w.create(policy("web", aggregated()), deployment("large", 3))
 	w.says("large-deployment", workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingReasonUnschedulable, "available replicas 2 are not enough")
 	w.create(deployment("small", 2))
 	w.on("small", map[string]int32{"member1": 2})
@@ -106,4 +97,39 @@ func TestANameThatAnotherWorkHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.on("web", map[string]int32{"member1": 1, "member2": 1})
+}
+
+// TestReplicasThatFitArePlaced asks for more replicas than there is room for, and
+// then lets those be placed that have room.
+func TestReplicasThatFitArePlaced(t *testing.T) {
+	w := newWorld(t, 1)
+	w.room("member1", "2")
+	web := policy("web", aggregated())
+	w.create(web, deployment("large", 5))
+	w.says("large-deployment", workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingReasonUnschedulable, "available replicas 2 are not enough")
+	w.change(web, func() { web.Annotations = map[string]string{fleetv1alpha1.AnnotationPartialPlacement: "true"} })
+	w.says("large-deployment", workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingReasonUnschedulable, "2 of 5 replicas are placed, and 3 wait")
+	w.on("large", map[string]int32{"member1": 2})
+	w.room("member1", "9") // what was just assigned counts as taken until it is reported
+	w.on("large", map[string]int32{"member1": 5})
+}
+
+// room has a cluster say for how many pods it has room.
+func (w world) room(cluster, pods string) {
+	w.Helper()
+	w.eventually(cluster+" has room for "+pods+" pods", func() error {
+		connection := &fleetv1alpha1.ClusterConnection{}
+		if err := w.Get(w.Context(), client.ObjectKey{Name: cluster}, connection); err != nil {
+			return err
+		}
+		connection.Status.ResourceSummary = &fleetv1alpha1.ResourceSummary{Allocatable: fleetv1alpha1.ResourceList{"pods": resource.MustParse(pods)}}
+		return w.Status().Update(w.Context(), connection)
+	})
+}
+
+// aggregated divides replicas among as few clusters as have room.
+func aggregated() policyv1alpha1.Placement {
+	return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+	}}
 }

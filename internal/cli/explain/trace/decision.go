@@ -63,7 +63,7 @@ func (d *decision) differs(written []workv1alpha2.TargetCluster) string {
 	if d == nil || d.needed == "" {
 		return ""
 	}
-	if !d.Scheduled {
+	if !d.Chosen() {
 		return fmt.Sprintf("As of now no other clusters would be chosen: %s.", trimmed(d.Message))
 	}
 	if slices.EqualFunc(sorted(written), sorted(d.Clusters), alike) {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 )
@@ -235,6 +236,9 @@ func (b *BindingObject) notes() []string {
 	if name := cmp.Or(b.Spec.SchedulerName, policyv1alpha1.DefaultScheduler); name != policyv1alpha1.DefaultScheduler {
 		add("The clusters are chosen by scheduler %q, which is not part of the hub.", name)
 	}
+	if text := b.short(); text != "" {
+		add("%s", text)
+	}
 	switch {
 	case b.divides() && len(b.Spec.Components) > 0:
 		add("All its parts are placed together, in one cluster: they stay there until the object or its policy changes.")
@@ -242,6 +246,18 @@ func (b *BindingObject) notes() []string {
 		add("Its replicas are divided: a new cluster or freed capacity is not used by itself, only when the object or its policy changes.")
 	}
 	return notes
+}
+
+// short says what becomes of replicas that have no place.
+func (b *BindingObject) short() string {
+	scheduled := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.BindingConditionScheduled)
+	if !b.divides() || scheduled == nil || scheduled.Reason != workv1alpha2.BindingReasonUnschedulable || len(b.Spec.Components) > 0 {
+		return ""
+	}
+	if b.Annotations[fleetv1alpha1.AnnotationPartialPlacement] == "true" {
+		return "Its replicas are placed as far as there is room; the rest is placed when clusters have more."
+	}
+	return fmt.Sprintf("All of its replicas are placed, or none of those that have no place yet: with annotation %s=true of the policy as many are as there is room for.", fleetv1alpha1.AnnotationPartialPlacement)
 }
 
 // divides tells whether each cluster gets a share of the replicas.

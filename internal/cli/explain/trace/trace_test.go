@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -265,5 +266,22 @@ func TestPartsThatArePlacedTogether(t *testing.T) {
 	}
 	if strings.Contains(text, "decides anew") {
 		t.Errorf("the hub would decide anew:\n%s", text)
+	}
+}
+
+func TestReplicasThatWait(t *testing.T) {
+	divided := &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}
+	for reason, want := range map[string][2]string{
+		workv1alpha2.BindingReasonUnschedulable: {"fleet.capstan.io/partial-placement=true of the policy", "the rest is placed when clusters have more"},
+		workv1alpha2.BindingReasonNoClusterFit:  {},
+	} {
+		for n, value := range []string{"false", "true"} {
+			b := &BindingObject{Spec: workv1alpha2.ResourceBindingSpec{Placement: &policyv1alpha1.Placement{ReplicaScheduling: divided}}}
+			b.Annotations = map[string]string{fleetv1alpha1.AnnotationPartialPlacement: value}
+			b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.BindingConditionScheduled, Status: metav1.ConditionFalse, Reason: reason}}
+			if got := b.short(); !strings.Contains(got, want[n]) || want[n] == "" && got != "" {
+				t.Errorf("%s with %s: %q, want %q", reason, value, got, want[n])
+			}
+		}
 	}
 }

@@ -120,7 +120,7 @@ func reported(b workv1alpha2.Binding, decision binding.Decision) bool {
 	status := b.BindingStatus()
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.BindingConditionScheduled)
 	return scheduled != nil && scheduled.Reason == decision.Reason && scheduled.Message == decision.Message &&
-		status.SchedulerObservedGeneration == b.GetGeneration() && (!decision.Scheduled || status.SchedulerObservedAffinityName == decision.Affinity)
+		status.SchedulerObservedGeneration == b.GetGeneration() && (!decision.Chosen() || status.SchedulerObservedAffinityName == decision.Affinity)
 }
 
 // decide chooses clusters by a placement, which is given as JSON, too.
@@ -142,7 +142,7 @@ func (d *Decider) decide(fleet view.Fleet, in binding.Input, placement string) b
 	d.assumed.during(in, now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
 		in.Assumed = uses
 		decision = compiled.Decide(fleet, in, now)
-		return decision.Clusters, decision.Scheduled
+		return decision.Clusters, decision.Chosen()
 	})
 	return decision
 }
@@ -181,6 +181,8 @@ func (d *Decider) Report(b workv1alpha2.Binding, outcome Outcome) {
 	if decision.Scheduled {
 		d.refusals.forget(keyOf(b))
 		condition.Status = metav1.ConditionTrue
+	}
+	if decision.Chosen() {
 		if outcome.anew {
 			status.LastScheduledTime = &now
 		}

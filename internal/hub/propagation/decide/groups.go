@@ -134,7 +134,7 @@ func (g *groups) during(b workv1alpha2.Binding, now time.Time, decide func(sched
 		}
 	}
 	decision := decide(beside)
-	if decision.Scheduled {
+	if decision.Chosen() {
 		g.set(uid, workload{
 			binding: types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, groups: mine,
 			seen: g.of[uid].seen, decided: namesOf(decision.Clusters), since: now,

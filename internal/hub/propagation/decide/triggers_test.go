@@ -178,6 +178,36 @@ func TestTheStatusOfADecision(t *testing.T) {
 	}
 }
 
+// TestWhatHasRoomIsPlaced scales what is divided beyond the room of its clusters.
+func TestWhatHasRoomIsPlaced(t *testing.T) {
+	s := newScene(t, divided())
+	s.room("member1", "1")
+	s.room("member2", "0")
+	s.b.Annotations[fleetv1alpha1.AnnotationPartialPlacement] = "true"
+	next := func(replicas int32, want, message string) {
+		t.Helper()
+		s.clock.SetTime(s.clock.Now().Add(2 * assumedMax))
+		s.b.Spec.Replicas = replicas
+		s.decide()
+		scheduled := s.b.Status.Conditions[0]
+		if s.clusters() != want || (scheduled.Status == metav1.ConditionTrue) != (message == "") || !strings.HasPrefix(scheduled.Message, message) {
+			t.Errorf("the clusters are %q, and %+v; want %q", s.clusters(), scheduled, want)
+		}
+		if !s.b.Status.LastScheduledTime.Time.Equal(s.clock.Now()) {
+			t.Error("it does not say when clusters were chosen")
+		}
+		if s.decide() {
+			t.Error("there is something to say the second time")
+		}
+	}
+	next(9, "member1:3 member2:2", "5 of 9 replicas are placed, and 4 wait: ")
+	s.room("member1", "0")
+	s.room("member2", "3")
+	next(9, "member1:3 member2:5", "8 of 9 replicas are placed, and 1 wait: ")
+	s.room("member2", "1")
+	next(9, "member1:3 member2:6", "")
+}
+
 func (s *scene) only(cluster string) {
 	s.b.Spec.Placement = s.b.Spec.Placement.DeepCopy()
 	s.b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}

@@ -152,6 +152,7 @@ func mark(b lookup.Binding, policy policyv1alpha1.Policy, object *unstructured.U
 	}
 	b.SetLabels(labels)
 	b.SetAnnotations(annotations)
+	demand.Mark(b, policy)
 	if len(b.GetFinalizers()) == 0 {
 		b.SetFinalizers([]string{finalizer})
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/conflict"
@@ -140,6 +141,7 @@ func (c *Controller) onBinding() handlerOf {
 // such do not.
 func speaksOf(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
+		before.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement] != after.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement] ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) || !before.GetDeletionTimestamp().Equal(after.GetDeletionTimestamp())
 }
 
