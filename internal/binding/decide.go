@@ -273,6 +273,9 @@ func (a *attempt) candidates() ([]selection.Candidate, []division.Candidate) {
 		case fills:
 			d.Available = a.available(cluster)
 			s.Room = int64(d.Available) + has[cluster.Name]
+			if d.Available < 0 {
+				s.Room = max(0, s.Room)
+			}
 		case len(a.weights) > 0:
 			d.Weight = a.weightOf(cluster)
 		}
@@ -294,7 +297,8 @@ func (a *attempt) firstTier() int {
 }
 
 // available returns how many further replicas a cluster has room for: all, if
-// that is not known.
+// that is not known. If they are divided anew, and the cluster has more than it has
+// room for, it is less than 0: those that wait there for a node could run elsewhere.
 func (a *attempt) available(cluster *view.Cluster) int32 {
 	if a.in.whole() {
 		if sets, known := (whole{a: a}).sets(cluster); known {
@@ -302,10 +306,15 @@ func (a *attempt) available(cluster *view.Cluster) int32 {
 		}
 		return 1
 	}
-	if available, known := a.request.Replicas(cluster.Room, a.in.Assumed[cluster.Name]); known {
+	available, known := a.request.Replicas(cluster.Room, a.in.Assumed[cluster.Name])
+	switch {
+	case !known:
+		return a.in.Replicas
+	case available == 0 && a.in.Fresh:
+		return -a.request.Overdrawn(cluster.Room, a.in.Assumed[cluster.Name])
+	default:
 		return available
 	}
-	return a.in.Replicas
 }
 
 // settled tells whether the previous decision is still right: its clusters may

@@ -198,6 +198,10 @@ func TestDivisionByHand(t *testing.T) {
 		"dynamic, as many: nothing moves":          {placement: dynamic, clusters: []string{"a pods=0", "b pods=90", "c pods=0"}, replicas: 6, previous: "a:2 c:4", want: "a:2 c:4"},
 		"dynamic, as many: not to a new cluster":   {placement: dynamic, clusters: append(rooms, "d pods=99"), replicas: 6, previous: "c:6", want: "c:6"},
 		"dynamic, anew":                            {placement: dynamic, clusters: []string{"a pods=2", "b pods=2"}, replicas: 4, previous: "a:4", fresh: true, want: "a:3 b:1"},
+		"dynamic, anew: some wait there":           {placement: dynamic, clusters: []string{"a cpu=-3", "b cpu=4"}, replicas: 4, previous: "a:4", cpu: "1", fresh: true, want: "a:1 b:3"},
+		"dynamic, anew: all wait there":            {placement: dynamic, clusters: []string{"a cpu=-9", "b cpu=4"}, replicas: 4, previous: "a:4", cpu: "1", fresh: true, want: "b:4"},
+		"dynamic: what waits there stays":          {placement: dynamic, clusters: []string{"a cpu=-3", "b cpu=4"}, replicas: 4, previous: "a:4", cpu: "1", want: "a:4"},
+		"dynamic, more: what waits counts once":    {placement: dynamic, clusters: []string{"a cpu=-3", "b cpu=4"}, replicas: 8, previous: "a:4", cpu: "1", want: "a:4 b:4"},
 		"dynamic: a target that is lost": {
 			placement: with(dynamic, "clusterAffinity: {exclude: [a]}"), clusters: []string{"a pods=9", "b pods=10", "c pods=5"}, replicas: 6, previous: "a:4 b:2", want: "b:5 c:1",
 		},

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -289,4 +291,46 @@ func checkPartial(t *testing.T, seed uint64, fleet view.Fleet, in Input, decisio
 	if next := Decide(view.New(roomy...), again, noon); !next.Scheduled {
 		t.Fatalf("seed %d: there is room now, and %s", seed, next.Message)
 	}
+}
+
+// TestNobodyIsCreditedTwice decides by chance: beside what it has a cluster gets no
+// more than it has room for, and if all are divided anew no more than that and what
+// of its own runs.
+func TestNobodyIsCreditedTwice(t *testing.T) {
+	scheduled := 0
+	for seed := range uint64(3000) {
+		chance := byChance{rand.New(rand.NewPCG(seed, 52))}
+		clusters := chance.clusters()
+		for n := range clusters {
+			clusters[n] += fmt.Sprintf(" cpu=%d", chance.IntN(20)-8)
+		}
+		in := chance.input(t, clusters)
+		in.Placement, in.Workload = placementOf(t, chance.one(dynamic, aggregated)), true
+		in.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
+		decision := Decide(fleetOf(clusters...), in, noon)
+		if !decision.Scheduled || placed(in.Previous) > int64(in.Replicas) && !in.Fresh {
+			continue
+		}
+		scheduled++
+		for _, target := range decision.Clusters {
+			cluster, _ := decision.round.fleet.Cluster(target.Name)
+			had := int64(replicasAt(in.Previous, target.Name))
+			free := min(cluster.Room.Free["cpu"], cluster.Room.Free["pods"]) / 1000
+			if room := had + free; in.Fresh && int64(target.Replicas) > max(0, room) || !in.Fresh && int64(target.Replicas) > had+max(0, free) {
+				t.Fatalf("seed %d: %s gets %d, had %d and has room for %d more (anew: %t)", seed, target.Name, target.Replicas, had, free, in.Fresh)
+			}
+		}
+	}
+	if scheduled < 500 {
+		t.Errorf("only %d decisions were made", scheduled)
+	}
+}
+
+func replicasAt(targets []workv1alpha2.TargetCluster, name string) int32 {
+	for _, target := range targets {
+		if target.Name == name {
+			return target.Replicas
+		}
+	}
+	return 0
 }

@@ -63,6 +63,27 @@ func (r Request) Replicas(room *view.Room, used view.Amounts) (replicas int32, k
 	return int32(max(0, min(fit, math.MaxInt32))), true
 }
 
+// Overdrawn returns for how many replicas a cluster lacks room that run there, or
+// wait there for a node: by how much what is used is more than there is.
+func (r Request) Overdrawn(room *view.Room, used view.Amounts) int32 {
+	if room == nil {
+		return 0
+	}
+	const one = 1000
+	over := lacks(room.Free[corev1.ResourcePods]-used[corev1.ResourcePods], one)
+	for _, n := range r {
+		over = max(over, lacks(room.Free[n.resource]-used[n.resource], n.amount))
+	}
+	return int32(min(over, math.MaxInt32))
+}
+
+func lacks(free, amount int64) int64 {
+	if free >= 0 {
+		return 0
+	}
+	return (-free-1)/amount + 1
+}
+
 func fits(free, amount int64) int64 { return max(0, free) / amount }
 
 // graded tells whether grades are about a resource.

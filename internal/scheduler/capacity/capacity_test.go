@@ -64,3 +64,25 @@ func TestReplicas(t *testing.T) {
 		t.Error("what nobody reported is known")
 	}
 }
+
+func TestOverdrawn(t *testing.T) {
+	for name, test := range map[string]struct {
+		free, used view.Amounts
+		request    corev1.ResourceList
+		want       int32
+	}{
+		"there is room":              {amounts("pods", "9", "cpu", "1"), nil, list("cpu", "1"), 0},
+		"there is exactly none":      {amounts("pods", "9"), nil, list("cpu", "1"), 0},
+		"CPUs are short":             {view.Amounts{"pods": 9000, "cpu": -2500}, nil, list("cpu", "1"), 3},
+		"of what it does not need":   {view.Amounts{"pods": 9000, "cpu": -2500}, nil, list("memory", "1"), 0},
+		"pods are short":             {view.Amounts{"pods": -4000, "cpu": -1}, nil, list("cpu", "1"), 4},
+		"what was assigned is short": {amounts("pods", "9", "cpu", "1"), amounts("cpu", "2"), list("cpu", "500m"), 2},
+	} {
+		if got := RequestOf(test.request).Overdrawn(&view.Room{Free: test.free}, test.used); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+	if got := RequestOf(nil).Overdrawn(nil, nil); got != 0 {
+		t.Errorf("of a room that nobody reported %d are too many", got)
+	}
+}

@@ -22,7 +22,8 @@ type Candidate struct {
 	// it is so for all.
 	Weight int64
 	// Available is how many replicas it has room for, beside those that it has. It
-	// is not negative.
+	// is not negative, unless the Wish is Fresh: it has no room then for so many of
+	// those that it has.
 	Available int32
 	// Tier is 0 for clusters that get replicas first. Those of a higher tier get
 	// what the tiers below have no room for. It counts for DynamicWeight and
@@ -237,7 +238,7 @@ func withRoomOf(candidates []Candidate, kept []Share) []Candidate {
 	has := sharesOf(kept)
 	more := slices.Clone(candidates)
 	for i := range more {
-		more[i].Available += min(has[more[i].Cluster], math.MaxInt32-more[i].Available)
+		more[i].Available = int32(max(0, min(math.MaxInt32, int64(more[i].Available)+int64(has[more[i].Cluster]))))
 	}
 	return more
 }

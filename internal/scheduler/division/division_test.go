@@ -58,6 +58,7 @@ func TestDivide(t *testing.T) {
 		"dynamic, fewer":      {reason: "in proportion to what is there", division: Wish{Strategy: DynamicWeight, Replicas: 3}, candidates: abc, previous: []Share{{"a", 2}, {"c", 4}}, want: []Share{{"a", 1}, {"c", 2}}},
 		"dynamic, the same":   {reason: "nothing moves", division: Wish{Strategy: DynamicWeight, Replicas: 6}, candidates: abc, previous: []Share{{"c", 4}, {"a", 2}}, want: []Share{{"a", 2}, {"c", 4}}},
 		"dynamic, anew":       {reason: "with the room of the replicas themselves", division: Wish{Strategy: DynamicWeight, Replicas: 4, Fresh: true}, candidates: []Candidate{{Cluster: "a", Available: 2}, {Cluster: "b", Available: 2}}, previous: []Share{{"a", 4}}, want: []Share{{"a", 3}, {"b", 1}}},
+		"dynamic, overdrawn":  {reason: "without that of those that have none", division: Wish{Strategy: DynamicWeight, Replicas: 4, Fresh: true}, candidates: []Candidate{{Cluster: "a", Available: -3}, {Cluster: "b", Available: 3}}, previous: []Share{{"a", 4}}, want: []Share{{"a", 1}, {"b", 3}}},
 		"dynamic, who left":   {reason: "its replicas go elsewhere", division: Wish{Strategy: DynamicWeight, Replicas: 4}, candidates: abc[:1], previous: []Share{{"z", 4}}, want: []Share{{"a", 4}}},
 		"dynamic, no room":    {reason: "nothing is placed", division: Wish{Strategy: DynamicWeight, Replicas: 36}, candidates: abc, noRoom: true},
 		"aggregated":          {reason: "one has room", division: Wish{Strategy: Aggregated, Replicas: 12}, candidates: abc, want: []Share{{"b", 12}}},
