@@ -5,6 +5,7 @@ package selection
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -215,38 +216,9 @@ func (c *combination) choose(weight int64, clusters int) {
 // pick chooses clusters that are in all wanted groups together, and then the
 // best of those that are left.
 func (s *search) pick(ranked []int, wanted []map[string]bool) []int {
-	missing := make([]map[string]bool, len(wanted))
-	open := 0
-	for k := range wanted {
-		missing[k] = map[string]bool{}
-		for name := range wanted[k] {
-			missing[k][name] = true
-			open++
-		}
-	}
-	var chosen []int
-	left := ranked
-	for open > 0 {
-		best, most := -1, 0
-		for n, i := range left {
-			if covers := s.covers(i, missing); covers > most {
-				best, most = n, covers
-			}
-			if most == s.widest {
-				break
-			}
-		}
-		if best < 0 {
-			return nil
-		}
-		for k, names := range s.candidates[left[best]].Groups {
-			for _, name := range names {
-				delete(missing[k], name)
-			}
-		}
-		open -= most
-		chosen = append(chosen, left[best])
-		left = slices.Delete(slices.Clone(left), best, best+1)
+	chosen, left := s.cover(ranked, wanted)
+	if chosen == nil {
+		return nil
 	}
 	chosen = append(chosen, left[:min(len(left), max(0, s.Clusters.most()-len(chosen)))]...)
 	if !s.meets(s.candidates, chosen) {
@@ -263,6 +235,41 @@ func (s *search) pick(ranked []int, wanted []map[string]bool) []int {
 		s.roomless = chosen
 	}
 	return nil
+}
+
+// cover chooses as few clusters as it finds that are in all wanted groups together,
+// and returns those that are left, too; nil if there are none.
+func (s *search) cover(ranked []int, wanted []map[string]bool) (chosen, left []int) {
+	missing := make([]map[string]bool, len(wanted))
+	open := 0
+	for k := range wanted {
+		missing[k] = maps.Clone(wanted[k])
+		open += len(wanted[k])
+	}
+	chosen, left = []int{}, ranked
+	for open > 0 {
+		best, most := -1, 0
+		for n, i := range left {
+			if covers := s.covers(i, missing); covers > most {
+				best, most = n, covers
+			}
+			if most == s.widest {
+				break
+			}
+		}
+		if best < 0 {
+			return nil, nil
+		}
+		for k, names := range s.candidates[left[best]].Groups {
+			for _, name := range names {
+				delete(missing[k], name)
+			}
+		}
+		open -= most
+		chosen = append(chosen, left[best])
+		left = slices.Delete(slices.Clone(left), best, best+1)
+	}
+	return chosen, left
 }
 
 // covers returns how many of the missing groups a candidate is in.
