@@ -32,15 +32,16 @@ func TestATenantStaysInItsNamespace(t *testing.T) {
 	w := newWorld(t, 2)
 	web, webs := deployment("web", 1), policy("web", only("member1"))
 	web.Namespace, webs.Namespace = victim, victim
+	keys := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "keys"}}
 	w.create(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: victim}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: victim, Name: "keys"}},
+		keys,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "powers"}}, webs, web)
 	w.applied(victim, "web")
 	before := w.work("member1", "web")
 
 	w.create(greedy()...)
-	w.create(forged(webs), elsewhere(), everything())
+	w.create(forged(webs), elsewhere(), everything(), bound(keys))
 	last := deployment("last", 1)
 	last.Namespace = tenant
 	w.create(last)
@@ -91,6 +92,16 @@ func forged(policy *policyv1alpha1.PropagationPolicy) *appsv1.Deployment {
 	}
 	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}}}
 	return d
+}
+
+// bound is a binding of the tenant that is about an object of the other namespace.
+func bound(object client.Object) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: tenant, Name: "keys-secret", Labels: map[string]string{workv1alpha2.LabelResourceBindingID: "forged"},
+	}}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "member2"}}
+	return b
 }
 
 // everything is an override of the tenant for all that there is.

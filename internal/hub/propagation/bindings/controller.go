@@ -36,6 +36,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 )
@@ -185,8 +186,11 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 }
 
 // object returns the object of a binding; nil if it is gone, and the binding about
-// to be deleted.
+// to be deleted, or if it is not for the binding to send.
 func (c Deps) object(ctx context.Context, key templates.Key, b binding) (*unstructured.Unstructured, error) {
+	if key.Name.Namespace != b.GetNamespace() || claims.Reserved(key.Kind.GroupKind(), key.Name.Namespace) != "" {
+		return nil, nil //nolint:nilnil // somebody has written the binding, to be sent what is not his
+	}
 	known, _ := c.Templates.Get(key)
 	object, err := c.Objects.Since(ctx, key, known)
 	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != b.BindingSpec().Resource.UID {
