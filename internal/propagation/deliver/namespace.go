@@ -22,6 +22,9 @@ import (
 // is the name of the namespace.
 const LabelNamespace = "fleet.capstan.io/namespace"
 
+// NamespaceWorkName returns the name of the works of a namespace.
+func NamespaceWorkName(namespace string) string { return WorkName("Namespace", "", namespace) }
+
 // NamespaceTemplate returns what of a namespace of the hub goes to clusters: its
 // name, labels and annotations.
 func NamespaceTemplate(namespace *corev1.Namespace) *unstructured.Unstructured {
@@ -45,7 +48,7 @@ func NamespaceWork(namespace *corev1.Namespace, overrides override.Policies, clu
 	}
 	work = &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cluster.Name, Name: WorkName("Namespace", "", namespace.Name),
+			Namespace: cluster.Name, Name: NamespaceWorkName(namespace.Name),
 			Labels: map[string]string{
 				LabelNamespace:                       namespace.Name,
 				karmadaworkv1alpha1.LabelPermanentID: workID(string(namespace.UID), cluster.Name),

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +38,11 @@ const (
 	workers = 4
 	// IndexNamespace finds the works of a namespace in the cache.
 	IndexNamespace = "of-namespace"
+	// awaitOthers is how long it is awaited that more bindings leave a cluster.
+	awaitOthers = time.Second
 )
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Index adds the index by which the controller reads works.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
@@ -57,7 +64,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	moved := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !alike(e.ObjectOld, e.ObjectNew) }})
 	return ctrl.NewControllerManagedBy(mgr).Named("namespace").
 		Watches(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}).
-		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(onBinding), specs).
+		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding(), specs).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(onWideBinding), specs).
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(onWork), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
@@ -68,8 +75,46 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(conflict.Quiet(c))
 }
 
-func onBinding(_ context.Context, object client.Object) []reconcile.Request {
-	return requests(object.GetNamespace())
+// onBinding brings back the namespace of a binding that sends its object to a
+// cluster which does not have the namespace. One that a cluster may not need any
+// more can wait: many bindings go at about the same time, and a look at a namespace
+// is one at all of its bindings.
+func (c *Controller) onBinding() handler.EventHandler {
+	reaches := func(ctx context.Context, q queue, object client.Object) {
+		if b, ok := object.(workv1alpha2.Binding); ok && c.lacks(ctx, b) {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: b.GetNamespace()}})
+		}
+	}
+	left := func(q queue, object client.Object) {
+		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}, awaitOthers)
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { reaches(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			reaches(ctx, q, e.ObjectNew)
+			if !equality.Semantic.DeepEqual(targets(e.ObjectOld), targets(e.ObjectNew)) {
+				left(q, e.ObjectNew)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { left(q, e.Object) },
+	}
+}
+
+// lacks tells whether the cache does not show the namespace of a binding in a
+// cluster that its object is sent to.
+func (c *Controller) lacks(ctx context.Context, b workv1alpha2.Binding) bool {
+	name := deliver.NamespaceWorkName(b.GetNamespace())
+	return slices.ContainsFunc(deliver.Targets(b.BindingSpec()), func(target workv1alpha2.TargetCluster) bool {
+		return c.Client.Get(ctx, types.NamespacedName{Namespace: target.Name, Name: name}, &workv1.ManifestWork{}, client.UnsafeDisableDeepCopy) != nil
+	})
+}
+
+// targets returns the clusters that a binding sends its object to.
+func targets(object client.Object) []workv1alpha2.TargetCluster {
+	if b, ok := object.(workv1alpha2.Binding); ok {
+		return deliver.Targets(b.BindingSpec())
+	}
+	return nil
 }
 
 // onWideBinding is about the bindings of namespaces.
