@@ -31,14 +31,26 @@ type Objects struct {
 }
 
 // Since returns an object as it was in a version or is since, without asking for it
-// if that is remembered. A nil version, of an object that is not known, is any.
+// if that is remembered. The API server has it in its own cache: only what it does
+// not find there is read as Get does. A nil version, of an object that is not known,
+// is any.
 func (o Objects) Since(ctx context.Context, key Key, version *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
-	if version != nil {
-		if object := o.Recent.get(key, version); object != nil {
-			return object, nil
-		}
+	if version == nil {
+		return o.Get(ctx, key)
 	}
-	return o.Get(ctx, key)
+	if object := o.Recent.get(key, version); object != nil {
+		return object, nil
+	}
+	resource, err := o.resource(key)
+	if err != nil {
+		return nil, o.absent(key, err)
+	}
+	object, err := resource.Get(ctx, key.Name.Name, metav1.GetOptions{ResourceVersion: version.ResourceVersion})
+	if err != nil {
+		return o.Get(ctx, key) // which says what is wrong, if anything is
+	}
+	o.Recent.put(key, object)
+	return object, nil
 }
 
 // Get reads an object. It is not found only if the hub serves its kind and has
