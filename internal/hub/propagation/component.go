@@ -45,6 +45,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/kept"
+	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/namespaces"
 	"github.com/capstan-io/capstan/internal/hub/propagation/policies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
@@ -157,34 +158,27 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	metadataClient, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	hubClients, err := newClients(mgr)
 	if err != nil {
-		return fmt.Errorf("building the client of metadata: %w", err)
-	}
-	dynamicClient, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("building the client of objects: %w", err)
-	}
-	discoveryClient, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("building the client of what is served: %w", err)
+		return err
 	}
 	// A policy that spells a kind in another way selects nothing.
 	kinds := mapper.Exact(mgr.GetRESTMapper())
 	changed, needed := &inbox.Inbox[templates.Key]{}, &inbox.Inbox[templates.Key]{}
 	touched, referring := &inbox.Inbox[reconcile.Request]{}, &inbox.Inbox[reconcile.Request]{}
-	watched := templates.New(templates.Options{Client: metadataClient, Mapper: kinds, Discovery: discoveryClient, Clock: o.Clock, Changed: func(key templates.Key) {
+	watched := templates.New(templates.Options{Client: hubClients.metadata, Mapper: kinds, Discovery: hubClients.discovery, Clock: o.Clock, Changed: func(key templates.Key) {
 		changed.Add(key)
 		needed.Add(key)
 	}})
 	if err := mgr.Add(watched); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
-	objects := templates.Objects{Client: dynamicClient, Mapper: kinds, Absent: watched.Absent, Recent: templates.NewRecent()}
+	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: templates.NewRecent()}
 	clusters, chain := fleet.New(o.Clock), interpret.Chain{native.New()}
-	stored, works := store.New(mgr.GetClient(), decide.New(clusters, o.Clock), clusters), created.New(o.Clock)
+	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
+	stored, works := store.New(own, decide.New(clusters, o.Clock), clusters), created.New(o.Clock)
 	finds := detector.New(detector.Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
+		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Groups: o.Gates.Enabled(features.WorkloadAffinity), Components: o.Gates.Enabled(features.MultiplePodTemplatesScheduling),
 		Events: recorder, Hub: hub, Touched: func(binding types.NamespacedName) {
@@ -193,13 +187,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		},
 	})
 	along := dependencies.Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Chain: chain,
+		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Chain: chain,
 		Touched:  func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
 		Events:   recorder,
 		Announce: announcer,
 	}
 	sends := bindings.New(bindings.Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Discovery: discoveryClient, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
+		Client: own, Latest: own.Latest, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Announce: announcer,
 	})
@@ -212,6 +206,26 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
 		policies.New(mgr.GetClient(), kinds, watched, recorder, o.Clock).SetupWithManager(mgr), follows.SetupWithManager(mgr))
+}
+
+// clients are those of what the manager's own client has no kinds for.
+type clients struct {
+	metadata  metadata.Interface
+	objects   dynamic.Interface
+	discovery discovery.DiscoveryInterface
+}
+
+func newClients(mgr ctrl.Manager) (c clients, err error) {
+	if c.metadata, err = metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		return clients{}, fmt.Errorf("building the client of metadata: %w", err)
+	}
+	if c.objects, err = dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		return clients{}, fmt.Errorf("building the client of objects: %w", err)
+	}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		return clients{}, fmt.Errorf("building the client of what is served: %w", err)
+	}
+	return c, nil
 }
 
 // lookAt tells whether the hub is an ordinary cluster: one with nodes.

@@ -28,6 +28,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
@@ -44,9 +45,11 @@ import (
 // Deps are what the controller works with.
 type Deps struct {
 	// Client reads bindings, works and overrides from a cache, and Live from the API
-	// server.
+	// server. Latest has the bindings that were written and that the cache may not show
+	// yet, which Client reads then.
 	Client    client.Client
 	Live      client.Reader
+	Latest    *latest.Bindings
 	Templates *templates.Templates
 	// Discovery tells which kinds the hub serves.
 	Discovery discovery.ServerResourcesInterface
@@ -85,7 +88,7 @@ type binding = lookup.Binding
 // what they are to be, and sums up what became of the object.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if c.Store.Unfinished(req.NamespacedName) {
-		return ctrl.Result{RequeueAfter: settle}, nil // it comes sooner when its status says what was decided
+		return ctrl.Result{}, nil // it comes again when its status says what was decided
 	}
 	if err := c.Fleet.Load(ctx, c.Live); err != nil {
 		return ctrl.Result{}, err
@@ -165,7 +168,7 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	changes.Gone = slices.DeleteFunc(changes.Gone, func(work workv1.ManifestWork) bool {
 		return !c.Fleet.Settled(work.Namespace) // the binding comes again when it has
 	})
-	if len(changes.New)+len(changes.Gone) > 0 {
+	if len(changes.Gone) > 0 || len(changes.New) > 0 && !c.Latest.Current(b) {
 		if current, err := c.current(ctx, b); err != nil || !current {
 			return sent{}, err
 		}

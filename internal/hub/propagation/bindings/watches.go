@@ -68,6 +68,11 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[rec
 func (c *Controller) onBinding() handler.EventHandler {
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 	see := func(q queue, object client.Object, gone bool) {
+		if gone {
+			c.Latest.Gone(object)
+		} else {
+			c.Latest.Saw(object)
+		}
 		if b, ok := object.(binding); ok {
 			for _, name := range c.Store.Decider.See(b, gone) {
 				q.Add(reconcile.Request{NamespacedName: name})

@@ -68,8 +68,8 @@ func (c binder) create(
 	b.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())})
 	mark(b, policy, object)
 	created, err := c.Store.Create(ctx, b)
+	c.Touched(client.ObjectKeyFromObject(b)) // who saw it before its status was written left it alone
 	if created {
-		c.Touched(client.ObjectKeyFromObject(b)) // who saw it before its status was written left it alone
 		c.tell(object, corev1.EventTypeNormal, reasonApplyPolicySucceeded, "policy %q was applied", policy.GetName())
 	}
 	return c.refused(object, policy, err)

@@ -1,0 +1,98 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package latest
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+)
+
+// Client is a client that reads from a cache, and of a single binding what it has
+// written itself if the cache does not show it yet. Lists are those of the cache.
+type Client struct {
+	client.Client
+
+	Latest *Bindings
+}
+
+// Get implements client.Reader.
+func (c Client) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, object, options...)
+	if _, is := object.(lookup.Binding); !is || err != nil && !apierrors.IsNotFound(err) {
+		return err //nolint:wrapcheck // it is the client's own
+	}
+	shown := object
+	if err != nil {
+		shown = nil
+	}
+	switch since := c.Latest.Since(key, shown).(type) {
+	case *workv1alpha2.ResourceBinding:
+		if into, is := object.(*workv1alpha2.ResourceBinding); is {
+			*into = *since
+			return nil
+		}
+	case *workv1alpha2.ClusterResourceBinding:
+		if into, is := object.(*workv1alpha2.ClusterResourceBinding); is {
+			*into = *since
+			return nil
+		}
+	}
+	return err //nolint:wrapcheck // it is the client's own
+}
+
+// Create implements client.Writer.
+func (c Client) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	err := c.Client.Create(ctx, object, options...)
+	c.note(object, err)
+	return err //nolint:wrapcheck // it is the client's own
+}
+
+// Patch implements client.Writer.
+func (c Client) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	err := c.Client.Patch(ctx, object, patch, options...)
+	c.note(object, err)
+	return err //nolint:wrapcheck // it is the client's own
+}
+
+// Delete implements client.Writer.
+func (c Client) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	if err := c.Client.Delete(ctx, object, options...); err != nil {
+		return err //nolint:wrapcheck // it is the client's own
+	}
+	if b, is := object.(lookup.Binding); is {
+		c.Latest.Deleted(client.ObjectKeyFromObject(b))
+	}
+	return nil
+}
+
+// Status implements client.StatusClient.
+func (c Client) Status() client.SubResourceWriter {
+	return status{SubResourceWriter: c.Client.Status(), client: c}
+}
+
+// note notes what the hub has returned.
+func (c Client) note(object client.Object, err error) {
+	if b, is := object.(lookup.Binding); is && err == nil {
+		c.Latest.Wrote(b)
+	}
+}
+
+// status writes the status of objects.
+type status struct {
+	client.SubResourceWriter
+
+	client Client
+}
+
+// Patch implements client.SubResourceWriter.
+func (s status) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	err := s.SubResourceWriter.Patch(ctx, object, patch, options...)
+	s.client.note(object, err)
+	return err //nolint:wrapcheck // it is the client's own
+}

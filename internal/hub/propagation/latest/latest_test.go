@@ -1,0 +1,157 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package latest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+)
+
+var name = types.NamespacedName{Namespace: "default", Name: "web-deployment"}
+
+func of(uid types.UID, version string, generation int64) *workv1alpha2.ResourceBinding {
+	return &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: name.Namespace, Name: name.Name, UID: uid, ResourceVersion: version, Generation: generation,
+	}}
+}
+
+func TestWhatWasWrittenIsReadUntilACacheShowsIt(t *testing.T) {
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	deleting := of("u", "12", 1)
+	deleting.DeletionTimestamp = &metav1.Time{Time: clk.Now()}
+	for reason, test := range map[string]struct {
+		do    func(*Bindings)
+		shown client.Object
+		want  string // "" for that of the cache
+	}{
+		"the cache shows none":            {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, nil, "10"},
+		"the cache shows an older one":    {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, of("u", "9", 1), "10"},
+		"the cache shows the same":        {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, of("u", "10", 1), ""},
+		"the cache shows a later one":     {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, of("u", "11", 1), ""},
+		"the cache shows an earlier name": {func(l *Bindings) { l.Wrote(of("u", "10", 1)) }, of("before", "9", 1), "10"},
+		"two answers cross": {func(l *Bindings) {
+			l.Wrote(of("u", "11", 1))
+			l.Wrote(of("u", "10", 1))
+		}, nil, "11"},
+		"the cache has shown it, and it is gone": {func(l *Bindings) {
+			l.Wrote(of("u", "10", 1))
+			l.Saw(of("u", "10", 1))
+		}, nil, ""},
+		"the answer comes after the deletion was seen": {func(l *Bindings) {
+			l.Gone(of("u", "12", 1))
+			l.Wrote(of("u", "10", 1))
+		}, nil, ""},
+		"it is being deleted": {func(l *Bindings) {
+			l.Wrote(of("u", "10", 1))
+			l.Wrote(deleting)
+		}, nil, ""},
+		"it was deleted by us": {func(l *Bindings) {
+			l.Wrote(of("u", "10", 1))
+			l.Deleted(name)
+		}, nil, ""},
+		"another of the name is gone": {func(l *Bindings) {
+			l.Wrote(of("u", "10", 1))
+			l.Gone(of("before", "9", 1))
+		}, nil, "10"},
+		"the cache is behind for too long": {func(l *Bindings) {
+			l.Wrote(of("u", "10", 1))
+			clk.SetTime(clk.Now().Add(behindMax + time.Second))
+		}, nil, ""},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			l := New(clk)
+			test.do(l)
+			got := ""
+			if b := l.Since(name, test.shown); b != nil {
+				got = b.GetResourceVersion()
+			}
+			if got != test.want {
+				t.Errorf("version %q is read, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAnAnswerIsCurrentForAMoment(t *testing.T) {
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	l := New(clk)
+	l.Wrote(of("u", "10", 2))
+	l.Saw(of("u", "10", 2))
+	for reason, test := range map[string]struct {
+		binding client.Object
+		want    bool
+	}{
+		"as it was written":     {of("u", "10", 2), true},
+		"with another status":   {of("u", "11", 2), true},
+		"of another spec":       {of("u", "9", 1), false},
+		"another of the name":   {of("v", "12", 2), false},
+		"nobody has written it": {&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other", UID: "u", Generation: 2}}, false},
+	} {
+		if got := l.Current(test.binding); got != test.want {
+			t.Errorf("%s: %t", reason, got)
+		}
+	}
+	clk.SetTime(clk.Now().Add(CurrentMax + time.Millisecond))
+	if l.Current(of("u", "10", 2)) {
+		t.Error("an answer from long ago counts")
+	}
+	l.Saw(of("u", "13", 2))
+	if len(l.all)+len(l.order) != 0 {
+		t.Errorf("%d bindings are remembered", len(l.all))
+	}
+}
+
+func TestAClientReadsWhatItHasWritten(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := workv1alpha2.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	ctx, hub := t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&workv1alpha2.ResourceBinding{}).Build()
+	cache := fake.NewClientBuilder().WithScheme(scheme).Build() // which shows nothing yet
+	c := Client{Client: behind{Client: hub, cache: cache}, Latest: New(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
+	b := of("u", "", 1)
+	if err := c.Create(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	read := &workv1alpha2.ResourceBinding{}
+	if err := c.Get(ctx, name, read); err != nil || read.UID != "u" {
+		t.Fatalf("what was created is not read: %v", err)
+	}
+	read.Status.SchedulerObservedGeneration = 7
+	if err := c.Status().Patch(ctx, read, client.MergeFrom(b)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(ctx, name, b); err != nil || b.Status.SchedulerObservedGeneration != 7 {
+		t.Errorf("the status that was written is not read: %v", err)
+	}
+	if err := c.Delete(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(ctx, name, b); !apierrors.IsNotFound(err) {
+		t.Errorf("what was deleted is read: %v", err)
+	}
+}
+
+// behind reads from another cluster than it writes to.
+type behind struct {
+	client.Client
+
+	cache client.Client
+}
+
+// Get implements client.Reader.
+func (b behind) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return b.cache.Get(ctx, key, object, options...)
+}
