@@ -154,6 +154,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
+	indexed, err := bindings.IndexWorks(ctx, mgr.GetCache())
+	if err != nil {
+		return err
+	}
 	announcer, err := announces(mgr, o)
 	if err != nil {
 		return err
@@ -170,10 +174,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		changed.Add(key)
 		needed.Add(key)
 	}})
-	if err := mgr.Add(watched); err != nil {
+	recent := templates.NewRecent(o.Clock)
+	if err := errors.Join(mgr.Add(watched), mgr.Add(recent)); err != nil {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
-	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: templates.NewRecent()}
+	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent}
 	clusters, chain := fleet.New(o.Clock), interpret.Chain{native.New()}
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
 	stored, works := store.New(own, decide.New(clusters, o.Clock), clusters), created.New(o.Clock)
@@ -193,7 +198,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Announce: announcer,
 	}
 	sends := bindings.New(bindings.Deps{
-		Client: own, Latest: own.Latest, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
+		Client: own, Latest: own.Latest, Works: indexed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Announce: announcer,
 	})

@@ -44,12 +44,14 @@ import (
 
 // Deps are what the controller works with.
 type Deps struct {
-	// Client reads bindings, works and overrides from a cache, and Live from the API
+	// Client reads bindings and overrides from a cache, and Live from the API
 	// server. Latest has the bindings that were written and that the cache may not show
 	// yet, which Client reads then.
-	Client    client.Client
-	Live      client.Reader
-	Latest    *latest.Bindings
+	Client client.Client
+	Live   client.Reader
+	Latest *latest.Bindings
+	// Works finds works in the cache.
+	Works     Works
 	Templates *templates.Templates
 	// Discovery tells which kinds the hub serves.
 	Discovery discovery.ServerResourcesInterface

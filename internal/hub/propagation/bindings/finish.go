@@ -105,15 +105,15 @@ func (c ending) undefined() (bool, error) {
 // does not exist either. A controller that led before may have created them when
 // the binding was about to go.
 func (c ending) abandoned(ctx context.Context, name types.NamespacedName) error {
-	works := &workv1.ManifestWorkList{}
-	if err := c.Client.List(ctx, works, client.MatchingFields{indexName: name.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the works of binding %q: %w", name, err)
+	works, err := c.Works.WithName(name)
+	if err != nil {
+		return err
 	}
-	works.Items = slices.DeleteFunc(slices.Clone(works.Items), func(w workv1.ManifestWork) bool { return !alive(w) })
-	if len(works.Items) == 0 {
+	works = slices.DeleteFunc(works, func(w *workv1.ManifestWork) bool { return !alive(*w) })
+	if len(works) == 0 {
 		return nil
 	}
-	err := c.Live.Get(ctx, name, empty(name))
+	err = c.Live.Get(ctx, name, empty(name))
 	switch {
 	case err == nil:
 		return nil // the cache shows it soon
@@ -121,13 +121,13 @@ func (c ending) abandoned(ctx context.Context, name types.NamespacedName) error 
 		return fmt.Errorf("reading the binding %q: %w", name, err)
 	}
 	var gone []workv1.ManifestWork
-	for i := range works.Items {
-		lost, err := c.lost(ctx, &works.Items[i])
+	for _, work := range works {
+		lost, err := c.lost(ctx, work)
 		if err != nil {
 			return err
 		}
 		if lost {
-			gone = append(gone, works.Items[i])
+			gone = append(gone, *work)
 		}
 	}
 	return send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: gone}))

@@ -6,7 +6,12 @@ package bindings
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"strconv"
 
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -16,24 +21,19 @@ import (
 )
 
 const (
-	// IndexBinding finds the works of a binding in the cache by its permanent ID.
-	IndexBinding = "binding-id"
-	// indexName finds them by its name.
-	indexName = "binding-name"
 	// indexReaches finds the override policies that may be about an object, by
 	// selector.Keys, and by all those that may be about any.
 	indexReaches = "reaches"
 	anything     = "*"
+	// indexWorks finds the works of bindings.
+	indexWorks = "works-of-bindings"
+	// buckets is how many parts the index of works has. An index by what tells each
+	// binding apart takes more memory than the works of many bindings together.
+	buckets = 1024
 )
 
-// Index adds the indexes by which the controller reads works and override
-// policies.
+// Index adds the indexes by which the controller reads override policies.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	for name, values := range map[string]client.IndexerFunc{IndexBinding: byBinding, indexName: byBindingName} {
-		if err := indexer.IndexField(ctx, &workv1.ManifestWork{}, name, values); err != nil {
-			return fmt.Errorf("indexing ManifestWorks by %s: %w", name, err)
-		}
-	}
 	for _, kind := range []client.Object{&policyv1alpha1.OverridePolicy{}, &policyv1alpha1.ClusterOverridePolicy{}} {
 		if err := indexer.IndexField(ctx, kind, indexReaches, reaches); err != nil {
 			return fmt.Errorf("indexing %T: %w", kind, err)
@@ -42,20 +42,72 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-func byBinding(object client.Object) []string {
-	if work, ok := object.(*workv1.ManifestWork); ok {
-		if id := deliver.BindingID(work); id != "" {
-			return []string{id}
-		}
+// Works finds works in a cache by the bindings that they are for.
+type Works struct{ indexer toolscache.Indexer }
+
+// IndexWorks adds to a cache the index by which works are found. It is not the
+// indexer of fields that is used: this one has everything twice, and we never ask
+// for the works of a binding in one namespace.
+func IndexWorks(ctx context.Context, c cache.Cache) (Works, error) {
+	informer, err := c.GetInformer(ctx, &workv1.ManifestWork{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return Works{}, fmt.Errorf("watching ManifestWorks: %w", err)
 	}
-	return nil
+	indexed, ok := informer.(interface{ GetIndexer() toolscache.Indexer })
+	if !ok {
+		return Works{}, fmt.Errorf("the informer of ManifestWorks is a %T, which has no indexer", informer)
+	}
+	if err := informer.AddIndexers(toolscache.Indexers{indexWorks: bucketsOf}); err != nil {
+		return Works{}, fmt.Errorf("indexing ManifestWorks: %w", err)
+	}
+	return Works{indexed.GetIndexer()}, nil
 }
 
-func byBindingName(object client.Object) []string {
-	if name := bindingOf(object); name.Name != "" {
-		return []string{name.String()}
+// bucketsOf returns the parts of the index that a work is in.
+func bucketsOf(object any) ([]string, error) {
+	work, ok := object.(*workv1.ManifestWork)
+	if !ok {
+		return nil, nil
 	}
-	return nil
+	var in []string
+	if id := deliver.BindingID(work); id != "" {
+		in = append(in, bucket(id))
+	}
+	if name := bindingOf(work); name.Name != "" {
+		in = append(in, bucket(name.String()))
+	}
+	return in, nil
+}
+
+func bucket(key string) string {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(key)) // never fails
+	return strconv.FormatUint(uint64(hash.Sum32()%buckets), 16)
+}
+
+// WithID returns the works of bindings with a permanent ID. They must not be
+// changed.
+func (w Works) WithID(id string) ([]*workv1.ManifestWork, error) {
+	return w.find(id, func(work *workv1.ManifestWork) bool { return deliver.BindingID(work) == id })
+}
+
+// WithName returns the works that name a binding. They must not be changed.
+func (w Works) WithName(name types.NamespacedName) ([]*workv1.ManifestWork, error) {
+	return w.find(name.String(), func(work *workv1.ManifestWork) bool { return bindingOf(work) == name })
+}
+
+func (w Works) find(key string, is func(*workv1.ManifestWork) bool) ([]*workv1.ManifestWork, error) {
+	objects, err := w.indexer.ByIndex(indexWorks, bucket(key))
+	if err != nil {
+		return nil, fmt.Errorf("looking for the works of a binding: %w", err)
+	}
+	var found []*workv1.ManifestWork
+	for _, object := range objects {
+		if work, ok := object.(*workv1.ManifestWork); ok && is(work) {
+			found = append(found, work)
+		}
+	}
+	return found, nil
 }
 
 // reaches has one with a mistake among those that may be about any object: it holds

@@ -25,14 +25,19 @@ import (
 // name of this one are deleted, as their binding does not exist any more.
 func (c *Controller) works(ctx context.Context, b binding) ([]workv1.ManifestWork, error) {
 	name := client.ObjectKeyFromObject(b)
-	mine, named := &workv1.ManifestWorkList{}, &workv1.ManifestWorkList{}
-	for list, by := range map[*workv1.ManifestWorkList]client.MatchingFields{mine: {IndexBinding: deliver.ID(b)}, named: {indexName: name.String()}} {
-		if err := c.Client.List(ctx, list, by, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing the works of binding %q: %w", name, err)
-		}
+	found, err := c.Works.WithID(deliver.ID(b))
+	if err != nil {
+		return nil, err
 	}
-	for i := range named.Items {
-		work := &named.Items[i]
+	named, err := c.Works.WithName(name)
+	if err != nil {
+		return nil, err
+	}
+	mine := make([]workv1.ManifestWork, 0, len(found))
+	for _, work := range found {
+		mine = append(mine, *work)
+	}
+	for _, work := range named {
 		if deliver.BindingID(work) == deliver.ID(b) {
 			continue
 		}
@@ -41,14 +46,14 @@ func (c *Controller) works(ctx context.Context, b binding) ([]workv1.ManifestWor
 			return nil, err
 		}
 		if !lost {
-			mine.Items = append(mine.Items, *work)
+			mine = append(mine, *work)
 			continue
 		}
 		if err := send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: []workv1.ManifestWork{*work}})); err != nil {
 			return nil, err
 		}
 	}
-	return mine.Items, nil
+	return mine, nil
 }
 
 // render returns the works that a binding is to have.

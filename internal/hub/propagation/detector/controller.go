@@ -63,11 +63,12 @@ type Controller struct {
 	binder     binder
 	selections *claims.Selections
 	asking     *asking
+	bound      *bound
 }
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, binder: binder{d}, selections: &claims.Selections{}, asking: &asking{}}
+	return &Controller{Deps: d, binder: binder{d}, selections: &claims.Selections{}, asking: &asking{}, bound: newBound(d.Templates.Use)}
 }
 
 // Reconcile finds the policy for one object, lets it claim the object, and makes

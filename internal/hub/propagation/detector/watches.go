@@ -110,14 +110,14 @@ func (c *Controller) onBinding() handlerOf {
 			q.Add(templates.KeyOf(b.BindingSpec().Resource))
 		}
 	}
-	use := func(object client.Object) {
-		if b, ok := object.(workv1alpha2.Binding); ok {
-			c.Templates.Use(user(object), templates.KeyOf(b.BindingSpec().Resource).Kind)
-		}
+	use := func(before, after client.Object) {
+		was, _ := before.(workv1alpha2.Binding)
+		is, _ := after.(workv1alpha2.Binding)
+		c.bound.note(was, is)
 	}
 	return handler.TypedFuncs[client.Object, templates.Key]{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			use(e.Object)
+			use(nil, e.Object)
 			if e.IsInInitialList {
 				add(q, e.Object) // its object may have gone while nobody looked
 				if b, ok := e.Object.(workv1alpha2.Binding); ok {
@@ -127,12 +127,13 @@ func (c *Controller) onBinding() handlerOf {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+				use(e.ObjectOld, e.ObjectNew)
 				add(q, e.ObjectNew)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			add(q, e.Object)
-			c.Templates.Use(user(e.Object))
+			use(e.Object, nil)
 		},
 	}
 }
@@ -203,11 +204,7 @@ func selected(object any) []schema.GroupVersionKind {
 	return kinds
 }
 
-// user names who uses a kind.
-func user(object client.Object) string {
-	name := object.GetNamespace() + "/" + object.GetName()
-	if _, is := object.(workv1alpha2.Binding); is {
-		return "binding " + name
-	}
-	return "policy " + name
+// user names a policy as one who uses kinds.
+func user(policy client.Object) string {
+	return "policy " + policy.GetNamespace() + "/" + policy.GetName()
 }

@@ -8,7 +8,10 @@ package kept
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +26,8 @@ import (
 )
 
 const (
-	// commonMax is how many strings and placements are remembered at most, so that
-	// others are the same.
+	// commonMax is how many strings, maps and placements are remembered at most, so
+	// that others are the same.
 	commonMax = 4096
 	// commonBytesMax is how long a string is at most that is remembered.
 	commonBytesMax = 1024
@@ -35,11 +38,14 @@ type Common struct {
 	mu         sync.Mutex
 	strings    map[string]string
 	placements map[string]*policyv1alpha1.Placement // by themselves as JSON
+	maps       map[string]map[string]string         // by their keys and values
 }
 
 // New returns what nothing has in common yet.
 func New() *Common {
-	return &Common{strings: map[string]string{}, placements: map[string]*policyv1alpha1.Placement{}}
+	return &Common{
+		strings: map[string]string{}, placements: map[string]*policyv1alpha1.Placement{}, maps: map[string]map[string]string{},
+	}
 }
 
 // String returns a string that is equal, and the same for all who ask.
@@ -79,8 +85,15 @@ func (c *Common) placement(p *policyv1alpha1.Placement) *policyv1alpha1.Placemen
 	return p
 }
 
-// Metadata leaves out who has written which field, and what kubectl applied last.
+// Metadata leaves out who has written which field, what kubectl applied last, and
+// what an object belongs to.
 func (c *Common) Metadata(m *metav1.ObjectMeta) {
+	m.OwnerReferences = nil
+	c.metadata(m)
+}
+
+// metadata leaves out who has written which field, and what kubectl applied last.
+func (c *Common) metadata(m *metav1.ObjectMeta) {
 	m.ManagedFields = nil
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
 	m.Namespace, m.GenerateName = c.String(m.Namespace), ""
@@ -88,26 +101,46 @@ func (c *Common) Metadata(m *metav1.ObjectMeta) {
 	for i := range m.Finalizers {
 		m.Finalizers[i] = c.String(m.Finalizers[i])
 	}
-	for i := range m.OwnerReferences {
-		owner := &m.OwnerReferences[i]
-		owner.APIVersion, owner.Kind = c.String(owner.APIVersion), c.String(owner.Kind)
-	}
 }
 
 // texts returns labels or annotations whose keys, and the values that many have,
-// are the same for all.
+// are the same for all. If many have all of the values they have the same map, which
+// must not be changed, as all that a cache has.
 func (c *Common) texts(all map[string]string) map[string]string {
 	if len(all) == 0 {
 		return nil
 	}
-	kept := make(map[string]string, len(all))
+	kept, own := make(map[string]string, len(all)), false
 	for key, value := range all {
 		if shared(key) {
 			value = c.String(value)
+		} else {
+			own = true
 		}
 		kept[c.String(key)] = value
 	}
-	return kept
+	if own {
+		return kept
+	}
+	return c.same(kept)
+}
+
+// same returns a map that is equal, and the same for all who ask.
+func (c *Common) same(texts map[string]string) map[string]string {
+	var by strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		fmt.Fprintf(&by, "%q=%q,", key, texts[key])
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, is := c.maps[by.String()]; is {
+		return known
+	}
+	if len(c.maps) >= commonMax {
+		clear(c.maps)
+	}
+	c.maps[by.String()] = texts
+	return texts
 }
 
 // shared tells whether many objects have the same value of a label or annotation:
@@ -201,7 +234,7 @@ func (c *Common) read(all []metav1.Condition, types ...string) []metav1.Conditio
 func (c *Common) Object(obj any) (any, error) {
 	if object, ok := obj.(metav1.ObjectMetaAccessor); ok {
 		if meta, ok := object.GetObjectMeta().(*metav1.ObjectMeta); ok {
-			c.Metadata(meta)
+			c.metadata(meta)
 		}
 	}
 	return obj, nil

@@ -6,6 +6,7 @@ package kept
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -119,6 +120,26 @@ func TestBindingsShareWhatTheyHaveInCommon(t *testing.T) {
 	if one.Spec.Placement != other.Spec.Placement || !same(one.Annotations[applied], other.Annotations[applied]) ||
 		!same(one.Spec.Clusters[3].Name, other.Spec.Clusters[3].Name) {
 		t.Error("they do not share their placement")
+	}
+}
+
+// TestWhatManyHaveInCommonIsOneMap compares what is kept of the annotations of two
+// bindings of a policy, and of one that has an annotation of its own.
+func TestWhatManyHaveInCommonIsOneMap(t *testing.T) {
+	common := New()
+	kept := func(n int, own bool) reflect.Value {
+		b := bindingOf(t, n)
+		if !own {
+			delete(b.Annotations, "mine")
+		}
+		if _, err := common.Binding(b); err != nil {
+			t.Fatal(err)
+		}
+		return reflect.ValueOf(b.Annotations)
+	}
+	one, other, own := kept(1, false), kept(2, false), kept(3, true)
+	if one.Pointer() != other.Pointer() || one.Pointer() == own.Pointer() {
+		t.Error("bindings of a policy do not have the same map, or one has that of others")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 )
 
 // TestOnlyWhatIsNotFoundInACacheIsReadLive asks for an object that is known in a
@@ -46,7 +47,7 @@ func TestOnlyWhatIsNotFoundInACacheIsReadLive(t *testing.T) {
 				}
 				return true, objectOf("a", "1", "20", "cached"), test.cache
 			})
-			objects := Objects{Client: client, Mapper: mapper, Recent: NewRecent()}
+			objects := Objects{Client: client, Mapper: mapper, Recent: NewRecent(clock.RealClock{})}
 			object, err := objects.Since(t.Context(), keyOf("a"), test.known)
 			if apierrors.IsNotFound(err) != test.wantNotFound || err == nil && object.GetUID() != "1" || err != nil && !apierrors.IsNotFound(errors.Unwrap(err)) {
 				t.Errorf("the object is %v, %v", object, err)

@@ -4,21 +4,34 @@
 package templates
 
 import (
+	"bytes"
+	"context"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+
+	"github.com/capstan-io/capstan/internal/backoff"
 )
 
-// recentBytesMax is how many bytes of objects are remembered.
-const recentBytesMax = 2 << 20
+const (
+	// recentBytesMax is how many bytes of objects are remembered.
+	recentBytesMax = 2 << 20
+	// recentMax is for how long they are, and recentSweep how often it is looked which
+	// are to be forgotten.
+	recentMax   = 20 * time.Second
+	recentSweep = 5 * time.Second
+)
 
 // Recent remembers the objects that were read or written last, so that the
 // controllers that look at a change one after the other read the object once. It is
 // safe for concurrent use.
 type Recent struct {
+	clock   clock.Clock
 	mu      sync.Mutex
 	objects map[Key]remembered
 	order   []turn // which object was remembered when, the oldest first
@@ -37,10 +50,41 @@ type remembered struct {
 type turn struct {
 	key    Key
 	number int
+	at     time.Time
 }
 
 // NewRecent returns what remembers nothing yet.
-func NewRecent() *Recent { return &Recent{objects: map[Key]remembered{}} }
+func NewRecent(clk clock.Clock) *Recent { return &Recent{clock: clk, objects: map[Key]remembered{}} }
+
+// Start forgets what nobody will ask for any more, until ctx ends. It is a Runnable
+// of a manager.
+func (r *Recent) Start(ctx context.Context) error {
+	for backoff.Sleep(ctx, r.clock, recentSweep) {
+		r.sweep()
+	}
+	return nil
+}
+
+func (r *Recent) sweep() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.order) > 0 && r.clock.Since(r.order[0].at) > recentMax {
+		r.drop()
+	}
+	if len(r.objects) == 0 {
+		r.objects, r.order = map[Key]remembered{}, nil // which do not get smaller
+	}
+}
+
+// drop forgets what was remembered first, if it was not since. The caller has the
+// lock.
+func (r *Recent) drop() {
+	oldest := r.order[0]
+	r.order = r.order[1:]
+	if r.objects[oldest.key].turn == oldest.number {
+		r.forget(oldest.key)
+	}
+}
 
 // put remembers an object, but for who has written which field.
 func (r *Recent) put(key Key, object *unstructured.Unstructured) {
@@ -59,15 +103,12 @@ func (r *Recent) put(key Key, object *unstructured.Unstructured) {
 	}
 	r.forget(key)
 	r.turns++
+	text = bytes.Clone(text) // the encoder's has room for more
 	r.objects[key] = remembered{uid: object.GetUID(), version: object.GetResourceVersion(), text: text, turn: r.turns}
-	r.order = append(r.order, turn{key, r.turns})
+	r.order = append(r.order, turn{key, r.turns, r.clock.Now()})
 	r.bytes += len(text)
 	for r.bytes > recentBytesMax || len(r.order) > 2*len(r.objects)+1 {
-		oldest := r.order[0]
-		r.order = r.order[1:]
-		if r.objects[oldest.key].turn == oldest.number {
-			r.forget(oldest.key)
-		}
+		r.drop()
 	}
 }
 

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func objectOf(name, uid, version, text string) *unstructured.Unstructured {
@@ -30,7 +33,7 @@ func keyOf(name string) Key {
 // TestWhatIsOlderThanWhatIsKnownIsNotRemembered asks for an object in several
 // versions.
 func TestWhatIsOlderThanWhatIsKnownIsNotRemembered(t *testing.T) {
-	recent := NewRecent()
+	recent := NewRecent(clock.RealClock{})
 	recent.put(keyOf("a"), objectOf("a", "1", "20", "new"))
 	recent.put(keyOf("a"), objectOf("a", "1", "10", "old")) // an answer that was slower
 	for name, test := range map[string]struct {
@@ -61,7 +64,7 @@ func TestWhatIsOlderThanWhatIsKnownIsNotRemembered(t *testing.T) {
 }
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
-	recent, text := NewRecent(), strings.Repeat("x", 10_000)
+	recent, text := NewRecent(clock.RealClock{}), strings.Repeat("x", 10_000)
 	const objects = 1000
 	for i := range objects {
 		name := fmt.Sprint(i)
@@ -78,5 +81,26 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	recent.put(keyOf("large"), objectOf("large", "l", "1", strings.Repeat("x", recentBytesMax/4)))
 	if recent.get(keyOf("large"), objectOf("large", "l", "1", "")) != nil || len(recent.objects) < 2 {
 		t.Error("a large object is remembered in the place of many")
+	}
+}
+
+// TestWhatIsLongAgoIsForgotten looks at what is remembered of two objects, one of
+// which is read again later.
+func TestWhatIsLongAgoIsForgotten(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+	recent := NewRecent(clk)
+	recent.put(keyOf("once"), objectOf("once", "o", "1", "text"))
+	recent.put(keyOf("again"), objectOf("again", "a", "1", "text"))
+	clk.Step(recentMax)
+	recent.put(keyOf("again"), objectOf("again", "a", "2", "text"))
+	clk.Step(time.Second)
+	recent.sweep()
+	if recent.get(keyOf("once"), objectOf("once", "o", "1", "")) != nil || recent.get(keyOf("again"), objectOf("again", "a", "2", "")) == nil {
+		t.Error("what was read last is to be remembered, and nothing else")
+	}
+	clk.Step(recentMax)
+	recent.sweep()
+	if len(recent.objects)+len(recent.order)+recent.bytes != 0 {
+		t.Errorf("%d bytes of %d objects are remembered", recent.bytes, len(recent.objects))
 	}
 }

@@ -19,14 +19,14 @@ import (
 // policy claims, are found without a look at all others.
 type store struct {
 	byNamespace map[string]map[string]*metav1.PartialObjectMetadata
-	byClaim     map[claim]map[types.NamespacedName]bool
+	byClaim     map[claim]map[*metav1.PartialObjectMetadata]bool
 }
 
 // claim is a label by which a policy claims objects.
 type claim struct{ key, id string }
 
 func newStore() *store {
-	return &store{byNamespace: map[string]map[string]*metav1.PartialObjectMetadata{}, byClaim: map[claim]map[types.NamespacedName]bool{}}
+	return &store{byNamespace: map[string]map[string]*metav1.PartialObjectMetadata{}, byClaim: map[claim]map[*metav1.PartialObjectMetadata]bool{}}
 }
 
 // get returns an object, nil if there is none.
@@ -44,9 +44,9 @@ func (s *store) put(object *metav1.PartialObjectMetadata) {
 	s.byNamespace[name.Namespace][name.Name] = object
 	for _, by := range claimsOf(object) {
 		if s.byClaim[by] == nil {
-			s.byClaim[by] = map[types.NamespacedName]bool{}
+			s.byClaim[by] = map[*metav1.PartialObjectMetadata]bool{}
 		}
-		s.byClaim[by][name] = true
+		s.byClaim[by][object] = true
 	}
 }
 
@@ -60,7 +60,7 @@ func (s *store) remove(name types.NamespacedName) {
 		delete(s.byNamespace, name.Namespace)
 	}
 	for _, by := range claimsOf(object) {
-		if delete(s.byClaim[by], name); len(s.byClaim[by]) == 0 {
+		if delete(s.byClaim[by], object); len(s.byClaim[by]) == 0 {
 			delete(s.byClaim, by)
 		}
 	}

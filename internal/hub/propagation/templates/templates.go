@@ -164,8 +164,8 @@ func (t *Templates) Claimed(labels map[string]string) []Key {
 	var keys []Key
 	for of, k := range t.kinds {
 		for label, id := range labels {
-			for name := range k.objects.byClaim[claim{label, id}] {
-				keys = append(keys, Key{Kind: of, Name: name})
+			for object := range k.objects.byClaim[claim{label, id}] {
+				keys = append(keys, Key{Kind: of, Name: client.ObjectKeyFromObject(object)})
 			}
 		}
 	}
