@@ -34,7 +34,7 @@ BENCH_PLACEMENT_SCENARIOS ?= engine,one,replicas,thousand,flip,large
 bench-placement: build lab-build ## How fast placements choose clusters, beside plain writes, and what it costs. Needs root.
 	go run ./test/bench placement --runs $(BENCH_RUNS) --limit $(BENCH_LIMIT) --scenarios $(BENCH_PLACEMENT_SCENARIOS)
 
-BENCH_PROPAGATE_SCENARIOS ?= change,move,deploy,decide,restart
+BENCH_PROPAGATE_SCENARIOS ?= change,move,deploy,events,decide,restart
 BENCH_DEPLOYMENTS ?= 100,500
 BENCH_BINDINGS ?= 5000
 

@@ -222,7 +222,7 @@ func scaled(r fleet.Requests, by float64) fleet.Requests {
 	return fleet.Requests{All: r.All * by, Writes: r.Writes * by}
 }
 
-// patience is how long anything that is awaited may take.
+// patience is how long nothing may be heard of what is awaited.
 const patience = 5 * time.Minute
 
 // stream is a watch that one waits at. One that the server ends is resumed.
@@ -267,7 +267,11 @@ func (s *stream[T]) await(ctx context.Context, good func(watch.EventType, T) boo
 				return time.Time{}, fmt.Errorf("watching %T: %w", s.list, apierrors.FromObject(event.Object))
 			default:
 				s.options.Raw.ResourceVersion = object.GetResourceVersion()
-				if event.Type != watch.Bookmark && good(event.Type, object) {
+				if event.Type == watch.Bookmark {
+					continue
+				}
+				limit.Reset(patience)
+				if good(event.Type, object) {
 					return time.Now(), nil
 				}
 			}

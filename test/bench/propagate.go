@@ -31,6 +31,10 @@ const (
 	deployFigure        = "%d Deployments x 10 clusters, from the policy until all bindings are FullyApplied"
 	deployWritesFigure  = "%d Deployments x 10 clusters, hub writes per Deployment without Events"
 	deployEventsFigure  = "%d Deployments x 10 clusters, Events written per Deployment"
+	deployHubFigure     = "%d Deployments x 10 clusters, anonymous memory of the controller"
+	deployAgentFigure   = "%d Deployments x 10 clusters, anonymous memory of an agent"
+	karmadaWritesFigure = "%d Deployments x 10 clusters with KarmadaEvents, hub writes per Deployment without Events"
+	karmadaEventsFigure = "%d Deployments x 10 clusters with KarmadaEvents, Events written per Deployment"
 	undeployFigure      = "%d Deployments x 10 clusters deleted, until bindings and works are gone"
 	moveFigure          = "%d Deployments move from 5 clusters to 5 others, until all works are there and gone"
 	templateSentFigure  = "one change of a template, applied in 10 clusters, p50"
@@ -56,8 +60,12 @@ func propagateFigures(o options) []*figure {
 		add(figure{Name: deployFigure, Unit: "s", GoalRatio: 1.3}, n)
 		add(figure{Name: deployWritesFigure, Goal: 28}, n)
 		add(figure{Name: deployEventsFigure}, n)
+		add(figure{Name: deployHubFigure, Unit: "MiB"}, n)
+		add(figure{Name: deployAgentFigure, Unit: "MiB"}, n)
 		add(figure{Name: undeployFigure, Unit: "s"}, n)
 	}
+	add(figure{Name: karmadaWritesFigure, Goal: 28}, o.deployments[0])
+	add(figure{Name: karmadaEventsFigure}, o.deployments[0])
 	add(figure{Name: moveFigure, Unit: "s"}, o.deployments[0])
 	all = append(all, &figure{Name: templateSentFigure, Unit: "ms"}, &figure{Name: templateBackFigure, Unit: "ms"})
 	add(figure{Name: decideFigure, Unit: "s"}, o.bindings)
@@ -91,6 +99,7 @@ func propagateScenarios() []scenario[*propagateBench] {
 		{name: "change", run: (*propagateBench).change},
 		{name: "move", run: (*propagateBench).move},
 		{name: "deploy", run: (*propagateBench).deploy},
+		{name: "events", run: (*propagateBench).events, once: true},
 		{name: "decide", run: (*propagateBench).decide},
 		{name: "restart", run: (*propagateBench).restart, once: true},
 	}
@@ -149,120 +158,6 @@ func (b *propagateBench) join(ctx context.Context) error {
 	}
 	_, err := b.hub.removed(ctx, warm, propagateClusters)
 	return err
-}
-
-// deploy sends Deployments to all clusters, counts the writes of the hub, and
-// deletes them. The probe is the delivery of works as the controller has made
-// them, and their deletion.
-func (b *propagateBench) deploy(ctx context.Context) error {
-	if err := b.join(ctx); err != nil {
-		return err
-	}
-	for _, n := range b.options.deployments {
-		if err := b.deployMany(ctx, n); err != nil {
-			return fmt.Errorf("%d Deployments: %w", n, err)
-		}
-	}
-	return nil
-}
-
-func (b *propagateBench) deployMany(ctx context.Context, n int) error {
-	r := b.hub.newRound(n, deploymentTemplate)
-	if err := b.hub.createTemplates(ctx, r); err != nil {
-		return err
-	}
-	if err := fleet.Pause(ctx, calm); err != nil {
-		return err
-	}
-	before, err := fleet.CountRequests(ctx, b.fleet.Hub.Kubernetes)
-	if err != nil {
-		return err
-	}
-	took, err := b.hub.untilBindings(ctx, r, workv1alpha2.BindingConditionFullyApplied, func() error { return b.hub.createPolicy(ctx, r, everywhere()) })
-	if err != nil {
-		return err
-	}
-	if err := fleet.Pause(ctx, calm); err != nil {
-		return err
-	}
-	after, err := fleet.CountRequests(ctx, b.fleet.Hub.Kubernetes)
-	if err != nil {
-		return err
-	}
-	asked := after.Minus(before)
-	written, events := writesOf(asked)
-	ready, err := b.hub.readyMade(ctx, r)
-	if err != nil {
-		return err
-	}
-	probe, err := b.hub.works.deliver(ctx, ready)
-	if err != nil {
-		return fmt.Errorf("delivering works that were made before: %w", err)
-	}
-	gone, err := b.hub.removed(ctx, r, n*propagateClusters)
-	if err != nil {
-		return err
-	}
-	removed, err := b.hub.works.remove(ctx, ready)
-	if err != nil {
-		return fmt.Errorf("deleting works that were made before: %w", err)
-	}
-	b.figure(fmt.Sprintf(deployFigure, n)).add(took.Seconds(), probe.Seconds())
-	b.figure(fmt.Sprintf(deployWritesFigure, n)).add(written/float64(n), 0)
-	b.figure(fmt.Sprintf(deployEventsFigure, n)).add(events/float64(n), 0)
-	b.figure(fmt.Sprintf(undeployFigure, n)).add(gone.Seconds(), removed.Seconds())
-	return writeKinds(asked, n, b.options.profiles, fmt.Sprintf("propagate-%d", n))
-}
-
-// writesOf returns how often a hub was written to, without Events and the leases
-// of who is alive, and how often Events were.
-func writesOf(asked fleet.Requests) (written, events float64) {
-	events = asked.ByKind["POST events"] + asked.ByKind["PATCH events"]
-	return asked.Writes - events - asked.ByKind["PUT leases"] - asked.ByKind["PATCH leases"], events
-}
-
-// move changes the policy of Deployments from half of the clusters to the others.
-// The probe delivers works that were made before to these, and then deletes those.
-func (b *propagateBench) move(ctx context.Context) error {
-	if err := b.join(ctx); err != nil {
-		return err
-	}
-	n := b.options.deployments[0]
-	from, to := clusterNames(0, propagateClusters/2), clusterNames(propagateClusters/2, propagateClusters)
-	r := b.hub.newRound(n, deploymentTemplate)
-	if err := b.hub.propagated(ctx, r, onClusters(from)); err != nil {
-		return err
-	}
-	old, err := b.hub.readyMade(ctx, r)
-	if err != nil {
-		return err
-	}
-	moved := make([]*workv1.ManifestWork, len(old))
-	for i, work := range old {
-		moved[i] = work.DeepCopy()
-		moved[i].Labels = map[string]string{roundLabel: work.Labels[roundLabel] + "-moved"}
-		moved[i].Namespace = to[i%len(to)]
-		moved[i].Name = fmt.Sprintf("%s-%d", work.Name, i)
-	}
-	if _, err := b.hub.works.deliver(ctx, old); err != nil {
-		return err
-	}
-	there, err := b.hub.works.deliver(ctx, moved)
-	if err != nil {
-		return err
-	}
-	gone, err := b.hub.works.remove(ctx, old)
-	if err != nil {
-		return err
-	}
-	took, err := b.hub.untilMoved(ctx, r, to, func() error { return b.hub.changePolicy(ctx, r, onClusters(to)) })
-	if err != nil {
-		return err
-	}
-	b.figure(fmt.Sprintf(moveFigure, n)).add(took.Seconds(), (there + gone).Seconds())
-	_, removeErr := b.hub.works.remove(ctx, moved)
-	_, err = b.hub.removed(ctx, r, n*len(to))
-	return errors.Join(removeErr, err)
 }
 
 // change changes one template after the other, and with it what all clusters have.

@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,10 +38,16 @@ type policyHub struct {
 	controller *fleet.Process // nil while it does not run
 }
 
-// start starts the controller, which Down stops.
-func (h *policyHub) start(ctx context.Context) (err error) {
-	h.controller, err = h.fleet.Start(ctx, config.PropagationController, config.PropagationController, "--disable-leader-election",
-		"--health-probe-port=0", "--metrics-port=0", "--kubeconfig="+h.fleet.Path(config.PropagationController+".kubeconfig"))
+// start starts the controller with feature gates, which Down stops.
+func (h *policyHub) start(ctx context.Context, gates ...string) (err error) {
+	args := []string{
+		config.PropagationController, "--disable-leader-election", "--health-probe-port=0", "--metrics-port=0",
+		"--kubeconfig=" + h.fleet.Path(config.PropagationController+".kubeconfig"),
+	}
+	if len(gates) > 0 {
+		args = append(args, "--feature-gates="+strings.Join(gates, ","))
+	}
+	h.controller, err = h.fleet.Start(ctx, config.PropagationController, args...)
 	if err != nil {
 		return err
 	}
@@ -51,6 +59,7 @@ func (h *policyHub) start(ctx context.Context) (err error) {
 func (h *policyHub) stop() {
 	if h.controller != nil {
 		h.controller.Stop()
+		h.fleet.Agents = slices.DeleteFunc(h.fleet.Agents, func(p *fleet.Process) bool { return p == h.controller })
 		h.controller = nil
 	}
 }

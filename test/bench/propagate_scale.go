@@ -150,8 +150,8 @@ func (b *propagateBench) decideMany(ctx context.Context, r round, placement poli
 
 // plainBindings writes what the controller writes until clusters are chosen, and
 // while it goes on with what was chosen before: each template is claimed, its
-// binding is created and gets a status, its works are created, and the status of
-// the binding tells of them. Then everything is deleted.
+// binding is created and gets a status, and its works are created. Then everything
+// is deleted.
 func (h *policyHub) plainBindings(ctx context.Context, r round) (time.Duration, error) {
 	example, works, err := h.example(ctx, r)
 	if err != nil {
@@ -227,29 +227,32 @@ func (h *policyHub) plainBinding(
 	if err := h.client.Create(ctx, binding); err != nil {
 		return err
 	}
-	for told := range 2 {
-		before := binding.DeepCopy()
-		example.Status.DeepCopyInto(&binding.Status)
-		if told == 0 {
-			binding.Status.AggregatedStatus, binding.Status.Conditions = nil, binding.Status.Conditions[:1]
+	before := binding.DeepCopy()
+	example.Status.DeepCopyInto(&binding.Status)
+	if err := h.client.Status().Patch(ctx, binding, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	for i := range works {
+		work := &workv1.ManifestWork{
+			ObjectMeta: metav1.ObjectMeta{Namespace: works[i].Namespace, Name: template.GetName(), Labels: labels, Annotations: unrelated(works[i].Annotations)},
+			Spec:       works[i].Spec,
 		}
-		if err := h.client.Status().Patch(ctx, binding, client.MergeFrom(before)); err != nil {
+		if err := h.client.Create(ctx, work); err != nil {
 			return err
-		}
-		if told == 1 {
-			break
-		}
-		for i := range works {
-			work := &workv1.ManifestWork{
-				ObjectMeta: metav1.ObjectMeta{Namespace: works[i].Namespace, Name: template.GetName(), Labels: labels, Annotations: works[i].Annotations},
-				Spec:       works[i].Spec,
-			}
-			if err := h.client.Create(ctx, work); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// unrelated returns as many annotations of the same lengths, which name no binding:
+// the controller looks into what became of the objects of works that name one of
+// its own.
+func unrelated(annotations map[string]string) map[string]string {
+	others := make(map[string]string, len(annotations))
+	for key, value := range annotations {
+		others["x"+key[1:]] = value
+	}
+	return others
 }
 
 // cleared deletes the templates, lets their works go as agents would, and waits
