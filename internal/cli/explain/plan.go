@@ -25,6 +25,7 @@ type plan struct {
 	files     []string
 	namespace string
 	diff      bool
+	gone      bool
 	output    output
 
 	client   client.Client
@@ -43,7 +44,8 @@ func NewPlan(session *hub.Session) *cobra.Command {
 			"would not be any more, ~ for one where something would be different, and ! for one that cannot get what it is to have.\n\n" +
 			"Of a PropagationPolicy or ClusterPropagationPolicy it says which objects it would claim, in which clusters each of them would " +
 			"come and go, and how many replicas each cluster would have. Of an OverridePolicy or ClusterOverridePolicy it says which clusters " +
-			"would get another manifest, and of any other object which policy would send it where. --diff shows the difference of the manifests. " +
+			"would get another manifest, and of any other object which policy would send it where, and what goes along with it. --diff shows the " +
+			"difference of the manifests. --delete says what would become of the objects if the policies of the files were deleted instead. " +
 			"Of a Placement it says which clusters it would choose, with the ManagedClusterSets and ManagedClusterSetBindings of the files.\n\n" +
 			"It writes nothing: the hub checks the objects as dry runs, and the decisions are made here, by the hub's own engine, on what you " +
 			"may read. It names what you may not read. Who gets the last replica of a new object may still change, as its UID decides that.",
@@ -52,6 +54,9 @@ func NewPlan(session *hub.Session) *cobra.Command {
 
   # What would the clusters get?
   capstan plan -f deployment.yaml -f overrides/ --diff
+
+  # What becomes of what a policy has sent when it is deleted?
+  capstan plan -f policy.yaml --delete
 
   # Of a directory for Kustomize
   kubectl kustomize overlays/prod | capstan plan -f -
@@ -65,6 +70,7 @@ func NewPlan(session *hub.Session) *cobra.Command {
 	cmd.Flags().StringArrayVarP(&p.files, "filename", "f", nil, "File or folder with what would be applied, or - for the standard input; may be given several times")
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "Namespace of objects that do not name one (default: that of the kubeconfig's context)")
 	cmd.Flags().BoolVar(&p.diff, "diff", false, "Show how the manifests of clusters would be different")
+	cmd.Flags().BoolVar(&p.gone, "delete", false, "Plan the deletion of the policies of the files")
 	p.output.addFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.
 	_ = cmd.RegisterFlagCompletionFunc("namespace", complete.PlacementNamespaces(session))
@@ -81,6 +87,9 @@ func (p *plan) run(ctx context.Context) error {
 	var err error
 	if p.manifest, err = readManifest(p.files, p.session.In, namespaceOf(p.session, p.namespace)); err != nil {
 		return err
+	}
+	if p.gone && len(p.manifest.placements) > 0 {
+		return exit.UsageError("--delete plans the deletion of policies, and the files have a Placement: leave it out")
 	}
 	outcomes, failed, err := p.placements(ctx)
 	if err != nil {
@@ -118,7 +127,7 @@ func (p *plan) objects(ctx context.Context) (found *preview.Preview, failed []er
 	}
 	r := preview.Reader{
 		Client: kinds.Client, Namespace: namespaceOf(p.session, p.namespace), At: p.session.Clock.Now(),
-		Beside: len(p.manifest.placements) > 0, Diff: p.diff,
+		Beside: len(p.manifest.placements) > 0, Diff: p.diff, Delete: p.gone,
 	}
 	return r.Read(ctx, p.manifest.others)
 }

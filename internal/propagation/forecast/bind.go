@@ -5,6 +5,7 @@ package forecast
 
 import (
 	"encoding/json"
+	"slices"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/binding"
@@ -34,6 +35,9 @@ func (f *forecast) bind() {
 		f.after.SetName(suffixed)
 	} else {
 		demand.Keep(&spec, f.after.BindingSpec())
+	}
+	if spec.WorkloadAffinityGroups = demand.Groups(f.Then, f.then); spec.WorkloadAffinityGroups != nil && !f.groups() {
+		f.note("placement.workloadAffinity counts if the hub's feature gate WorkloadAffinity is on: no binding shows that it is.")
 	}
 	*f.after.BindingSpec() = spec
 	demand.Mark(f.after, f.then)
@@ -87,13 +91,22 @@ func (f *forecast) decide() {
 		f.problem("%s: spec.placement: %v", claims.Name(f.then), err)
 		return
 	}
-	state.Assumed = f.assumed
+	state.Assumed, state.Neighbours = f.assumed, binding.Beside(f.after, f.Peers)
 	f.decision = decided{Decision: binding.Decide(f.Fleet, state.Input, f.At), is: true}
 	binding.Record(f.after, f.decision.Decision, string(placement))
 	if !f.decision.Scheduled {
 		f.problem("%s (%s)", f.decision.Message, f.decision.Reason)
 	}
 	f.take(state.Previous, spec)
+	if spec.WorkloadAffinityGroups != nil {
+		f.Peers = append(slices.DeleteFunc(f.Peers, func(b workv1alpha2.Binding) bool { return binding.SameObject(b, f.after) }), f.after)
+	}
+}
+
+// groups tells whether the hub keeps workloads together or apart, as far as bindings
+// show it.
+func (f *forecast) groups() bool {
+	return slices.ContainsFunc(f.Peers, func(b workv1alpha2.Binding) bool { return b.BindingSpec().WorkloadAffinityGroups != nil })
 }
 
 // take assumes that the object takes the room of what it would have more.

@@ -39,6 +39,10 @@ type World struct {
 	// At is the time of the decisions.
 	At time.Time
 
+	// Peers are the bindings among which those of workloads are that are kept together
+	// or apart. Each decision of this world takes its place among them.
+	Peers []workv1alpha2.Binding
+
 	// Hub says what is left alone on a hub that runs what is applied to it.
 	Hub scope.Hub
 

@@ -293,3 +293,30 @@ func TestRoomIsTakenOnce(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Workloads that are kept apart do not get the cluster of another one, be it there
+// already or planned before. Without a binding that shows the gate it is told.
+func TestWorkloadsApart(t *testing.T) {
+	const unknown = "note: placement.workloadAffinity counts if the hub's feature gate WorkloadAffinity is on: no binding shows that it is."
+	apart := with(policy("first", "a", "b"), func(s *policyv1alpha1.PropagationSpec) {
+		s.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByCluster, MinGroups: 1, MaxGroups: 1}}
+		s.Placement.WorkloadAffinity = &policyv1alpha1.WorkloadAffinity{AntiAffinity: &policyv1alpha1.WorkloadAffinityTerm{GroupByLabelKey: "app"}}
+	})
+	w := world(forecast.Policies{}, propagating(apart))
+	var got []string
+	for _, name := range []string{"one", "two", "three"} {
+		object := web(6, "x")
+		object.SetName(name)
+		object.SetLabels(map[string]string{"app": "web"})
+		got = append(got, told(w.Of(forecast.Subject{Then: object}))...)
+	}
+	want := []string{
+		" > PropagationPolicy shop/first", "a gained: none > 6 x", unknown,
+		" > PropagationPolicy shop/first", "b gained: none > 6 x",
+		" > PropagationPolicy shop/first",
+		"problem: 0/3 clusters are available; 2: another workload of the anti-affinity group is there; 1: taint gpu:NoSelect is not tolerated (NoClusterFit)",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

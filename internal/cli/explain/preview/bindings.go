@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
@@ -100,6 +101,24 @@ func (r Reader) allBindings(ctx context.Context, namespace string) ([]workv1alph
 		all = append(all, &found[i])
 	}
 	return all, err
+}
+
+// peers reads the bindings among which those of workloads are that are kept together
+// or apart, if a policy asks for that.
+func (r Reader) peers(ctx context.Context, f *facts) error {
+	if !slices.ContainsFunc(f.world.Planned.Propagation, func(p policyv1alpha1.Policy) bool { return p.PropagationSpec().Placement.WorkloadAffinity != nil }) {
+		return nil
+	}
+	for _, namespace := range f.namespaces() {
+		own, err := hub.List(ctx, r.Client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items }, client.InNamespace(namespace))
+		if err := f.forbidden(err, where("bindings", namespace), "the workloads to be together with or apart from do not count here"); err != nil {
+			return err
+		}
+		for i := range own {
+			f.world.Peers = append(f.world.Peers, &own[i])
+		}
+	}
+	return nil
 }
 
 // identity tells objects apart, in whatever version.

@@ -222,7 +222,9 @@ func (r Reader) policies(ctx context.Context, f *facts) error {
 		return slices.ContainsFunc(f.policies, func(c changed[policyv1alpha1.Policy]) bool { return claims.Name(c.then) == claims.Name(p) })
 	})
 	for _, c := range f.policies {
-		f.world.Planned.Propagation = append(f.world.Planned.Propagation, c.then)
+		if !c.trial.Gone {
+			f.world.Planned.Propagation = append(f.world.Planned.Propagation, c.then)
+		}
 	}
 	return nil
 }

@@ -63,8 +63,10 @@ func (r Reader) declare(ctx context.Context, written []*unstructured.Unstructure
 		case object.GetNamespace() == "":
 			object.SetNamespace(r.Namespace)
 		}
-		tried, err := trial.Of(ctx, r.Client, object)
-		switch {
+		tried, err := r.try(ctx, object)
+		switch refusal, refused := errors.AsType[*exit.Error](err); {
+		case refused:
+			d.failed = append(d.failed, refusal)
 		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 			d.refuse(err, "Mend the field in the file.")
 		case err != nil:
@@ -76,6 +78,21 @@ func (r Reader) declare(ctx context.Context, written []*unstructured.Unstructure
 		}
 	}
 	return d, nil
+}
+
+// try lets the hub check one object. An *exit.Error is about what cannot be planned.
+func (r Reader) try(ctx context.Context, object *unstructured.Unstructured) (*trial.Trial, error) {
+	if !r.Delete {
+		return trial.Of(ctx, r.Client, object)
+	}
+	if object.GroupVersionKind().Group != policyv1alpha1.GroupName {
+		return nil, exit.Next(fmt.Errorf("%s %q: only the deletion of policies is planned", object.GetKind(), object.GetName()), "Leave it out of what -f names.")
+	}
+	tried, err := trial.Deletion(ctx, r.Client, object)
+	if apierrors.IsNotFound(err) {
+		return nil, exit.Next(err, "There is nothing to delete: look at the name and the namespace.")
+	}
+	return tried, err
 }
 
 func (d *declared) refuse(err error, next string) {

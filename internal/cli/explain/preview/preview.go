@@ -4,8 +4,10 @@
 package preview
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -33,7 +35,7 @@ type policy struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Change is new, changed or unchanged.
+	// Change is new, changed, unchanged or deleted.
 	Change string `json:"change"`
 	// Selects is how many objects a policy that propagates would select, and Claims
 	// how many of these it would send to clusters.
@@ -57,9 +59,11 @@ type object struct {
 	// ClaimedBy is the policy that sends the object to clusters.
 	ClaimedBy claim     `json:"claimedBy"`
 	Clusters  []cluster `json:"clusters"`
-	Problems  []string  `json:"problems,omitempty"`
-	Notes     []string  `json:"notes,omitempty"`
-	Unread    []string  `json:"unread,omitempty"`
+	// Along is what is sent to the same clusters, as the object needs it.
+	Along    []along  `json:"along,omitempty"`
+	Problems []string `json:"problems,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+	Unread   []string `json:"unread,omitempty"`
 }
 
 // claim names a policy, such as PropagationPolicy shop/web; "" is none.
@@ -91,33 +95,48 @@ type replicas struct {
 }
 
 // preview makes of the facts what there is to say.
-func (r Reader) preview(f *facts) *Preview {
-	p := &Preview{unread: f.unread}
+func (r Reader) preview(ctx context.Context, f *facts) (*Preview, error) {
+	p := &Preview{}
 	for _, s := range f.subjects {
 		outcome := f.world.Of(s.Subject)
+		beside, err := r.along(ctx, f, s, outcome)
+		if err != nil {
+			return nil, err
+		}
+		moves := slices.ContainsFunc(beside, func(a along) bool { return a.Change != forecast.Same })
 		switch unclaimed := outcome.Now == nil && outcome.Then == nil && len(outcome.Clusters) == 0; {
-		case s.trial == nil && !outcome.Changes() && len(outcome.Problems) == 0:
+		case s.trial == nil && !outcome.Changes() && len(outcome.Problems) == 0 && !moves:
 			p.rest++
 			continue
 		case unclaimed && (r.Beside || s.kind.Kind == "Namespace"):
 			continue // namespaces follow what is sent into them
 		}
-		p.objects = append(p.objects, r.object(s, outcome, f.unread))
+		told := r.object(s, outcome, f.unread)
+		told.Along = beside
+		p.objects = append(p.objects, told)
 	}
+	p.unread, p.policies = f.unread, f.told()
+	return p, nil
+}
+
+// told returns what there is to say of the policies of the files.
+func (f *facts) told() []policy {
+	var all []policy
 	for _, c := range f.policies {
 		one := policyOf(c.trial)
-		selects, claimed := f.selected[c.then], f.claimed[c.then]
-		one.Selects, one.Claims = &selects, &claimed
+		if selects, claimed := f.selected[c.then], f.claimed[c.then]; !c.trial.Gone {
+			one.Selects, one.Claims = &selects, &claimed
+		}
 		one.Problems, one.Notes = append(one.Problems, mistakes(c.then)...), append(one.Notes, f.notes[c.then]...)
-		p.policies = append(p.policies, one)
+		all = append(all, one)
 	}
 	for _, c := range f.wide {
-		p.policies = append(p.policies, policyOf(c.trial))
+		all = append(all, policyOf(c.trial))
 	}
 	for _, c := range f.overrides {
-		p.policies = append(p.policies, policyOf(c.trial))
+		all = append(all, policyOf(c.trial))
 	}
-	return p
+	return all
 }
 
 func policyOf(tried *trial.Trial) policy {

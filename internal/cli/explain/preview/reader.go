@@ -37,6 +37,8 @@ type Reader struct {
 	// Beside says that the files are about something else, too, so that they may be
 	// those of a hub without policies.
 	Beside bool
+	// Delete says that the policies of the files would be deleted, instead of applied.
+	Delete bool
 	// Diff asks for the differences of manifests.
 	Diff bool
 }
@@ -98,13 +100,14 @@ func (r Reader) Read(ctx context.Context, written []*unstructured.Unstructured) 
 		world: &forecast.World{Chain: interpret.Chain{native.New()}, At: r.At, Priorities: map[string]int32{}},
 	}
 	for _, step := range []func(context.Context, *facts) error{
-		r.declaredTemplates, r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.overrides, r.priorities, r.hub, r.clusters,
+		r.declaredTemplates, r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.peers, r.overrides, r.priorities, r.hub, r.clusters,
 	} {
 		if err := step(ctx, f); err != nil {
 			return nil, nil, err
 		}
 	}
-	return r.preview(f), d.failed, nil
+	found, err = r.preview(ctx, f)
+	return found, d.failed, err
 }
 
 // forbidden notes that the user may not read something. Other errors are returned.
@@ -168,7 +171,9 @@ func laidOver[T any](there []T, files []changed[*T], same func(a, b *T) bool) []
 		return slices.ContainsFunc(files, func(c changed[*T]) bool { return same(&one, c.then) })
 	})
 	for _, c := range files {
-		all = append(all, *c.then)
+		if !c.trial.Gone {
+			all = append(all, *c.then)
+		}
 	}
 	return all
 }

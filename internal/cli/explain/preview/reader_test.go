@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,11 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/cli/explain/trial"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/forecast"
 )
 
 // counted is a hub with so many Deployments, which no policy claims, and one cluster. It
@@ -52,6 +58,7 @@ func newHub(t *testing.T, deployments int, hidden ...string) *counted {
 	}
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	objects := []client.Object{&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "paris"}}}
 	for i := range deployments {
 		objects = append(objects, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
@@ -162,6 +169,113 @@ func TestMistakesInFiles(t *testing.T) {
 	found, _, err := newHub(t, 0).Read(t.Context(), written(t, strings.Replace(evenPolicy, "kind: Deployment", "kind: Databases", 1)))
 	if err != nil || !strings.Contains(found.Text(), `spec.resourceSelectors[0]: the hub serves no kind "Databases" of apiVersion apps/v1`) {
 		t.Errorf("got %v, %v", found, err)
+	}
+}
+
+// TestTheDeletionOfAPolicy has one of two policies go that claim Deployments.
+func TestTheDeletionOfAPolicy(t *testing.T) {
+	h := newHub(t, 3)
+	h.Delete = true
+	claim := func(number string, by *policyv1alpha1.PropagationPolicy, clusters ...string) {
+		t.Helper()
+		d, b := &appsv1.Deployment{}, &workv1alpha2.ResourceBinding{}
+		if err := h.Client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-" + number}, d); err != nil {
+			t.Fatal(err)
+		}
+		marks := claims.Of(by)
+		maps.Copy(d.Labels, marks.Labels)
+		d.Annotations = marks.Annotations
+		b.Namespace, b.Name, b.Labels, b.Annotations = "shop", d.Name+"-deployment", marks.Labels, marks.Annotations
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: d.Name}
+		for _, cluster := range clusters {
+			b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster})
+		}
+		if err := errors.Join(h.Client.Update(t.Context(), d), h.Client.Create(t.Context(), b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := func(name string, selector policyv1alpha1.ResourceSelector) *policyv1alpha1.PropagationPolicy {
+		p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{policyv1alpha1.LabelPropagationPolicyID: name}}}
+		selector.APIVersion, selector.Kind = "apps/v1", "Deployment"
+		p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{selector}
+		if err := h.Client.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	even := policy("even", policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"even": "true"}}})
+	policy("second", policyv1alpha1.ResourceSelector{Name: "web-02"})
+	claim("00", even, "rome")
+	claim("02", even, "rome")
+	found, failed, err := h.Read(t.Context(), written(t, evenPolicy))
+	if err != nil || len(failed) > 0 {
+		t.Fatal(err, failed)
+	}
+	want := `PropagationPolicy shop/even (deleted)
+
+Deployment shop/web-00, as of now: nothing would change in any cluster; PropagationPolicy shop/even would let go of it
+   CLUSTER
+   rome
+No policy would claim it any more. What is in the clusters stays there, and follows the object.
+
+Deployment shop/web-02, as of now: 1 cluster gained, 1 cluster lost; PropagationPolicy shop/second would claim it, instead of PropagationPolicy shop/even
+    CLUSTER   REPLICAS
++   paris     0 -> 1
+-   rome
+`
+	if diff := cmp.Diff(want, found.Text()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for text, want := range map[string]string{
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web-00}}": `Deployment "web-00": only the deletion of policies is planned`,
+		strings.Replace(evenPolicy, "name: even", "name: odd", 1):           `propagationpolicies.policy.karmada.io "odd" not found`,
+	} {
+		if _, failed, err := h.Read(t.Context(), written(t, text)); err != nil || len(failed) != 1 || failed[0].Error() != want {
+			t.Errorf("got %v, %v, want %q", failed, err, want)
+		}
+	}
+}
+
+func TestWhatGoesAlong(t *testing.T) {
+	const settled = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: new, labels: {even: "true"}}, spec: {template: {spec: {serviceAccountName: robot,
+  containers: [{name: web, envFrom: [{configMapRef: {name: settings}}]}], volumes: [{name: v, secret: {secretName: keys}}]}}}}`
+	const robot = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}, imagePullSecrets: [{name: registry}]}`
+	sends := strings.Replace(evenPolicy, "spec: {", "spec: {propagateDeps: true, ", 1)
+	for name, test := range map[string]struct {
+		files []string
+		want  string
+	}{
+		"nothing":       {[]string{evenPolicy, settled}, ""},
+		"what it needs": {[]string{sends, settled}, "Along with it would go, too: ConfigMap settings, Secret keys, ServiceAccount robot.\n"},
+	} {
+		found, failed, err := newHub(t, 0).Read(t.Context(), written(t, test.files...))
+		if err != nil || len(failed) > 0 || len(found.objects) != 1 {
+			t.Errorf("%s: %v, %v, %+v", name, err, failed, found)
+			continue
+		}
+		if got := found.objects[0].alongText(); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	was := &workv1alpha2.ResourceBinding{}
+	was.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: `[{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"old"},{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"keys"}]`}
+	r := newHub(t, 0).Reader
+	f := &facts{declared: &declared{}, world: &forecast.World{Chain: interpret.Chain{native.New()}}}
+	f.templates = []*trial.Trial{{Then: written(t, strings.Replace(robot, "name: robot", "name: robot, namespace: shop", 1))[0]}}
+	s := &subject{key: key{namespace: "shop"}}
+	s.Then, s.Binding = written(t, strings.Replace(settled, "name: new", "name: new, namespace: shop", 1))[0], was
+	policy := &policyv1alpha1.PropagationPolicy{}
+	policy.Spec.PropagateDeps = true
+	all, err := r.along(t.Context(), f, s, forecast.Outcome{Then: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Along with it goes Secret keys.\nAlong with it would go, too: ConfigMap settings, Secret registry, ServiceAccount robot.\nAlong with it would not go any more: Secret old.\n"
+	if got := (object{Along: all}).alongText(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if all, _ = r.along(t.Context(), f, s, forecast.Outcome{}); (object{Along: all}).alongText() != "Along with it goes Secret keys, Secret old.\n" {
+		t.Errorf("a policy lets go of it, and %+v goes along", all)
 	}
 }
 

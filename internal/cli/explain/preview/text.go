@@ -88,6 +88,7 @@ func (o object) text() string {
 	if len(o.Clusters) > 0 {
 		b.WriteString(columns.Text(o.table()))
 	}
+	b.WriteString(o.alongText())
 	for _, note := range o.Notes {
 		fmt.Fprintln(&b, note)
 	}

@@ -35,6 +35,7 @@ func (f *Facts) decide(now time.Time) *decision {
 		clusters = append(clusters, view.Whole(&f.Clusters[i], f.Connections[f.Clusters[i].Name]))
 	}
 	fleet, state := view.New(clusters...), binding.StateOf(b)
+	state.Neighbours = binding.Beside(b, f.Peers)
 	d := &decision{Decision: binding.Decide(fleet, state.Input, now)}
 	if is, why := binding.Needs(fleet, state); is {
 		d.needed = why

@@ -43,7 +43,10 @@ type Facts struct {
 	ClusterPolicies []policyv1alpha1.ClusterPropagationPolicy
 	// Binding is nil if there is none.
 	Binding *BindingObject
-	Works   []workv1.ManifestWork
+	// Peers are the bindings of the namespace, if the object is kept together with
+	// others, or apart.
+	Peers []workv1alpha2.Binding
+	Works []workv1.ManifestWork
 	// NamespaceWorks bring the namespace of the object to clusters.
 	NamespaceWorks []workv1.ManifestWork
 	Clusters       []clusterv1.ManagedCluster
@@ -134,6 +137,9 @@ func (r Reader) rest(ctx context.Context, f *Facts) error {
 	if err := r.works(ctx, f); err != nil {
 		return err
 	}
+	if err := r.peers(ctx, f); err != nil {
+		return err
+	}
 	clusters, err := hub.List(ctx, r.Client, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items })
 	f.Clusters, f.clustersHidden = clusters, err != nil
 	if err != nil {
@@ -141,6 +147,18 @@ func (r Reader) rest(ctx context.Context, f *Facts) error {
 	}
 	f.Connections, err = hub.Connections(ctx, r.Client)
 	return err
+}
+
+// peers reads the bindings of the namespace, if they matter.
+func (r Reader) peers(ctx context.Context, f *Facts) error {
+	if f.Binding.Spec.WorkloadAffinityGroups == nil {
+		return nil
+	}
+	found, err := r.bindings(ctx, f.Binding.Namespace)
+	for _, b := range found {
+		f.Peers = append(f.Peers, b.object())
+	}
+	return f.unread(err, "lists of bindings", "the workloads to be together with or apart from do not count here")
 }
 
 // unread notes that the user may not read something. Other errors are returned.

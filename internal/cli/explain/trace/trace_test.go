@@ -285,3 +285,18 @@ func TestReplicasThatWait(t *testing.T) {
 		}
 	}
 }
+
+// A workload that has no cluster sees where others of its group are.
+func TestWorkloadsApart(t *testing.T) {
+	f := web("")
+	f.Clusters = []clusterv1.ManagedCluster{cluster("a")}
+	groups := &workv1alpha2.WorkloadAffinityGroups{AntiAffinityGroup: "app=web"}
+	f.Binding = &BindingObject{Kind: kindBinding, Spec: workv1alpha2.ResourceBindingSpec{Placement: &policyv1alpha1.Placement{}, WorkloadAffinityGroups: groups, Resource: f.Ref}}
+	other := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
+		WorkloadAffinityGroups: groups, Clusters: []workv1alpha2.TargetCluster{{Name: "a"}}, Resource: workv1alpha2.ObjectReference{Name: "other"},
+	}}
+	f.Peers = []workv1alpha2.Binding{f.Binding.object(), other}
+	if text := Of(f, noon).Text(); !strings.Contains(text, "another workload of the anti-affinity group is there") {
+		t.Errorf("it does not say why:\n%s", text)
+	}
+}

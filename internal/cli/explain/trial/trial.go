@@ -29,6 +29,7 @@ const (
 	New       = "new"
 	Changed   = "changed"
 	Unchanged = "unchanged"
+	Deleted   = "deleted"
 )
 
 // Trial is an object as the hub would have it.
@@ -37,6 +38,8 @@ type Trial struct {
 	Now, Then *unstructured.Unstructured
 	// Note says why the hub did not check it; "" if it did.
 	Note string
+	// Gone says that the object would be deleted: Then is as it is.
+	Gone bool
 }
 
 // Of lets the hub check an object and fill in its defaults, as a dry run. For a
@@ -54,9 +57,27 @@ func Of(ctx context.Context, c client.Client, written *unstructured.Unstructured
 	return change(ctx, c, written, live)
 }
 
+// Deletion asks the hub to delete an object, as a dry run. The note says so if it
+// would refuse that: the object is protected, or the user may not delete it.
+func Deletion(ctx context.Context, c client.Client, written *unstructured.Unstructured) (*Trial, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(written.GroupVersionKind())
+	if err := c.Get(ctx, client.ObjectKeyFromObject(written), live); err != nil {
+		return nil, err
+	}
+	t := &Trial{Now: live, Then: live, Gone: true}
+	err := client.NewDryRunClient(c).Delete(ctx, live.DeepCopy())
+	if apierrors.IsForbidden(err) {
+		t.Note, err = fmt.Sprintf("The hub would not let you delete %s: %v", name(live), err), nil
+	}
+	return t, err
+}
+
 // Change is what applying the object would be.
 func (t *Trial) Change() string {
 	switch {
+	case t.Gone:
+		return Deleted
 	case t.Now == nil:
 		return New
 	case equality.Semantic.DeepEqual(said(t.Now), said(t.Then)):

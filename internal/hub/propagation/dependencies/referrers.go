@@ -28,15 +28,11 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/references"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
-	"github.com/capstan-io/capstan/internal/reserved"
 )
 
 const (
 	// again is how soon to look whether attached bindings have let go.
 	again = 200 * time.Millisecond
-	// rootCertificates is a ConfigMap that Kubernetes keeps in every namespace. Each
-	// cluster has its own, with other content.
-	rootCertificates = "kube-root-ca.crt"
 	// action is what events say that the controllers were about.
 	action = "Propagate"
 )
@@ -160,25 +156,11 @@ func (d Deps) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all [
 	if err != nil {
 		return nil, "", client.IgnoreNotFound(err)
 	}
-	direct := func(object *unstructured.Unstructured) []references.Reference { return d.direct(object, b.Namespace) }
+	direct := func(object *unstructured.Unstructured) []references.Reference { return references.Direct(d.Chain, object, b.Namespace) }
 	follow := func(reference references.Reference) (*unstructured.Unstructured, error) {
 		return d.follow(ctx, reference)
 	}
 	return references.Closure(object, direct, follow)
-}
-
-// direct returns what an object needs itself, of the namespace and of kinds that
-// may be sent.
-func (d Deps) direct(object *unstructured.Unstructured, namespace string) []references.Reference {
-	var all []references.Reference
-	for _, on := range d.Chain.Dependencies(object) {
-		reference := references.Reference{APIVersion: on.APIVersion, Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, LabelSelector: on.Selector}
-		own := on.Kind == "ConfigMap" && on.Name == rootCertificates // the cluster's
-		if on.Namespace == namespace && !own && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
-			all = append(all, reference)
-		}
-	}
-	return all
 }
 
 // follow returns the object that is referred to, if it may need others; nil if
