@@ -21,11 +21,14 @@ type template struct {
 	// waits is the condition that users wait for, if there is one.
 	waits                      string
 	ready, progressing, failed string
+	// enough says that it is enough if all is well in one cluster.
+	enough bool
 	// want has, for each state and check, another verdict than that of the state.
 	want map[string]health.Status
 }
 
-// checks are the verdicts on a template of those who look at it.
+// checks are the verdicts on a template of those who look at it: kstatus is also what
+// Flux asks.
 func checks(t template, u *unstructured.Unstructured) map[string]func(*unstructured.Unstructured) health.Status {
 	all := map[string]func(*unstructured.Unstructured) health.Status{"kstatus": theirs, "ours": ours}
 	if t.waits != "" {
@@ -34,6 +37,9 @@ func checks(t template, u *unstructured.Unstructured) map[string]func(*unstructu
 	switch u.GetKind() {
 	case "Deployment", "StatefulSet", "DaemonSet":
 		all["rollout"] = rolledOut
+	}
+	if judges := argo(u.GetKind()); judges != nil {
+		all["argo"] = judges
 	}
 	return all
 }
@@ -56,8 +62,7 @@ func healthyIf(well bool) health.Status {
 	return health.Progressing
 }
 
-// rolledOut is what kubectl rollout status does. The health checks of Argo CD
-// look at the same fields.
+// rolledOut is what kubectl rollout status does.
 func rolledOut(u *unstructured.Unstructured) health.Status {
 	number := func(name string) int64 { return fields.IntOr(0, u.Object, "status", name) }
 	want := fields.IntOr(1, u.Object, "spec", "replicas")
@@ -99,7 +104,7 @@ func templates() map[string]template {
 			want: map[string]health.Status{
 				"progressing wait": health.Healthy, // as on one cluster: enough replicas are available
 				"failed wait":      health.Progressing,
-				"silent rollout":   health.Healthy, "silent ours": health.Healthy, // all that they count was there when the cluster was
+				"silent rollout":   health.Healthy, "silent argo": health.Healthy, "silent ours": health.Healthy, // all that they count was there when the cluster was
 			},
 		},
 		"StatefulSet": {
@@ -119,7 +124,7 @@ func templates() map[string]template {
 			ready:       `replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 2`,
 			progressing: `replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 1, availableReplicas: 1`,
 			failed:      `replicas: 0, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate}]`,
-			want:        map[string]health.Status{"failed ours": health.Degraded},
+			want:        map[string]health.Status{"failed argo": health.Degraded, "failed ours": health.Degraded},
 		},
 		"Thing": {
 			object: `{apiVersion: example.com/v1, kind: Thing, spec: {}}`, waits: "Ready",
@@ -147,8 +152,8 @@ func plain() map[string]template {
 			failed:      `failed: 1, startTime: "2026-01-01T00:00:00Z", conditions: [{type: Failed, status: "True"}]`,
 			want: map[string]health.Status{
 				"progressing kstatus": health.Healthy, "unreported kstatus": health.Healthy, // a Job that has started is Current to it
-				"failed kstatus": health.Degraded, "failed ours": health.Degraded,
-				"silent kstatus": health.Healthy, "silent wait": health.Healthy, "silent ours": health.Healthy, // what has ended does not change
+				"failed kstatus": health.Degraded, "failed argo": health.Degraded, "failed ours": health.Degraded,
+				"silent kstatus": health.Healthy, "silent wait": health.Healthy, "silent argo": health.Healthy, "silent ours": health.Healthy, // what has ended does not change
 			},
 		},
 		"Pod": {
@@ -158,13 +163,28 @@ func plain() map[string]template {
 			failed:      `phase: Failed, conditions: [{type: Ready, status: "False"}]`,
 			want: map[string]health.Status{
 				"failed kstatus": health.Healthy, // a Pod that has ended is Current to it
-				"failed ours":    health.Degraded,
+				"failed argo":    health.Degraded, "failed ours": health.Degraded,
 			},
 		},
 		"PersistentVolumeClaim": {
 			object: `{apiVersion: v1, kind: PersistentVolumeClaim, spec: {}}`,
 			ready:  `phase: Bound`, progressing: `phase: Pending`, failed: `phase: Lost`,
-			want: map[string]health.Status{"failed ours": health.Degraded},
+			want: map[string]health.Status{"failed argo": health.Degraded, "failed ours": health.Degraded},
+		},
+		"Service": {
+			object: `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer, clusterIP: 10.0.0.1}}`, enough: true,
+			ready: `loadBalancer: {ingress: [{ip: 192.0.2.1}]}`, progressing: `loadBalancer: {}`,
+			want: map[string]health.Status{"nowhere kstatus": health.Healthy}, // it does not look for an address
+		},
+		"Ingress": {
+			object: `{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {}}`, enough: true,
+			ready: `loadBalancer: {ingress: [{hostname: a.example.com}]}`, progressing: `loadBalancer: {}`,
+			want: map[string]health.Status{"nowhere kstatus": health.Healthy, "nowhere ours": health.Healthy}, // many controllers give none
+		},
+		"CronJob": {
+			object: `{apiVersion: batch/v1, kind: CronJob, spec: {schedule: "* * * * *"}}`, enough: true,
+			ready: `lastScheduleTime: "2026-01-01T00:00:00Z", lastSuccessfulTime: "2026-01-01T00:00:09Z"`, progressing: `active: [{name: a}]`,
+			want: map[string]health.Status{"nowhere kstatus": health.Healthy, "nowhere ours": health.Healthy}, // it has nothing to end
 		},
 	}
 }
@@ -184,10 +204,17 @@ func TestTemplatesAreJudgedLikeWhatTheyMake(t *testing.T) {
 		judge(t, name, kind, item(t, seen+kind.ready, "Healthy"), states)
 	}
 	for name, kind := range plain() {
-		judge(t, name, kind, item(t, kind.ready, "Healthy"), map[string]interpret.Item{
+		states := map[string]interpret.Item{
 			"ready": item(t, kind.ready, "Healthy"), "progressing": item(t, kind.progressing, "Unhealthy"),
-			"failed": item(t, kind.failed, "Unhealthy"), "silent": item(t, kind.ready, "Unknown"), "unreported": {Applied: true},
-		})
+			"silent": item(t, kind.ready, "Unknown"), "unreported": {Applied: true},
+		}
+		if kind.failed != "" {
+			states["failed"] = item(t, kind.failed, "Unhealthy")
+		}
+		judge(t, name, kind, item(t, kind.ready, "Healthy"), states)
+		if kind.enough {
+			judge(t, name, kind, item(t, kind.progressing, "Unhealthy"), map[string]interpret.Item{"nowhere": item(t, kind.progressing, "Unhealthy")})
+		}
 	}
 }
 
@@ -209,7 +236,7 @@ func judge(t *testing.T, name string, kind template, first interpret.Item, state
 			want, special := kind.want[state+" "+check]
 			switch {
 			case special:
-			case state == "ready", state == "silent" && kind.waits == "":
+			case state == "ready", state == "silent" && kind.waits == "", kind.enough && state != "nowhere":
 				want = health.Healthy
 			case state == "failed" && name == "Deployment":
 				want = health.Degraded
