@@ -111,8 +111,10 @@ func identityOf(object *unstructured.Unstructured) identity {
 func (was identity) kept(changed *unstructured.Unstructured) error {
 	is := identityOf(changed)
 	for _, f := range []struct{ name, was, is string }{
-		{"the group of apiVersion", was.group, is.group}, {"kind", was.kind, is.kind},
-		{"metadata.namespace", was.namespace, is.namespace}, {"metadata.name", was.name, is.name},
+		{"the group of apiVersion", was.group, is.group},
+		{"kind", was.kind, is.kind},
+		{"metadata.namespace", was.namespace, is.namespace},
+		{"metadata.name", was.name, is.name},
 	} {
 		if f.was != f.is {
 			return fmt.Errorf("%s would change from %q to %q: an override cannot make another object of it", f.name, f.was, f.is)

@@ -153,7 +153,7 @@ func (w world) works(want int) {
 			return err
 		}
 		if len(works.Items) != want {
-			return fmt.Errorf("there are %d", len(works.Items))
+			return fmt.Errorf("there are %d: %v", len(works.Items), names(w.T, works))
 		}
 		return nil
 	})

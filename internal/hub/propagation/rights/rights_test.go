@@ -32,6 +32,7 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
+	"github.com/capstan-io/capstan/internal/mapper"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -108,8 +109,8 @@ func (h *hub) remove(t *testing.T, object client.Object) {
 	}
 }
 
-func (h *hub) controller(mapper meta.RESTMapper) *rights.Controller {
-	return rights.New(h.account, mapper, events.NewRecorder(h.events))
+func (h *hub) controller(of meta.RESTMapper) *rights.Controller {
+	return rights.New(h.account, mapper.Exact(of), events.NewRecorder(h.events))
 }
 
 func (h *hub) role(t *testing.T) *rbacv1.ClusterRole {
@@ -298,7 +299,7 @@ func (h *hub) unknown(t *testing.T) {
 
 func (h *hub) reserved(t *testing.T) {
 	p := policy("reserved", deployments(),
-		policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Node"},
+		policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Node"}, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "event"},
 		policyv1alpha1.ResourceSelector{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"})
 	h.create(t, p)
 	t.Cleanup(func() { h.remove(t, p) })
@@ -307,6 +308,7 @@ func (h *hub) reserved(t *testing.T) {
 	pass(t, c)
 	h.may(t, true, "list", "apps", "deployments")
 	h.may(t, false, "get", "", "nodes")
+	h.may(t, false, "get", "", "events") // by whatever name: the fence would admit no rules at all
 	h.may(t, false, "list", "certificates.k8s.io", "certificatesigningrequests")
 	select {
 	case event := <-h.events.Events:
