@@ -66,6 +66,7 @@ func HubCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 // API of Karmada, which may be installed on the same cluster.
 func PropagationCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return definitions(
+		"apps.karmada.io_workloadrebalancers",
 		"policy.karmada.io_clusteroverridepolicies",
 		"policy.karmada.io_clusterpropagationpolicies",
 		"policy.karmada.io_overridepolicies",

@@ -28,12 +28,17 @@ func TestHowKubectlShowsPropagation(t *testing.T) {
 				}
 			}
 		}
-		if !slices.Equal(d.Spec.Names.Categories, []string{"karmada-io"}) {
+		categories := []string{"karmada-io"}
+		if d.Spec.Names.Kind == "WorkloadRebalancer" {
+			categories = nil
+		}
+		if !slices.Equal(d.Spec.Names.Categories, categories) {
 			t.Errorf("%s is in the categories %v", d.Name, d.Spec.Names.Categories)
 		}
 		got[strings.Join(d.Spec.Names.ShortNames, ",")] = string(d.Spec.Scope) + " " + d.Spec.Names.Kind + " " + strings.Join(columns, " ")
 	}
 	want := map[string]string{
+		"":    "Cluster WorkloadRebalancer AGE",
 		"pp":  "Namespaced PropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
 		"cpp": "Cluster ClusterPropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
 		"op":  "Namespaced OverridePolicy ",

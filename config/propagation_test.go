@@ -27,6 +27,8 @@ func specOf(kind string) string {
 		return "resource: {apiVersion: v1, kind: ConfigMap, namespace: default, name: a}\n"
 	case "OverridePolicy":
 		return ""
+	case "WorkloadRebalancer":
+		return "workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}]\n"
 	default:
 		return "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]\n"
 	}
@@ -160,7 +162,16 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 		"a reason of two words": {
 			"ResourceBinding", "gracefulEvictionTasks: [{fromCluster: a, reason: two words, producer: c}]", "should match",
 		},
-		"a part with a long name": {"ResourceBinding", "components: [{name: " + strings.Repeat("a", 33) + ", replicas: 1}]", "may not be more than 32"},
+		"a rebalancer":                      {"WorkloadRebalancer", "ttlSecondsAfterFinished: 0", ""},
+		"a rebalancer of the core group":    {"WorkloadRebalancer", "workloads: [{apiVersion: v1, kind: Namespace, name: a}]", ""},
+		"a rebalancer of nothing":           {"WorkloadRebalancer", "workloads: []", "at least 1 items"},
+		"a rebalancer without workloads":    {"WorkloadRebalancer", "workloads: null", "spec.workloads"},
+		"a rebalancer of no version":        {"WorkloadRebalancer", "workloads: [{kind: Deployment, name: web}]", "spec.workloads[0].apiVersion"},
+		"a rebalancer of a bad version":     {"WorkloadRebalancer", "workloads: [{apiVersion: apps/v1/x, kind: Deployment, name: web}]", "spec.workloads[0].apiVersion"},
+		"a rebalancer of no kind":           {"WorkloadRebalancer", "workloads: [{apiVersion: v1, kind: '', name: web}]", "spec.workloads[0].kind"},
+		"a rebalancer of no name":           {"WorkloadRebalancer", "workloads: [{apiVersion: v1, kind: ConfigMap}]", "spec.workloads[0].name"},
+		"a rebalancer that lives too short": {"WorkloadRebalancer", "ttlSecondsAfterFinished: -1", "greater than or equal to 0"},
+		"a part with a long name":           {"ResourceBinding", "components: [{name: " + strings.Repeat("a", 33) + ", replicas: 1}]", "may not be more than 32"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := propagationObject(t, c.kind, c.spec)
@@ -216,9 +227,12 @@ func propagationObject(t *testing.T, kind, spec string) *unstructured.Unstructur
 	if strings.HasSuffix(kind, "ResourceBinding") {
 		object.SetAPIVersion("work.karmada.io/v1alpha2")
 	}
+	if kind == "WorkloadRebalancer" {
+		object.SetAPIVersion("apps.karmada.io/v1alpha1")
+	}
 	object.SetKind(kind)
 	object.SetName("a")
-	if !strings.HasPrefix(kind, "Cluster") {
+	if !strings.HasPrefix(kind, "Cluster") && kind != "WorkloadRebalancer" {
 		object.SetNamespace("default")
 	}
 	return object

@@ -27,6 +27,7 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	karmadaworkv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -120,6 +121,7 @@ func TestExamplesInSpecPagesAreObjectsOfTheirKind(t *testing.T) {
 		"ManifestWork":             func() any { return &workv1.ManifestWork{} },
 		"ManifestWorkReplicaSet":   func() any { return &workv1alpha1.ManifestWorkReplicaSet{} },
 		"AppliedManifestWork":      func() any { return &workv1.AppliedManifestWork{} },
+		"WorkloadRebalancer":       func() any { return &appsv1alpha1.WorkloadRebalancer{} },
 		"PropagationPolicy":        func() any { return &policyv1alpha1.PropagationPolicy{} },
 		"ClusterPropagationPolicy": func() any { return &policyv1alpha1.ClusterPropagationPolicy{} },
 		"OverridePolicy":           func() any { return &policyv1alpha1.OverridePolicy{} },

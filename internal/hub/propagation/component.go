@@ -30,6 +30,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -48,6 +49,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/namespaces"
 	"github.com/capstan-io/capstan/internal/hub/propagation/policies"
+	"github.com/capstan-io/capstan/internal/hub/propagation/rebalancer"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/spaces"
@@ -94,7 +96,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(
 		authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), schedulingv1.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), workv1.AddToScheme(scheme),
-		policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme))
+		appsv1alpha1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme))
 }
 
 // CacheOptions keeps of objects what the controllers read; of ClusterRoles, the one
@@ -119,7 +121,7 @@ func Watched() []client.Object {
 	return []client.Object{
 		&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}, &policyv1alpha1.OverridePolicy{},
 		&policyv1alpha1.ClusterOverridePolicy{}, &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{},
-		&workv1.ManifestWork{}, &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{},
+		&workv1.ManifestWork{}, &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}, &appsv1alpha1.WorkloadRebalancer{},
 	}
 }
 
@@ -207,6 +209,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(
+		rebalancer.New(mgr.GetClient(), o.Clock).SetupWithManager(mgr),
 		rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),

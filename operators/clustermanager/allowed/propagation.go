@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/config"
@@ -43,6 +44,7 @@ func (d *Decision) needPropagation(o Operator, rules manifests.Rules) error {
 func propagation() []rbacv1.PolicyRule {
 	policies := []string{"clusteroverridepolicies", "clusterpropagationpolicies", "overridepolicies", "propagationpolicies"}
 	bindings := []string{"clusterresourcebindings", "resourcebindings"}
+	rebalancers := []string{"workloadrebalancers"}
 	fences := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
 	var definitions []string
 	for _, policy := range policies {
@@ -51,11 +53,15 @@ func propagation() []rbacv1.PolicyRule {
 	for _, binding := range bindings {
 		definitions = append(definitions, binding+"."+workv1alpha2.GroupName)
 	}
+	for _, rebalancer := range rebalancers {
+		definitions = append(definitions, rebalancer+"."+appsv1alpha1.GroupName)
+	}
 	return []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"},
 			ResourceNames: definitions, Verbs: []string{"delete", "patch"},
 		},
+		{APIGroups: []string{appsv1alpha1.GroupName}, Resources: rebalancers, Verbs: []string{"list", "patch"}},
 		{APIGroups: []string{policyv1alpha1.GroupName}, Resources: policies, Verbs: []string{"list", "patch"}},
 		{APIGroups: []string{workv1alpha2.GroupName}, Resources: bindings, Verbs: []string{"list", "patch"}},
 		{

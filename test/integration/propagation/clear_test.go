@@ -20,6 +20,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -35,7 +36,7 @@ func (w world) clear() {
 		&policyv1alpha1.ClusterOverridePolicyList{}, &appsv1.DeploymentList{}, &corev1.ConfigMapList{}, &corev1.NodeList{},
 		&workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}, &workv1.ManifestWorkList{},
 		&clusterv1.ManagedClusterList{}, &fleetv1alpha1.ClusterConnectionList{}, &schedulingv1.PriorityClassList{}, &eventsv1.EventList{},
-		&corev1.NamespaceList{},
+		&corev1.NamespaceList{}, &appsv1alpha1.WorkloadRebalancerList{},
 	} {
 		if err := w.List(ctx, list); err != nil {
 			w.Errorf("listing what the test has left: %v", err)

@@ -1,0 +1,131 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rebalancer has the clusters of objects chosen anew that a
+// WorkloadRebalancer names, and deletes it when its time is over.
+package rebalancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+)
+
+// +kubebuilder:rbac:groups=apps.karmada.io,resources=workloadrebalancers,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=apps.karmada.io,resources=workloadrebalancers/status,verbs=patch
+
+// Controller looks after WorkloadRebalancers.
+type Controller struct {
+	client client.Client
+	clock  clock.PassiveClock
+}
+
+// New returns the controller. The client reads from a cache.
+func New(c client.Client, clk clock.PassiveClock) *Controller {
+	return &Controller{client: c, clock: clk}
+}
+
+// SetupWithManager adds the controller to the manager.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("workloadrebalancer").
+		For(&appsv1alpha1.WorkloadRebalancer{}).
+		Complete(conflict.Quiet(c))
+}
+
+// Reconcile asks for all that a rebalancer names and that was not asked for yet,
+// says so, and deletes the rebalancer when it is due. What fails on the way is
+// tried again, and no result.
+func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	before := &appsv1alpha1.WorkloadRebalancer{}
+	if err := c.client.Get(ctx, req.NamespacedName, before); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	switch {
+	case !before.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil
+	case finished(before):
+		return c.expire(ctx, before)
+	}
+	after, done := before.DeepCopy(), known(before)
+	var failed error
+	for _, workload := range after.Spec.Workloads {
+		if _, is := done[workload]; is {
+			continue
+		}
+		found, err := c.trigger(ctx, workload, after.CreationTimestamp)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		done.set(workload, found)
+	}
+	report(after, done, c.clock.Now())
+	if err := conditions.PatchStatus(ctx, c.client, before, after); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, errors.Join(failed, err)
+	}
+	if failed != nil {
+		return ctrl.Result{}, failed
+	}
+	return c.expire(ctx, after)
+}
+
+// trigger has the clusters of an object chosen anew, unless that was asked for
+// later. It tells whether there is a binding of the object.
+func (c *Controller) trigger(ctx context.Context, workload appsv1alpha1.ObjectReference, at metav1.Time) (bool, error) {
+	bindings, err := lookup.Find(ctx, c.client, templates.Key{
+		Kind: schema.FromAPIVersionAndKind(workload.APIVersion, workload.Kind),
+		Name: types.NamespacedName{Namespace: workload.Namespace, Name: workload.Name},
+	})
+	if err != nil {
+		return false, err
+	}
+	found := false
+	for _, binding := range bindings.Own {
+		if !binding.GetDeletionTimestamp().IsZero() {
+			continue // that of an earlier object of the same name
+		}
+		found = true
+		if asked := binding.BindingSpec().RescheduleTriggeredAt; asked != nil && !at.After(asked.Time) {
+			continue
+		}
+		after := binding.DeepCopyObject().(lookup.Binding) //nolint:forcetypeassert // it is one
+		after.BindingSpec().RescheduleTriggeredAt = &at
+		// Under a lock, or the older of two rebalancers could come after the newer one.
+		err := c.client.Patch(ctx, after, client.MergeFromWithOptions(binding, client.MergeFromWithOptimisticLock{}))
+		if err != nil {
+			return false, fmt.Errorf("asking for new clusters in binding %q: %w", client.ObjectKeyFromObject(binding), err)
+		}
+	}
+	return found, nil
+}
+
+// expire deletes a rebalancer that is due, or waits until it is.
+func (c *Controller) expire(ctx context.Context, r *appsv1alpha1.WorkloadRebalancer) (ctrl.Result, error) {
+	when, ends := due(r)
+	if !ends {
+		return ctrl.Result{}, nil
+	}
+	if wait := when.Sub(c.clock.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	// One that has been changed meanwhile has more to do.
+	err := c.client.Delete(ctx, r, client.Preconditions{UID: ptr.To(r.UID), ResourceVersion: ptr.To(r.ResourceVersion)})
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting WorkloadRebalancer %q, which has finished: %w", r.Name, err)
+	}
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,110 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package propagation
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+)
+
+// byRoom divides replicas by the room of clusters.
+func byRoom() policyv1alpha1.Placement {
+	return policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+		WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+	}}
+}
+
+// TestARebalancerMovesReplicasToANewCluster has a cluster come that is not used
+// until somebody asks for it, and the rebalancer go when all is said.
+func TestARebalancerMovesReplicasToANewCluster(t *testing.T) {
+	w := newWorld(t, 2)
+	w.create(policy("all", byRoom()), deployment("web", 6))
+	w.on("web", map[string]int32{"member1": 3, "member2": 3})
+	w.join("member3")
+	w.pass("web")
+	w.on("web", map[string]int32{"member1": 3, "member2": 3})
+
+	r := w.rebalances("now", nil, "web", "none")
+	w.on("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
+	w.finished(r)
+	if got := r.Status.ObservedWorkloads; len(got) != 2 || got[0].Result != appsv1alpha1.RebalanceSuccessful ||
+		got[1].Reason != appsv1alpha1.ReferencedBindingNotFound || got[1].Result != appsv1alpha1.RebalanceFailed {
+		t.Errorf("the result is %+v", got)
+	}
+	binding := &workv1alpha2.ResourceBinding{}
+	if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}, binding); err != nil {
+		t.Fatal(err)
+	}
+	if !binding.Spec.RescheduleTriggeredAt.Equal(&r.CreationTimestamp) {
+		t.Errorf("the binding was asked for at %v, and the rebalancer created at %v", binding.Spec.RescheduleTriggeredAt, r.CreationTimestamp)
+	}
+
+	w.gone(w.rebalances("once", new(int32(0)), "web"))
+}
+
+// TestARebalancerStartsFromTheFirstAffinity has an object that went to the second
+// group of clusters go to the first one when that has some.
+func TestARebalancerStartsFromTheFirstAffinity(t *testing.T) {
+	w := newWorld(t, 2)
+	group := func(name, cluster string) policyv1alpha1.ClusterAffinityTerm {
+		return policyv1alpha1.ClusterAffinityTerm{AffinityName: name, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
+	}
+	w.create(policy("all", policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{group("best", "member3"), group("other", "member2")}}), deployment("web", 2))
+	w.on("web", map[string]int32{"member2": 2})
+	w.join("member3")
+	w.pass("web")
+	w.on("web", map[string]int32{"member2": 2})
+	w.rebalances("now", nil, "web")
+	w.on("web", map[string]int32{"member3": 2})
+}
+
+// rebalances creates a rebalancer for Deployments.
+func (w world) rebalances(name string, ttl *int32, deployments ...string) *appsv1alpha1.WorkloadRebalancer {
+	w.Helper()
+	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1alpha1.WorkloadRebalancerSpec{TTLSecondsAfterFinished: ttl}}
+	for _, each := range deployments {
+		r.Spec.Workloads = append(r.Spec.Workloads, appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: metav1.NamespaceDefault, Name: each})
+	}
+	w.create(r)
+	return r
+}
+
+// finished waits until a rebalancer has.
+func (w world) finished(r *appsv1alpha1.WorkloadRebalancer) {
+	w.Helper()
+	w.eventually("rebalancer "+r.Name+" has finished", func() error {
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		if r.Status.FinishTime == nil || r.Status.ObservedGeneration != r.Generation {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+}
+
+// pass lets the second pass in which the clusters of a Deployment were chosen: times
+// of the API are that exact.
+func (w world) pass(name string) {
+	w.Helper()
+	w.eventually("a second has passed since the clusters of "+name+" were chosen", func() error {
+		binding := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name + "-deployment"}, binding); err != nil {
+			return err
+		}
+		if last := binding.Status.LastScheduledTime; last == nil || time.Since(last.Time) < time.Second {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+}
