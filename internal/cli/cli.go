@@ -29,6 +29,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/join"
 	"github.com/capstan-io/capstan/internal/cli/label"
+	"github.com/capstan-io/capstan/internal/cli/rebalance"
 	"github.com/capstan-io/capstan/internal/cli/register"
 	"github.com/capstan-io/capstan/internal/cli/setup"
 	"github.com/capstan-io/capstan/internal/cli/token"
@@ -101,6 +102,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	})
 	root.AddGroup(
 		&cobra.Group{ID: groupLook, Title: "Look at the fleet:"},
+		&cobra.Group{ID: groupMove, Title: "Move what is in clusters:"},
 		&cobra.Group{ID: groupJoin, Title: "Join clusters:"},
 		&cobra.Group{ID: groupMark, Title: "Label and taint clusters:"},
 		&cobra.Group{ID: groupHub, Title: "Make a hub:"},
@@ -110,6 +112,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), doctor.New(session))
 	add(root, groupLook, explain.New(session), explain.NewPlan(session))
+	add(root, groupMove, rebalance.New(session))
 	add(root, groupJoin, accept.NewAccept(session), accept.NewDeny(session), token.New(session))
 	add(root, groupJoin, register.NewRegister(session), register.NewUnregister(session))
 	add(root, groupJoin, join.NewJoin(session), join.NewUnjoin(session))
@@ -125,6 +128,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 // The groups of commands in the help.
 const (
 	groupLook  = "look"
+	groupMove  = "move"
 	groupJoin  = "join"
 	groupMark  = "mark"
 	groupHub   = "hub"

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -94,6 +95,7 @@ func withdraw(t *testing.T, w *world, namespace string) {
 		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.ClusterPropagationPolicy{}),
 		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.OverridePolicy{}, client.InNamespace(namespace)),
 		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.ClusterOverridePolicy{}),
+		w.client.DeleteAllOf(t.Context(), &appsv1alpha1.WorkloadRebalancer{}),
 		// Nobody collects garbage here.
 		w.client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace(namespace)))
 	if err != nil {

@@ -182,17 +182,18 @@ func (w *world) steady(answer string) string {
 	answer = strings.ReplaceAll(answer, version.Get(), "1.2.3")
 	answer = strings.ReplaceAll(answer, "testdata/", "")
 	for pattern, with := range map[string]string{
-		`(?m)^ • .*  \.\.\. .+\n`:                                 "", // what a step waits for
-		`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`:                   "2026-01-01T00:00:00Z",
-		`(cluster ID )[0-9a-f-]{36}`:                              "${1}00000000-0000-0000-0000-000000000000",
-		`(?m)^(Kubernetes Version: v).*$`:                         "${1}1.36.3",
-		`(?m)(uid: |"uid": ")[0-9a-f-]{36}`:                       "${1}00000000-0000-0000-0000-000000000000",
-		`(resourceVersion: "|"resourceVersion": ")[0-9]+`:         "${1}1",
-		`((?:Timestamp|TransitionTime)"?: "?)[0-9]{4}-[-0-9T:]+Z`: "${1}2026-01-01T00:00:00Z",
-		`sha256:[0-9a-f]{64}`:                                     "sha256:" + strings.Repeat("0", 64),
-		`/home/me/(\S*\.(?:backup|txt))`:                          "$1",
-		`(revision )[0-9]+`:                                       "${1}4711",
-		`[0-9]+\.[0-9] MiB`:                                       "1.2 MiB",
+		`(?m)^ • .*  \.\.\. .+\n`:                                      "", // what a step waits for
+		`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z`:                        "2026-01-01T00:00:00Z",
+		`(cluster ID )[0-9a-f-]{36}`:                                   "${1}00000000-0000-0000-0000-000000000000",
+		`(?m)^(Kubernetes Version: v).*$`:                              "${1}1.36.3",
+		`(?m)(uid: |"uid": ")[0-9a-f-]{36}`:                            "${1}00000000-0000-0000-0000-000000000000",
+		`(resourceVersion: "|"resourceVersion": ")[0-9]+`:              "${1}1",
+		`((?:Timestamp|TransitionTime)"?: "?)[0-9]{4}-[-0-9T:]+Z`:      "${1}2026-01-01T00:00:00Z",
+		`sha256:[0-9a-f]{64}`:                                          "sha256:" + strings.Repeat("0", 64),
+		`/home/me/(\S*\.(?:backup|txt))`:                               "$1",
+		`(revision )[0-9]+`:                                            "${1}4711",
+		`(workloadrebalancer\S*/|rebalancer"?: "?)capstan-[a-z0-9]{5}`: "${1}capstan-x7k2p",
+		`[0-9]+\.[0-9] MiB`:                                            "1.2 MiB",
 	} {
 		answer = regexp.MustCompile(pattern).ReplaceAllString(answer, with)
 	}

@@ -43,6 +43,7 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -104,7 +105,7 @@ func newWorld(t *testing.T) *world {
 	w.config, w.server = restConfig, environment
 	err := errors.Join(corev1.AddToScheme(w.scheme), authenticationv1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
 		clusterv1.AddToScheme(w.scheme), clusterv1alpha1.AddToScheme(w.scheme), clusterv1beta1.AddToScheme(w.scheme), clusterv1beta2.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme), workv1alpha1.AddToScheme(w.scheme), rbacv1.AddToScheme(w.scheme),
-		policyv1alpha1.AddToScheme(w.scheme), workv1alpha2.AddToScheme(w.scheme))
+		appsv1alpha1.AddToScheme(w.scheme), policyv1alpha1.AddToScheme(w.scheme), workv1alpha2.AddToScheme(w.scheme))
 	if err != nil {
 		t.Fatal(err)
 	}

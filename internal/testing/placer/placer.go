@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/capstan-io/capstan/internal/features"
@@ -64,6 +65,7 @@ func run(t testing.TB, config *rest.Config, options ctrl.Options, setup func(ctr
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
+	options.Controller = ctrlconfig.Controller{SkipNameValidation: new(true)} // it runs once in each test
 	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		t.Fatal(err)

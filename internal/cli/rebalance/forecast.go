@@ -1,0 +1,184 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rebalance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/binding"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+// What becomes of a cluster.
+const (
+	same    = "unchanged"
+	gained  = "gained"
+	lost    = "lost"
+	changed = "changed"
+)
+
+// Report is what becomes of the objects, in the form that scripts read.
+type Report struct {
+	// Expected says that it is what would become of them, and not what has.
+	Expected bool `json:"expected,omitempty"`
+	// Rebalancer is the WorkloadRebalancer that asks for it.
+	Rebalancer string     `json:"rebalancer,omitempty"`
+	Workloads  []Workload `json:"workloads"`
+	// Unread says what the user may not read.
+	Unread []string `json:"unread,omitempty"`
+}
+
+// Workload is what becomes of an object.
+type Workload struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// Moves is how many replicas go to another cluster.
+	Moves    int64     `json:"moves"`
+	Clusters []Cluster `json:"clusters"`
+	// Problem says why no clusters can be chosen.
+	Problem string   `json:"problem,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+
+	// hindered says why nothing would be chosen, and remedy what to do about it.
+	hindered, remedy string
+	scales           bool
+}
+
+// Cluster is what becomes of an object in a cluster.
+type Cluster struct {
+	Name string `json:"name"`
+	// Change is gained, lost, changed or unchanged.
+	Change string `json:"change"`
+	Before int32  `json:"replicasBefore"`
+	After  int32  `json:"replicasAfter"`
+}
+
+// forecasts says what would become of objects, one after the other: each sees what
+// those before would take of the room of clusters.
+type forecasts struct {
+	// fleet is nil if it is not known.
+	fleet   *view.Fleet
+	at      time.Time
+	assumed map[string]view.Amounts
+}
+
+// of says what would become of an object.
+func (f *forecasts) of(w *workload) Workload {
+	spec, before := w.binding.BindingSpec(), w.binding.BindingSpec().Clusters
+	told := compared(w, before, before)
+	told.hindered, told.remedy = hindrance(w)
+	switch {
+	case told.hindered != "":
+		told.Notes = append(told.Notes, "It would not be rebalanced: "+told.hindered+".")
+		return told
+	case !binding.Ours(w.binding):
+		told.Notes = append(told.Notes, fmt.Sprintf("The clusters are chosen by scheduler %q, which is not part of the hub.", spec.SchedulerName))
+		return told
+	case f.fleet == nil:
+		return told
+	}
+	state := binding.StateOf(w.binding)
+	state.Fresh, state.Assumed = true, f.assumed
+	decision := binding.Decide(*f.fleet, state.Input, f.at)
+	if decision.Chosen() {
+		f.take(before, decision.Clusters, state.Footprint())
+		told = compared(w, before, decision.Clusters)
+	}
+	if !decision.Scheduled {
+		told.Problem = fmt.Sprintf("%s (%s)", strings.TrimRight(decision.Message, "."), decision.Reason)
+	}
+	if duplicated(spec.Placement) && spec.Replicas > 0 {
+		told.Notes = append(told.Notes, "Each cluster has all replicas: new clusters are used without this.")
+	}
+	if groups := spec.WorkloadAffinityGroups; groups != nil {
+		told.Notes = append(told.Notes, "It is kept together with other objects, or apart from them, which does not count here.")
+	}
+	return told
+}
+
+// hindrance says what keeps the hub from choosing clusters when it is asked, "" if
+// nothing does, and what to do about it.
+func hindrance(w *workload) (why, remedy string) {
+	spec := w.binding.BindingSpec()
+	switch {
+	case spec.Placement == nil:
+		return "it goes where the objects are that refer to it", "Rebalance these: spec.requiredBy of its binding names them."
+	case spec.Suspension != nil && spec.Suspension.Scheduling != nil && *spec.Suspension.Scheduling:
+		return "suspension.scheduling of its binding is set", "Run this again when that is taken back."
+	default:
+		return "", ""
+	}
+}
+
+func duplicated(p *policyv1alpha1.Placement) bool {
+	return p == nil || p.ReplicaScheduling == nil || p.ReplicaScheduling.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDuplicated
+}
+
+// take assumes that an object takes the room of what it would have more.
+func (f *forecasts) take(before, after []workv1alpha2.TargetCluster, takes binding.Footprint) {
+	had := map[string]workv1alpha2.TargetCluster{}
+	for _, target := range before {
+		had[target.Name] = target
+	}
+	for _, target := range after {
+		for name, amount := range takes.More(target, had[target.Name]) {
+			if f.assumed == nil {
+				f.assumed = map[string]view.Amounts{}
+			}
+			if f.assumed[target.Name] == nil {
+				f.assumed[target.Name] = view.Amounts{}
+			}
+			f.assumed[target.Name][name] += amount
+		}
+	}
+}
+
+// outcome says what has become of an object.
+func outcome(w *workload, after readable) Workload {
+	return compared(w, w.binding.BindingSpec().Clusters, after.BindingSpec().Clusters)
+}
+
+// compared says what is different between two decisions.
+func compared(w *workload, before, after []workv1alpha2.TargetCluster) Workload {
+	version, kind := w.kind.ToAPIVersionAndKind()
+	told := Workload{
+		APIVersion: version, Kind: kind, Namespace: w.namespace, Name: w.name, Clusters: []Cluster{},
+		scales: w.binding.BindingSpec().Replicas > 0,
+	}
+	was, is := replicasOf(before), replicasOf(after)
+	names := maps.Clone(was)
+	maps.Copy(names, is)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		c := Cluster{Name: name, Change: same, Before: was[name], After: is[name]}
+		_, had := was[name]
+		_, has := is[name]
+		switch {
+		case !had:
+			c.Change = gained
+		case !has:
+			c.Change = lost
+		case c.Before != c.After:
+			c.Change = changed
+		}
+		told.Moves += int64(max(0, c.After-c.Before))
+		told.Clusters = append(told.Clusters, c)
+	}
+	return told
+}
+
+func replicasOf(clusters []workv1alpha2.TargetCluster) map[string]int32 {
+	replicas := make(map[string]int32, len(clusters))
+	for _, target := range clusters {
+		replicas[target.Name] = target.Replicas
+	}
+	return replicas
+}
