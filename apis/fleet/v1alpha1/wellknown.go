@@ -118,3 +118,25 @@ const AnnotationPaused = "fleet.capstan.io/paused"
 // clusters are placed as far as there is room, and the rest when there is more.
 // Without it, all are placed or none. The hub copies it to the bindings.
 const AnnotationPartialPlacement = "fleet.capstan.io/partial-placement"
+
+// Annotations of a PropagationPolicy or ClusterPropagationPolicy about replicas
+// that are divided among clusters.
+const (
+	// AnnotationRebalance with the value Continuous has replicas move by themselves to
+	// clusters that come and to capacity that becomes free.
+	AnnotationRebalance = "fleet.capstan.io/rebalance"
+	// RebalanceContinuous is the value of AnnotationRebalance.
+	RebalanceContinuous = "Continuous"
+	// AnnotationRebalanceBudget is how many replicas of an object move in a window at
+	// most: a number, or a share of them such as 10%, which is the default. One may
+	// always move.
+	AnnotationRebalanceBudget = "fleet.capstan.io/rebalance-budget"
+	// AnnotationRebalanceWindow is how long another division has to be better before
+	// replicas move to it, and how long they stay then: a duration of 1m to 24h.
+	// Default: 10m.
+	AnnotationRebalanceWindow = "fleet.capstan.io/rebalance-window"
+)
+
+// AnnotationRebalanced is on a binding whose replicas have moved by themselves, and
+// has when they last did and how, as JSON.
+const AnnotationRebalanced = "fleet.capstan.io/rebalanced"

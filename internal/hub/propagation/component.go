@@ -39,6 +39,7 @@ import (
 	slim "github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/bindings"
+	"github.com/capstan-io/capstan/internal/hub/propagation/continuous"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
 	"github.com/capstan-io/capstan/internal/hub/propagation/dependencies"
@@ -209,8 +210,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(
-		rebalancer.New(mgr.GetClient(), o.Clock).SetupWithManager(mgr),
-		rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr),
+		rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
 		policies.New(mgr.GetClient(), kinds, watched, recorder, o.Clock).SetupWithManager(mgr), follows.SetupWithManager(mgr))
@@ -234,6 +234,15 @@ func newClients(mgr ctrl.Manager) (c clients, err error) {
 		return clients{}, fmt.Errorf("building the client of what is served: %w", err)
 	}
 	return c, nil
+}
+
+// moves adds the controllers that move what is placed already.
+func moves(mgr ctrl.Manager, o Options, stored store.Bindings, recorder *events.Recorder) error {
+	return errors.Join(
+		rebalancer.New(stored.Client, o.Clock).SetupWithManager(mgr),
+		continuous.New(continuous.Deps{
+			Client: stored.Client, Decider: stored.Decider, Fleet: stored.Fleet, Clock: o.Clock, Events: recorder,
+		}).SetupWithManager(mgr))
 }
 
 // lookAt tells whether the hub is an ordinary cluster: one with nodes.

@@ -27,7 +27,7 @@ import (
 func sending(policy policyv1alpha1.Policy) any {
 	spec := *policy.PropagationSpec()
 	spec.PreserveResourcesOnDeletion = nil
-	return []any{spec, policy.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement]}
+	return []any{spec, policy.GetAnnotations()[fleetv1alpha1.AnnotationPartialPlacement], movement(policy)}
 }
 
 // checkPolicy returns what is wrong with a policy.
@@ -37,7 +37,8 @@ func checkPolicy(policy policyv1alpha1.Policy) (admission.Warnings, mistakes) {
 		path := field.NewPath("metadata", "annotations").Key(fleetv1alpha1.AnnotationPartialPlacement)
 		wrong = append(wrong, field.NotSupported(path, value, []string{"true", "false"}))
 	}
-	return warnings, wrong
+	more, problems := checkMovement(policy)
+	return append(warnings, more...), append(wrong, problems...)
 }
 
 // checkPropagation returns what is wrong with the spec of a policy in a namespace,

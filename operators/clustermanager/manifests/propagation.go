@@ -13,6 +13,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/propagation/rebalance"
 	"github.com/capstan-io/capstan/internal/render"
 )
 
@@ -44,9 +45,24 @@ func (k hook) validating() hook {
 	return k
 }
 
+// annotationOf is an annotation of an object, or "".
+func annotationOf(name string) string {
+	return "%s.?metadata.?annotations[?'" + name + "'].orValue('')"
+}
+
 // policyHook is a webhook for policies that have an ID.
 func policyHook(resource, label string) hook {
-	return hookOf(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(created, specChanged, differ(idOf(label))))
+	return hookOf(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(append([]string{created, specChanged, differ(idOf(label))}, moves()...)...))
+}
+
+// moves are the conditions that a policy says something else about when replicas
+// move.
+func moves() []string {
+	var conditions []string
+	for _, name := range rebalance.Annotations() {
+		conditions = append(conditions, differ(annotationOf(name)))
+	}
+	return conditions
 }
 
 // overrideHook is a webhook for policies that have none.

@@ -5,15 +5,21 @@ package propagation
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/propagation/rebalance"
 )
 
 // byRoom divides replicas by the room of clusters.
@@ -106,5 +112,80 @@ func (w world) pass(name string) {
 			return errors.New("it has not")
 		}
 		return nil
+	})
+}
+
+// TestReplicasMoveByThemselves has a policy that asks for it: one replica moves at a
+// time to a cluster that has come, none while it is suspended, and it is said.
+func TestReplicasMoveByThemselves(t *testing.T) {
+	w := newWorld(t, 2)
+	w.stop()
+	now := clocktesting.NewFakeClock(time.Now())
+	w.options.Clock = now
+	w.start()
+	for _, cluster := range []string{"member1", "member2"} {
+		w.heard(cluster, metav1.ConditionTrue)
+	}
+	p := policy("all", byRoom())
+	p.Annotations = map[string]string{
+		fleetv1alpha1.AnnotationRebalance: fleetv1alpha1.RebalanceContinuous, fleetv1alpha1.AnnotationRebalanceBudget: "1", fleetv1alpha1.AnnotationRebalanceWindow: "1m",
+	}
+	p.Spec.Suspension = &policyv1alpha1.Suspension{Dispatching: new(false)}
+	web := deployment("web", 6)
+	w.create(p, web)
+	w.on("web", map[string]int32{"member1": 3, "member2": 3})
+	w.change(p, func() { p.Spec.Suspension.Dispatching = new(true) })
+	w.join("member3")
+	w.heard("member3", metav1.ConditionTrue)
+	binding := &workv1alpha2.ResourceBinding{}
+	pass := func(check func() error) func() error {
+		return func() error {
+			now.SetTime(now.Now().Add(20 * time.Second))
+			if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}, binding); err != nil {
+				return err
+			}
+			if err := w.Patch(w.Context(), binding, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"test":%q}}}`, now.Now()))); err != nil {
+				return err
+			}
+			return check()
+		}
+	}
+	looks := 0
+	w.eventually("it has been looked at while it is suspended", pass(func() error {
+		if looks++; looks < 20 {
+			return errors.New("it has not")
+		}
+		return nil
+	}))
+	w.on("web", map[string]int32{"member1": 3, "member2": 3})
+
+	w.change(p, func() { p.Spec.Suspension.Dispatching = new(false) })
+	w.eventually("a replica has moved", pass(func() error {
+		if rebalance.Last(binding.Annotations).Moves == 0 {
+			return fmt.Errorf("%v", binding.Spec.Clusters)
+		}
+		return nil
+	}))
+	if got := rebalance.Last(binding.Annotations); got.Moves != 1 || got.What != "1 replica moved: member1 3 -> 2, member3 0 -> 1, as there is room in member3; 1 more would move" {
+		t.Errorf("the binding says %+v", got)
+	}
+	w.eventually("another one has moved", pass(func() error {
+		if len(binding.Spec.Clusters) != 3 || binding.Spec.Clusters[2].Replicas != 2 {
+			return fmt.Errorf("%v", binding.Spec.Clusters)
+		}
+		return nil
+	}))
+	w.on("web", map[string]int32{"member1": 2, "member2": 2, "member3": 2})
+	w.eventually("an event says so", func() error {
+		list := &eventsv1.EventList{}
+		if err := w.List(w.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if e := &list.Items[i]; e.Reason == "ReplicasRebalanced" && e.Regarding.Kind == "Deployment" && e.Regarding.UID == web.UID {
+				return nil
+			}
+		}
+		return errors.New("there is none")
 	})
 }

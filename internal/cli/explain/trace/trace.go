@@ -205,7 +205,7 @@ func (t *Trace) notes(f *Facts) []string {
 		if text := t.decided.differs(f.Binding.Spec.Clusters); text != "" {
 			notes = append(notes, text)
 		}
-		return append(notes, f.Binding.notes()...)
+		return append(append(notes, f.Binding.notes()...), f.moves(t.AsOf.Time)...)
 	case t.ClaimedBy != nil:
 		return append(notes, "The hub's propagation controller makes the binding in a moment: if it stays so, see \"kubectl describe\" of the object for events, and \"capstan doctor\".")
 	case f.Template != nil:
@@ -239,11 +239,8 @@ func (b *BindingObject) notes() []string {
 	if text := b.short(); text != "" {
 		add("%s", text)
 	}
-	switch {
-	case b.divides() && len(b.Spec.Components) > 0:
+	if b.divides() && len(b.Spec.Components) > 0 {
 		add("All its parts are placed together, in one cluster: they stay there until the object or its policy changes.")
-	case b.divides():
-		add("Its replicas are divided: a new cluster or freed capacity is not used by itself, only when the object or its policy changes.")
 	}
 	return notes
 }

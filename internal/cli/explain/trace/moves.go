@@ -1,0 +1,56 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/rebalance"
+)
+
+// moves say when replicas that are divided go to other clusters, and what moved
+// last.
+func (f *Facts) moves(now time.Time) []string {
+	if !f.Binding.divides() || len(f.Binding.Spec.Components) > 0 {
+		return nil
+	}
+	set := f.movement()
+	if set == nil {
+		return []string{"Its replicas are divided: a new cluster or freed capacity is not used by itself, only when the object or its policy changes."}
+	}
+	total := int64(0)
+	for _, target := range f.Binding.Spec.Clusters {
+		total += int64(target.Replicas)
+	}
+	note := fmt.Sprintf("Its replicas are divided, and rebalanced by themselves: at most %s go to clusters that have been better for %s, and no more for as long after that.",
+		rebalance.Count(set.Budget.Of(total)), duration.HumanDuration(set.Window))
+	last := rebalance.Last(f.Binding.Annotations)
+	if last.At.IsZero() {
+		return []string{note + " None has moved yet."}
+	}
+	return []string{note, fmt.Sprintf("The last time, %s ago: %s.", duration.HumanDuration(now.Sub(last.At.Time)), last.What)}
+}
+
+// movement is what the policy that claims the object says of that; nil if nothing
+// moves by itself.
+func (f *Facts) movement() *rebalance.Settings {
+	b := f.Binding.object()
+	for i := range f.Policies {
+		if p := &f.Policies[i]; claims.Claims(p, b) {
+			set, _ := rebalance.Read(p.Annotations) // admission has told of mistakes
+			return set
+		}
+	}
+	for i := range f.ClusterPolicies {
+		if p := &f.ClusterPolicies[i]; claims.Claims(p, b) {
+			set, _ := rebalance.Read(p.Annotations) // admission has told of mistakes
+			return set
+		}
+	}
+	return nil
+}
