@@ -29,6 +29,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/join"
 	"github.com/capstan-io/capstan/internal/cli/label"
+	"github.com/capstan-io/capstan/internal/cli/promote"
 	"github.com/capstan-io/capstan/internal/cli/rebalance"
 	"github.com/capstan-io/capstan/internal/cli/register"
 	"github.com/capstan-io/capstan/internal/cli/setup"
@@ -112,7 +113,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), doctor.New(session))
 	add(root, groupLook, explain.New(session), explain.NewPlan(session))
-	add(root, groupMove, rebalance.New(session))
+	add(root, groupMove, promote.New(session), rebalance.New(session))
 	add(root, groupJoin, accept.NewAccept(session), accept.NewDeny(session), token.New(session))
 	add(root, groupJoin, register.NewRegister(session), register.NewUnregister(session))
 	add(root, groupJoin, join.NewJoin(session), join.NewUnjoin(session))

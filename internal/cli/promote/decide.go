@@ -1,0 +1,232 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package promote
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+)
+
+// dependenciesMax is how many objects come along at most.
+const dependenciesMax = 200
+
+// same tells whether two objects are the same but for what their API servers and
+// controllers wrote.
+func same(a, b *unstructured.Unstructured) bool {
+	content := func(o *unstructured.Unstructured) map[string]any {
+		pruned := template(o)
+		unstructured.RemoveNestedField(pruned.Object, "metadata")
+		return pruned.Object
+	}
+	return equality.Semantic.DeepEqual(content(a), content(b))
+}
+
+// decide makes the policy a part of the plan, and finds out whether it would get
+// the object.
+func (p *promotion) decide(ctx context.Context) error {
+	if !p.policy {
+		return nil
+	}
+	policy, kind := p.newPolicy()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(policy)
+	if err != nil {
+		return fmt.Errorf("encode the policy: %w", err)
+	}
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	p.plan.policy = &unstructured.Unstructured{Object: content}
+	p.plan.policy.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind(kind))
+	p.plan.objects = append(p.plan.objects, p.plan.policy)
+	found := object(p.plan.policy.GroupVersionKind())
+	err = p.reads.Get(ctx, client.ObjectKeyFromObject(p.plan.policy), found)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return err
+	case found.GetDeletionTimestamp() != nil || !sends(found, p.plan.policy):
+		return exit.Next(fmt.Errorf("%s %s is on the hub already, and is about something else", kind, spelled(found)), "Choose another name by --policy-name.")
+	default:
+		p.plan.there[p.plan.policy] = true
+	}
+	return p.contend(ctx, policy)
+}
+
+// sends tells whether a policy of the hub is the wanted one, with what the hub has
+// filled in.
+func sends(found, wanted *unstructured.Unstructured) bool {
+	for _, path := range [][]string{{"spec", "resourceSelectors"}, {"spec", "placement", "clusterAffinity"}, {"spec", "conflictResolution"}, {"spec", "propagateDeps"}} {
+		is, _, _ := unstructured.NestedFieldNoCopy(found.Object, path...)
+		want, _, _ := unstructured.NestedFieldNoCopy(wanted.Object, path...)
+		if !equality.Semantic.DeepEqual(is, want) {
+			return false
+		}
+	}
+	return true
+}
+
+// newPolicy returns the policy that sends the object to the cluster.
+func (p *promotion) newPolicy() (policy policyv1alpha1.Policy, kind string) {
+	usual, _ := claims.BindingName(p.kind.GroupVersionKind, p.name)
+	version, objectKind := p.kind.GroupVersionKind.ToAPIVersionAndKind()
+	spec := policyv1alpha1.PropagationSpec{
+		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: version, Kind: objectKind, Namespace: p.namespace, Name: p.name}},
+		Placement:         policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{p.cluster}}},
+		// The objects are there, and are what the hub has.
+		ConflictResolution: policyv1alpha1.ConflictOverwrite,
+		PropagateDeps:      p.dependencies,
+	}
+	about := metav1.ObjectMeta{Namespace: p.namespace, Name: cmp.Or(p.policyName, usual)}
+	if p.namespace == "" {
+		return &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: about, Spec: spec}, "ClusterPropagationPolicy"
+	}
+	return &policyv1alpha1.PropagationPolicy{ObjectMeta: about, Spec: spec}, "PropagationPolicy"
+}
+
+// contend finds out whether another policy would get the object.
+func (p *promotion) contend(ctx context.Context, mine policyv1alpha1.Policy) error {
+	all := []policyv1alpha1.Policy{mine}
+	if p.namespace != "" {
+		own, err := hub.List(ctx, p.reads, func(l *policyv1alpha1.PropagationPolicyList) []policyv1alpha1.PropagationPolicy { return l.Items }, client.InNamespace(p.namespace))
+		if err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+		for i := range own {
+			if own[i].Name != mine.GetName() {
+				all = append(all, &own[i])
+			}
+		}
+	}
+	wide, err := hub.List(ctx, p.reads, func(l *policyv1alpha1.ClusterPropagationPolicyList) []policyv1alpha1.ClusterPropagationPolicy {
+		return l.Items
+	})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	for i := range wide {
+		if p.namespace != "" || wide[i].Name != mine.GetName() {
+			all = append(all, &wide[i])
+		}
+	}
+	var selections claims.Selections
+	if winner := selections.Choose(p.plan.template, p.plan.template, all, false); winner != nil && winner != mine {
+		return exit.Next(fmt.Errorf("%s would claim %s", claims.Name(winner), p.title()),
+			"It would go where that policy says. Take it out of that policy, or add cluster %s there, with conflictResolution: Overwrite, and use --auto-create-policy=false.", p.cluster)
+	}
+	return nil
+}
+
+// gather makes what the object refers to a part of the plan, and what that refers
+// to in turn.
+func (p *promotion) gather(ctx context.Context) error {
+	chain := interpret.Chain{native.New()}
+	known := map[string]bool{}
+	var along []*unstructured.Unstructured
+	for queue := []*unstructured.Unstructured{p.plan.template}; len(queue) > 0; queue = queue[1:] {
+		for _, needed := range chain.Dependencies(queue[0]) {
+			found, err := p.read(ctx, needed)
+			if err != nil {
+				return err
+			}
+			for _, one := range found {
+				key := one.GroupVersionKind().String() + " " + spelled(one)
+				if known[key] || stays(one) {
+					continue
+				}
+				if known[key] = true; len(known) > dependenciesMax {
+					return fmt.Errorf("%s refers to more than %d objects", p.title(), dependenciesMax)
+				}
+				here := template(one)
+				if err := p.beside(ctx, here); err != nil {
+					return err
+				}
+				along, queue = append(along, here), append(queue, here)
+			}
+		}
+	}
+	// Before the object, so that nobody sees it without them.
+	at := len(p.plan.objects) - 1
+	for p.plan.objects[at] != p.plan.template {
+		at--
+	}
+	p.plan.objects = append(p.plan.objects[:at:at], append(along, p.plan.objects[at:]...)...)
+	return nil
+}
+
+// read reads what an object refers to from the cluster. What is not there is none.
+func (p *promotion) read(ctx context.Context, needed interpret.Dependency) ([]*unstructured.Unstructured, error) {
+	kind := schema.FromAPIVersionAndKind(needed.APIVersion, needed.Kind)
+	if needed.Name != "" {
+		one := object(kind)
+		err := p.there.Client.Get(ctx, client.ObjectKey{Namespace: needed.Namespace, Name: needed.Name}, one)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, p.there.Explain(fmt.Errorf("read %s %s/%s from cluster %s: %w", needed.Kind, needed.Namespace, needed.Name, p.cluster, err))
+		}
+		return []*unstructured.Unstructured{one}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(needed.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s refers to: %w", p.title(), err)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := p.there.Client.List(ctx, list, client.InNamespace(needed.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, p.there.Explain(fmt.Errorf("list %s of namespace %s in cluster %s: %w", needed.Kind, needed.Namespace, p.cluster, err))
+	}
+	found := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, &list.Items[i])
+	}
+	return found, nil
+}
+
+// stays tells whether each cluster has its own of what an object refers to.
+func stays(o *unstructured.Unstructured) bool {
+	switch o.GetKind() {
+	case "ServiceAccount":
+		return o.GetName() == "default"
+	case "ConfigMap":
+		return o.GetName() == "kube-root-ca.crt"
+	case "Secret":
+		kind, _, _ := unstructured.NestedString(o.Object, "type")
+		return kind == string(corev1.SecretTypeServiceAccountToken)
+	default:
+		return metav1.GetControllerOf(o) != nil // it comes with what makes it
+	}
+}
+
+// beside finds out whether what the object refers to is on the hub already.
+func (p *promotion) beside(ctx context.Context, one *unstructured.Unstructured) error {
+	found := object(one.GroupVersionKind())
+	err := p.reads.Get(ctx, client.ObjectKeyFromObject(one), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case !same(one, found):
+		return exit.Next(fmt.Errorf("%s %s, which %s refers to, is on the hub already, and another one than in cluster %s", one.GetKind(), spelled(one), p.title(), p.cluster),
+			"Promoting it would change the one in the cluster: make them equal, or promote without --dependencies.")
+	}
+	p.plan.there[one] = true
+	return nil
+}

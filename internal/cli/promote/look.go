@@ -1,0 +1,210 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package promote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+)
+
+// unserved says what to do if the hub has no such kind.
+func (p *promotion) unserved(ctx context.Context, name string, err error) error {
+	var known *exit.Error
+	if !errors.As(err, &known) || strings.Contains(err.Error(), "may be any of") {
+		return err
+	}
+	plural := strings.ToLower(name)
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	if p.there.Client.Get(ctx, client.ObjectKey{Name: plural}, definition) == nil {
+		plural = definition.Name
+	} else {
+		plural = "NAME"
+	}
+	return &exit.Error{Err: known.Err, Next: fmt.Sprintf(
+		"To promote a kind that only the cluster has, install its definition on the hub first: \"kubectl get crd %s -o yaml\" in the cluster shows it. %s", plural, known.Next)}
+}
+
+// propagates finds out whether the hub sends objects to clusters at all.
+func (p *promotion) propagates(context.Context) error {
+	policies := schema.GroupKind{Group: policyv1alpha1.GroupName, Kind: "PropagationPolicy"}
+	_, err := p.reads.RESTMapper().RESTMapping(policies)
+	if meta.IsNoMatchError(err) {
+		return exit.Next(errors.New("the hub serves no PropagationPolicies"), "Its feature gate Propagation turns them on: see docs/spec/operator/clustermanager.md.")
+	}
+	if err != nil {
+		return err
+	}
+	if why := claims.Reserved(p.kind.GroupVersionKind.GroupKind(), p.namespace); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// identify finds out whether the kubeconfig leads to the cluster.
+func (p *promotion) identify(ctx context.Context) error {
+	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
+	err := p.reads.Get(ctx, client.ObjectKey{Name: p.cluster}, cluster)
+	if apierrors.IsNotFound(err) && hub.Served(err) {
+		return exit.Next(fmt.Errorf("there is no cluster %q", p.cluster), "\"capstan get clusters\" lists those that there are.")
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.reads.Get(ctx, client.ObjectKey{Name: p.cluster}, connection); err != nil {
+		connection = nil // what the cluster says of itself is enough
+	}
+	identity, err := p.there.Identify(ctx)
+	if err != nil {
+		return err
+	}
+	if id := view.Of(cluster, connection).Identity(); id != "" && id != identity.UID {
+		return exit.Next(fmt.Errorf("the kubeconfig leads to the cluster %s, but %q is the cluster %s", identity.UID, p.cluster, id),
+			"Give the kubeconfig or the context of %q.", p.cluster)
+	}
+	return nil
+}
+
+// object returns an empty object of a kind.
+func object(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	return o
+}
+
+// title is the object as people call it.
+func (p *promotion) title() string {
+	if p.namespace == "" {
+		return p.kind.GroupVersionKind.Kind + " " + p.name
+	}
+	return p.kind.GroupVersionKind.Kind + " " + p.namespace + "/" + p.name
+}
+
+// take reads the object from the cluster.
+func (p *promotion) take(ctx context.Context) error {
+	live := object(p.kind.GroupVersionKind)
+	err := p.there.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: p.name}, live)
+	switch {
+	case meta.IsNoMatchError(err):
+		return exit.Next(fmt.Errorf("cluster %s does not serve %s", p.cluster, p.kind.GroupVersionKind), "The hub has the kind in this version: the cluster needs it in the same one.")
+	case apierrors.IsNotFound(err):
+		return exit.Next(fmt.Errorf("there is no %s in cluster %s", p.title(), p.cluster), "\"kubectl get %s -A\" in the cluster lists those that there are.", p.kind.Resource.GroupResource())
+	case err != nil:
+		return p.there.Explain(fmt.Errorf("read %s from cluster %s: %w", p.title(), p.cluster, err))
+	case live.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s is being deleted in cluster %s", p.title(), p.cluster)
+	}
+	if owner := metav1.GetControllerOf(live); owner != nil {
+		return exit.Next(fmt.Errorf("%s is made by %s %s in cluster %s", p.title(), owner.Kind, owner.Name, p.cluster), "Promote that instead.")
+	}
+	if live.GetLabels()[workv1alpha2.LabelManaged] == "true" {
+		annotations := live.GetAnnotations()
+		return exit.Next(fmt.Errorf("%s is promoted already: cluster %s gets it from a hub, by Work %s/%s", p.title(), p.cluster,
+			annotations[workv1alpha2.AnnotationWorkNamespace], annotations[workv1alpha2.AnnotationWorkName]),
+			"\"%s\" on that hub says why it is there.", p.explain())
+	}
+	for _, owner := range live.GetOwnerReferences() {
+		if owner.Kind == "AppliedManifestWork" {
+			return exit.Next(fmt.Errorf("%s in cluster %s is delivered by a ManifestWork (%s)", p.title(), p.cluster, owner.Name),
+				"Take it out of that work first, with deleteOption.propagationPolicy: Orphan, so that it stays.")
+		}
+	}
+	p.uid = live.GetUID()
+	p.plan = plan{template: template(live), there: map[*unstructured.Unstructured]bool{}}
+	return nil
+}
+
+// explain is the command that follows the object.
+func (p *promotion) explain() string {
+	text := fmt.Sprintf("capstan explain %s %s", p.kind.Resource.GroupResource(), p.name)
+	if p.namespace != "" {
+		text += " -n " + p.namespace
+	}
+	return text
+}
+
+// template returns an object of a cluster as it is on the hub.
+func template(live *unstructured.Unstructured) *unstructured.Unstructured {
+	chain := interpret.Chain{native.New()}
+	pruned := chain.Prune(live)
+	annotations := pruned.GetAnnotations()
+	for _, own := range []string{corev1.LastAppliedConfigAnnotation, "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation"} {
+		delete(annotations, own)
+	}
+	pruned.SetAnnotations(annotations)
+	return pruned
+}
+
+// onHub finds out whether the object is on the hub already, and whether it may be
+// taken for that.
+func (p *promotion) onHub(ctx context.Context) error {
+	found := object(p.kind.GroupVersionKind)
+	err := p.reads.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: p.name}, found)
+	if apierrors.IsNotFound(err) {
+		return p.space(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if claims.Claimed(found) {
+		return exit.Next(fmt.Errorf("%s is on the hub already, and %s claims it", p.title(), claimant(found)),
+			"If it is the same object, add cluster %s to that policy, with conflictResolution: Overwrite: that promotes it. \"%s\" tells where it is.", p.cluster, p.explain())
+	}
+	if !same(p.plan.template, found) {
+		return exit.Next(fmt.Errorf("%s is on the hub already, and another one than in cluster %s", p.title(), p.cluster),
+			"Promoting it would change what runs in the cluster: make them equal, or delete the one on the hub, which no policy sends anywhere.")
+	}
+	p.plan.there[p.plan.template] = true
+	p.plan.objects = append(p.plan.objects, p.plan.template)
+	return nil
+}
+
+// claimant names the policy that claims an object.
+func claimant(object client.Object) string {
+	annotations := object.GetAnnotations()
+	if name := annotations[policyv1alpha1.AnnotationPropagationPolicyName]; name != "" {
+		return "PropagationPolicy " + annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace] + "/" + name
+	}
+	return "ClusterPropagationPolicy " + annotations[policyv1alpha1.AnnotationClusterPropagationPolicyName]
+}
+
+// space makes the namespace of the object a part of the plan, unless the hub has it.
+func (p *promotion) space(ctx context.Context) error {
+	defer func() { p.plan.objects = append(p.plan.objects, p.plan.template) }()
+	if p.namespace == "" {
+		return nil
+	}
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(kind)
+	err := p.reads.Get(ctx, client.ObjectKey{Name: p.namespace}, found)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	namespace := object(kind)
+	namespace.SetName(p.namespace)
+	p.plan.objects = append(p.plan.objects, namespace)
+	return nil
+}

@@ -1,0 +1,191 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/testing/placer"
+)
+
+// deployment is one that runs in the member, with a ConfigMap and a Secret.
+func deployment(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	from := func(source corev1.EnvFromSource) []corev1.EnvFromSource { return []corev1.EnvFromSource{source} }
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels, Annotations: map[string]string{"deployment.kubernetes.io/revision": "3", "team": "web"}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{
+					{Name: "web", Image: "nginx:1.27", EnvFrom: from(corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}}})},
+					{Name: "side", Image: "nginx:1.27", EnvFrom: from(corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "secret"}}})},
+				}},
+			},
+		},
+	}
+}
+
+// TestPromote has the hub take over what runs in a member: it stays the same object,
+// as it is, and what is wrong is told before anything is written.
+func TestPromote(t *testing.T) {
+	w := newWorld(t)
+	must(t, policyv1alpha1.AddToScheme(w.hub.client.Scheme()))
+	must(t, workv1alpha2.AddToScheme(w.hub.client.Scheme()))
+	placer.StartPropagation(t, w.hub.config)
+	w.want(t, exit.OK, "cluster(member1) is joined successfully\n", "", w.join("member1")...)
+	// The controllers of a cluster put its rules into the agent's role; none run here.
+	must(t, w.member.client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "workloads"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: fleetv1alpha1.DefaultMemberNamespace, Name: "capstan-member1"}},
+	}))
+	web := deployment("web")
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "config"}, Data: map[string]string{"a": "b"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "secret"}, Data: map[string][]byte{"a": []byte("b")}}
+	run := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, web, config, secret, deployment("db"), deployment("cache")}
+	for _, object := range run {
+		must(t, w.member.client.Create(t.Context(), object))
+	}
+	promote := func(name string, more ...string) []string {
+		return append([]string{"promote", "deployment", name, "-n", "shop", "-C", "member1", "--cluster-kubeconfig", w.member.kubeconfig}, more...)
+	}
+
+	w.want(t, exit.Usage, "", "name the cluster that the object runs in", "promote", "deployment", "web", "--cluster-kubeconfig", w.member.kubeconfig)
+	w.want(t, exit.Usage, "", "it is not said which cluster is the member", "promote", "deployment", "web", "-C", "member1")
+	w.want(t, exit.Failed, "", `there is no cluster "member2"`, promote("web", "-C", "member2")...)
+	w.want(t, exit.Failed, "", `but "member1" is the cluster`, "promote", "deployment", "web", "-n", "shop", "-C", "member1", "--cluster-kubeconfig", w.hub.kubeconfig)
+	w.want(t, exit.Failed, "", "there is no Deployment shop/none in cluster member1", promote("none")...)
+	w.want(t, exit.Failed, "", "install its definition on the hub first", "promote", "widget", "web", "-C", "member1", "--cluster-kubeconfig", w.member.kubeconfig)
+	w.want(t, exit.Failed, "", "is never sent to clusters", "promote", "managedcluster", "member1", "-C", "member1", "--cluster-kubeconfig", w.member.kubeconfig)
+	w.want(t, exit.OK, "Resource \"deployments\"(shop/web) is promoted successfully (dry run)\n", "", promote("web", "-d", "--dry-run")...)
+	w.want(t, exit.OK, "conflictResolution: Overwrite", "", promote("web", "-d", "--dry-run=server", "-o", "yaml")...)
+	if err := w.hub.client.Get(t.Context(), client.ObjectKeyFromObject(web), &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("a dry run left it on the hub: %v", err)
+	}
+
+	code, out, errOut := w.capstan(t.Context(), promote("web", "-d")...)
+	if want := `Namespace (shop) is created successfully
+ResourceTemplate (shop/config) is created successfully
+ResourceTemplate (shop/secret) is created successfully
+ResourceTemplate (shop/web) is created successfully
+PropagationPolicy (shop/web-deployment) is created successfully
+Resource "deployments"(shop/web) is promoted successfully
+`; code != exit.OK || out != want {
+		t.Fatalf("exit code %d; it printed\n%s%s", code, out, errOut)
+	}
+	eventually(t, "what it refers to is the hub's, too", func(ctx context.Context) string {
+		for _, object := range []client.Object{&corev1.ConfigMap{ObjectMeta: config.ObjectMeta}, &corev1.Secret{ObjectMeta: secret.ObjectMeta}} {
+			if err := w.member.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil || object.GetLabels()[workv1alpha2.LabelManaged] != "true" {
+				return "it is not"
+			}
+		}
+		return ""
+	})
+	w.unchanged(t, web, config, secret)
+	now := &appsv1.Deployment{}
+	must(t, w.member.client.Get(t.Context(), client.ObjectKeyFromObject(web), now))
+	if diff := cmp.Diff(web.Spec, now.Spec); diff != "" || now.Labels[workv1alpha2.LabelManaged] != "true" || now.Annotations["deployment.kubernetes.io/revision"] != "3" {
+		t.Errorf("the Deployment in the cluster has labels %v and annotations %v; its spec (-before +after):\n%s", now.Labels, now.Annotations, diff)
+	}
+
+	w.want(t, exit.Failed, "", "Deployment shop/web is promoted already: cluster member1 gets it from a hub", promote("web")...)
+	t.Run("what another policy has, or would get", w.testContended(promote))
+	t.Run("it is handed back", w.testHandedBack(web))
+}
+
+// unchanged fails the test if objects of the member are others than they were.
+func (w *world) unchanged(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		before := object.GetUID()
+		now := object.DeepCopyObject().(client.Object)
+		must(t, w.member.client.Get(t.Context(), client.ObjectKeyFromObject(object), now))
+		if now.GetUID() != before {
+			t.Errorf("%T %s had UID %s, and has %s", object, object.GetName(), before, now.GetUID())
+		}
+	}
+}
+
+func (w *world) testContended(promote func(string, ...string) []string) func(*testing.T) {
+	return func(t *testing.T) {
+		other := &policyv1alpha1.PropagationPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other"},
+			Spec: policyv1alpha1.PropagationSpec{
+				Priority: new(int32(7)), ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"db", "cache"}}}}}},
+				Placement: policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"nowhere"}}},
+			},
+		}
+		must(t, w.hub.client.Create(t.Context(), other))
+		w.want(t, exit.Failed, "", "PropagationPolicy shop/other would claim Deployment shop/cache", promote("cache")...)
+		different := deployment("db")
+		different.Spec.Replicas = new(int32(9))
+		must(t, w.hub.client.Create(t.Context(), different))
+		eventually(t, "the other policy has claimed it", func(ctx context.Context) string {
+			if err := w.hub.client.Get(ctx, client.ObjectKeyFromObject(different), different); err != nil || different.Annotations[policyv1alpha1.AnnotationPropagationPolicyName] == "" {
+				return "it has not"
+			}
+			return ""
+		})
+		w.want(t, exit.Failed, "", "Deployment shop/db is on the hub already, and PropagationPolicy shop/other claims it", promote("db")...)
+		must(t, w.hub.client.Delete(t.Context(), other))
+		eventually(t, "the other policy has let go of it", func(ctx context.Context) string {
+			if err := w.hub.client.Get(ctx, client.ObjectKeyFromObject(different), different); err != nil || different.Annotations[policyv1alpha1.AnnotationPropagationPolicyName] != "" {
+				return "it has not"
+			}
+			return ""
+		})
+		w.want(t, exit.Failed, "", "Deployment shop/db is on the hub already, and another one than in cluster member1", promote("db")...)
+		w.want(t, exit.Failed, "", "PropagationPolicy (shop/web-deployment) is on the hub already, and is about something else", promote("cache", "--policy-name", "web-deployment")...)
+		w.want(t, exit.OK, "No policy was created", "", promote("cache", "--auto-create-policy=false")...)
+		w.want(t, exit.OK, "ResourceTemplate (shop/cache) is there already\n", "", promote("cache", "--policy-name", "mine")...)
+	}
+}
+
+// testHandedBack does what the guide says.
+func (w *world) testHandedBack(web *appsv1.Deployment) func(*testing.T) {
+	return func(t *testing.T) {
+		policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
+		must(t, w.hub.client.Patch(t.Context(), policy, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"preserveResourcesOnDeletion":true}}`))))
+		eventually(t, "its work says so", func(ctx context.Context) string {
+			works := &workv1.ManifestWorkList{}
+			must(t, w.hub.client.List(ctx, works, client.InNamespace("member1")))
+			for i := range works.Items {
+				work := &works.Items[i]
+				if work.Annotations[workv1alpha2.AnnotationResourceBindingName] == "web-deployment" && work.Spec.DeleteOption != nil && work.Spec.DeleteOption.PropagationPolicy == workv1.DeletePropagationPolicyOrphan {
+					return ""
+				}
+			}
+			return "it does not"
+		})
+		must(t, w.hub.client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}))
+		// Nobody collects garbage on this hub.
+		must(t, w.hub.client.Delete(t.Context(), &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}))
+		now := &appsv1.Deployment{}
+		eventually(t, "it is nobody's any more", func(ctx context.Context) string {
+			must(t, w.member.client.Get(ctx, client.ObjectKeyFromObject(web), now))
+			if now.Labels[workv1alpha2.LabelManaged] != "" {
+				return strings.Join([]string{"it has the label", workv1alpha2.LabelManaged}, " ")
+			}
+			return ""
+		})
+		w.unchanged(t, web)
+	}
+}
