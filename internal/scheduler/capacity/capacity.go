@@ -74,7 +74,7 @@ func (r Request) Overdrawn(room *view.Room, used view.Amounts) int32 {
 	for _, n := range r {
 		over = max(over, lacks(room.Free[n.resource]-used[n.resource], n.amount))
 	}
-	return int32(min(over, math.MaxInt32))
+	return int32(max(0, min(over, math.MaxInt32)))
 }
 
 func lacks(free, amount int64) int64 {

@@ -156,7 +156,9 @@ func (d Deps) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all [
 	if err != nil {
 		return nil, "", client.IgnoreNotFound(err)
 	}
-	direct := func(object *unstructured.Unstructured) []references.Reference { return references.Direct(d.Chain, object, b.Namespace) }
+	direct := func(object *unstructured.Unstructured) []references.Reference {
+		return references.Direct(d.Chain, object, b.Namespace)
+	}
 	follow := func(reference references.Reference) (*unstructured.Unstructured, error) {
 		return d.follow(ctx, reference)
 	}
