@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
@@ -112,6 +113,10 @@ func (w Writer) create(ctx context.Context, work *workv1.ManifestWork) error {
 	if !w.Created.Begin(key) {
 		return nil
 	}
+	if w.shown(ctx, work) {
+		w.Created.Forget(key)
+		return nil
+	}
 	err := w.Client.Create(ctx, work)
 	if err == nil {
 		return nil
@@ -146,6 +151,14 @@ func related(present, work *workv1.ManifestWork) bool {
 	return deliver.BindingID(present) == deliver.BindingID(work) || present.Labels[deliver.LabelNamespace] != "" ||
 		named(workv1alpha2.AnnotationClusterResourceBindingName) ||
 		named(workv1alpha2.AnnotationResourceBindingNamespace) && named(workv1alpha2.AnnotationResourceBindingName)
+}
+
+// shown tells whether the cache shows a work by now that it did not show when it was
+// looked for: what is not awaited any more may have come since.
+func (w Writer) shown(ctx context.Context, work *workv1.ManifestWork) bool {
+	is, id := &workv1.ManifestWork{}, karmadaworkv1alpha1.LabelPermanentID
+	err := w.Client.Get(ctx, client.ObjectKeyFromObject(work), is, client.UnsafeDisableDeepCopy)
+	return err == nil && is.DeletionTimestamp.IsZero() && is.Labels[id] != "" && is.Labels[id] == work.Labels[id]
 }
 
 // remedied says what to do about an object that the hub cannot store another time.

@@ -1,0 +1,68 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/created"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+// TestAWorkIsCreatedOnce creates a work that the cache shows by now, and one whose
+// name another one has.
+func TestAWorkIsCreatedOnce(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := workv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	work := func(id string) *workv1.ManifestWork {
+		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "member1", Name: "web", Labels: map[string]string{karmadaworkv1alpha1.LabelPermanentID: id},
+		}}
+	}
+	for name, test := range map[string]struct {
+		present  *workv1.ManifestWork
+		asked    int
+		conflict bool
+	}{
+		"it is new":            {asked: 1},
+		"it has come":          {present: work("a")},
+		"another has its name": {present: work("b"), asked: 1, conflict: true},
+		"a user's has its name": {
+			present: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web"}}, asked: 1, conflict: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			builder := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+					asked++
+					return c.Create(ctx, object, options...)
+				},
+			})
+			if test.present != nil {
+				builder.WithObjects(test.present)
+			}
+			hub := builder.Build()
+			w := Writer{Client: hub, Live: hub, Created: created.New(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
+			failed := w.Write(t.Context(), deliver.Changes{New: []*workv1.ManifestWork{work("a")}})
+			if err := Joined(failed); apierrors.IsConflict(failed["member1"]) != test.conflict || asked != test.asked {
+				t.Errorf("the hub was asked %d times to create it: %v", asked, err)
+			}
+		})
+	}
+}
