@@ -132,7 +132,7 @@ func byChance(t *testing.T, test func(*testing.T, chance)) {
 	t.Helper()
 	const seeds = 200
 	for seed := range uint64(seeds) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { test(t, chance{rand.New(rand.NewPCG(seed, 1))}) }) //nolint:gosec // it need not be secret
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { test(t, chance{rand.New(rand.NewPCG(seed, 1))}) })
 	}
 }
 
