@@ -70,6 +70,8 @@ type Changes struct {
 	New     []*workv1.ManifestWork
 	Changed []Change
 	Gone    []workv1.ManifestWork
+	// Preserve says that what the works delivered which are gone stays in the clusters.
+	Preserve bool
 }
 
 // None tells whether there is nothing to do.

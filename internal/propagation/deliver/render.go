@@ -169,10 +169,17 @@ func (s Source) frame(cluster string, applied override.Applied) *workv1.Manifest
 	if suspended, said := suspended(spec.Suspension, cluster); said {
 		work.Annotations[workv1.AnnotationSuspendDispatching], work.Annotations[annotationSuspends] = strconv.FormatBool(suspended), "true"
 	}
-	if spec.PreserveResourcesOnDeletion != nil && *spec.PreserveResourcesOnDeletion {
+	if Preserves(s.Binding) {
 		work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
 	}
 	return work
+}
+
+// Preserves tells whether what a binding has sent stays in the clusters when it is
+// sent no more.
+func Preserves(b workv1alpha2.Binding) bool {
+	preserve := b.BindingSpec().PreserveResourcesOnDeletion
+	return preserve != nil && *preserve
 }
 
 // suspended tells whether sending to a cluster is suspended, and whether the

@@ -52,14 +52,14 @@ func annotationOf(name string) string {
 
 // policyHook is a webhook for policies that have an ID.
 func policyHook(resource, label string) hook {
-	return hookOf(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(append([]string{created, specChanged, differ(idOf(label))}, moves()...)...))
+	return hookOf(policyv1alpha1.GroupName, policyv1alpha1.GroupVersion.Version, resource, anyOf(append([]string{created, specChanged, differ(idOf(label))}, annotated()...)...))
 }
 
-// moves are the conditions that a policy says something else about when replicas
-// move.
-func moves() []string {
+// annotated are the conditions that a policy says something else by the annotations
+// that admission checks.
+func annotated() []string {
 	var conditions []string
-	for _, name := range rebalance.Annotations() {
+	for _, name := range append(rebalance.Annotations(), fleetv1alpha1.AnnotationPartialPlacement) {
 		conditions = append(conditions, differ(annotationOf(name)))
 	}
 	return conditions

@@ -167,6 +167,7 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	if err != nil {
 		return sent{}, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
+	changes.Preserve = deliver.Preserves(b)
 	changes.Gone = slices.DeleteFunc(changes.Gone, func(work workv1.ManifestWork) bool {
 		return !c.Fleet.Settled(work.Namespace) // the binding comes again when it has
 	})

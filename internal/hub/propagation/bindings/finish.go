@@ -178,7 +178,7 @@ func empty(name types.NamespacedName) binding {
 
 // cleanUp deletes the works of a binding.
 func (c ending) cleanUp(ctx context.Context, b binding, works []workv1.ManifestWork) error {
-	failed := c.writer().Write(ctx, deliver.Changes{Gone: works})
+	failed := c.writer().Write(ctx, deliver.Changes{Gone: works, Preserve: deliver.Preserves(b)})
 	if err := send.Passing(failed); err != nil {
 		return err
 	}

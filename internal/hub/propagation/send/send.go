@@ -51,7 +51,7 @@ func (w Writer) Write(ctx context.Context, changes deliver.Changes) map[string]e
 	}
 	for i := range changes.Gone {
 		work := &changes.Gone[i]
-		removals = append(removals, task{work.Namespace, func() error { return w.remove(ctx, work) }})
+		removals = append(removals, task{work.Namespace, func() error { return w.remove(ctx, work, changes.Preserve) }})
 	}
 	failed := inParallel(writes)
 	maps.Copy(failed, inParallel(removals))
@@ -182,9 +182,18 @@ func (w Writer) change(ctx context.Context, change deliver.Change) error {
 	return nil
 }
 
-func (w Writer) remove(ctx context.Context, work *workv1.ManifestWork) error {
+// remove deletes a work. One that is to preserve what it delivered may not say so
+// yet: somebody has asked for that a moment ago.
+func (w Writer) remove(ctx context.Context, work *workv1.ManifestWork, preserve bool) error {
 	if !work.DeletionTimestamp.IsZero() {
 		return nil
+	}
+	if preserve && (work.Spec.DeleteOption == nil || work.Spec.DeleteOption.PropagationPolicy != workv1.DeletePropagationPolicyOrphan) {
+		body := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"deleteOption":{"propagationPolicy":%q}}}`, work.UID, workv1.DeletePropagationPolicyOrphan)
+		err := w.Client.Patch(ctx, work.DeepCopy(), client.RawPatch(types.MergePatchType, body))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("letting ManifestWork %q preserve what it delivered: %w", client.ObjectKeyFromObject(work), err)
+		}
 	}
 	if err := w.Client.Delete(ctx, work.DeepCopy(), client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)

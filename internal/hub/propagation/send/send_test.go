@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,6 +63,42 @@ func TestAWorkIsCreatedOnce(t *testing.T) {
 			failed := w.Write(t.Context(), deliver.Changes{New: []*workv1.ManifestWork{work("a")}})
 			if err := Joined(failed); apierrors.IsConflict(failed["member1"]) != test.conflict || asked != test.asked {
 				t.Errorf("the hub was asked %d times to create it: %v", asked, err)
+			}
+		})
+	}
+}
+
+// TestWhatIsPreservedIsNotRemovedWithItsWork deletes works that say already that
+// what they delivered stays, and that do not.
+func TestWhatIsPreservedIsNotRemovedWithItsWork(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := workv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	orphan := &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyOrphan}
+	for name, test := range map[string]struct {
+		option   *workv1.DeleteOption
+		preserve bool
+		want     *workv1.DeleteOption
+	}{
+		"asked for a moment ago": {preserve: true, want: orphan},
+		"of another policy":      {option: &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyForeground}, preserve: true, want: orphan},
+		"asked for before":       {option: orphan, preserve: true, want: orphan},
+		"not asked for":          {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web", UID: "1", Finalizers: []string{workv1.FinalizerManifestWorkCleanup}}}
+			work.Spec.DeleteOption = test.option
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(work).Build()
+			w := Writer{Client: hub, Live: hub, Created: created.New(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
+			if err := Joined(w.Write(t.Context(), deliver.Changes{Gone: []workv1.ManifestWork{*work}, Preserve: test.preserve})); err != nil {
+				t.Fatal(err)
+			}
+			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, work.Spec.DeleteOption); diff != "" || work.DeletionTimestamp == nil {
+				t.Errorf("deleted at %v, with (-want +got):\n%s", work.DeletionTimestamp, diff)
 			}
 		})
 	}
