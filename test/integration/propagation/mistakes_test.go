@@ -167,8 +167,7 @@ func TestADefinitionThatGoes(t *testing.T) {
 	w.remove(w.definition(file))
 	w.start()
 	w.stay(before)
-	clk.by.Store(int64(5 * time.Minute))
-	w.become(declared{}, nil)
+	w.elapse(clk, declared{})
 
 	w.stop()
 	w.define(file)
@@ -178,9 +177,18 @@ func TestADefinitionThatGoes(t *testing.T) {
 
 	// The same while the controllers run: they see the objects go.
 	w.remove(w.definition(file))
-	time.Sleep(nothing) // it is looked for once before
-	clk.by.Store(int64(15 * time.Minute))
-	w.become(declared{}, nil)
+	w.elapse(clk, declared{})
+}
+
+// elapse has the time pass, five minutes at a time, until exactly this is sent: nobody
+// tells when the controllers have looked for the first time.
+func (w world) elapse(clk *later, want declared) {
+	w.Helper()
+	w.eventually("what was sent goes with the time", func() error {
+		clk.by.Add(int64(5 * time.Minute))
+		return w.exact(want)
+	})
+	w.become(want, nil)
 }
 
 // TestAnObjectThatWasMadeAnew deletes an object and makes another one of the name,
