@@ -13,7 +13,7 @@ import (
 // of it: who needs it asks for that, and does without.
 //
 // Objects are as they are decoded from JSON. No operation changes one, and none
-// fails, however odd the object is.
+// but those of Custom fails, however odd the object is.
 type Operations struct {
 	// Health judges an object by what its kind says beyond the conventions of
 	// Chain.Health.
@@ -57,6 +57,9 @@ type Operations struct {
 	// Retained are the paths of fields that are the cluster's once the object
 	// exists there.
 	Retained func(manifest map[string]any) [][]string
+
+	// Custom are the operations of somebody else. They go before all others.
+	Custom Custom
 }
 
 // Value is a well-known value of an object; nil if the object does not have it.
@@ -102,6 +105,7 @@ func (o Operations) or(other Operations) Operations {
 	o.Aggregate = first(o.Aggregate, other.Aggregate, o.Aggregate != nil)
 	o.Dependencies = first(o.Dependencies, other.Dependencies, o.Dependencies != nil)
 	o.Retained = first(o.Retained, other.Retained, o.Retained != nil)
+	o.Custom = o.Custom.Or(other.Custom)
 	return o
 }
 

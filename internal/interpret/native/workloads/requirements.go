@@ -129,3 +129,12 @@ func quantities(object map[string]any) corev1.ResourceList {
 	}
 	return list
 }
+
+// PodRequirements returns what a pod with a spec needs of a node, nil if that is
+// nothing.
+func PodRequirements(spec map[string]any) *interpret.Requirements { return requirements(spec) }
+
+// PodDependencies returns what a pod with a spec needs in its namespace.
+func PodDependencies(spec map[string]any, namespace string) []interpret.Dependency {
+	return needs(spec).in(map[string]any{"metadata": map[string]any{"namespace": namespace}})
+}

@@ -1,0 +1,116 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lua
+
+import (
+	"cmp"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+)
+
+// Operation is what a script is for, by the name of its field in a
+// ResourceInterpreterCustomization.
+type Operation string
+
+// The operations.
+const (
+	Retention                Operation = "retention"
+	ReplicaResource          Operation = "replicaResource"
+	ComponentResource        Operation = "componentResource"
+	ReplicaRevision          Operation = "replicaRevision"
+	StatusReflection         Operation = "statusReflection"
+	StatusAggregation        Operation = "statusAggregation"
+	HealthInterpretation     Operation = "healthInterpretation"
+	DependencyInterpretation Operation = "dependencyInterpretation"
+)
+
+// Operations are all operations, in their order.
+func Operations() []Operation {
+	return []Operation{
+		Retention, ReplicaResource, ComponentResource, ReplicaRevision,
+		StatusReflection, StatusAggregation, HealthInterpretation, DependencyInterpretation,
+	}
+}
+
+// Function is the name of the function that a script for the operation has.
+func (o Operation) Function() string {
+	return map[Operation]string{
+		Retention: "Retain", ReplicaResource: "GetReplicas", ComponentResource: "GetComponents", ReplicaRevision: "ReviseReplica",
+		StatusReflection: "ReflectStatus", StatusAggregation: "AggregateStatus",
+		HealthInterpretation: "InterpretHealth", DependencyInterpretation: "GetDependencies",
+	}[o]
+}
+
+// Customization is what somebody says of a kind.
+type Customization struct {
+	Name string
+	Kind schema.GroupVersionKind
+	// Scripts are by their operation.
+	Scripts map[Operation]string
+}
+
+// Kinds is a layer of kinds that are customized.
+type Kinds struct {
+	kinds map[schema.GroupVersionKind]interpret.Operations
+}
+
+// Operations is part of interpret.Layer.
+func (k *Kinds) Operations(kind schema.GroupVersionKind) interpret.Operations { return k.kinds[kind] }
+
+// Layer makes a layer of customizations, the names of which differ. If several are
+// for one kind and operation, the first one by name counts; their dependencies
+// count together. An operation whose script does not compile fails each time.
+func (m *Machine) Layer(all []Customization) *Kinds {
+	k := &Kinds{kinds: map[schema.GroupVersionKind]interpret.Operations{}}
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b Customization) int { return cmp.Compare(a.Name, b.Name) })
+	for _, c := range all {
+		known := k.kinds[c.Kind]
+		known.Custom = m.merge(known.Custom, c)
+		k.kinds[c.Kind] = known
+	}
+	return k
+}
+
+// merge adds a customization to what those before it say.
+func (m *Machine) merge(known interpret.Custom, c Customization) interpret.Custom {
+	for _, operation := range Operations() {
+		source, has := c.Scripts[operation]
+		if !has {
+			continue
+		}
+		o := &operator{machine: m, customization: c.Name, operation: operation, compiled: sync.OnceValues(func() (*Script, error) {
+			return Compile(string(operation), operation.Function(), source)
+		})}
+		added := o.custom()
+		if known.Dependencies != nil && added.Dependencies != nil {
+			known.Dependencies = both(known.Dependencies, added.Dependencies)
+		}
+		known = known.Or(added)
+	}
+	return known
+}
+
+// both returns the dependencies that either finds, each once.
+func both(one, other func(map[string]any) ([]interpret.Dependency, error)) func(map[string]any) ([]interpret.Dependency, error) {
+	return func(object map[string]any) ([]interpret.Dependency, error) {
+		all, err := one(object)
+		more, wrong := other(object)
+		if err := errors.Join(err, wrong); err != nil {
+			return nil, err
+		}
+		for _, d := range more {
+			if !slices.ContainsFunc(all, func(has interpret.Dependency) bool { return reflect.DeepEqual(has, d) }) {
+				all = append(all, d)
+			}
+		}
+		return all, nil
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lua
+
+import (
+	lua "github.com/yuin/gopher-lua"
+)
+
+// join joins its arguments, as ".." does: from the right.
+func (m *meter) join(l *lua.LState) int {
+	length := 0
+	for i := 1; i <= l.GetTop(); i++ {
+		if !lua.LVCanConvToString(l.Get(i)) {
+			l.Push(m.joinOthers(l))
+			return 1
+		}
+		length += len(lua.LVAsString(l.Get(i)))
+	}
+	m.text(l, length)
+	joined := make([]byte, 0, length)
+	for i := 1; i <= l.GetTop(); i++ {
+		joined = append(joined, lua.LVAsString(l.Get(i))...)
+	}
+	l.Push(lua.LString(joined))
+	return 1
+}
+
+// joinOthers joins arguments of which some are tables that may say how.
+func (m *meter) joinOthers(l *lua.LState) lua.LValue {
+	right := l.Get(l.GetTop())
+	for i := l.GetTop() - 1; i > 0; i-- {
+		left := l.Get(i)
+		if lua.LVCanConvToString(left) && lua.LVCanConvToString(right) {
+			joined := lua.LVAsString(left) + lua.LVAsString(right)
+			m.text(l, len(joined))
+			right = lua.LString(joined)
+			continue
+		}
+		how := l.GetMetaField(left, "__concat")
+		if how == lua.LNil {
+			how = l.GetMetaField(right, "__concat")
+		}
+		if how == lua.LNil {
+			wrong := left
+			if lua.LVCanConvToString(left) {
+				wrong = right
+			}
+			l.RaiseError("attempt to concatenate a %s value", wrong.Type())
+		}
+		l.Push(how)
+		l.Push(left)
+		l.Push(right)
+		l.Call(2, 1)
+		right = l.Get(-1)
+		l.Pop(1)
+	}
+	return right
+}
+
+// set stores a value in a table.
+func (m *meter) set(l *lua.LState) int {
+	if t, is := l.Get(1).(*lua.LTable); is {
+		m.grows(l, t, l.Get(2))
+	}
+	l.SetTable(l.Get(1), l.Get(2), l.Get(3))
+	return 0
+}
+
+// grows counts what a list becomes longer by: all places up to a number are
+// taken.
+func (m *meter) grows(l *lua.LState, t *lua.LTable, key lua.LValue) {
+	n, is := key.(lua.LNumber)
+	if !is || n < 1 || n >= lua.LNumber(lua.MaxArrayIndex) {
+		return
+	}
+	if more := int(n) - t.MaxN(); more > 0 {
+		m.memory(l, more*bytesPerSlot)
+	}
+}
+
+// key counts the places of a new table up to a number.
+func (m *meter) key(l *lua.LState) int {
+	if n, is := l.Get(1).(lua.LNumber); is && n >= 1 && n < lua.LNumber(lua.MaxArrayIndex) {
+		m.memory(l, int(n)*bytesPerSlot)
+	}
+	l.SetTop(1)
+	return 1
+}
+
+// made counts a table or a function, and returns it.
+func (m *meter) made(l *lua.LState) int {
+	if t, is := l.Get(1).(*lua.LTable); is {
+		m.memory(l, bytesPerTable+t.MaxN()*bytesPerSlot)
+	} else {
+		m.memory(l, bytesPerFunction)
+	}
+	l.SetTop(1)
+	return 1
+}
+
+// args counts what a function is called with.
+func (m *meter) args(l *lua.LState) int {
+	m.memory(l, l.GetTop()*bytesPerSlot)
+	return 0
+}

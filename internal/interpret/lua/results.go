@@ -1,0 +1,195 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lua
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/interpret"
+)
+
+// entriesMax limits how many entries a list of a script has.
+const entriesMax = 1000
+
+// wants is the error of a script that returns something else.
+func wants(what string, got any) error {
+	return fmt.Errorf("it returns %s, want %s", describe(got), what)
+}
+
+func describe(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "nil"
+	case map[string]any:
+		return "a table with names as keys"
+	case []any:
+		return "a list"
+	case string:
+		return fmt.Sprintf("the string %q", limited(v))
+	default:
+		return fmt.Sprintf("%v", v)
+	}
+}
+
+func asObject(value any) (map[string]any, error) {
+	object, is := value.(map[string]any)
+	if !is || len(object) == 0 {
+		return nil, wants("the object", value)
+	}
+	return object, nil
+}
+
+// asStatus reads a status; none is nil.
+func asStatus(value any) (map[string]any, error) {
+	if value == nil {
+		return nil, nil
+	}
+	status, is := value.(map[string]any)
+	if !is {
+		return nil, wants("a status, which is a table with names as keys", value)
+	}
+	return status, nil
+}
+
+// asReplicas reads a number of pods; nil is none.
+func asReplicas(value any) (int32, error) {
+	switch v := value.(type) {
+	case nil:
+		return 0, nil
+	case int64:
+		if v >= 0 && v <= math.MaxInt32 {
+			return int32(v), nil
+		}
+	}
+	return 0, wants("a whole number of replicas", value)
+}
+
+func asRequirements(value any) (*interpret.Requirements, error) {
+	if object, is := value.(map[string]any); value == nil || is && len(object) == 0 {
+		return nil, nil
+	}
+	read := &workv1alpha2.ReplicaRequirements{}
+	if err := decode(value, read); err != nil {
+		return nil, fmt.Errorf("what it returns as requirements of a pod is none: %w", err)
+	}
+	needs := &interpret.Requirements{Requests: read.ResourceRequest, PriorityClassName: read.PriorityClassName}
+	if claim := read.NodeClaim; claim != nil {
+		needs.NodeSelector, needs.Tolerations, needs.HardNodeAffinity = claim.NodeSelector, claim.Tolerations, claim.HardNodeAffinity
+	}
+	if needs.IsZero() {
+		return nil, nil
+	}
+	return needs, nil
+}
+
+// decode reads a value into a type, strictly.
+func decode(value, into any) error {
+	object, is := value.(map[string]any)
+	if !is {
+		return wants("a table with names as keys", value)
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, into, true)
+}
+
+// requirementsJSON is the reverse of asRequirements.
+func requirementsJSON(needs *interpret.Requirements) any {
+	written := &workv1alpha2.ReplicaRequirements{ResourceRequest: needs.Requests, PriorityClassName: needs.PriorityClassName}
+	if len(needs.NodeSelector) > 0 || len(needs.Tolerations) > 0 || needs.HardNodeAffinity != nil {
+		written.NodeClaim = &workv1alpha2.NodeClaim{
+			NodeSelector: needs.NodeSelector, Tolerations: needs.Tolerations, HardNodeAffinity: needs.HardNodeAffinity,
+		}
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(written)
+	if err != nil {
+		return nil
+	}
+	return object
+}
+
+// entries returns the objects of a list; nil is none.
+func entries(value any, what string) ([]map[string]any, error) {
+	list, is := value.([]any)
+	if object, empty := value.(map[string]any); value == nil || empty && len(object) == 0 {
+		list, is = nil, true
+	}
+	if !is {
+		return nil, wants("a list of "+what, value)
+	}
+	if len(list) > entriesMax {
+		return nil, fmt.Errorf("it returns %d %s, more than %d", len(list), what, entriesMax)
+	}
+	found := make([]map[string]any, 0, len(list))
+	for i, entry := range list {
+		object, is := entry.(map[string]any)
+		if !is {
+			return nil, fmt.Errorf("entry %d: %w", i+1, wants("a table with names as keys", entry))
+		}
+		found = append(found, object)
+	}
+	return found, nil
+}
+
+func asComponents(value any) ([]interpret.Component, error) {
+	list, err := entries(value, "components")
+	if err != nil {
+		return nil, err
+	}
+	components := make([]interpret.Component, 0, len(list))
+	for i, entry := range list {
+		name, _ := entry["name"].(string)
+		if name == "" {
+			return nil, fmt.Errorf("component %d has no name", i+1)
+		}
+		replicas, err := asReplicas(entry["replicas"])
+		if err != nil {
+			return nil, fmt.Errorf("replicas of component %q: %w", name, err)
+		}
+		needs, err := asRequirements(entry["replicaRequirements"])
+		if err != nil {
+			return nil, fmt.Errorf("replicaRequirements of component %q: %w", name, err)
+		}
+		components = append(components, interpret.Component{Name: name, Replicas: replicas, Needs: needs})
+	}
+	return components, nil
+}
+
+// reference is a dependency as a script writes it.
+type reference struct {
+	APIVersion    string                `json:"apiVersion"`
+	Kind          string                `json:"kind"`
+	Namespace     string                `json:"namespace,omitempty"`
+	Name          string                `json:"name,omitempty"`
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+}
+
+func asDependencies(value any) ([]interpret.Dependency, error) {
+	list, err := entries(value, "references")
+	if err != nil {
+		return nil, err
+	}
+	all := make([]interpret.Dependency, 0, len(list))
+	for i, entry := range list {
+		read := reference{}
+		if err := decode(entry, &read); err != nil {
+			return nil, fmt.Errorf("reference %d: %w", i+1, err)
+		}
+		if read.APIVersion == "" || read.Kind == "" || (read.Name == "") == (read.LabelSelector == nil) {
+			text, err := json.Marshal(entry)
+			if err != nil {
+				return nil, fmt.Errorf("reference %d: %w", i+1, err)
+			}
+			return nil, fmt.Errorf("reference %d is %s, want apiVersion, kind, and either name or labelSelector", i+1, limited(string(text)))
+		}
+		all = append(all, interpret.Dependency{
+			APIVersion: read.APIVersion, Kind: read.Kind, Namespace: read.Namespace, Name: read.Name, Selector: read.LabelSelector,
+		})
+	}
+	return all, nil
+}
