@@ -67,6 +67,7 @@ func HubCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 func PropagationCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return definitions(
 		"apps.karmada.io_workloadrebalancers",
+		"config.karmada.io_resourceinterpretercustomizations",
 		"policy.karmada.io_clusteroverridepolicies",
 		"policy.karmada.io_clusterpropagationpolicies",
 		"policy.karmada.io_overridepolicies",

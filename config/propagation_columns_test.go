@@ -44,6 +44,7 @@ func TestHowKubectlShowsPropagation(t *testing.T) {
 		"op":  "Namespaced OverridePolicy ",
 		"cop": "Cluster ClusterOverridePolicy ",
 		"rb":  "Namespaced ResourceBinding SCHEDULED FULLYAPPLIED AGE",
+		"ric": "Cluster ResourceInterpreterCustomization TARGET-API-VERSION TARGET-KIND AGE",
 		"crb": "Cluster ClusterResourceBinding SCHEDULED FULLYAPPLIED AGE",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -27,6 +27,8 @@ func specOf(kind string) string {
 		return "resource: {apiVersion: v1, kind: ConfigMap, namespace: default, name: a}\n"
 	case "OverridePolicy":
 		return ""
+	case "ResourceInterpreterCustomization":
+		return "target: {apiVersion: example.com/v1, kind: Workload}\ncustomizations: {}\n"
 	case "WorkloadRebalancer":
 		return "workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}]\n"
 	default:
@@ -171,7 +173,19 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 		"a rebalancer of no kind":           {"WorkloadRebalancer", "workloads: [{apiVersion: v1, kind: '', name: web}]", "spec.workloads[0].kind"},
 		"a rebalancer of no name":           {"WorkloadRebalancer", "workloads: [{apiVersion: v1, kind: ConfigMap}]", "spec.workloads[0].name"},
 		"a rebalancer that lives too short": {"WorkloadRebalancer", "ttlSecondsAfterFinished: -1", "greater than or equal to 0"},
-		"a part with a long name":           {"ResourceBinding", "components: [{name: " + strings.Repeat("a", 33) + ", replicas: 1}]", "may not be more than 32"},
+		"a customization of everything": {
+			"ResourceInterpreterCustomization", "customizations: {" + strings.Join(luaRules("f"), ", ") + "}", "",
+		},
+		"a customization of the core group": {"ResourceInterpreterCustomization", "target: {apiVersion: v1, kind: Pod}", ""},
+		"a customization of a group": {
+			"ResourceInterpreterCustomization", "target: {apiVersion: example.com/*, kind: Workload}", "apiVersion is the group and the version of the kind, such as example.com/v1",
+		},
+		"a customization of a resource":        {"ResourceInterpreterCustomization", "target: {apiVersion: example.com/v1, kind: workloads.example.com}", "kind is the name of one kind"},
+		"a customization without a kind":       {"ResourceInterpreterCustomization", "target: {apiVersion: example.com/v1}", "Required value"},
+		"a customization with an empty script": {"ResourceInterpreterCustomization", "customizations: {retention: {luaScript: ''}}", "at least 1 chars"},
+		"a customization with a long script":   {"ResourceInterpreterCustomization", "customizations: {retention: {luaScript: " + strings.Repeat("a", 65537) + "}}", "may not be more than 65536"},
+		"a customization without its script":   {"ResourceInterpreterCustomization", "customizations: {retention: {}}", "Required value"},
+		"a part with a long name":              {"ResourceBinding", "components: [{name: " + strings.Repeat("a", 33) + ", replicas: 1}]", "may not be more than 32"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := propagationObject(t, c.kind, c.spec)
@@ -205,6 +219,18 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 	})
 }
 
+// luaRules returns each operation of a customization with a script.
+func luaRules(script string) []string {
+	var all []string
+	for _, operation := range []string{
+		"retention", "replicaResource", "componentResource", "replicaRevision", "statusReflection", "statusAggregation",
+		"healthInterpretation", "dependencyInterpretation",
+	} {
+		all = append(all, operation+": {luaScript: "+script+"}")
+	}
+	return all
+}
+
 // defaulted are the fields that the API server fills in within others.
 func defaulted() []string {
 	return []string{"purgeMode", "replicaSchedulingType", "tolerationSeconds"}
@@ -230,9 +256,12 @@ func propagationObject(t *testing.T, kind, spec string) *unstructured.Unstructur
 	if kind == "WorkloadRebalancer" {
 		object.SetAPIVersion("apps.karmada.io/v1alpha1")
 	}
+	if kind == "ResourceInterpreterCustomization" {
+		object.SetAPIVersion("config.karmada.io/v1alpha1")
+	}
 	object.SetKind(kind)
 	object.SetName("a")
-	if !strings.HasPrefix(kind, "Cluster") && kind != "WorkloadRebalancer" {
+	if !strings.HasPrefix(kind, "Cluster") && kind != "ResourceInterpreterCustomization" && kind != "WorkloadRebalancer" {
 		object.SetNamespace("default")
 	}
 	return object

@@ -28,6 +28,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	karmadaworkv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -106,28 +107,29 @@ func TestSpecPagesExplainEveryConditionAndReason(t *testing.T) {
 
 func TestExamplesInSpecPagesAreObjectsOfTheirKind(t *testing.T) {
 	kinds := map[string]func() any{
-		"ClusterManager":           func() any { return &operatorv1.ClusterManager{} },
-		"Klusterlet":               func() any { return &operatorv1.Klusterlet{} },
-		"ManagedCluster":           func() any { return &clusterv1.ManagedCluster{} },
-		"ManagedClusterSet":        func() any { return &clusterv1beta2.ManagedClusterSet{} },
-		"ManagedClusterSetBinding": func() any { return &clusterv1beta2.ManagedClusterSetBinding{} },
-		"Placement":                func() any { return &clusterv1beta1.Placement{} },
-		"PlacementDecision":        func() any { return &clusterv1beta1.PlacementDecision{} },
-		"AddOnPlacementScore":      func() any { return &clusterv1alpha1.AddOnPlacementScore{} },
-		"ClusterClaim":             func() any { return &clusterv1alpha1.ClusterClaim{} },
-		"ClusterProperty":          func() any { return &aboutv1alpha1.ClusterProperty{} },
-		"ClusterConnection":        func() any { return &fleetv1alpha1.ClusterConnection{} },
-		"ControlPlane":             func() any { return &fleetv1alpha1.ControlPlane{} },
-		"ManifestWork":             func() any { return &workv1.ManifestWork{} },
-		"ManifestWorkReplicaSet":   func() any { return &workv1alpha1.ManifestWorkReplicaSet{} },
-		"AppliedManifestWork":      func() any { return &workv1.AppliedManifestWork{} },
-		"WorkloadRebalancer":       func() any { return &appsv1alpha1.WorkloadRebalancer{} },
-		"PropagationPolicy":        func() any { return &policyv1alpha1.PropagationPolicy{} },
-		"ClusterPropagationPolicy": func() any { return &policyv1alpha1.ClusterPropagationPolicy{} },
-		"OverridePolicy":           func() any { return &policyv1alpha1.OverridePolicy{} },
-		"ClusterOverridePolicy":    func() any { return &policyv1alpha1.ClusterOverridePolicy{} },
-		"ResourceBinding":          func() any { return &karmadaworkv1alpha2.ResourceBinding{} },
-		"ClusterResourceBinding":   func() any { return &karmadaworkv1alpha2.ClusterResourceBinding{} },
+		"ClusterManager":                   func() any { return &operatorv1.ClusterManager{} },
+		"Klusterlet":                       func() any { return &operatorv1.Klusterlet{} },
+		"ManagedCluster":                   func() any { return &clusterv1.ManagedCluster{} },
+		"ManagedClusterSet":                func() any { return &clusterv1beta2.ManagedClusterSet{} },
+		"ManagedClusterSetBinding":         func() any { return &clusterv1beta2.ManagedClusterSetBinding{} },
+		"Placement":                        func() any { return &clusterv1beta1.Placement{} },
+		"PlacementDecision":                func() any { return &clusterv1beta1.PlacementDecision{} },
+		"AddOnPlacementScore":              func() any { return &clusterv1alpha1.AddOnPlacementScore{} },
+		"ClusterClaim":                     func() any { return &clusterv1alpha1.ClusterClaim{} },
+		"ClusterProperty":                  func() any { return &aboutv1alpha1.ClusterProperty{} },
+		"ClusterConnection":                func() any { return &fleetv1alpha1.ClusterConnection{} },
+		"ControlPlane":                     func() any { return &fleetv1alpha1.ControlPlane{} },
+		"ManifestWork":                     func() any { return &workv1.ManifestWork{} },
+		"ManifestWorkReplicaSet":           func() any { return &workv1alpha1.ManifestWorkReplicaSet{} },
+		"AppliedManifestWork":              func() any { return &workv1.AppliedManifestWork{} },
+		"WorkloadRebalancer":               func() any { return &appsv1alpha1.WorkloadRebalancer{} },
+		"ResourceInterpreterCustomization": func() any { return &configv1alpha1.ResourceInterpreterCustomization{} },
+		"PropagationPolicy":                func() any { return &policyv1alpha1.PropagationPolicy{} },
+		"ClusterPropagationPolicy":         func() any { return &policyv1alpha1.ClusterPropagationPolicy{} },
+		"OverridePolicy":                   func() any { return &policyv1alpha1.OverridePolicy{} },
+		"ClusterOverridePolicy":            func() any { return &policyv1alpha1.ClusterOverridePolicy{} },
+		"ResourceBinding":                  func() any { return &karmadaworkv1alpha2.ResourceBinding{} },
+		"ClusterResourceBinding":           func() any { return &karmadaworkv1alpha2.ClusterResourceBinding{} },
 	}
 	for _, definition := range allDefinitions(t) {
 		kind := definition.Spec.Names.Kind

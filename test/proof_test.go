@@ -64,6 +64,10 @@ func proofTables() []proofTable {
 			embedded: "spec.overriders",
 		},
 		{
+			kind: "ResourceInterpreterCustomization", page: "customization-proof.md", folder: "apis/karmada/config/v1alpha1",
+			fields: "config/resourceinterpretercustomization.md",
+		},
+		{
 			kind: "Work", page: "work-proof.md", folder: "apis/karmada/work/v1alpha1", reasons: "WorkReason",
 			fields: "karmada-work/work.md",
 		},

@@ -12,6 +12,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/config"
@@ -45,10 +46,14 @@ func propagation() []rbacv1.PolicyRule {
 	policies := []string{"clusteroverridepolicies", "clusterpropagationpolicies", "overridepolicies", "propagationpolicies"}
 	bindings := []string{"clusterresourcebindings", "resourcebindings"}
 	rebalancers := []string{"workloadrebalancers"}
+	interpreters := []string{"resourceinterpretercustomizations"}
 	fences := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
 	var definitions []string
 	for _, policy := range policies {
 		definitions = append(definitions, policy+"."+policyv1alpha1.GroupName)
+	}
+	for _, interpreter := range interpreters {
+		definitions = append(definitions, interpreter+"."+configv1alpha1.GroupName)
 	}
 	for _, binding := range bindings {
 		definitions = append(definitions, binding+"."+workv1alpha2.GroupName)
@@ -62,6 +67,7 @@ func propagation() []rbacv1.PolicyRule {
 			ResourceNames: definitions, Verbs: []string{"delete", "patch"},
 		},
 		{APIGroups: []string{appsv1alpha1.GroupName}, Resources: rebalancers, Verbs: []string{"list", "patch"}},
+		{APIGroups: []string{configv1alpha1.GroupName}, Resources: interpreters, Verbs: []string{"list", "patch"}},
 		{APIGroups: []string{policyv1alpha1.GroupName}, Resources: policies, Verbs: []string{"list", "patch"}},
 		{APIGroups: []string{workv1alpha2.GroupName}, Resources: bindings, Verbs: []string{"list", "patch"}},
 		{

@@ -1,0 +1,88 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package customized reads ResourceInterpreterCustomizations: which scripts they
+// have, what is wrong with them, and which of them are in each other's way.
+//
+// It does not run scripts; package lua does.
+package customized
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/interpret/lua"
+)
+
+// Kind returns the kind that is customized.
+func Kind(of *configv1alpha1.ResourceInterpreterCustomization) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(of.Spec.Target.APIVersion, of.Spec.Target.Kind)
+}
+
+// rules returns the scripts by their operation.
+func rules(of *configv1alpha1.ResourceInterpreterCustomization) map[lua.Operation]*configv1alpha1.LuaRule {
+	c := &of.Spec.Customizations
+	return map[lua.Operation]*configv1alpha1.LuaRule{
+		lua.Retention: c.Retention, lua.ReplicaResource: c.ReplicaResource, lua.ComponentResource: c.ComponentResource,
+		lua.ReplicaRevision: c.ReplicaRevision, lua.StatusReflection: c.StatusReflection, lua.StatusAggregation: c.StatusAggregation,
+		lua.HealthInterpretation: c.HealthInterpretation, lua.DependencyInterpretation: c.DependencyInterpretation,
+	}
+}
+
+// Of returns what a customization says.
+func Of(customization *configv1alpha1.ResourceInterpreterCustomization) lua.Customization {
+	c := lua.Customization{Name: customization.Name, Kind: Kind(customization), Scripts: map[lua.Operation]string{}}
+	for operation, rule := range rules(customization) {
+		if rule != nil {
+			c.Scripts[operation] = rule.LuaScript
+		}
+	}
+	return c
+}
+
+// Check returns what is wrong with the scripts of a customization, in the order of
+// the operations.
+func Check(customization *configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
+	var wrong field.ErrorList
+	all := rules(customization)
+	for _, operation := range lua.Operations() {
+		rule := all[operation]
+		if rule == nil {
+			continue
+		}
+		if _, err := lua.Compile(string(operation), operation.Function(), rule.LuaScript); err != nil {
+			wrong = append(wrong, field.Invalid(path(operation).Child("luaScript"), field.OmitValueType{}, err.Error()))
+		}
+	}
+	return wrong
+}
+
+func path(operation lua.Operation) *field.Path {
+	return field.NewPath("spec", "customizations", string(operation))
+}
+
+// Conflicts returns the operations of a customization that others have for the same
+// kind. Any number may say what an object depends on.
+func Conflicts(customization *configv1alpha1.ResourceInterpreterCustomization, others []configv1alpha1.ResourceInterpreterCustomization) field.ErrorList {
+	var wrong field.ErrorList
+	own := rules(customization)
+	for i := range others {
+		other := &others[i]
+		if other.Name == customization.Name || Kind(other) != Kind(customization) {
+			continue
+		}
+		theirs := rules(other)
+		for _, operation := range lua.Operations() {
+			if own[operation] == nil || theirs[operation] == nil || operation == lua.DependencyInterpretation {
+				continue
+			}
+			wrong = append(wrong, field.Forbidden(path(operation), fmt.Sprintf(
+				"ResourceInterpreterCustomization %q has a script for it already, for the same kind %s of %s: change that one, or remove it from there first",
+				other.Name, other.Spec.Target.Kind, other.Spec.Target.APIVersion)))
+		}
+	}
+	return wrong
+}
