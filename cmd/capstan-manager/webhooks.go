@@ -75,7 +75,9 @@ func newWorkWebhookCommand() *cobra.Command {
 					return nil, fmt.Errorf("setting up the webhooks for works: %w", err)
 				}
 				// Nobody calls them without the gate Propagation.
-				policies, err := propagation.Handlers(propagation.Options{Clients: clients.typed, Authorize: authorize})
+				policies, err := propagation.Handlers(propagation.Options{
+					Clients: clients.typed, Authorize: authorize, Customizations: propagation.Customizations(clients.typed.Discovery().RESTClient()),
+				})
 				if err != nil {
 					return nil, fmt.Errorf("setting up the webhooks for policies and bindings: %w", err)
 				}

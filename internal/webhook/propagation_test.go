@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
@@ -50,9 +51,31 @@ func testPropagation(t *testing.T, config *rest.Config, count *calls) {
 	t.Run("authors", func(t *testing.T) { testAuthors(t, author) })
 	t.Run("policies", func(t *testing.T) { testPolicies(t, admin, count, &warnings) })
 	t.Run("further policies", func(t *testing.T) { testFurtherPolicies(t, admin) })
+	t.Run("customizations", func(t *testing.T) { testCustomizations(t, admin) })
 	t.Run("samples", func(t *testing.T) { testSamples(t, admin, &warnings) })
 	t.Run("bindings", func(t *testing.T) { testBindingsOfObjects(t, admin, controller, count) })
 	t.Run("deletion protection", func(t *testing.T) { testProtection(t, admin) })
+}
+
+func testCustomizations(t *testing.T, admin client.Client) {
+	customization := func(name, script string) *configv1alpha1.ResourceInterpreterCustomization {
+		c := &configv1alpha1.ResourceInterpreterCustomization{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		c.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "example.com/v1", Kind: "Workload"}
+		c.Spec.Customizations.HealthInterpretation = &configv1alpha1.LuaRule{LuaScript: script}
+		return c
+	}
+	const script = "function InterpretHealth(o) return true end"
+	first := customization("first", script)
+	if err := admin.Create(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Create(t.Context(), customization("second", script)); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `"first" has a script for it already`) {
+		t.Errorf("another one of the same kind and operation: %v", err)
+	}
+	first.Spec.Customizations.HealthInterpretation.LuaScript = "function InterpretHealth(o) return true"
+	if err := admin.Update(t.Context(), first); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "is an 'end' missing?") {
+		t.Errorf("a script that does not compile: %v", err)
+	}
 }
 
 // warned keeps the warnings of an API server.

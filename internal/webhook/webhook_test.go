@@ -35,6 +35,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -235,7 +236,9 @@ func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 		t.Fatal(err)
 	}
 	maps.Copy(handlers, works)
-	policies, err := propagation.Handlers(propagation.Options{Clients: clients, Authorize: true})
+	policies, err := propagation.Handlers(propagation.Options{
+		Clients: clients, Authorize: true, Customizations: propagation.Customizations(clients.Discovery().RESTClient()),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +313,7 @@ func poll(t *testing.T, ctx context.Context, url string, status int) {
 func newClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, configv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

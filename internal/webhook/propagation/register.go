@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package propagation contains the admission webhooks of the kinds by which
-// objects of the hub are sent to clusters: policies, overrides and bindings of
-// the groups policy.karmada.io and work.karmada.io.
+// objects of the hub are sent to clusters: policies, overrides, bindings and
+// customizations of the groups policy.karmada.io, work.karmada.io and
+// config.karmada.io.
 //
 // They fill in what policies leave open and give policies and bindings the ID
 // that they keep for life, and they refuse what the rules in the definitions
-// cannot tell: mistakes in selectors, pointers, labels and images.
+// cannot tell: mistakes in selectors, pointers, labels, images and scripts.
 package propagation
 
 import (
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/access"
@@ -33,6 +35,7 @@ const (
 	clusterOverridePolicies    = "clusteroverridepolicies"
 	resourceBindings           = "resourcebindings"
 	clusterResourceBindings    = "clusterresourcebindings"
+	customizations             = "resourceinterpretercustomizations"
 )
 
 // The paths of the webhooks, which their configurations name, are that of what a
@@ -51,12 +54,14 @@ type Options struct {
 	// Authorize lets policies send only what their authors may read on the hub
 	// (feature gate PropagationAuthorization).
 	Authorize bool
+	// Customizations returns all ResourceInterpreterCustomizations of the hub.
+	Customizations func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error)
 }
 
 // Handlers returns the webhooks by their paths.
 func Handlers(options Options) (map[string]http.Handler, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{configv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("adding the kinds of propagation to the scheme: %w", err)
 		}
@@ -115,6 +120,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 			return nil, checkBinding(b, &b.Spec)
 		},
 	})
+	handlers[validatePath+customizations] = admission.WithValidator(scheme, customizationValidator(options.Customizations))
 	return handlers, nil
 }
 

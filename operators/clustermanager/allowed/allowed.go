@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/rights"
@@ -141,7 +142,10 @@ func (d *Decision) needRest(held rights.Rights, rules manifests.Rules) error {
 		if err != nil {
 			return err
 		}
-		_, lacking := held.Grant(append(slices.Clone(cluster), namespaced...))
+		// Customizations are there only with Propagation, which asks for them itself.
+		customizations := inGroup(configv1alpha1.GroupName)
+		needed := choose(slices.Concat(cluster, namespaced), func(rule rbacv1.PolicyRule) bool { return !customizations(rule) })
+		_, lacking := held.Grant(needed)
 		missing = append(missing, rights.Of(known...).Lacks(lacking...)...)
 		known = append(known, lacking...)
 	}

@@ -11,6 +11,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/propagation/rebalance"
@@ -99,6 +100,7 @@ func propagationValidatingHooks() []hook {
 		policyHook("clusterpropagationpolicies", policyv1alpha1.LabelClusterPropagationPolicyID).validating(),
 		overrideHook("overridepolicies").validating(),
 		overrideHook("clusteroverridepolicies").validating(),
+		hookOf(configv1alpha1.GroupName, configv1alpha1.GroupVersion.Version, "resourceinterpretercustomizations", anyOf(created, specChanged)).validating(),
 		bindingHook("resourcebindings", checked(workv1alpha2.LabelResourceBindingID)).validating(),
 		bindingHook("clusterresourcebindings", checked(workv1alpha2.LabelClusterResourceBindingID)).validating(),
 	}
