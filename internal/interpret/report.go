@@ -104,20 +104,26 @@ func VerdictIf(well bool) string {
 // the kind, or what is reported, does not give one.
 //
 // All clusters that should have the object are items, also those that report
-// nothing yet. Their order does not matter.
-func (c Chain) Aggregate(template *unstructured.Unstructured, items []Item) (status map[string]any, changed bool) {
+// nothing yet. Their order does not matter. An error is that of a customization.
+func (c Chain) Aggregate(template *unstructured.Unstructured, items []Item) (status map[string]any, changed bool, err error) {
 	if template == nil || template.Object == nil {
-		return nil, false
+		return nil, false, nil
 	}
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	if known := c.of(template); known.Aggregate != nil {
+	known := c.of(template)
+	switch {
+	case known.Custom.Aggregate != nil:
+		if status, err = known.Custom.Aggregate(template.Object, items); err != nil {
+			return nil, false, err
+		}
+	case known.Aggregate != nil:
 		status = known.Aggregate(template.Object, items)
-	} else {
+	default:
 		status = aggregate.Usual(template.Object, items, aggregate.Rules{})
 	}
 	if status == nil || aggregate.Same(status, fields.Map(template.Object, "status")) {
-		return nil, false
+		return nil, false, nil
 	}
-	return runtime.DeepCopyJSON(status), true
+	return runtime.DeepCopyJSON(status), true, nil
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
@@ -31,14 +32,19 @@ func (r *Requirements) IsZero() bool {
 }
 
 // Replicas returns how many pods an object asks for and what each of them needs,
-// which is nil if that is nothing. The kinds that have no replicas have none.
-func (c Chain) Replicas(object *unstructured.Unstructured) (replicas int32, needs *Requirements, has bool) {
+// which is nil if that is nothing. The kinds that have no replicas have none. An
+// error is that of a customization.
+func (c Chain) Replicas(object *unstructured.Unstructured) (replicas int32, needs *Requirements, has bool, err error) {
 	known := c.of(object)
-	if known.Replicas == nil {
-		return 0, nil, false
+	switch {
+	case known.Custom.Replicas != nil:
+		replicas, needs, err = known.Custom.Replicas(object.Object)
+		return replicas, needs, true, err
+	case known.Replicas != nil:
+		replicas, needs = known.Replicas(object.Object)
+		return replicas, needs, true, nil
 	}
-	replicas, needs = known.Replicas(object.Object)
-	return replicas, needs, true
+	return 0, nil, false, nil
 }
 
 // Component is a part of an object with pods of its own.
@@ -52,22 +58,35 @@ type Component struct {
 }
 
 // Components returns the parts of an object that have pods of their own. The kinds
-// that have one pod template have none.
-func (c Chain) Components(object *unstructured.Unstructured) (parts []Component, has bool) {
+// that have one pod template have none. An error is that of a customization.
+func (c Chain) Components(object *unstructured.Unstructured) (parts []Component, has bool, err error) {
 	known := c.of(object)
-	if known.Components == nil {
-		return nil, false
+	switch {
+	case known.Custom.Components != nil:
+		parts, err = known.Custom.Components(object.Object)
+		return parts, true, err
+	case known.Components != nil:
+		return known.Components(object.Object), true, nil
 	}
-	return known.Components(object.Object), true
+	return nil, false, nil
 }
 
 // Revise returns a copy of an object that asks for another number of pods. Of a
-// kind whose number cannot be revised it is the same.
-func (c Chain) Revise(object *unstructured.Unstructured, replicas int32) *unstructured.Unstructured {
-	if known := c.of(object); known.Revise != nil {
-		return copied(known.Revise(object.Object, replicas))
+// kind whose number cannot be revised it is the same. An error is that of a
+// customization.
+func (c Chain) Revise(object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+	known := c.of(object)
+	switch {
+	case known.Custom.Revise != nil:
+		revised, err := known.Custom.Revise(object.Object, replicas)
+		if err != nil {
+			return nil, err
+		}
+		return copied(revised), nil
+	case known.Revise != nil:
+		return copied(known.Revise(object.Object, replicas)), nil
 	}
-	return object.DeepCopy()
+	return object.DeepCopy(), nil
 }
 
 // Completions returns how many pods of an object have to succeed in all. Only
@@ -122,12 +141,23 @@ type Dependency struct {
 }
 
 // Dependencies returns the objects that an object needs beside it, each once
-// and always in the same order. They need not exist.
-func (c Chain) Dependencies(object *unstructured.Unstructured) []Dependency {
-	if known := c.of(object); known.Dependencies != nil {
-		return known.Dependencies(object.Object)
+// and always in the same order. They need not exist. An error is that of a
+// customization.
+func (c Chain) Dependencies(object *unstructured.Unstructured) ([]Dependency, error) {
+	known := c.of(object)
+	switch {
+	case known.Custom.Dependencies != nil:
+		return known.Custom.Dependencies(object.Object)
+	case known.Dependencies != nil:
+		return known.Dependencies(object.Object), nil
 	}
-	return nil
+	return nil, nil
+}
+
+// Depends tells whether objects of a kind may need others.
+func (c Chain) Depends(kind schema.GroupVersionKind) bool {
+	known := c.Operations(kind)
+	return known.Custom.Dependencies != nil || known.Dependencies != nil
 }
 
 // Retained returns the paths of fields that are the cluster's once the object

@@ -230,7 +230,10 @@ func judge(t *testing.T, name string, kind template, first interpret.Item, state
 		second.Cluster = "b"
 		u := read(t, kind.object)
 		u.SetGeneration(3)
-		status, _ := interpret.Chain{native.New()}.Aggregate(u, []interpret.Item{first, second})
+		status, _, err := interpret.Chain{native.New()}.Aggregate(u, []interpret.Item{first, second})
+		if err != nil {
+			t.Fatal(err)
+		}
 		u.Object["status"] = status
 		for check, verdict := range checks(kind, u) {
 			want, special := kind.want[state+" "+check]

@@ -139,7 +139,11 @@ func (p *promotion) gather(ctx context.Context) error {
 	known := map[string]bool{}
 	var along []*unstructured.Unstructured
 	for queue := []*unstructured.Unstructured{p.plan.template}; len(queue) > 0; queue = queue[1:] {
-		for _, needed := range chain.Dependencies(queue[0]) {
+		dependencies, err := chain.Dependencies(queue[0])
+		if err != nil {
+			return err
+		}
+		for _, needed := range dependencies {
 			found, err := p.read(ctx, needed)
 			if err != nil {
 				return err

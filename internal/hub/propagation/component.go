@@ -31,6 +31,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -46,6 +47,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/detector"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
+	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/kept"
 	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/namespaces"
@@ -74,6 +76,7 @@ import (
 //
 // +kubebuilder:rbac:groups=policy.karmada.io,resources=propagationpolicies;clusterpropagationpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=policy.karmada.io,resources=overridepolicies;clusteroverridepolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=config.karmada.io,resources=resourceinterpretercustomizations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=work.karmada.io,resources=resourcebindings;clusterresourcebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=work.karmada.io,resources=resourcebindings/status;clusterresourcebindings/status,verbs=patch
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=get;list;watch;create;patch;delete
@@ -97,7 +100,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(
 		authorizationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), eventsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), schedulingv1.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), workv1.AddToScheme(scheme),
-		appsv1alpha1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme))
+		appsv1alpha1.AddToScheme(scheme), configv1alpha1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme))
 }
 
 // CacheOptions keeps of objects what the controllers read; of ClusterRoles, the one
@@ -123,6 +126,7 @@ func Watched() []client.Object {
 		&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}, &policyv1alpha1.OverridePolicy{},
 		&policyv1alpha1.ClusterOverridePolicy{}, &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{},
 		&workv1.ManifestWork{}, &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}, &appsv1alpha1.WorkloadRebalancer{},
+		&configv1alpha1.ResourceInterpreterCustomization{},
 	}
 }
 
@@ -182,26 +186,24 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
 	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent}
-	clusters, chain := fleet.New(o.Clock), interpret.Chain{native.New()}
+	customs := interpreters.New(mgr.GetClient(), o.Clock)
+	clusters, chain := fleet.New(o.Clock), interpret.Chain{customs, native.New()}
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
 	stored, works := store.New(own, decide.New(clusters, o.Clock), clusters), created.New(o.Clock)
 	finds := detector.New(detector.Deps{
-		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
+		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Groups: o.Gates.Enabled(features.WorkloadAffinity), Components: o.Gates.Enabled(features.MultiplePodTemplatesScheduling),
-		Events: recorder, Hub: hub, Touched: func(binding types.NamespacedName) {
-			touched.Add(reconcile.Request{NamespacedName: binding})
-			referring.Add(reconcile.Request{NamespacedName: binding})
-		},
+		Events: recorder, Hub: hub, Touched: tell(touched, referring),
 	})
 	along := dependencies.Deps{
-		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Chain: chain,
+		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Chain: chain, Interpreters: customs,
 		Touched:  func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
 		Events:   recorder,
 		Announce: announcer,
 	}
 	sends := bindings.New(bindings.Deps{
-		Client: own, Latest: own.Latest, Works: indexed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain,
+		Client: own, Latest: own.Latest, Works: indexed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Announce: announcer,
 	})
@@ -210,6 +212,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(
+		interpreters.NewController(mgr.GetClient(), customs, watched, interpreters.Told{Template: changed.Add, Binding: tell(touched, referring)}).SetupWithManager(mgr),
 		rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
@@ -271,4 +274,13 @@ func announces(mgr ctrl.Manager, o Options) (*announce.Announcer, error) {
 	return announcer, errors.Join(
 		metrics.Register(o.Metrics, announcer.Collectors()...), mgr.Add(announcer),
 		(&spaces.Controller{Client: mgr.GetClient(), Announce: announcer}).SetupWithManager(mgr))
+}
+
+// tell returns what tells all of the controllers of a binding.
+func tell(boxes ...*inbox.Inbox[reconcile.Request]) func(types.NamespacedName) {
+	return func(binding types.NamespacedName) {
+		for _, box := range boxes {
+			box.Add(reconcile.Request{NamespacedName: binding})
+		}
+	}
 }

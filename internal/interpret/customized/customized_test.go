@@ -168,7 +168,7 @@ func TestEveryOperation(t *testing.T) {
 	check("requirements", cpu("500m"), needs, nil)
 
 	components, err := custom.Components(given)
-	check("components", []interpret.Component{{Name: "head", Replicas: 1}, {Name: "worker", Replicas: 3, Requirements: cpu("2")}}, components, err)
+	check("components", []interpret.Component{{Name: "head", Replicas: 1}, {Name: "worker", Replicas: 3, Needs: cpu("2")}}, components, err)
 
 	revised, err := custom.Revise(given, 7)
 	want := object(t, workload)

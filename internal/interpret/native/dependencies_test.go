@@ -88,8 +88,9 @@ func TestDependencies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, chain().Dependencies(object(t, test.object))); diff != "" {
-				t.Error(diff)
+			got, err := chain().Dependencies(object(t, test.object))
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Error(diff, err)
 			}
 		})
 	}

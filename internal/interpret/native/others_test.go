@@ -149,27 +149,31 @@ func FuzzObjects(f *testing.F) {
 // operate asks all that can be asked about an object.
 func operate(t *testing.T, u *unstructured.Unstructured) {
 	t.Helper()
-	if replicas, _, _ := chain().Replicas(u); replicas < 0 {
+	if replicas, _, _, err := chain().Replicas(u); replicas < 0 || err != nil {
 		t.Errorf("%s: %d replicas", u.GetKind(), replicas)
 	}
-	if replicas, _, has := chain().Replicas(chain().Revise(u, 0)); has && replicas != 0 && u.GetKind() != "Pod" {
+	if replicas, _, has, _ := chain().Replicas(revised(t, chain(), u, 0)); has && replicas != 0 && u.GetKind() != "Pod" {
 		t.Errorf("%s: %d replicas were to be none", u.GetKind(), replicas)
 	}
 	chain().ReviseCompletions(u, 1)
 	if _, has := chain().Prune(u).Object["status"]; has {
 		t.Errorf("%s: there is still a status", u.GetKind())
 	}
-	for _, d := range chain().Dependencies(u) {
+	dependencies, err := chain().Dependencies(u)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, d := range dependencies {
 		if (d.Name == "") == (d.Selector == nil) || d.Kind == "" || d.APIVersion == "" {
 			t.Errorf("%s: dependency %+v", u.GetKind(), d)
 		}
 	}
 	chain().Retained(u)
 	items := []interpret.Item{{Cluster: "a", Status: chain().Reflect(u)}, {Cluster: "b", Applied: true, Status: fields.Map(u.Object, "spec")}, {Cluster: "c"}}
-	if status, changed := chain().Aggregate(u, items); changed {
+	if status, changed := aggregated(t, u, items); changed {
 		again := u.DeepCopy()
 		again.Object["status"] = status
-		if more, changed := chain().Aggregate(again, items); changed {
+		if more, changed := aggregated(t, again, items); changed {
 			t.Errorf("%s: the same reports change the status again: %s", u.GetKind(), cmp.Diff(status, more))
 		}
 	}

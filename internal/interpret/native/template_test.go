@@ -52,12 +52,12 @@ func TestReplicas(t *testing.T) {
 		"a ConfigMap":                           {"apiVersion: v1\nkind: ConfigMap", 0, false},
 		"a Deployment of somebody else's group": {"apiVersion: example.com/v1\nkind: Deployment\nspec: {replicas: 2}", 0, false},
 	} {
-		got, needs, has := chain().Replicas(object(t, test.object))
-		if got != test.want || has != test.has || needs != nil {
+		got, needs, has, err := chain().Replicas(object(t, test.object))
+		if got != test.want || has != test.has || needs != nil || err != nil {
 			t.Errorf("%s: want %d, %t, nil, got %d, %t, %v", name, test.want, test.has, got, has, needs)
 		}
 	}
-	if _, _, has := chain().Replicas(nil); has {
+	if _, _, has, _ := chain().Replicas(nil); has {
 		t.Error("nothing has replicas")
 	}
 }
@@ -130,7 +130,7 @@ func TestRequirements(t *testing.T) {
 				if err := unstructured.SetNestedField(u.Object, object(t, "kind: x\nspec:\n"+indented(test.spec)).Object["spec"], path...); err != nil {
 					t.Fatal(err)
 				}
-				if _, got, _ := chain().Replicas(u); !cmp.Equal(test.want, got) {
+				if _, got, _, _ := chain().Replicas(u); !cmp.Equal(test.want, got) {
 					t.Errorf("%s: %s", kind, cmp.Diff(test.want, got))
 				}
 			}
@@ -159,9 +159,19 @@ func checkChanges(t *testing.T, operation func(*unstructured.Unstructured) *unst
 	}
 }
 
+// revised revises, which cannot fail of the kinds of Kubernetes.
+func revised(t *testing.T, chain interpret.Chain, u *unstructured.Unstructured, replicas int32) *unstructured.Unstructured {
+	t.Helper()
+	object, err := chain.Revise(u, replicas)
+	if err != nil {
+		t.Error(err)
+	}
+	return object
+}
+
 func TestRevise(t *testing.T) {
 	t.Parallel()
-	checkChanges(t, func(u *unstructured.Unstructured) *unstructured.Unstructured { return chain().Revise(u, 7) }, map[string]change{
+	checkChanges(t, func(u *unstructured.Unstructured) *unstructured.Unstructured { return revised(t, chain(), u, 7) }, map[string]change{
 		"a Deployment":            {"{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 3, paused: true}}", "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 7, paused: true}}"},
 		"a StatefulSet":           {"{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: '3'}}", "{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 7}}"},
 		"a ReplicaSet":            {"{apiVersion: apps/v1, kind: ReplicaSet, spec: text}", "{apiVersion: apps/v1, kind: ReplicaSet, spec: {replicas: 7}}"},
@@ -170,7 +180,7 @@ func TestRevise(t *testing.T) {
 		"a Pod":                   {"{apiVersion: v1, kind: Pod, spec: {a: 1}}", "{apiVersion: v1, kind: Pod, spec: {a: 1}}"},
 		"a ConfigMap":             {"{apiVersion: v1, kind: ConfigMap}", "{apiVersion: v1, kind: ConfigMap}"},
 	})
-	if got := chain().Revise(nil, 1); got != nil {
+	if got := revised(t, chain(), nil, 1); got != nil {
 		t.Errorf("want nothing of nothing, got %v", got)
 	}
 }
@@ -245,8 +255,8 @@ func TestCopiesShareNothing(t *testing.T) {
 	t.Parallel()
 	from := object(t, "{apiVersion: batch/v1, kind: Job, metadata: {labels: {a: b}}, spec: {completions: 1, template: {metadata: {labels: {a: b}}}}}")
 	for _, c := range []*unstructured.Unstructured{
-		chain().Revise(from, 1), chain().ReviseCompletions(from, 1), chain().Prune(from),
-		interpret.Chain(nil).Revise(from, 1), interpret.Chain(nil).Prune(from),
+		revised(t, chain(), from, 1), chain().ReviseCompletions(from, 1), chain().Prune(from),
+		revised(t, nil, from, 1), interpret.Chain(nil).Prune(from),
 	} {
 		c.SetLabels(nil)
 		unstructured.RemoveNestedField(c.Object, "spec", "template", "metadata", "labels", "a")

@@ -51,8 +51,9 @@ type Copy struct {
 	Applied override.Applied
 }
 
-// Copies returns what each cluster gets. For a cluster whose overrides cannot be
-// applied it returns the problem instead, which is the user's.
+// Copies returns what each cluster gets. For a cluster whose replicas cannot be set,
+// or whose overrides cannot be applied, it returns the problem instead, which is the
+// user's.
 func Copies(s Source) (copies map[string]Copy, problems map[string]error) {
 	copies, problems = map[string]Copy{}, map[string]error{}
 	pruned := s.Chain.Prune(s.Object)
@@ -81,7 +82,11 @@ func (s Source) copy(pruned *unstructured.Unstructured, target workv1alpha2.Targ
 	case cluster.Deleting: // the hub removes the works there, and a new one would be in its way
 		return Copy{}, errDeleting
 	}
-	object, applied, problem := s.Overrides.Apply(s.share(pruned, target, targets), &cluster)
+	share, problem := s.share(pruned, target, targets)
+	if problem != nil {
+		return Copy{}, problem
+	}
+	object, applied, problem := s.Overrides.Apply(share, &cluster)
 	if problem != nil {
 		return Copy{}, problem
 	}
@@ -130,16 +135,19 @@ func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluste
 
 // share returns the object with the replicas that the cluster gets. One whose parts
 // are placed together is there as a whole.
-func (s Source) share(pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster) *unstructured.Unstructured {
+func (s Source) share(pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
 	whole := len(target.Components) > 0
 	if whole || s.Binding.BindingSpec().ReplicaRequirements == nil && s.Binding.BindingSpec().Replicas == 0 {
-		return pruned.DeepCopy()
+		return pruned.DeepCopy(), nil
 	}
-	object := s.Chain.Revise(pruned, target.Replicas)
+	object, err := s.Chain.Revise(pruned, target.Replicas)
+	if err != nil {
+		return nil, err
+	}
 	if share, divided := completions(s.Binding, s.Chain, pruned, target.Name, targets); divided {
 		object = s.Chain.ReviseCompletions(object, share)
 	}
-	return object
+	return object, nil
 }
 
 // frame returns the work without its manifest.

@@ -17,7 +17,7 @@ import (
 
 // Of returns the spec of a binding, but for what others decide. The priority is
 // that of the PriorityClass which the policy names, nil without one.
-func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain interpret.Chain, priority *int32) workv1alpha2.ResourceBindingSpec {
+func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain interpret.Chain, priority *int32) (workv1alpha2.ResourceBindingSpec, error) {
 	from := policy.PropagationSpec().DeepCopy()
 	spec := workv1alpha2.ResourceBindingSpec{
 		Resource: workv1alpha2.ObjectReference{
@@ -27,7 +27,11 @@ func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain i
 		PropagateDeps: from.PropagateDeps, Placement: &from.Placement, SchedulerName: from.SchedulerName, Failover: from.Failover,
 		ConflictResolution: from.ConflictResolution, PreserveResourcesOnDeletion: from.PreserveResourcesOnDeletion,
 	}
-	if replicas, needs, has := chain.Replicas(object); has {
+	replicas, needs, has, err := chain.Replicas(object)
+	if err != nil {
+		return spec, err
+	}
+	if has {
 		spec.Replicas, spec.ReplicaRequirements = replicas, requirements(needs, object.GetNamespace())
 	}
 	if from.Suspension != nil {
@@ -36,16 +40,19 @@ func Of(object *unstructured.Unstructured, policy policyv1alpha1.Policy, chain i
 	if priority != nil {
 		spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: *priority}
 	}
-	return spec
+	return spec, nil
 }
 
 // Compose has a binding say which parts its object has, if these are placed as a
 // whole: an object with one part is divided by its replicas, if its kind has any.
-func Compose(spec *workv1alpha2.ResourceBindingSpec, object *unstructured.Unstructured, chain interpret.Chain) {
-	parts, _ := chain.Components(object)
-	_, _, scales := chain.Replicas(object)
-	if len(parts) == 0 || len(parts) == 1 && scales {
-		return
+func Compose(spec *workv1alpha2.ResourceBindingSpec, object *unstructured.Unstructured, chain interpret.Chain) error {
+	parts, _, err := chain.Components(object)
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	_, _, scales, err := chain.Replicas(object)
+	if err != nil || len(parts) == 1 && scales {
+		return err
 	}
 	spec.Replicas, spec.ReplicaRequirements = 0, nil
 	for _, part := range parts {
@@ -53,6 +60,7 @@ func Compose(spec *workv1alpha2.ResourceBindingSpec, object *unstructured.Unstru
 			Name: part.Name, Replicas: max(0, part.Replicas), ReplicaRequirements: componentRequirements(part.Needs),
 		})
 	}
+	return nil
 }
 
 // Groups returns the groups of workloads that an object is in, as its policy has it

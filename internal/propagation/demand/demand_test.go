@@ -4,6 +4,7 @@
 package demand
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -82,10 +83,10 @@ func TestTheBindingSaysWhatObjectAndPolicyAsk(t *testing.T) {
 	read(t, everything, &policy.Spec)
 	read(t, wanted, &want)
 
-	got := Of(object, policy, interpret.Chain{native.New()}, new(int32(1000)))
+	got, err := Of(object, policy, interpret.Chain{native.New()}, new(int32(1000)))
 
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the binding says something else (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v: the binding says something else (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -136,8 +137,10 @@ func TestComponentsAreThePartsOfTheObject(t *testing.T) {
 		object, policy, want := &unstructured.Unstructured{}, &policyv1alpha1.PropagationPolicy{}, workv1alpha2.ResourceBindingSpec{}
 		read(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: shop, name: web}\nspec: {replicas: 3}", &object.Object)
 		read(t, test.want, &want)
-		got := Of(object, policy, test.layers, nil)
-		Compose(&got, object, test.layers)
+		got, err := Of(object, policy, test.layers, nil)
+		if err := errors.Join(err, Compose(&got, object, test.layers)); err != nil {
+			t.Error(err)
+		}
 		got.Resource, got.Placement = workv1alpha2.ObjectReference{}, nil
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: the binding says something else (-want +got):\n%s", name, diff)

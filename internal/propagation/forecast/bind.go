@@ -28,7 +28,10 @@ func (f *forecast) bind() {
 	if asked := f.then.PropagationSpec().SchedulePriority; asked != nil {
 		priority = new(f.Priorities[asked.PriorityClassName])
 	}
-	spec := demand.Of(f.Then, f.then, f.Chain, priority)
+	spec, err := demand.Of(f.Then, f.then, f.Chain, priority)
+	if err != nil {
+		f.note("nobody knows the replicas: %v", err)
+	}
 	if f.after == nil {
 		f.after = empty(f.Then.GetNamespace())
 		_, suffixed := claims.BindingName(f.Then.GroupVersionKind(), f.Then.GetName())

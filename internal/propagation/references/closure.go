@@ -21,13 +21,17 @@ const (
 // object needs itself, and follow an object that is referred to, nil if there is
 // none or it needs no others. Left says what is left out, "" if that is nothing.
 func Closure(
-	root *unstructured.Unstructured, direct func(*unstructured.Unstructured) []Reference, follow func(Reference) (*unstructured.Unstructured, error),
+	root *unstructured.Unstructured, direct func(*unstructured.Unstructured) ([]Reference, error), follow func(Reference) (*unstructured.Unstructured, error),
 ) (all []Reference, left string, err error) {
 	found := map[string]bool{}
 	level := []*unstructured.Unstructured{root}
 	for depth := 0; len(level) > 0; depth++ {
 		var next []*unstructured.Unstructured
-		for _, reference := range among(level, direct) {
+		needed, err := among(level, direct)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, reference := range needed {
 			name := reference.Key() + metav1.FormatLabelSelector(reference.LabelSelector)
 			switch {
 			case found[name]:
@@ -53,12 +57,16 @@ func Closure(
 }
 
 // among returns what several objects need themselves.
-func among(objects []*unstructured.Unstructured, direct func(*unstructured.Unstructured) []Reference) []Reference {
+func among(objects []*unstructured.Unstructured, direct func(*unstructured.Unstructured) ([]Reference, error)) ([]Reference, error) {
 	var all []Reference
 	for _, object := range objects {
-		all = append(all, direct(object)...)
+		needed, err := direct(object)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, needed...)
 	}
-	return all
+	return all, nil
 }
 
 func named(r Reference) string {

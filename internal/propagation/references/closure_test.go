@@ -44,12 +44,12 @@ func TestWhatAnObjectNeedsHasLimits(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			direct := func(o *unstructured.Unstructured) []Reference {
+			direct := func(o *unstructured.Unstructured) ([]Reference, error) {
 				var all []Reference
 				for _, needed := range c.needs[o.GetName()] {
 					all = append(all, Reference{APIVersion: "v1", Kind: "ConfigMap", Name: needed})
 				}
-				return all
+				return all, nil
 			}
 			all, left, err := Closure(object("root"), direct, func(r Reference) (*unstructured.Unstructured, error) { return object(r.Name), nil })
 			if err != nil || len(all) != c.want || !strings.HasPrefix(left, c.left) || (left == "") != (c.left == "") {
@@ -58,9 +58,12 @@ func TestWhatAnObjectNeedsHasLimits(t *testing.T) {
 		})
 	}
 	broken := errors.New("the hub does not answer")
-	_, _, err := Closure(object("root"), func(*unstructured.Unstructured) []Reference { return []Reference{{Name: "a"}} },
+	_, _, err := Closure(object("root"), func(*unstructured.Unstructured) ([]Reference, error) { return []Reference{{Name: "a"}}, nil },
 		func(Reference) (*unstructured.Unstructured, error) { return nil, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
+	}
+	if _, _, err = Closure(object("root"), func(*unstructured.Unstructured) ([]Reference, error) { return nil, broken }, nil); !errors.Is(err, broken) {
+		t.Errorf("nobody knows what it needs, and the error is %v", err)
 	}
 }

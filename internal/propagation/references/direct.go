@@ -15,15 +15,19 @@ import (
 const rootCertificates = "kube-root-ca.crt"
 
 // Direct returns what an object needs itself, of a namespace and of kinds that may
-// be sent.
-func Direct(chain interpret.Chain, object *unstructured.Unstructured, namespace string) []Reference {
+// be sent. An error is that of a customization.
+func Direct(chain interpret.Chain, object *unstructured.Unstructured, namespace string) ([]Reference, error) {
+	dependencies, err := chain.Dependencies(object)
+	if err != nil {
+		return nil, err
+	}
 	var all []Reference
-	for _, on := range chain.Dependencies(object) {
+	for _, on := range dependencies {
 		reference := Reference{APIVersion: on.APIVersion, Kind: on.Kind, Namespace: on.Namespace, Name: on.Name, LabelSelector: on.Selector}
 		own := on.Kind == "ConfigMap" && on.Name == rootCertificates // the cluster's
 		if on.Namespace == namespace && !own && reserved.Kind(reference.GroupVersionKind().GroupKind()) == "" {
 			all = append(all, reference)
 		}
 	}
-	return all
+	return all, nil
 }

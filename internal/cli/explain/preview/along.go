@@ -74,12 +74,12 @@ func (r Reader) along(ctx context.Context, f *facts, s *subject, outcome forecas
 // needs returns what an object needs, and what that needs, by the files and by what
 // is on the hub.
 func (r Reader) needs(ctx context.Context, f *facts, object *unstructured.Unstructured) ([]references.Reference, error) {
-	direct := func(o *unstructured.Unstructured) []references.Reference {
+	direct := func(o *unstructured.Unstructured) ([]references.Reference, error) {
 		return references.Direct(f.world.Chain, o, object.GetNamespace())
 	}
 	all, _, err := references.Closure(object, direct, func(reference references.Reference) (*unstructured.Unstructured, error) {
 		kind := reference.GroupVersionKind()
-		if reference.Name == "" || f.world.Chain.Operations(kind).Dependencies == nil {
+		if reference.Name == "" || !f.world.Chain.Depends(kind) {
 			return nil, nil //nolint:nilnil // nothing to follow
 		}
 		for _, one := range f.templates {

@@ -6,6 +6,7 @@ package bindings
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +29,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/order"
@@ -59,8 +61,10 @@ type Deps struct {
 	Fleet     *fleet.Fleet
 	Store     store.Bindings
 	Chain     interpret.Chain
-	Created   *created.Works
-	Events    *events.Recorder
+	// Interpreters are the customizations in Chain, which have to be loaded.
+	Interpreters *interpreters.Known
+	Created      *created.Works
+	Events       *events.Recorder
 	// Hub says whose status is left alone on a shared hub.
 	Hub scope.Hub
 	// Prioritizes says that spec.schedulePriority orders the bindings that wait.
@@ -92,7 +96,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if c.Store.Unfinished(req.NamespacedName) {
 		return ctrl.Result{}, nil // it comes again when its status says what was decided
 	}
-	if err := c.Fleet.Load(ctx, c.Live); err != nil {
+	if err := errors.Join(c.Fleet.Load(ctx, c.Live), c.Interpreters.Load(ctx)); err != nil {
 		return ctrl.Result{}, err
 	}
 	b, err := c.read(ctx, req)
@@ -235,7 +239,11 @@ func (c *Controller) reflect(ctx context.Context, key templates.Key, object *uns
 	if c.Hub.Owns(key.Kind.GroupKind()) {
 		return nil
 	}
-	status, ok := c.Chain.Aggregate(object, sum.ForTemplate(items))
+	status, ok, problem := c.Chain.Aggregate(object, sum.ForTemplate(items))
+	if problem != nil { // another customization brings the binding back
+		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%v", problem)
+		return nil
+	}
 	if !ok {
 		return nil
 	}

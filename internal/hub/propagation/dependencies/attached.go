@@ -72,7 +72,7 @@ func (a *Attached) Reconcile(ctx context.Context, key templates.Key) (ctrl.Resul
 	case len(needs.RequiredBy) == 0:
 		return ctrl.Result{}, nil
 	}
-	if a.Chain.Operations(key.Kind).Dependencies != nil {
+	if a.Chain.Depends(key.Kind) {
 		for _, b := range referrers {
 			a.refers(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()})
 		}

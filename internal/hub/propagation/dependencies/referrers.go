@@ -5,6 +5,7 @@ package dependencies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,10 +21,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
+	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/references"
@@ -45,6 +48,8 @@ type Deps struct {
 	Templates *templates.Templates
 	Objects   templates.Objects
 	Chain     interpret.Chain
+	// Interpreters are the customizations in Chain, which have to be loaded.
+	Interpreters *interpreters.Known
 	// Touched is told of a binding whose object may have changed in something that
 	// the binding does not say.
 	Touched func(types.NamespacedName)
@@ -70,6 +75,9 @@ func NewReferrers(d Deps, needed func(templates.Key)) *Referrers {
 // Reconcile keeps up to date what one binding says of the needs of its object, and
 // lets a binding go that is made anew.
 func (r *Referrers) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := r.Interpreters.Load(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
 	b := &workv1alpha2.ResourceBinding{}
 	if err := r.Client.Get(ctx, req.NamespacedName, b); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -96,6 +104,9 @@ func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 	after, left, err := r.needs(ctx, b)
 	if err != nil {
 		r.Announce.Tell(announce.Failed(b, announce.ReasonGetDependenciesFailed, err.Error())...)
+		if r.Announce == nil && errors.Is(err, reconcile.TerminalError(nil)) {
+			r.tell(b, err.Error())
+		}
 		return ctrl.Result{}, err
 	}
 	r.Templates.Use(user(client.ObjectKeyFromObject(b)), kindsOf(after)...)
@@ -156,8 +167,12 @@ func (d Deps) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all [
 	if err != nil {
 		return nil, "", client.IgnoreNotFound(err)
 	}
-	direct := func(object *unstructured.Unstructured) []references.Reference {
-		return references.Direct(d.Chain, object, b.Namespace)
+	direct := func(object *unstructured.Unstructured) ([]references.Reference, error) {
+		needed, err := references.Direct(d.Chain, object, b.Namespace)
+		if err != nil {
+			return nil, reconcile.TerminalError(err) // it comes again with another customization
+		}
+		return needed, nil
 	}
 	follow := func(reference references.Reference) (*unstructured.Unstructured, error) {
 		return d.follow(ctx, reference)
@@ -169,7 +184,7 @@ func (d Deps) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all [
 // not, or if there is none.
 func (d Deps) follow(ctx context.Context, reference references.Reference) (*unstructured.Unstructured, error) {
 	kind := reference.GroupVersionKind()
-	if reference.Name == "" || d.Chain.Operations(kind).Dependencies == nil {
+	if reference.Name == "" || !d.Chain.Depends(kind) {
 		return nil, nil //nolint:nilnil // nothing to follow
 	}
 	object, err := d.Objects.Get(ctx, templates.Key{Kind: kind, Name: types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}})

@@ -42,12 +42,16 @@ func (c binder) bind(
 			policy.GetName(), policy.PropagationSpec().SchedulePriority.PriorityClassName)
 		return nil
 	}
-	wanted := demand.Of(object, policy, c.Chain, priority)
+	wanted, problem := demand.Of(object, policy, c.Chain, priority)
+	if problem == nil && c.Components {
+		problem = demand.Compose(&wanted, object, c.Chain)
+	}
+	if problem != nil { // another customization brings the object back
+		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: nobody knows the replicas: %v", policy.GetName(), problem)
+		return nil
+	}
 	if c.Groups {
 		wanted.WorkloadAffinityGroups = demand.Groups(object, policy)
-	}
-	if c.Components {
-		demand.Compose(&wanted, object, c.Chain)
 	}
 	present := have.Of(object.GetUID())
 	if present == nil {

@@ -5,6 +5,7 @@ package detector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
@@ -40,8 +42,10 @@ type Deps struct {
 	Fleet     *fleet.Fleet
 	Store     store.Bindings
 	Chain     interpret.Chain
-	Clock     clock.Clock
-	Events    *events.Recorder
+	// Interpreters are the customizations in Chain, which have to be loaded.
+	Interpreters *interpreters.Known
+	Clock        clock.Clock
+	Events       *events.Recorder
 	// Touched is told of a binding whose object has changed in something that the
 	// binding does not say.
 	Touched func(types.NamespacedName)
@@ -77,7 +81,7 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	if claims.Reserved(key.Kind.GroupKind(), key.Name.Namespace) != "" {
 		return ctrl.Result{}, nil
 	}
-	if err := c.Fleet.Load(ctx, c.Live); err != nil {
+	if err := errors.Join(c.Fleet.Load(ctx, c.Live), c.Interpreters.Load(ctx)); err != nil {
 		return ctrl.Result{}, err
 	}
 	template, known := c.Templates.Get(key)

@@ -57,8 +57,9 @@ func note(changes map[string]any, object metav1.Object, seen string) {
 // alike tells whether an object asks for what its binding says, as far as that is
 // not the policy's.
 func (c binder) alike(present lookup.Binding, object *unstructured.Unstructured, policy policyv1alpha1.Policy) bool {
-	wanted, is := demand.Of(object, policy, c.Chain, nil), present.BindingSpec()
-	return wanted.Replicas == is.Replicas && equality.Semantic.DeepEqual(wanted.ReplicaRequirements, is.ReplicaRequirements)
+	wanted, problem := demand.Of(object, policy, c.Chain, nil)
+	is := present.BindingSpec()
+	return problem == nil && wanted.Replicas == is.Replicas && equality.Semantic.DeepEqual(wanted.ReplicaRequirements, is.ReplicaRequirements)
 }
 
 // hold leaves a binding as it is until its object changes: it says only which policy

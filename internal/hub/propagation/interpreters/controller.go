@@ -1,0 +1,89 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package interpreters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
+)
+
+// Told are who is told of a kind of which something else is said.
+type Told struct {
+	// Template is told of each object of the kind.
+	Template func(templates.Key)
+	// Binding is told of each binding of such an object.
+	Binding func(types.NamespacedName)
+}
+
+// Controller keeps Known up to date.
+type Controller struct {
+	client    client.Client
+	known     *Known
+	templates *templates.Templates
+	told      Told
+}
+
+// NewController returns the controller.
+func NewController(c client.Client, known *Known, templates *templates.Templates, told Told) *Controller {
+	return &Controller{client: c, known: known, templates: templates, told: told}
+}
+
+// SetupWithManager adds the controller to the manager.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("customization").
+		For(&configv1alpha1.ResourceInterpreterCustomization{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(conflict.Quiet(c))
+}
+
+// Reconcile reads all customizations, as they count together, and has the objects
+// looked at of the kinds of which something else is said now.
+func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	changed, err := c.known.Refresh(ctx)
+	if err != nil || len(changed) == 0 {
+		return ctrl.Result{}, err
+	}
+	for _, kind := range changed {
+		keys, _ := c.templates.Find([]selector.Scope{{Kind: kind}}, func(*metav1.PartialObjectMetadata) bool { return true })
+		for _, key := range keys {
+			c.told.Template(key)
+		}
+	}
+	return ctrl.Result{}, c.tellBindings(ctx, changed)
+}
+
+func (c *Controller) tellBindings(ctx context.Context, changed []schema.GroupVersionKind) error {
+	some, all := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	for _, list := range []client.ObjectList{some, all} {
+		if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing bindings: %w", err)
+		}
+	}
+	tell := func(b client.Object, of workv1alpha2.ObjectReference) {
+		if slices.Contains(changed, schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)) {
+			c.told.Binding(client.ObjectKeyFromObject(b))
+		}
+	}
+	for i := range some.Items {
+		tell(&some.Items[i], some.Items[i].Spec.Resource)
+	}
+	for i := range all.Items {
+		tell(&all.Items[i], all.Items[i].Spec.Resource)
+	}
+	return nil
+}
