@@ -35,18 +35,20 @@ func TestCustomizationsAreChecked(t *testing.T) {
 		reading  error
 		want     string
 	}{
-		"a script":                         {new: customization("mine", "Other", good)},
-		"a script that is none":            {new: customization("mine", "Other", broken), want: `spec.customizations.healthInterpretation.luaScript: Invalid value: line 2: syntax error near "o"`},
-		"what another says":                {new: customization("mine", "Workload", good), want: `spec.customizations.healthInterpretation: Forbidden: ResourceInterpreterCustomization "there" has a script for it already`},
-		"itself":                           {new: customization("there", "Workload", good)},
-		"nobody knows the others":          {new: customization("mine", "Other", good), reading: errors.New("no answer"), want: "no answer"},
-		"it becomes broken":                {old: customization("mine", "Other", good), new: customization("mine", "Other", broken), want: "line 2"},
-		"it was broken and stays so":       {old: customization("mine", "Other", broken), new: customization("mine", "Other", broken)},
-		"it is about to say what is said":  {old: customization("mine", "Other", good), new: customization("mine", "Workload", good), want: "has a script for it already"},
+		"a script":                            {new: customization("mine", "Other", good)},
+		"a script that is none":               {new: customization("mine", "Other", broken), want: `spec.customizations.healthInterpretation.luaScript: Invalid value: line 2: syntax error near "o"`},
+		"what another says":                   {new: customization("mine", "Workload", good), want: `spec.customizations.healthInterpretation: Forbidden: ResourceInterpreterCustomization "there" has a script for it already`},
+		"itself":                              {new: customization("there", "Workload", good)},
+		"nobody knows the others":             {new: customization("mine", "Other", good), reading: errors.New("no answer"), want: "no answer"},
+		"it becomes broken":                   {old: customization("mine", "Other", good), new: customization("mine", "Other", broken), want: "line 2"},
+		"it was broken and stays so":          {old: customization("mine", "Other", broken), new: customization("mine", "Other", broken)},
+		"it is about to say what is said":     {old: customization("mine", "Other", good), new: customization("mine", "Workload", good), want: "has a script for it already"},
 		"it is broken and its finalizer goes": {old: customization("mine", "Other", good), new: deleted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := customizationValidator(func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) { return there, c.reading })
+			v := customizationValidator(func(context.Context) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
+				return there, c.reading
+			})
 			var err error
 			if c.old == nil {
 				_, err = v.ValidateCreate(t.Context(), c.new)

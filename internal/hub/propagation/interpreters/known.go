@@ -98,7 +98,7 @@ func (k *Known) Refresh(ctx context.Context) ([]schema.GroupVersionKind, error) 
 		}
 	}
 	if len(changed) > 0 {
-		k.layer = k.machine.Layer(all)
+		k.layer = k.machine.Layer(all) //nolint:contextcheck // it is called later, without one, and has a time limit of its own
 	}
 	k.said, k.loaded = said, true
 	return changed, nil
