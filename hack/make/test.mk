@@ -12,7 +12,7 @@ FAULT_ARGS ?=
 # of them alone.
 LONG_TESTS := ./operators/... ./internal/agent/work/... ./internal/agent/push/... ./test/integration/... ./internal/hub/registration/...
 # Prints the packages whose tests start API servers.
-WITH_API_SERVERS := go list -test -f '{{.ForTest}} {{join .Deps " "}}' ./... | awk '/capstan\/internal\/testing\/env/ { print $$1 }' | sort -u
+WITH_API_SERVERS := go list -test -f '{{with .ForTest}}{{.}} {{join $$.Deps " "}}{{end}}' ./... | awk '/capstan\/internal\/testing\/env/ { print $$1 }' | sort -u
 # Packages that run under the race detector, as far as -short goes, and those of
 # them whose controller tests do, too.
 RACED := ./internal/... ./operators/... ./cmd/...
