@@ -255,11 +255,18 @@ func unrelated(annotations map[string]string) map[string]string {
 	return others
 }
 
+// deletedAtOnce is how many templates one request deletes: the API server ends one
+// that takes longer than a minute.
+const deletedAtOnce = 500
+
 // cleared deletes the templates, lets their works go as agents would, and waits
 // until no binding is left.
 func (h *policyHub) cleared(ctx context.Context, r round) error {
-	if err := h.client.DeleteAllOf(ctx, r.templates[0], client.InNamespace(worksNamespace), r.labelled()); err != nil {
-		return fmt.Errorf("deleting the templates: %w", err)
+	some := &client.DeleteAllOfOptions{ListOptions: client.ListOptions{Limit: deletedAtOnce}}
+	for range len(r.templates)/deletedAtOnce + 1 {
+		if err := h.client.DeleteAllOf(ctx, r.templates[0], client.InNamespace(worksNamespace), r.labelled(), some); err != nil {
+			return fmt.Errorf("deleting the templates: %w", err)
+		}
 	}
 	err := fleet.Poll(ctx, func(ctx context.Context) (bool, error) {
 		works, bindings := &workv1.ManifestWorkList{}, &workv1alpha2.ResourceBindingList{}
