@@ -3,10 +3,14 @@
 
 package interpret
 
+import (
+	"errors"
+	"strings"
+)
+
 // Custom are operations that somebody else than Capstan says: by a script or by a
 // webhook. Each can fail, and then nobody knows the answer: that of another layer
-// would be one to a different question. An error says what was asked for, where
-// the script or the webhook is, and what is wrong.
+// would be one to a different question. An error is a *CustomError, whoever says it.
 type Custom struct {
 	// Replicas returns how many pods the object asks for and what each needs, nil
 	// if that is nothing.
@@ -39,4 +43,36 @@ func (c Custom) Or(other Custom) Custom {
 	c.Aggregate = first(c.Aggregate, other.Aggregate, c.Aggregate != nil)
 	c.Dependencies = first(c.Dependencies, other.Dependencies, c.Dependencies != nil)
 	return c
+}
+
+// CustomError is why an operation of Custom has no answer.
+type CustomError struct {
+	// By is who was asked, by kind and name.
+	By string
+	// Operation is what was asked for.
+	Operation string
+	Err       error
+	// Remedy is what to do about it, as a sentence.
+	Remedy string
+}
+
+func (e *CustomError) Error() string { return e.By + ", " + e.Operation + ": " + e.Err.Error() }
+func (e *CustomError) Unwrap() error { return e.Err }
+
+// Tell returns an error of customizations as sentences: who was asked for what, what
+// is wrong, and what to do about it.
+func Tell(err error) string {
+	several, is := err.(interface{ Unwrap() []error })
+	if is {
+		var texts []string
+		for _, one := range several.Unwrap() {
+			texts = append(texts, Tell(one))
+		}
+		return strings.Join(texts, " ")
+	}
+	text := strings.TrimSuffix(err.Error(), ".") + "."
+	if custom := (*CustomError)(nil); errors.As(err, &custom) && custom.Remedy != "" {
+		text += " " + custom.Remedy
+	}
+	return text
 }

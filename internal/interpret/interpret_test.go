@@ -4,6 +4,8 @@
 package interpret_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,5 +96,54 @@ func TestConventionsGoBeforeWhatIsKnownOfAKind(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestCustomizationsSayWhatToRetain(t *testing.T) {
+	t.Parallel()
+	thing := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+	object := func(name string, replicas int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": name}, "spec": map[string]any{"replicas": replicas},
+		}}
+	}
+	wrong := &interpret.CustomError{By: "ResourceInterpreterCustomization \"c\"", Operation: "retention", Err: errors.New("line 1: it is wrong"), Remedy: "Correct it."}
+	for name, c := range map[string]struct {
+		retain  func(desired, observed map[string]any) (map[string]any, error)
+		want    int64
+		message string
+	}{
+		"nobody":  {want: 1},
+		"the one": {retain: func(_, observed map[string]any) (map[string]any, error) { return observed, nil }, want: 2},
+		"another object": {
+			retain:  func(_, _ map[string]any) (map[string]any, error) { return object("other", 1).Object, nil },
+			message: `It returns another object: metadata.name is "other", want "a".`,
+		},
+		"a mistake": {
+			retain:  func(_, _ map[string]any) (map[string]any, error) { return nil, wrong },
+			message: `ResourceInterpreterCustomization "c", retention: line 1: it is wrong. Correct it.`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chain := interpret.Chain{layer{thing: {Custom: interpret.Custom{Retain: c.retain}}}}
+			desired, observed := object("a", 1), object("a", 2)
+			observed.Object["status"] = map[string]any{"replicas": int64(2)}
+			if got := chain.Retains(thing); got != (c.retain != nil) {
+				t.Errorf("somebody says what to retain: %t", got)
+			}
+			got, err := chain.Retain(desired, observed)
+			switch {
+			case err != nil && !strings.EqualFold(interpret.Tell(err), c.message), err == nil && c.message != "":
+				t.Errorf("got %v, want %q", err, c.message)
+			case err == nil:
+				if diff := cmp.Diff(object("a", c.want), got); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+	if got, want := interpret.Tell(errors.Join(wrong, errors.New("b"))), `ResourceInterpreterCustomization "c", retention: line 1: it is wrong. Correct it. b.`; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -33,20 +33,29 @@ type Item = aggregate.Item
 //
 // A status with an observedGeneration alone does not tell whether it is about
 // the object as it is now. So the object's generation goes with it, and that of
-// the template that it was made from.
-func (c Chain) Reflect(object *unstructured.Unstructured) map[string]any {
+// the template that it was made from. What a customization says is reported as it
+// says it. An error is that of a customization; nothing is reported then.
+func (c Chain) Reflect(object *unstructured.Unstructured) (map[string]any, error) {
 	if object == nil || object.Object == nil {
-		return nil
+		return nil, nil
+	}
+	known := c.of(object)
+	if known.Custom.Reflect != nil {
+		status, err := known.Custom.Reflect(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		return status, nil
 	}
 	state := fields.Map(object.Object, "status")
-	if known := c.of(object); known.Reflect != nil {
+	if known.Reflect != nil {
 		state = known.Reflect(object.Object)
 	}
 	if len(state) == 0 {
-		return nil
+		return nil, nil
 	}
 	if !observes(state) {
-		return state
+		return state, nil
 	}
 	reported := maps.Clone(state)
 	if generation, ok := fields.Int(object.Object, "metadata", "generation"); ok && reported[aggregate.Generation] == nil {
@@ -56,7 +65,7 @@ func (c Chain) Reflect(object *unstructured.Unstructured) map[string]any {
 	if generation, err := strconv.ParseInt(annotation, 10, 64); err == nil && reported[aggregate.TemplateGeneration] == nil {
 		reported[aggregate.TemplateGeneration] = generation
 	}
-	return reported
+	return reported, nil
 }
 
 // observes tells whether a status has an observedGeneration, or one of its
@@ -72,21 +81,30 @@ func observes(state map[string]any) bool {
 
 // Verdict tells in a word whether an object does what it is for. That is not
 // its Health: a Job that runs is Healthy. A kind without a rule is Healthy unless
-// its Health says that the object failed.
-func (c Chain) Verdict(object *unstructured.Unstructured) string {
+// its Health says that the object failed. An error is that of a customization; the
+// verdict is Unknown then.
+func (c Chain) Verdict(object *unstructured.Unstructured) (string, error) {
 	if object == nil || object.Object == nil {
-		return Unknown
+		return Unknown, nil
 	}
-	if known := c.of(object); known.Verdict != nil && readable(object.Object) {
-		return known.Verdict(object.Object)
+	known := c.of(object)
+	if known.Custom.Verdict != nil {
+		verdict, err := known.Custom.Verdict(object.Object)
+		if err != nil {
+			return Unknown, err
+		}
+		return verdict, nil
+	}
+	if known.Verdict != nil && readable(object.Object) {
+		return known.Verdict(object.Object), nil
 	}
 	switch c.Health(object).Status {
 	case health.Degraded:
-		return Unhealthy
+		return Unhealthy, nil
 	case health.Unknown:
-		return Unknown
+		return Unknown, nil
 	default:
-		return Healthy
+		return Healthy, nil
 	}
 }
 

@@ -4,6 +4,9 @@
 package interpret
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -179,6 +182,41 @@ func (c Chain) Retained(manifest *unstructured.Unstructured) [][]string {
 		paths = append(paths, []string{"spec", "replicas"})
 	}
 	return paths
+}
+
+// Retains tells whether a customization says what of an object of the kind is the
+// cluster's: then Retain is asked, and Retained does not matter.
+func (c Chain) Retains(kind schema.GroupVersionKind) bool {
+	return c.Operations(kind).Custom.Retain != nil
+}
+
+// Retain returns what to apply of an object of a kind that Retains, by the one that
+// is in the cluster. It is about the same object, and has no status. An error is
+// that of the customization: then the object has to stay as it is.
+func (c Chain) Retain(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	known := c.of(desired)
+	if known.Custom.Retain == nil {
+		return desired.DeepCopy(), nil
+	}
+	made, err := known.Custom.Retain(desired.Object, observed.Object)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckRetained(made, desired.Object); err != nil {
+		return nil, err
+	}
+	return copied(fields.Without(made, "status")), nil
+}
+
+// CheckRetained returns what is wrong with what a customization wants to be applied
+// of an object: it has to be the same one.
+func CheckRetained(made, desired map[string]any) error {
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
+		if is, want := fields.String(made, path...), fields.String(desired, path...); is != want {
+			return fmt.Errorf("it returns another object: %s is %q, want %q", strings.Join(path, "."), is, want)
+		}
+	}
+	return nil
 }
 
 // of returns what is known of the kind of an object, which may be nothing.

@@ -229,10 +229,13 @@ func TestWrongAnswers(t *testing.T) {
 		"a component without a number": {lua.ComponentResource, "return {{name = 'a', replicas = 'x'}}", `replicas of component "a": it returns the string "x", want a whole number of replicas`},
 		"components as one":            {lua.ComponentResource, "return {name = 'a'}", "it returns a table with names as keys, want a list of components"},
 		"a status that is a list":      {lua.StatusReflection, "return {1}", "it returns a list, want a status, which is a table with names as keys"},
-		"health as a word":             {lua.HealthInterpretation, "return 'Healthy'", `it returns the string "Healthy", want true or false`},
-		"no health":                    {lua.HealthInterpretation, "return nil", "it returns nil, want true or false"},
-		"a dependency without a name":  {lua.DependencyInterpretation, "return {{apiVersion = 'v1', kind = 'Secret'}}", `reference 1 is {"apiVersion":"v1","kind":"Secret"}, want apiVersion, kind, and either name or labelSelector`},
-		"a dependency of all sorts":    {lua.DependencyInterpretation, "return {'a'}", `entry 1: it returns the string "a", want a table with names as keys`},
+		"another object": {
+			lua.Retention, "a.metadata.name = 'other' return a", `it returns another object: metadata.name is "other", want "w"`,
+		},
+		"health as a word":            {lua.HealthInterpretation, "return 'Healthy'", `it returns the string "Healthy", want true or false`},
+		"no health":                   {lua.HealthInterpretation, "return nil", "it returns nil, want true or false"},
+		"a dependency without a name": {lua.DependencyInterpretation, "return {{apiVersion = 'v1', kind = 'Secret'}}", `reference 1 is {"apiVersion":"v1","kind":"Secret"}, want apiVersion, kind, and either name or labelSelector`},
+		"a dependency of all sorts":   {lua.DependencyInterpretation, "return {'a'}", `entry 1: it returns the string "a", want a table with names as keys`},
 		"more dependencies than at most": {
 			lua.DependencyInterpretation, "local l = {} for i = 1, 1001 do l[i] = {apiVersion = 'v1', kind = 'Secret', name = 's' .. i} end return l", "it returns 1001 references, more than 1000",
 		},

@@ -35,7 +35,10 @@ func (o *operator) call(call Call) ([]any, error) {
 
 // failed says whose script has no answer.
 func (o *operator) failed(err error) error {
-	return fmt.Errorf("ResourceInterpreterCustomization %q, %s: %w", o.customization, o.operation, err)
+	return &interpret.CustomError{
+		By: fmt.Sprintf("ResourceInterpreterCustomization %q", o.customization), Operation: string(o.operation), Err: err,
+		Remedy: fmt.Sprintf("Correct spec.customizations.%s.luaScript, or remove it.", o.operation),
+	}
 }
 
 // answer runs the script and reads the only thing that it returns.
@@ -57,7 +60,14 @@ func (o *operator) custom() interpret.Custom {
 	switch o.operation {
 	case Retention:
 		return interpret.Custom{Retain: func(desired, observed map[string]any) (map[string]any, error) {
-			return answer(o, asObject, Call{Arguments: []any{desired, observed}, Like: []any{desired, observed}})
+			read := func(value any) (map[string]any, error) {
+				made, err := asObject(value)
+				if err == nil {
+					err = interpret.CheckRetained(made, desired)
+				}
+				return made, err
+			}
+			return answer(o, read, Call{Arguments: []any{desired, observed}, Like: []any{desired, observed}})
 		}}
 	case ReplicaResource:
 		return interpret.Custom{Replicas: o.replicas}

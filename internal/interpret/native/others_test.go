@@ -169,7 +169,7 @@ func operate(t *testing.T, u *unstructured.Unstructured) {
 		}
 	}
 	chain().Retained(u)
-	items := []interpret.Item{{Cluster: "a", Status: chain().Reflect(u)}, {Cluster: "b", Applied: true, Status: fields.Map(u.Object, "spec")}, {Cluster: "c"}}
+	items := []interpret.Item{{Cluster: "a", Status: reported(t, u)}, {Cluster: "b", Applied: true, Status: fields.Map(u.Object, "spec")}, {Cluster: "c"}}
 	if status, changed := aggregated(t, u, items); changed {
 		again := u.DeepCopy()
 		again.Object["status"] = status
@@ -177,9 +177,29 @@ func operate(t *testing.T, u *unstructured.Unstructured) {
 			t.Errorf("%s: the same reports change the status again: %s", u.GetKind(), cmp.Diff(status, more))
 		}
 	}
-	if !slices.Contains([]string{interpret.Healthy, interpret.Unhealthy, interpret.Unknown}, chain().Verdict(u)) {
-		t.Errorf("%s: no verdict", u.GetKind())
+	if verdict := judged(t, u); !slices.Contains([]string{interpret.Healthy, interpret.Unhealthy, interpret.Unknown}, verdict) {
+		t.Errorf("%s: no verdict: %q", u.GetKind(), verdict)
 	}
+}
+
+// reported returns what is reported of the status of an object.
+func reported(t *testing.T, u *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	status, err := chain().Reflect(u)
+	if err != nil {
+		t.Error(err)
+	}
+	return status
+}
+
+// judged returns the verdict on an object.
+func judged(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	verdict, err := chain().Verdict(u)
+	if err != nil {
+		t.Error(err)
+	}
+	return verdict
 }
 
 func TestNothingHasNoHealth(t *testing.T) {

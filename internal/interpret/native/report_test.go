@@ -54,7 +54,7 @@ func TestReflect(t *testing.T) {
 			if c.want != "" {
 				want, _ = object(t, "{kind: x, status: "+c.want+"}").Object["status"].(map[string]any)
 			}
-			if diff := cmp.Diff(want, chain().Reflect(from)); diff != "" {
+			if diff := cmp.Diff(want, reported(t, from)); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(object(t, c.from).Object, from.Object); diff != "" {
@@ -113,11 +113,11 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 	for name, c := range cases {
-		if got := chain().Verdict(object(t, c.object)); got != c.want {
-			t.Errorf("%s: want %s, got %s", name, c.want, got)
+		if got, err := chain().Verdict(object(t, c.object)); got != c.want || err != nil {
+			t.Errorf("%s: want %s, got %s, %v", name, c.want, got, err)
 		}
 	}
-	if got := chain().Verdict(nil); got != interpret.Unknown {
-		t.Errorf("nothing: want Unknown, got %s", got)
+	if got, err := chain().Verdict(nil); got != interpret.Unknown || err != nil {
+		t.Errorf("nothing: want Unknown, got %s, %v", got, err)
 	}
 }

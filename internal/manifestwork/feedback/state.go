@@ -5,6 +5,7 @@ package feedback
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,9 +17,11 @@ import (
 
 // State returns what is reported of an object of a work that a binding made:
 // its status, if it has one, and whether it does what it is for. A status that is too large
-// is left out, which the message says.
-func State(object *unstructured.Unstructured, kinds interpret.Chain) (values []workv1.FeedbackValue, messages []string) {
-	if status := kinds.Reflect(object); len(status) > 0 {
+// is left out, which the message says. So is what a customization of the kind fails
+// to say: the errors are these.
+func State(object *unstructured.Unstructured, kinds interpret.Chain) (values []workv1.FeedbackValue, messages []string, failed error) {
+	status, failed := kinds.Reflect(object)
+	if len(status) > 0 {
 		text, err := json.Marshal(status)
 		switch {
 		case err != nil:
@@ -33,7 +36,8 @@ func State(object *unstructured.Unstructured, kinds interpret.Chain) (values []w
 			})
 		}
 	}
-	return append(values, healthValue(kinds.Verdict(object))), messages
+	verdict, err := kinds.Verdict(object)
+	return append(values, healthValue(verdict)), messages, errors.Join(failed, err)
 }
 
 // StateUnknown is what is reported of an object that could not be read.

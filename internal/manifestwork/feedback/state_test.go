@@ -4,12 +4,16 @@
 package feedback_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 )
 
@@ -34,12 +38,56 @@ func TestTheStateOfAnObjectOfABinding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			values, messages := feedback.State(object(t, c.object), kinds())
+			values, messages, err := feedback.State(object(t, c.object), kinds())
+			if err != nil {
+				t.Fatal(err)
+			}
 			if diff := cmp.Diff(c.want, short(t, values)); diff != "" {
 				t.Error(diff)
 			}
 			if got := strings.Join(messages, "; "); (got == "") != (c.message == "") || !strings.Contains(got, c.message) {
 				t.Errorf("the message is %q; want %q", got, c.message)
+			}
+		})
+	}
+}
+
+// customs are operations of all kinds.
+type customs interpret.Custom
+
+func (c customs) Operations(schema.GroupVersionKind) interpret.Operations {
+	return interpret.Operations{Custom: interpret.Custom(c)}
+}
+
+func TestStateOfACustomizedKind(t *testing.T) {
+	t.Parallel()
+	reflects := func(status map[string]any, err error) func(map[string]any) (map[string]any, error) {
+		return func(map[string]any) (map[string]any, error) { return status, err }
+	}
+	judges := func(verdict string, err error) func(map[string]any) (string, error) {
+		return func(map[string]any) (string, error) { return verdict, err }
+	}
+	for name, c := range map[string]struct {
+		custom  interpret.Custom
+		want    []string
+		message string
+	}{
+		"both":                 {interpret.Custom{Reflect: reflects(map[string]any{"a": "b"}, nil), Verdict: judges("Unhealthy", nil)}, []string{`status JsonRaw "{\"a\":\"b\"}"`, `health String "Unhealthy"`}, ""},
+		"nothing to report":    {interpret.Custom{Reflect: reflects(nil, nil)}, []string{`health String "Healthy"`}, ""},
+		"no status is known":   {interpret.Custom{Reflect: reflects(map[string]any{"wrong": "x"}, errors.New("no status"))}, []string{`health String "Healthy"`}, "no status"},
+		"no health is known":   {interpret.Custom{Verdict: judges("Healthy", errors.New("no health"))}, []string{`status JsonRaw "{\"replicas\":1}"`, `health String "Unknown"`}, "no health"},
+		"neither is known":     {interpret.Custom{Reflect: reflects(nil, errors.New("no status")), Verdict: judges("", errors.New("no health"))}, []string{`health String "Unknown"`}, "no status\nno health"},
+		"an empty status":      {interpret.Custom{Reflect: reflects(map[string]any{}, nil)}, []string{`health String "Healthy"`}, ""},
+		"an operation of hubs": {interpret.Custom{Revise: func(object map[string]any, _ int32) (map[string]any, error) { return object, nil }}, []string{`status JsonRaw "{\"replicas\":1}"`, `health String "Healthy"`}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			values, _, err := feedback.State(object(t, `{apiVersion: example.com/v1, kind: Thing, status: {replicas: 1}}`), interpret.Chain{customs(c.custom)})
+			if diff := cmp.Diff(c.want, short(t, values)); diff != "" {
+				t.Error(diff)
+			}
+			if got := fmt.Sprint(err); c.message == "" && err != nil || c.message != "" && got != c.message {
+				t.Errorf("the error is %v; want %q", err, c.message)
 			}
 		})
 	}

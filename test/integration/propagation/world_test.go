@@ -204,7 +204,15 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 	}
 	runs(object)
 	chain := interpret.Chain{native.New()}
-	status, err := json.Marshal(chain.Reflect(object))
+	reported, err := chain.Reflect(object)
+	if err != nil {
+		return
+	}
+	status, err := json.Marshal(reported)
+	if err != nil {
+		return
+	}
+	verdict, err := chain.Verdict(object)
 	if err != nil {
 		return
 	}
@@ -218,7 +226,7 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 		Conditions: []metav1.Condition{applied},
 		StatusFeedback: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{
 			{Name: "status", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: new(string(status))}},
-			{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: new(chain.Verdict(object))}},
+			{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: new(verdict)}},
 		}},
 	}}
 	_ = w.Status().Update(ctx, work) // it is tried again

@@ -60,6 +60,9 @@ type Observation struct {
 	Unread     []string // what feedback rules ask for and is not there to be reported
 	Conditions []metav1.Condition
 	Found      health.Health
+	// Misjudged is why a customization of the kind did not say what the object says;
+	// nil if there is none, or it did.
+	Misjudged error
 }
 
 // Lasting returns why the object cannot be read, unless that may be over soon.
@@ -76,7 +79,7 @@ func (o *Observation) Take(ctx context.Context, object *unstructured.Unstructure
 	found := Observation{Observer: o.Observer, Presence: PresenceYes, Seen: object.GetResourceVersion(), Next: o.Next}
 	switch {
 	case o.State:
-		found.Values, found.Unread = feedback.State(object, o.Kinds)
+		found.Values, found.Unread, found.Misjudged = feedback.State(object, o.Kinds)
 	case o.Feedback != nil:
 		found.Values, found.Unread = o.Feedback.Values(object, o.Kinds, left, options)
 	}

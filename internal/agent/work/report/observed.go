@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
@@ -94,7 +95,11 @@ func (e *entry) observed(o *plan.Observation) {
 		if o.State && text != "" {
 			e.StatusFeedback.Values = feedback.StateUnknown()
 		}
-		e.set(feedbackCondition(o.Unread, text))
+		unread := o.Unread
+		if o.Misjudged != nil {
+			unread = append(slices.Clip(unread), interpret.Tell(o.Misjudged))
+		}
+		e.set(feedbackCondition(unread, text))
 	}
 	for _, c := range conditionsOr(o, text, e.kind()) {
 		e.set(c)
