@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
@@ -66,7 +65,7 @@ func newPlacement(session *hub.Session) *cobra.Command {
   # For a script
   capstan explain placement web -n team-a -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: complete.Placements(session, func() string { return namespaceOf(session, e.namespace) }),
+		ValidArgsFunction: complete.Placements(session, func() string { return session.NamespaceOf(e.namespace) }),
 		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().StringVarP(&e.namespace, "namespace", "n", "", "Namespace of the Placement (default: that of the kubeconfig's context)")
@@ -78,17 +77,6 @@ func newPlacement(session *hub.Session) *cobra.Command {
 	return cmd
 }
 
-// namespaceOf returns the namespace of a flag, or of the kubeconfig.
-func namespaceOf(session *hub.Session, given string) string {
-	if given != "" {
-		return given
-	}
-	if chosen := session.Namespace(); chosen != "" {
-		return chosen
-	}
-	return metav1.NamespaceDefault
-}
-
 func (e *explanation) run(ctx context.Context, name string) error {
 	if err := e.output.check(); err != nil {
 		return err
@@ -97,7 +85,7 @@ func (e *explanation) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	namespace, p := namespaceOf(e.session, e.namespace), &clusterv1beta1.Placement{}
+	namespace, p := e.session.NamespaceOf(e.namespace), &clusterv1beta1.Placement{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, p)
 	if apierrors.IsNotFound(err) && hub.Served(err) {
 		return exit.Next(fmt.Errorf("there is no placement %q in namespace %q", name, namespace), "\"capstan get placements -A\" lists those that there are.")

@@ -85,7 +85,7 @@ func (p *plan) run(ctx context.Context) error {
 		return exit.UsageError("name a file or folder by -f, or the standard input by -f -")
 	}
 	var err error
-	if p.manifest, err = readManifest(p.files, p.session.In, namespaceOf(p.session, p.namespace)); err != nil {
+	if p.manifest, err = readManifest(p.files, p.session.In, p.session.NamespaceOf(p.namespace)); err != nil {
 		return err
 	}
 	if p.gone && len(p.manifest.placements) > 0 {
@@ -126,7 +126,7 @@ func (p *plan) objects(ctx context.Context) (found *preview.Preview, failed []er
 		return nil, nil, err
 	}
 	r := preview.Reader{
-		Client: kinds.Client, Namespace: namespaceOf(p.session, p.namespace), At: p.session.Clock.Now(),
+		Client: kinds.Client, Namespace: p.session.NamespaceOf(p.namespace), At: p.session.Clock.Now(),
 		Beside: len(p.manifest.placements) > 0, Diff: p.diff, Delete: p.gone,
 	}
 	return r.Read(ctx, p.manifest.others)

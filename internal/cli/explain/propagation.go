@@ -89,7 +89,7 @@ func newBinding(session *hub.Session) *cobra.Command {
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.run(cmd.Context(), func(ctx context.Context, kinds *hub.Kinds) (*trace.Facts, error) {
-				return p.binding(ctx, kinds, namespaceOf(session, p.namespace), args[0])
+				return p.binding(ctx, kinds, session.NamespaceOf(p.namespace), args[0])
 			})
 		},
 	}
@@ -164,7 +164,7 @@ func (p *propagation) object(ctx context.Context, kinds *hub.Kinds, kindName, na
 	}
 	namespace := ""
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		namespace = namespaceOf(p.session, p.namespace)
+		namespace = p.session.NamespaceOf(p.namespace)
 	}
 	facts, err := trace.Reader{Client: kinds.Client}.Object(ctx, mapping.GroupVersionKind, namespace, name)
 	return facts, absent(err, strings.ToLower(mapping.GroupVersionKind.Kind), namespace, name, mapping.Resource.GroupResource().String())

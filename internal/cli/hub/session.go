@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -130,6 +131,12 @@ func (s *Session) Namespace() string {
 		return chosen.Namespace
 	}
 	return ""
+}
+
+// NamespaceOf returns the namespace that is meant as kubectl means it: the given
+// one, that of the context, or "default".
+func (s *Session) NamespaceOf(given string) string {
+	return cmp.Or(given, s.Namespace(), metav1.NamespaceDefault)
 }
 
 // Served tells whether an answer "not found" is about one object, and not about

@@ -6,7 +6,6 @@
 package promote
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,7 +175,7 @@ func (p *promotion) look(ctx context.Context, kindName string) error {
 		return p.unserved(ctx, kindName, err)
 	}
 	if p.kind.Scope.Name() == meta.RESTScopeNameNamespace {
-		p.namespace = cmp.Or(p.namespace, p.session.Namespace())
+		p.namespace = p.session.NamespaceOf(p.namespace)
 	} else {
 		p.namespace = ""
 	}

@@ -4,7 +4,6 @@
 package rebalance
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -75,7 +74,7 @@ func (c *call) find(ctx context.Context, kindName string, names []string) ([]*wo
 	for _, name := range names {
 		w := &workload{kind: mapping.GroupVersionKind, name: name}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			w.namespace = cmp.Or(c.namespace, c.session.Namespace())
+			w.namespace = c.session.NamespaceOf(c.namespace)
 		}
 		if w.binding, err = bindingOf(ctx, c.reader, w); err != nil {
 			return nil, err
