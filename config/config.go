@@ -68,6 +68,7 @@ func PropagationCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return definitions(
 		"apps.karmada.io_workloadrebalancers",
 		"config.karmada.io_resourceinterpretercustomizations",
+		"config.karmada.io_resourceinterpreterwebhookconfigurations",
 		"policy.karmada.io_clusteroverridepolicies",
 		"policy.karmada.io_clusterpropagationpolicies",
 		"policy.karmada.io_overridepolicies",

@@ -35,10 +35,15 @@ func TestHowKubectlShowsPropagation(t *testing.T) {
 		if !slices.Equal(d.Spec.Names.Categories, categories) {
 			t.Errorf("%s is in the categories %v", d.Name, d.Spec.Names.Categories)
 		}
-		got[strings.Join(d.Spec.Names.ShortNames, ",")] = string(d.Spec.Scope) + " " + d.Spec.Names.Kind + " " + strings.Join(columns, " ")
+		names := d.Spec.Names.ShortNames
+		if len(names) == 0 {
+			names = []string{d.Spec.Names.Plural}
+		}
+		got[strings.Join(names, ",")] = string(d.Spec.Scope) + " " + d.Spec.Names.Kind + " " + strings.Join(columns, " ")
 	}
 	want := map[string]string{
-		"":    "Cluster WorkloadRebalancer AGE",
+		"workloadrebalancers":                      "Cluster WorkloadRebalancer AGE",
+		"resourceinterpreterwebhookconfigurations": "Cluster ResourceInterpreterWebhookConfiguration AGE",
 		"pp":  "Namespaced PropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
 		"cpp": "Cluster ClusterPropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
 		"op":  "Namespaced OverridePolicy ",

@@ -107,29 +107,30 @@ func TestSpecPagesExplainEveryConditionAndReason(t *testing.T) {
 
 func TestExamplesInSpecPagesAreObjectsOfTheirKind(t *testing.T) {
 	kinds := map[string]func() any{
-		"ClusterManager":                   func() any { return &operatorv1.ClusterManager{} },
-		"Klusterlet":                       func() any { return &operatorv1.Klusterlet{} },
-		"ManagedCluster":                   func() any { return &clusterv1.ManagedCluster{} },
-		"ManagedClusterSet":                func() any { return &clusterv1beta2.ManagedClusterSet{} },
-		"ManagedClusterSetBinding":         func() any { return &clusterv1beta2.ManagedClusterSetBinding{} },
-		"Placement":                        func() any { return &clusterv1beta1.Placement{} },
-		"PlacementDecision":                func() any { return &clusterv1beta1.PlacementDecision{} },
-		"AddOnPlacementScore":              func() any { return &clusterv1alpha1.AddOnPlacementScore{} },
-		"ClusterClaim":                     func() any { return &clusterv1alpha1.ClusterClaim{} },
-		"ClusterProperty":                  func() any { return &aboutv1alpha1.ClusterProperty{} },
-		"ClusterConnection":                func() any { return &fleetv1alpha1.ClusterConnection{} },
-		"ControlPlane":                     func() any { return &fleetv1alpha1.ControlPlane{} },
-		"ManifestWork":                     func() any { return &workv1.ManifestWork{} },
-		"ManifestWorkReplicaSet":           func() any { return &workv1alpha1.ManifestWorkReplicaSet{} },
-		"AppliedManifestWork":              func() any { return &workv1.AppliedManifestWork{} },
-		"WorkloadRebalancer":               func() any { return &appsv1alpha1.WorkloadRebalancer{} },
-		"ResourceInterpreterCustomization": func() any { return &configv1alpha1.ResourceInterpreterCustomization{} },
-		"PropagationPolicy":                func() any { return &policyv1alpha1.PropagationPolicy{} },
-		"ClusterPropagationPolicy":         func() any { return &policyv1alpha1.ClusterPropagationPolicy{} },
-		"OverridePolicy":                   func() any { return &policyv1alpha1.OverridePolicy{} },
-		"ClusterOverridePolicy":            func() any { return &policyv1alpha1.ClusterOverridePolicy{} },
-		"ResourceBinding":                  func() any { return &karmadaworkv1alpha2.ResourceBinding{} },
-		"ClusterResourceBinding":           func() any { return &karmadaworkv1alpha2.ClusterResourceBinding{} },
+		"ClusterManager":                          func() any { return &operatorv1.ClusterManager{} },
+		"Klusterlet":                              func() any { return &operatorv1.Klusterlet{} },
+		"ManagedCluster":                          func() any { return &clusterv1.ManagedCluster{} },
+		"ManagedClusterSet":                       func() any { return &clusterv1beta2.ManagedClusterSet{} },
+		"ManagedClusterSetBinding":                func() any { return &clusterv1beta2.ManagedClusterSetBinding{} },
+		"Placement":                               func() any { return &clusterv1beta1.Placement{} },
+		"PlacementDecision":                       func() any { return &clusterv1beta1.PlacementDecision{} },
+		"AddOnPlacementScore":                     func() any { return &clusterv1alpha1.AddOnPlacementScore{} },
+		"ClusterClaim":                            func() any { return &clusterv1alpha1.ClusterClaim{} },
+		"ClusterProperty":                         func() any { return &aboutv1alpha1.ClusterProperty{} },
+		"ClusterConnection":                       func() any { return &fleetv1alpha1.ClusterConnection{} },
+		"ControlPlane":                            func() any { return &fleetv1alpha1.ControlPlane{} },
+		"ManifestWork":                            func() any { return &workv1.ManifestWork{} },
+		"ManifestWorkReplicaSet":                  func() any { return &workv1alpha1.ManifestWorkReplicaSet{} },
+		"AppliedManifestWork":                     func() any { return &workv1.AppliedManifestWork{} },
+		"WorkloadRebalancer":                      func() any { return &appsv1alpha1.WorkloadRebalancer{} },
+		"ResourceInterpreterCustomization":        func() any { return &configv1alpha1.ResourceInterpreterCustomization{} },
+		"ResourceInterpreterWebhookConfiguration": func() any { return &configv1alpha1.ResourceInterpreterWebhookConfiguration{} },
+		"PropagationPolicy":                       func() any { return &policyv1alpha1.PropagationPolicy{} },
+		"ClusterPropagationPolicy":                func() any { return &policyv1alpha1.ClusterPropagationPolicy{} },
+		"OverridePolicy":                          func() any { return &policyv1alpha1.OverridePolicy{} },
+		"ClusterOverridePolicy":                   func() any { return &policyv1alpha1.ClusterOverridePolicy{} },
+		"ResourceBinding":                         func() any { return &karmadaworkv1alpha2.ResourceBinding{} },
+		"ClusterResourceBinding":                  func() any { return &karmadaworkv1alpha2.ClusterResourceBinding{} },
 	}
 	for _, definition := range allDefinitions(t) {
 		kind := definition.Spec.Names.Kind
@@ -229,7 +230,7 @@ func allDefinitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 func fieldTable(definition *apiextensionsv1.CustomResourceDefinition) string {
 	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
 	lines := []string{"| Field | Type | Default | Limits | Meaning |", "|---|---|---|---|---|"}
-	for _, part := range []string{"spec", "status"} {
+	for _, part := range []string{"webhooks", "spec", "status"} {
 		if own, ok := schema.Properties[part]; ok {
 			lines = append(lines, fieldRows(part, &own, slices.Contains(schema.Required, part))...)
 		}

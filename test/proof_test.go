@@ -68,6 +68,10 @@ func proofTables() []proofTable {
 			fields: "config/resourceinterpretercustomization.md",
 		},
 		{
+			kind: "ResourceInterpreterWebhookConfiguration", page: "interpreterwebhook-proof.md", folder: "apis/karmada/config/v1alpha1",
+			fields: "config/resourceinterpreterwebhookconfiguration.md",
+		},
+		{
 			kind: "Work", page: "work-proof.md", folder: "apis/karmada/work/v1alpha1", reasons: "WorkReason",
 			fields: "karmada-work/work.md",
 		},
@@ -214,7 +218,7 @@ func fieldsOnPage(t *testing.T, page string) []string {
 		t.Fatal(err)
 	}
 	var all []string
-	for _, match := range regexp.MustCompile("(?m)^\\| `((?:spec|status)[^`]*)` \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `((?:spec|status|webhooks)[^`]*)` \\|").FindAllStringSubmatch(string(text), -1) {
 		all = append(all, match[1])
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(field string) bool {

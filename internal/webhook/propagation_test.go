@@ -52,6 +52,7 @@ func testPropagation(t *testing.T, config *rest.Config, count *calls) {
 	t.Run("policies", func(t *testing.T) { testPolicies(t, admin, count, &warnings) })
 	t.Run("further policies", func(t *testing.T) { testFurtherPolicies(t, admin) })
 	t.Run("customizations", func(t *testing.T) { testCustomizations(t, admin) })
+	t.Run("interpreter webhooks", func(t *testing.T) { testInterpreterWebhooks(t, admin) })
 	t.Run("samples", func(t *testing.T) { testSamples(t, admin, &warnings) })
 	t.Run("bindings", func(t *testing.T) { testBindingsOfObjects(t, admin, controller, count) })
 	t.Run("deletion protection", func(t *testing.T) { testProtection(t, admin) })
@@ -75,6 +76,23 @@ func testCustomizations(t *testing.T, admin client.Client) {
 	first.Spec.Customizations.HealthInterpretation.LuaScript = "function InterpretHealth(o) return true"
 	if err := admin.Update(t.Context(), first); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "is an 'end' missing?") {
 		t.Errorf("a script that does not compile: %v", err)
+	}
+}
+
+func testInterpreterWebhooks(t *testing.T, admin client.Client) {
+	at := "https://interpreter.example.com"
+	c := &configv1alpha1.ResourceInterpreterWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "workloads"},
+		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{
+			Name: "workloads.example.com", ClientConfig: configv1alpha1.WebhookClientConfig{URL: &at}, InterpreterContextVersions: []string{"v1alpha1"},
+		}},
+	}
+	if err := admin.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	c.Webhooks[0].ClientConfig.CABundle = []byte("a bundle")
+	if err := admin.Update(t.Context(), c); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "webhooks[0].clientConfig.caBundle: Invalid value: it contains no certificate") {
+		t.Errorf("a bundle without certificates: %v", err)
 	}
 }
 

@@ -3,7 +3,7 @@
 
 // Package propagation contains the admission webhooks of the kinds by which
 // objects of the hub are sent to clusters: policies, overrides, bindings and
-// customizations of the groups policy.karmada.io, work.karmada.io and
+// interpreters of the groups policy.karmada.io, work.karmada.io and
 // config.karmada.io.
 //
 // They fill in what policies leave open and give policies and bindings the ID
@@ -36,6 +36,7 @@ const (
 	resourceBindings           = "resourcebindings"
 	clusterResourceBindings    = "clusterresourcebindings"
 	customizations             = "resourceinterpretercustomizations"
+	interpreterWebhooks        = "resourceinterpreterwebhookconfigurations"
 )
 
 // The paths of the webhooks, which their configurations name, are that of what a
@@ -121,6 +122,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 		},
 	})
 	handlers[validatePath+customizations] = admission.WithValidator(scheme, customizationValidator(options.Customizations))
+	handlers[validatePath+interpreterWebhooks] = admission.WithValidator(scheme, interpreterWebhookValidator())
 	return handlers, nil
 }
 

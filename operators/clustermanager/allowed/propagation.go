@@ -46,7 +46,7 @@ func propagation() []rbacv1.PolicyRule {
 	policies := []string{"clusteroverridepolicies", "clusterpropagationpolicies", "overridepolicies", "propagationpolicies"}
 	bindings := []string{"clusterresourcebindings", "resourcebindings"}
 	rebalancers := []string{"workloadrebalancers"}
-	interpreters := []string{"resourceinterpretercustomizations"}
+	interpreters := []string{"resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"}
 	fences := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
 	var definitions []string
 	for _, policy := range policies {

@@ -101,6 +101,7 @@ func propagationValidatingHooks() []hook {
 		overrideHook("overridepolicies").validating(),
 		overrideHook("clusteroverridepolicies").validating(),
 		hookOf(configv1alpha1.GroupName, configv1alpha1.GroupVersion.Version, "resourceinterpretercustomizations", anyOf(created, specChanged)).validating(),
+		hookOf(configv1alpha1.GroupName, configv1alpha1.GroupVersion.Version, "resourceinterpreterwebhookconfigurations", anyOf(created, differ("%s.?webhooks.orValue([])"))).validating(),
 		bindingHook("resourcebindings", checked(workv1alpha2.LabelResourceBindingID)).validating(),
 		bindingHook("clusterresourcebindings", checked(workv1alpha2.LabelClusterResourceBindingID)).validating(),
 	}

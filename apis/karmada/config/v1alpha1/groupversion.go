@@ -26,6 +26,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ResourceInterpreterCustomization{},
 		&ResourceInterpreterCustomizationList{},
+		&ResourceInterpreterWebhookConfiguration{},
+		&ResourceInterpreterWebhookConfigurationList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
