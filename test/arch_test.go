@@ -123,7 +123,7 @@ func families() []family {
 			composers: []string{"internal/cli"},
 			floor: []string{
 				"access", "clusterinfo", "columns", "complete", "discovery", "dryrun", "exit", "fleet", "health", "hub",
-				"install", "member", "output", "progress", "requests", "takeover",
+				"install", "interpreters", "member", "output", "progress", "requests", "takeover",
 			},
 		},
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/explain"
 	"github.com/capstan-io/capstan/internal/cli/get"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/interpret"
 	"github.com/capstan-io/capstan/internal/cli/join"
 	"github.com/capstan-io/capstan/internal/cli/label"
 	"github.com/capstan-io/capstan/internal/cli/promote"
@@ -112,7 +113,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), doctor.New(session))
-	add(root, groupLook, explain.New(session), explain.NewPlan(session))
+	add(root, groupLook, explain.New(session), explain.NewPlan(session), interpret.New(session))
 	add(root, groupMove, promote.New(session), rebalance.New(session))
 	add(root, groupJoin, accept.NewAccept(session), accept.NewDeny(session), token.New(session))
 	add(root, groupJoin, register.NewRegister(session), register.NewUnregister(session))

@@ -27,6 +27,7 @@ import (
 //	runs CLUSTER WORK STATUS         the agent applies the object of a binding, which has the status
 //	told NAMESPACE/BINDING CLUSTER [MESSAGE]
 //	                                 wait until the binding says this of the cluster, or that it has the object
+//	edits s/A/B/                     the user's editor does this from now on
 //	withdraw NAMESPACE               the policies and Deployments of a namespace go, and what was made for them
 func propagates(t *testing.T, w *world, directive string) bool {
 	t.Helper()
@@ -41,6 +42,9 @@ func propagates(t *testing.T, w *world, directive string) bool {
 		told(t, w, words[1], words[2], "")
 	case len(words) == 4 && words[0] == "told":
 		told(t, w, words[1], words[2], words[3])
+	case len(words) == 2 && words[0] == "edits":
+		t.Setenv("KUBE_EDITOR", "sed -i "+words[1])
+		t.Setenv("TMPDIR", t.TempDir())
 	case len(words) == 2 && words[0] == "withdraw":
 		withdraw(t, w, words[1])
 	default:

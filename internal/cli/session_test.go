@@ -190,6 +190,7 @@ func (w *world) steady(answer string) string {
 		`(resourceVersion: "|"resourceVersion": ")[0-9]+`:              "${1}1",
 		`((?:Timestamp|TransitionTime)"?: "?)[0-9]{4}-[-0-9T:]+Z`:      "${1}2026-01-01T00:00:00Z",
 		`sha256:[0-9a-f]{64}`:                                          "sha256:" + strings.Repeat("0", 64),
+		`[^" ]*/capstan-kept-[0-9]+`:                                   "/tmp/capstan-kept-1",
 		`/home/me/(\S*\.(?:backup|txt))`:                               "$1",
 		`(revision )[0-9]+`:                                            "${1}4711",
 		`(workloadrebalancer\S*/|rebalancer"?: "?)capstan-[a-z0-9]{5}`: "${1}capstan-x7k2p",

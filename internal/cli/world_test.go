@@ -44,6 +44,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -105,7 +106,7 @@ func newWorld(t *testing.T) *world {
 	w.config, w.server = restConfig, environment
 	err := errors.Join(corev1.AddToScheme(w.scheme), authenticationv1.AddToScheme(w.scheme), certificatesv1.AddToScheme(w.scheme), coordinationv1.AddToScheme(w.scheme),
 		clusterv1.AddToScheme(w.scheme), clusterv1alpha1.AddToScheme(w.scheme), clusterv1beta1.AddToScheme(w.scheme), clusterv1beta2.AddToScheme(w.scheme), fleetv1alpha1.AddToScheme(w.scheme), workv1.AddToScheme(w.scheme), workv1alpha1.AddToScheme(w.scheme), rbacv1.AddToScheme(w.scheme),
-		appsv1alpha1.AddToScheme(w.scheme), policyv1alpha1.AddToScheme(w.scheme), workv1alpha2.AddToScheme(w.scheme))
+		appsv1alpha1.AddToScheme(w.scheme), configv1alpha1.AddToScheme(w.scheme), policyv1alpha1.AddToScheme(w.scheme), workv1alpha2.AddToScheme(w.scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,6 +320,7 @@ func (w *world) clear(t *testing.T) {
 		w.client.DeleteAllOf(t.Context(), &fleetv1alpha1.ClusterConnection{}),
 		w.client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSet{}),
 		w.client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace("team-a")),
+		w.client.DeleteAllOf(t.Context(), &configv1alpha1.ResourceInterpreterCustomization{}),
 		w.client.DeleteAllOf(t.Context(), &certificatesv1.CertificateSigningRequest{}),
 		w.client.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("kube-system")),
 		w.client.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace("default")),

@@ -24,6 +24,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -39,7 +40,7 @@ func newScheme() (*runtime.Scheme, error) {
 		corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme), clusterv1alpha1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme),
 		fleetv1alpha1.AddToScheme(scheme), operatorv1.AddToScheme(scheme), workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme),
-		appsv1alpha1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme),
+		appsv1alpha1.AddToScheme(scheme), configv1alpha1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("register API types: %w", err)
@@ -60,6 +61,7 @@ func newMapper() meta.RESTMapper {
 	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
 	add(coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
 	add(appsv1alpha1.GroupVersion, meta.RESTScopeRoot, "WorkloadRebalancer")
+	add(configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Event", "Secret", "ConfigMap")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")

@@ -1,0 +1,119 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package interpret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/interpreters"
+)
+
+// hubPatience is how long the hub may take to tell its customizations. What Capstan
+// itself knows of a kind is known without it.
+const hubPatience = 5 * time.Second
+
+// answered runs an operation.
+func (o *options) answered(ctx context.Context, session *hub.Session, operation interpreters.Operation) error {
+	in, err := o.input(session.In)
+	if err != nil {
+		return err
+	}
+	if err := in.Missing(operation); err != nil {
+		return exit.UsageError("%w", err)
+	}
+	known, err := o.known(ctx, session)
+	if err != nil {
+		return err
+	}
+	result, err := known.Run(operation, in)
+	about := in.Desired
+	if about == nil {
+		about = in.Observed
+	}
+	switch {
+	case len(o.files) > 0 && len(result.By) == 0, errors.Is(err, interpreters.ErrNobody):
+		return o.nobody(operation, about)
+	case err != nil:
+		return exit.Next(err, "\"capstan interpret --show-doc --operation %s\" tells what its function gets and returns.", operation)
+	}
+	if o.format == "" {
+		by := strings.Join(result.By, " and ")
+		if by == "" {
+			by = "the conventions of all kinds"
+		}
+		fmt.Fprintf(session.ErrOut, "%s, by %s:\n", operation, by)
+	}
+	return o.format.Print(session.Out, result, func() string { return answer(result) })
+}
+
+// known returns who answers: the scripts of the files, or else those who do so on
+// the hub.
+func (o *options) known(ctx context.Context, session *hub.Session) (*interpreters.Known, error) {
+	if len(o.files) > 0 {
+		all, err := o.customizations(session.In)
+		if err != nil {
+			return nil, err
+		}
+		return interpreters.Of(all, session.Clock.Now, false), nil //nolint:contextcheck // scripts run later, and have a time limit of their own
+	}
+	ctx, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	c, err := session.Connect()
+	if err == nil {
+		known, unread, failed := interpreters.Read(ctx, c, session.Clock.Now)
+		if unread != "" {
+			fmt.Fprintf(session.ErrOut, "You may not read %s.\n", unread)
+		}
+		if failed == nil {
+			return known, nil
+		}
+		err = failed
+	}
+	fmt.Fprintf(session.ErrOut, "The customizations of the hub are not known, and do not count here: %v\n", session.Explain(err))
+	return interpreters.Of(nil, session.Clock.Now, true), nil //nolint:contextcheck // scripts run later, and have a time limit of their own
+}
+
+// nobody is the error of an operation that nobody answers.
+func (o *options) nobody(operation interpreters.Operation, about *unstructured.Unstructured) error {
+	kind := fmt.Sprintf("%s of %s", about.GetKind(), about.GetAPIVersion())
+	if len(o.files) == 0 {
+		return exit.Next(fmt.Errorf("nobody answers %s for %s", operation, kind),
+			"A ResourceInterpreterCustomization with spec.customizations.%s does: see \"capstan interpret --show-doc\".", operation.Script())
+	}
+	return exit.Next(fmt.Errorf("no customization of the files has spec.customizations.%s for %s", operation.Script(), kind),
+		"spec.target has to be the apiVersion and the kind of the object. Without -f, you see who answers on the hub.")
+}
+
+// answer returns a result for people.
+func answer(r *interpreters.Result) string {
+	var value any
+	switch r.Operation {
+	case interpreters.InterpretReplica:
+		value = map[string]any{"replicas": r.Replicas, "replicaRequirements": r.Requirements}
+	case interpreters.InterpretComponent:
+		value = map[string]any{"components": r.Components}
+	case interpreters.ReviseReplica, interpreters.Retain:
+		value = r.Object
+	case interpreters.InterpretStatus, interpreters.AggregateStatus:
+		value = map[string]any{"status": r.Status}
+	case interpreters.InterpretHealth:
+		value = map[string]any{"health": r.Health}
+	default:
+		value = map[string]any{"dependencies": r.Dependencies}
+	}
+	text, err := sigsyaml.Marshal(value)
+	if err != nil {
+		text = fmt.Appendf(nil, "%v\n", value)
+	}
+	return string(text)
+}

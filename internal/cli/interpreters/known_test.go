@@ -1,0 +1,106 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package interpreters_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/interpreters"
+	"github.com/capstan-io/capstan/internal/interpret"
+)
+
+// customization says of Deployments what the rules say.
+func customization(name string, rules configv1alpha1.CustomizationRules) configv1alpha1.ResourceInterpreterCustomization {
+	return configv1alpha1.ResourceInterpreterCustomization{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: configv1alpha1.ResourceInterpreterCustomizationSpec{
+			Target: configv1alpha1.CustomizationTarget{APIVersion: "apps/v1", Kind: "Deployment"}, Customizations: rules,
+		},
+	}
+}
+
+func TestWhoAnswers(t *testing.T) {
+	t.Parallel()
+	health := &configv1alpha1.LuaRule{LuaScript: "function InterpretHealth(o) return true end"}
+	along := &configv1alpha1.LuaRule{LuaScript: "function GetDependencies(o) return {} end"}
+	deleting := customization("c", configv1alpha1.CustomizationRules{ReplicaResource: health})
+	deleting.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
+	known := interpreters.Of([]configv1alpha1.ResourceInterpreterCustomization{
+		customization("b", configv1alpha1.CustomizationRules{HealthInterpretation: health, DependencyInterpretation: along}),
+		customization("a", configv1alpha1.CustomizationRules{HealthInterpretation: health, DependencyInterpretation: along}),
+		deleting,
+	}, time.Now, true)
+	deployments := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	want := "ResourceInterpreterCustomization a: InterpretHealth, InterpretDependency; " +
+		"ResourceInterpreterCustomization b: InterpretDependency; " +
+		"Capstan (native): InterpretReplica, ReviseReplica, AggregateStatus"
+	if diff := cmp.Diff(want, interpreters.Sources(known.By(deployments))); diff != "" {
+		t.Error(diff)
+	}
+	if other := known.By(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}); other != nil {
+		t.Errorf("somebody knows a kind that nobody knows: %v", other)
+	}
+}
+
+func TestWhatCapstanItselfAnswers(t *testing.T) {
+	t.Parallel()
+	known := interpreters.Of(nil, time.Now, true)
+	claim := func(volume string, phase string) *unstructured.Unstructured {
+		o := map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"name": "data"}, "spec": map[string]any{}}
+		if volume != "" {
+			o["spec"] = map[string]any{"volumeName": volume}
+		}
+		if phase != "" {
+			o["status"] = map[string]any{"phase": phase}
+		}
+		return &unstructured.Unstructured{Object: o}
+	}
+	for name, c := range map[string]struct {
+		operation interpreters.Operation
+		in        interpreters.Input
+		got       func(*interpreters.Result) any
+		want      any
+	}{
+		"what is not in the manifest stays out of it": {
+			operation: interpreters.Retain, in: interpreters.Input{Desired: claim("", ""), Observed: claim("v1", "")},
+			got: func(r *interpreters.Result) any { return r.Object["spec"] }, want: map[string]any{},
+		},
+		"the volume is the cluster's": {
+			operation: interpreters.Retain, in: interpreters.Input{Desired: claim("v2", ""), Observed: claim("v1", "")},
+			got: func(r *interpreters.Result) any { return r.Object["spec"] }, want: map[string]any{"volumeName": "v1"},
+		},
+		"a status without a rule is reported as it is": {
+			operation: interpreters.InterpretStatus, in: interpreters.Input{Observed: claim("", "Bound")},
+			got: func(r *interpreters.Result) any { return r.Status }, want: map[string]any{"phase": "Bound"},
+		},
+		"a verdict": {
+			operation: interpreters.InterpretHealth, in: interpreters.Input{Observed: claim("", "Lost")},
+			got: func(r *interpreters.Result) any { return r.Health }, want: interpret.Unhealthy,
+		},
+		"the sum of statuses": {
+			operation: interpreters.AggregateStatus, in: interpreters.Input{Desired: claim("", ""), Items: []interpret.Item{
+				{Cluster: "a", Status: map[string]any{"phase": "Bound"}, Applied: true}, {Cluster: "b", Status: map[string]any{"phase": "Pending"}, Applied: true},
+			}},
+			got: func(r *interpreters.Result) any { return r.Status }, want: map[string]any{"phase": "Pending"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := known.Run(c.operation, c.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, c.got(result)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
