@@ -166,13 +166,13 @@ func (p *propagation) object(ctx context.Context, kinds *hub.Kinds, kindName, na
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		namespace = p.session.NamespaceOf(p.namespace)
 	}
-	facts, err := trace.Reader{Client: kinds.Client}.Object(ctx, mapping.GroupVersionKind, namespace, name)
+	facts, err := trace.Reader{Client: kinds.Client, Now: p.session.Clock.Now}.Object(ctx, mapping.GroupVersionKind, namespace, name)
 	return facts, absent(err, strings.ToLower(mapping.GroupVersionKind.Kind), namespace, name, mapping.Resource.GroupResource().String())
 }
 
 // binding reads what there is to know about a binding.
 func (p *propagation) binding(ctx context.Context, kinds *hub.Kinds, namespace, name string) (*trace.Facts, error) {
-	facts, err := trace.Reader{Client: kinds.Client}.Binding(ctx, namespace, name)
+	facts, err := trace.Reader{Client: kinds.Client, Now: p.session.Clock.Now}.Binding(ctx, namespace, name)
 	title, resource := titleBinding, "resourcebindings"
 	if namespace == "" {
 		title, resource = titleClusterBinding, "clusterresourcebindings"

@@ -21,7 +21,6 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
@@ -30,9 +29,9 @@ const dependenciesMax = 200
 
 // same tells whether two objects are the same but for what their API servers and
 // controllers wrote.
-func same(a, b *unstructured.Unstructured) bool {
+func same(chain interpret.Chain, a, b *unstructured.Unstructured) bool {
 	content := func(o *unstructured.Unstructured) map[string]any {
-		pruned := template(o)
+		pruned := template(chain, o)
 		unstructured.RemoveNestedField(pruned.Object, "metadata")
 		return pruned.Object
 	}
@@ -135,13 +134,13 @@ func (p *promotion) contend(ctx context.Context, mine policyv1alpha1.Policy) err
 // gather makes what the object refers to a part of the plan, and what that refers
 // to in turn.
 func (p *promotion) gather(ctx context.Context) error {
-	chain := interpret.Chain{native.New()}
 	known := map[string]bool{}
 	var along []*unstructured.Unstructured
 	for queue := []*unstructured.Unstructured{p.plan.template}; len(queue) > 0; queue = queue[1:] {
-		dependencies, err := chain.Dependencies(queue[0])
+		dependencies, err := p.chain.Dependencies(queue[0])
 		if err != nil {
-			return err
+			return exit.Next(fmt.Errorf("what %s %s refers to is not known: %w", queue[0].GetKind(), spelled(queue[0]), err),
+				"\"capstan interpret NAME --edit\" mends the script on the hub. Without --dependencies, the object is promoted alone.")
 		}
 		for _, needed := range dependencies {
 			found, err := p.read(ctx, needed)
@@ -156,7 +155,7 @@ func (p *promotion) gather(ctx context.Context) error {
 				if known[key] = true; len(known) > dependenciesMax {
 					return fmt.Errorf("%s refers to more than %d objects", p.title(), dependenciesMax)
 				}
-				here := template(one)
+				here := template(p.chain, one)
 				if err := p.beside(ctx, here); err != nil {
 					return err
 				}
@@ -227,7 +226,7 @@ func (p *promotion) beside(ctx context.Context, one *unstructured.Unstructured) 
 		return nil
 	case err != nil:
 		return err
-	case !same(one, found):
+	case !same(p.chain, one, found):
 		return exit.Next(fmt.Errorf("%s %s, which %s refers to, is on the hub already, and another one than in cluster %s", one.GetKind(), spelled(one), p.title(), p.cluster),
 			"Promoting it would change the one in the cluster: make them equal, or promote without --dependencies.")
 	}

@@ -23,9 +23,9 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/interpreters"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
@@ -87,6 +87,18 @@ func (p *promotion) identify(ctx context.Context) error {
 	return nil
 }
 
+// interpret reads who says what objects mean on the hub: what they refer to.
+func (p *promotion) interpret(ctx context.Context) error {
+	known, unread, err := interpreters.Read(ctx, p.reads, p.session.Clock.Now)
+	if err != nil {
+		return err
+	}
+	if p.chain = known.Chain(); unread != "" && p.dependencies {
+		fmt.Fprintf(p.session.ErrOut, "You may not read %s.\n", unread)
+	}
+	return nil
+}
+
 // object returns an empty object of a kind.
 func object(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
@@ -132,7 +144,7 @@ func (p *promotion) take(ctx context.Context) error {
 		}
 	}
 	p.uid = live.GetUID()
-	p.plan = plan{template: template(live), there: map[*unstructured.Unstructured]bool{}}
+	p.plan = plan{template: template(p.chain, live), there: map[*unstructured.Unstructured]bool{}}
 	return nil
 }
 
@@ -146,8 +158,7 @@ func (p *promotion) explain() string {
 }
 
 // template returns an object of a cluster as it is on the hub.
-func template(live *unstructured.Unstructured) *unstructured.Unstructured {
-	chain := interpret.Chain{native.New()}
+func template(chain interpret.Chain, live *unstructured.Unstructured) *unstructured.Unstructured {
 	pruned := chain.Prune(live)
 	annotations := pruned.GetAnnotations()
 	for _, own := range []string{corev1.LastAppliedConfigAnnotation, "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation"} {
@@ -172,7 +183,7 @@ func (p *promotion) onHub(ctx context.Context) error {
 		return exit.Next(fmt.Errorf("%s is on the hub already, and %s claims it", p.title(), claimant(found)),
 			"If it is the same object, add cluster %s to that policy, with conflictResolution: Overwrite: that promotes it. \"%s\" tells where it is.", p.cluster, p.explain())
 	}
-	if !same(p.plan.template, found) {
+	if !same(p.chain, p.plan.template, found) {
 		return exit.Next(fmt.Errorf("%s is on the hub already, and another one than in cluster %s", p.title(), p.cluster),
 			"Promoting it would change what runs in the cluster: make them equal, or delete the one on the hub, which no policy sends anywhere.")
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/member"
 	"github.com/capstan-io/capstan/internal/cli/output"
 	"github.com/capstan-io/capstan/internal/cli/progress"
+	"github.com/capstan-io/capstan/internal/interpret"
 )
 
 // defaultTimeout is how long the command waits until the cluster is the hub's.
@@ -116,6 +117,8 @@ type promotion struct {
 	there  *member.Member
 	reads  client.Client
 	writes client.Client
+	// chain interprets objects as the hub does.
+	chain interpret.Chain
 
 	// What the first step finds out.
 	kind *meta.RESTMapping
@@ -179,7 +182,7 @@ func (p *promotion) look(ctx context.Context, kindName string) error {
 	} else {
 		p.namespace = ""
 	}
-	for _, step := range []func(context.Context) error{p.propagates, p.identify, p.take, p.onHub, p.decide} {
+	for _, step := range []func(context.Context) error{p.propagates, p.identify, p.interpret, p.take, p.onHub, p.decide} {
 		if err := step(ctx); err != nil {
 			return err
 		}

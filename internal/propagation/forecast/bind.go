@@ -30,7 +30,8 @@ func (f *forecast) bind() {
 	}
 	spec, err := demand.Of(f.Then, f.then, f.Chain, priority)
 	if err != nil {
-		f.note("nobody knows the replicas: %v", err)
+		f.problem("nobody knows the replicas, so the binding stays as it is: %v", err)
+		return
 	}
 	if f.after == nil {
 		f.after = empty(f.Then.GetNamespace())

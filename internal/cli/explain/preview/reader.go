@@ -20,9 +20,8 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/explain/trial"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/interpreters"
 	"github.com/capstan-io/capstan/internal/fleet/view"
-	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/propagation/forecast"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 )
@@ -95,9 +94,16 @@ func (r Reader) Read(ctx context.Context, written []*unstructured.Unstructured) 
 	if err != nil {
 		return nil, nil, err
 	}
+	known, unread, err := interpreters.Read(ctx, r.Client, func() time.Time { return r.At })
+	if err != nil {
+		return nil, nil, err
+	}
 	f := &facts{
 		declared: d, candidates: map[key]*candidate{}, selected: map[policyv1alpha1.Policy]int{}, claimed: map[policyv1alpha1.Policy]int{}, notes: map[policyv1alpha1.Policy][]string{},
-		world: &forecast.World{Chain: interpret.Chain{native.New()}, At: r.At, Priorities: map[string]int32{}},
+		world: &forecast.World{Chain: known.Chain(), At: r.At, Priorities: map[string]int32{}},
+	}
+	if unread != "" {
+		f.unread = append(f.unread, unread)
 	}
 	for _, step := range []func(context.Context, *facts) error{
 		r.declaredTemplates, r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.peers, r.overrides, r.priorities, r.hub, r.clusters,

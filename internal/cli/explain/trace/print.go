@@ -14,6 +14,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/capstan-io/capstan/internal/cli/columns"
+	"github.com/capstan-io/capstan/internal/cli/interpreters"
 )
 
 // Text returns the trace for people.
@@ -60,10 +61,16 @@ func (t *Trace) steps() [][]string {
 			add("", fmt.Sprintf("%s selects it by %s", p, p.SelectsBy))
 		}
 	}
+	return append(append(rows, t.boundBy()...), t.interpretedBy()...)
+}
+
+// boundBy are the lines about the binding.
+func (t *Trace) boundBy() [][]string {
 	if t.Binding == nil {
-		add("Binding", "none")
-		return rows
+		return [][]string{{"Binding", "none"}}
 	}
+	var rows [][]string
+	add := func(step, text string) { rows = append(rows, []string{step, text}) }
 	add("Binding", spell(t.Binding.Kind, t.Binding.Namespace, t.Binding.Name))
 	for _, c := range t.Binding.Conditions {
 		add("", fmt.Sprintf("%s=%s (%s): %s", c.Type, c.Status, c.Reason, c.Message))
@@ -73,6 +80,22 @@ func (t *Trace) steps() [][]string {
 	}
 	for _, by := range t.Binding.RequiredBy {
 		add("", "It is sent along with the object of "+by)
+	}
+	return rows
+}
+
+// interpretedBy are the lines about who says what the object means.
+func (t *Trace) interpretedBy() [][]string {
+	var rows [][]string
+	for _, source := range t.Interpreters {
+		text := interpreters.Sources([]interpreters.Source{source})
+		if len(t.Interpreters) == 1 && source.Name == "" {
+			text = source.String()
+		}
+		rows = append(rows, []string{"", text})
+	}
+	if len(rows) > 0 {
+		rows[0][0], rows[0][1] = "Kind", "interpreted by "+rows[0][1]
 	}
 	return rows
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/interpreters"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
@@ -58,6 +60,8 @@ type Facts struct {
 	// Unread says what the user may not read, and what follows from that.
 	Unread []string
 
+	// Known are who say what objects mean.
+	Known *interpreters.Known
 	// Connections are those that may be read, by the names of the clusters.
 	Connections map[string]*fleetv1alpha1.ClusterConnection
 
@@ -76,6 +80,7 @@ type BindingObject struct {
 // Reader reads what there is to know. Client knows all kinds of the hub.
 type Reader struct {
 	Client client.Client
+	Now    func() time.Time
 }
 
 // Object reads what there is to know about an object and its way. The object has
@@ -119,6 +124,13 @@ func (r Reader) Binding(ctx context.Context, namespace, name string) (*Facts, er
 // rest reads what belongs to the object.
 func (r Reader) rest(ctx context.Context, f *Facts) error {
 	if f.Template != nil {
+		known, unread, err := interpreters.Read(ctx, r.Client, r.Now)
+		if err != nil {
+			return err
+		}
+		if f.Known = known; unread != "" {
+			f.Unread = append(f.Unread, unread)
+		}
 		if err := r.policies(ctx, f); err != nil {
 			return err
 		}

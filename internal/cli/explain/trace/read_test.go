@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,6 +22,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -32,7 +34,7 @@ func reader(t *testing.T, binding string, forbids func(object runtime.Object, na
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(appsv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), workv1.AddToScheme(scheme),
-		policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme)); err != nil {
+		policyv1alpha1.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme), configv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	of := map[string]string{workv1alpha2.LabelResourceBindingID: "id"}
@@ -56,7 +58,7 @@ func reader(t *testing.T, binding string, forbids func(object runtime.Object, na
 		}
 		return nil
 	}
-	return Reader{Client: interceptor.NewClient(inner, interceptor.Funcs{
+	return Reader{Now: time.Now, Client: interceptor.NewClient(inner, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			return errors.Join(deny(object, key.Namespace), c.Get(ctx, key, object, options...))
 		},
@@ -124,6 +126,13 @@ func TestRead(t *testing.T) {
 		"no clusters": {
 			"web-deployment", func(o runtime.Object, _ string) bool { _, is := o.(*clusterv1.ManagedClusterList); return is },
 			"web-deployment; own; all; paris/w; rome/w; not ManagedClusters (only clusters that were chosen are listed here)",
+		},
+		"no customizations": {
+			"web-deployment", func(o runtime.Object, _ string) bool {
+				_, is := o.(*configv1alpha1.ResourceInterpreterCustomizationList)
+				return is
+			},
+			"web-deployment; own; all; paris/w; rome/w; paris; not ResourceInterpreterCustomizations (kinds are interpreted here as without them)",
 		},
 		"no bindings": {
 			"web-deployment", func(o runtime.Object, _ string) bool { _, is := o.(*workv1alpha2.ResourceBinding); return is },

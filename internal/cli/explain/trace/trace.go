@@ -18,6 +18,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/cli/interpreters"
 )
 
 // Trace is the way of an object to the clusters, in the form that scripts read.
@@ -31,6 +32,8 @@ type Trace struct {
 	// Candidates are the other policies that select the object, or come near.
 	Candidates []Policy `json:"candidates,omitempty"`
 	Binding    *Binding `json:"binding,omitempty"`
+	// Interpreters are who say what objects of the kind mean.
+	Interpreters []interpreters.Source `json:"interpreters,omitempty"`
 	// Clusters are those that were chosen, and then those that were not.
 	Clusters []Cluster `json:"clusters"`
 	Notes    []string  `json:"notes,omitempty"`
@@ -122,7 +125,7 @@ type Cluster struct {
 
 // Of returns what there is to say.
 func Of(f *Facts, now time.Time) *Trace {
-	t := &Trace{AsOf: metav1.NewTime(now), Object: f.object(), Clusters: []Cluster{}, Unread: f.Unread}
+	t := &Trace{AsOf: metav1.NewTime(now), Object: f.object(), Interpreters: f.interpreted(), Clusters: []Cluster{}, Unread: f.Unread}
 	if f.Template != nil {
 		t.ClaimedBy, t.Candidates = f.policies()
 	}
@@ -131,7 +134,7 @@ func Of(f *Facts, now time.Time) *Trace {
 		t.Binding = f.Binding.told()
 		t.Clusters = f.clusters(t.decided)
 	}
-	t.Summary, t.Notes = t.summary(f), t.notes(f)
+	t.Summary, t.Notes = t.summary(f), append(f.misread(), t.notes(f)...)
 	return t
 }
 

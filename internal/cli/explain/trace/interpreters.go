@@ -1,0 +1,87 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/capstan-io/capstan/internal/cli/interpreters"
+	"github.com/capstan-io/capstan/internal/interpret"
+)
+
+// interpreted returns who says what the object means.
+func (f *Facts) interpreted() []interpreters.Source {
+	if f.Known == nil || f.Template == nil {
+		return nil
+	}
+	return f.Known.By(f.Template.GroupVersionKind())
+}
+
+// misread says which operations of the hub fail, why, and what becomes of it. What
+// agents do with the object, they say themselves.
+func (f *Facts) misread() []string {
+	if f.Known == nil || f.Template == nil {
+		return nil
+	}
+	template := interpreters.Input{Desired: f.Template}
+	var notes []string
+	try := func(o interpreters.Operation, in interpreters.Input, consequence string) {
+		_, err := f.Known.Run(o, in)
+		if err == nil || errors.Is(err, interpreters.ErrNobody) {
+			return
+		}
+		notes = append(notes, fmt.Sprintf("%s fails, so %s: %v. \"capstan interpret --operation %s\" tries it, and \"capstan interpret %s --edit\" mends the script.",
+			o, consequence, err, o, f.customization(o)))
+	}
+	stays := "its binding stays as it is"
+	if f.Binding == nil {
+		stays = "it gets no binding"
+	}
+	try(interpreters.InterpretReplica, template, stays)
+	try(interpreters.InterpretComponent, template, stays+" if feature gate MultiplePodTemplatesScheduling is on")
+	if f.Binding == nil {
+		return notes
+	}
+	if f.Binding.Spec.PropagateDeps {
+		try(interpreters.InterpretDependency, template, "what is sent along with it stays as it is")
+	}
+	for _, target := range f.Binding.Spec.Clusters {
+		if f.Binding.divides() && target.Replicas > 0 {
+			try(interpreters.ReviseReplica, interpreters.Input{Desired: f.Template, Replicas: &target.Replicas}, "the clusters keep what they have")
+			break // the others fail in the same way, or say so themselves
+		}
+	}
+	try(interpreters.AggregateStatus, interpreters.Input{Desired: f.Template, Items: f.Binding.items()}, "its status on the hub stays as it is")
+	return notes
+}
+
+// customization returns the name of the first one that answers an operation.
+func (f *Facts) customization(o interpreters.Operation) string {
+	for _, source := range f.interpreted() {
+		if source.Name != "" && slices.Contains(source.Operations, o) {
+			return source.Name
+		}
+	}
+	return "NAME"
+}
+
+// items are what the clusters report.
+func (b *BindingObject) items() []interpret.Item {
+	all := []interpret.Item{}
+	for _, reported := range b.Status.AggregatedStatus {
+		item := interpret.Item{Cluster: reported.ClusterName, Applied: reported.Applied, Health: string(reported.Health)}
+		if reported.Status != nil {
+			var status map[string]any
+			if err := utiljson.Unmarshal(reported.Status.Raw, &status); err == nil { // with numbers as the hub has them
+				item.Status = status
+			}
+		}
+		all = append(all, item)
+	}
+	return all
+}
