@@ -50,3 +50,7 @@ bench-dedicated: image lab-build ## Processes, memory, CPU and writes of an idle
 .PHONY: bench-clusters
 bench-clusters: envtest-assets ## Lists and watches of 10,000 Clusters, beside those of their ClusterConnections.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -run '^$$' -bench BenchmarkClusters -benchtime 15x -timeout 20m ./internal/apiserver
+
+.PHONY: bench-interpret
+bench-interpret: ## What a customized kind costs agents and the hub, beside a native one.
+	go test -run '^$$' -bench BenchmarkStatus -benchtime 20000x -count $(BENCH_RUNS) ./internal/interpret/customized

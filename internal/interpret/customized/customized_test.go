@@ -92,7 +92,7 @@ spec:
         end
 `
 
-func read(t *testing.T, text string) *configv1alpha1.ResourceInterpreterCustomization {
+func read(t testing.TB, text string) *configv1alpha1.ResourceInterpreterCustomization {
 	t.Helper()
 	c := &configv1alpha1.ResourceInterpreterCustomization{}
 	if err := sigsyaml.UnmarshalStrict([]byte(text), c); err != nil {
