@@ -115,6 +115,8 @@ type Stamp struct {
 	Namespace string
 	// UID makes the server refuse any other object, and making a new one.
 	UID types.UID
+	// ResourceVersion makes the server refuse an object that has changed since.
+	ResourceVersion string
 	// Without are fields of the manifest to leave away.
 	Without []ignore.Path
 	// MetadataOnly leaves everything but the stamp and the names away.
@@ -162,6 +164,9 @@ func Body(raw []byte, stamp Stamp) ([]byte, error) {
 	}
 	if stamp.UID != "" {
 		metadata["uid"] = string(stamp.UID)
+	}
+	if stamp.ResourceVersion != "" {
+		metadata["resourceVersion"] = stamp.ResourceVersion
 	}
 	if err := put(metadata, stamp); err != nil {
 		return nil, err

@@ -39,6 +39,8 @@ const (
 	TroubleGoing
 	// TroubleTaken: the object is somebody else's, and is left alone.
 	TroubleTaken
+	// TroubleCustomized: whoever customizes the kind does not say what to apply.
+	TroubleCustomized
 )
 
 // Problem is what an error means for the author of a manifest.

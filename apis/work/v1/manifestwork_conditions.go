@@ -116,6 +116,9 @@ const (
 	// ManifestReasonStatusFeedbackSyncFailed (StatusFeedbackSynced=False): a field
 	// could not be read; the message says which and why.
 	ManifestReasonStatusFeedbackSyncFailed = "StatusFeedbackSyncFailed"
+	// ManifestReasonInterpretationFailed (StatusFeedbackSynced=False): who
+	// customizes the kind on the hub does not say what the object says.
+	ManifestReasonInterpretationFailed = "InterpretationFailed"
 	// ManifestReasonNoStatusFeedbackSynced (StatusFeedbackSynced=True): no
 	// feedback rule applies to this object.
 	ManifestReasonNoStatusFeedbackSynced = "NoStatusFeedbackSynced"

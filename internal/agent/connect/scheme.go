@@ -22,13 +22,14 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
 // HubScheme knows what agents use on the hub.
 func HubScheme() (*runtime.Scheme, error) {
 	return newScheme(certificatesv1.AddToScheme, coordinationv1.AddToScheme, clusterv1.AddToScheme, workv1.AddToScheme,
-		fleetv1alpha1.AddToScheme)
+		fleetv1alpha1.AddToScheme, configv1alpha1.AddToScheme)
 }
 
 // MemberScheme knows what agents use on the member and at home, besides what
@@ -59,6 +60,7 @@ func HubMapper() meta.RESTMapper {
 	addAll(mapper, clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
 	addAll(mapper, workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
 	addAll(mapper, fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
+	addAll(mapper, configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization")
 	return mapper
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/deliver"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
 	"github.com/capstan-io/capstan/internal/agent/work/forgotten"
+	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/agent/work/inventory"
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/agent/work/observe"
@@ -49,6 +50,8 @@ type cluster struct {
 	arrivals  *arrivals
 	handover  *succession.Handover
 	forgotten *forgotten.Keeper
+	// interpreted is what users of the hub say.
+	interpreted interpreted
 
 	works     *runtime.Works
 	ledger    *ledger.Ledger
@@ -164,6 +167,13 @@ func newCluster(
 	return s, err
 }
 
+// customize begins to ask the users of the hub what they say of kinds.
+func (s *cluster) customize(hubs *interpreters.Hubs) {
+	s.interpreted.join(s.ctx, hubs, s.connection, func(work string) { s.queue.Add(s.request(work)) })
+	s.finder.Bound, s.finder.Said = s.interpreted.hub.Chain(s.options.Interpreter), s.interpreted.hub.Said
+	s.deliverer.Interpret = s.finder.Bound
+}
+
 // orphans returns our records whose works the hub does not have.
 func (s *cluster) orphans(ctx context.Context) (orphans []*workv1.AppliedManifestWork, err error) {
 	records, err := compressed.ListRecords(ctx, s.ledger.Cached)
@@ -228,6 +238,7 @@ func (s *cluster) forget(work string) {
 	s.arrivals.wait(work, lack{})
 	s.denials.Forget(work)
 	s.waiters.Forget(work)
+	s.interpreted.use(work, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.memories, work)

@@ -34,6 +34,7 @@ func (s *cluster) workChanged(before, work *workv1.ManifestWork) {
 	}
 	if before == nil {
 		s.forgotten.Changed()
+		s.interpreted.need(work)
 	}
 	m := s.memory(s.request(work.Name))
 	m.deleting.Store(work.DeletionTimestamp != nil)

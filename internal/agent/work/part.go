@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -103,8 +104,10 @@ type Part struct {
 	mu       sync.Mutex
 	clusters map[fleet.ClusterName]*cluster
 	queue    workqueue.TypedRateLimitingInterface[Request] // nil before Start
-	// rules are shared between works that have the same, of whatever cluster.
+	// rules are shared between works that have the same, of whatever cluster, and what
+	// users of a hub say between all of its clusters.
 	rules rules.Cache
+	hubs  *interpreters.Hubs
 }
 
 // New returns the part.
@@ -124,6 +127,7 @@ func New(options Options) (*Part, error) {
 	p := &Part{
 		options: options, clusters: map[fleet.ClusterName]*cluster{},
 		workers: runtime.NewWorkers(options.Workers, options.WorkersPerCluster),
+		hubs:    interpreters.New(options.Logger, options.Clock),
 	}
 	anyName := true
 	c, err := controller.NewTypedUnmanaged("work", controller.TypedOptions[Request]{
@@ -185,6 +189,8 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 		case <-ctx.Done():
 			return
 		}
+		s.customize(p.hubs)
+		defer s.interpreted.leave()
 		p.set(s)
 		defer p.unset(s)
 		s.run(ctx)

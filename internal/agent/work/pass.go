@@ -124,6 +124,8 @@ func (p *pass) walk(ctx context.Context) error {
 		return p.claim(ctx)
 	case p.work.DeletionTimestamp != nil:
 		return p.finalize(ctx)
+	case !p.cluster.interpreted.ready(p.work):
+		return nil
 	case suspended(p.work):
 		return p.suspend(ctx)
 	case p.record.Deleted():
@@ -162,6 +164,7 @@ func (p *pass) prepare(context.Context) error {
 	if p.plan.Executor != nil {
 		p.delivery.Session = p.cluster.guard.Session(*p.plan.Executor)
 	}
+	p.cluster.interpreted.use(p.name, p.plan.Kinds())
 	p.plan.Begin()
 	p.plan.Resolve(p.plan.Items, p.work, p.cluster.finder)
 	return nil

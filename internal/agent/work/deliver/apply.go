@@ -83,7 +83,8 @@ func (s serverSideApply) leaveAlone(
 	if stamp.Without, err = s.ignored.Select(ctx, content, changed, o.Budget); err != nil {
 		return err
 	}
-	return o.giveUp(ctx, seen, manager, content, stamp.Without)
+	_, err = o.giveUp(ctx, seen, manager, content, stamp.Without)
+	return err
 }
 
 // content is the decoded manifest.
@@ -95,22 +96,22 @@ func (o *object) content() (map[string]any, error) {
 	return content, nil
 }
 
-// giveUp gives up what we own of the fields at the paths of the manifest.
+// giveUp gives up what we own of the fields at the paths of the manifest. It returns
+// the object as it is then.
 func (o *object) giveUp(
 	ctx context.Context, seen *metav1.PartialObjectMetadata, manager string, content map[string]any, paths []ignore.Path,
-) error {
+) (*metav1.PartialObjectMetadata, error) {
 	rest, owned, err := ignore.Disown(seen.ManagedFields, func(entry *metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply || o.isOurs(entry)
 	}, content, paths)
 	if err != nil || !owned {
-		return err
+		return seen, err
 	}
 	body, err := apply.SetManagers(seen, rest)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = o.Member.Merge(ctx, o.item.Resource.Version, o.item.Object, body, apply.As{Manager: manager})
-	return err
+	return o.Member.Merge(ctx, o.item.Resource.Version, o.item.Object, body, apply.As{Manager: manager})
 }
 
 // changedSince tells whether an object was made from a manifest with another

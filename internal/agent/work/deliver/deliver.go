@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/budget"
+	"github.com/capstan-io/capstan/internal/interpret"
 )
 
 // unseenResync is how often an object is applied again whose type the agent
@@ -29,6 +30,8 @@ type Deliverer struct {
 	Inventory *inventory.Inventory
 	Member    *apply.Member
 	Kinds     *apply.Kinds
+	// Interpret knows what users of the hub say of what bindings send.
+	Interpret interpret.Chain
 	Ledger    *ledger.Ledger
 	Clock     clock.PassiveClock
 	// Parallel is how many objects of a work are written at a time.

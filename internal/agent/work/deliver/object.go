@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
@@ -28,6 +29,12 @@ type object struct {
 	item *plan.Item
 	// known is what the inventory has of it, nil if nothing.
 	known *inventory.Record
+	// made is applied in the place of the manifest, nil if that is. It is so by the
+	// object in the cluster, which is seen.
+	made []byte
+	seen *unstructured.Unstructured
+	// spared says that the object was as it should be, and was not written.
+	spared bool
 }
 
 // applier is a strategy that keeps an object as its manifest says.
@@ -61,7 +68,7 @@ func (o *object) restore(ctx context.Context, how applier) {
 		o.failed(ctx, err)
 		return
 	}
-	if correction && written.ResourceVersion != before {
+	if correction && !o.spared && written.ResourceVersion != before {
 		it.Damper = it.Damper.Corrected(o.Clock.Now())
 	}
 }
@@ -80,6 +87,16 @@ func (o *object) send(ctx context.Context, how applier) (*metav1.PartialObjectMe
 	if err != nil {
 		return nil, fmt.Errorf("manifest %d: %w", it.Ordinal, err)
 	}
+	sent := apply.HashOf(body)
+	if same, err := o.asSent(ctx, sent, body); err != nil || same != nil {
+		return same, err
+	}
+	if o.seen != nil { // what is applied was made by it
+		stamp.ResourceVersion = o.seen.GetResourceVersion()
+		if body, err = apply.Body(o.raw(), stamp); err != nil {
+			return nil, fmt.Errorf("manifest %d: %w", it.Ordinal, err)
+		}
+	}
 	if err := o.rehearse(ctx, body, as); err != nil {
 		return nil, err
 	}
@@ -96,11 +113,19 @@ func (o *object) send(ctx context.Context, how applier) (*metav1.PartialObjectMe
 		return nil, err
 	}
 	o.wrote(written)
+	if o.Plan.OfBinding {
+		it.Sent = sent
+	}
 	return written, nil
 }
 
-// raw is the manifest.
-func (o *object) raw() []byte { return o.Work.Spec.Workload.Manifests[o.item.Ordinal].Raw }
+// raw is the manifest, or what is applied in its place.
+func (o *object) raw() []byte {
+	if o.made != nil {
+		return o.made
+	}
+	return o.Work.Spec.Workload.Manifests[o.item.Ordinal].Raw
+}
 
 // stamp is what is added to the manifest of each object.
 func (o *object) stamp() apply.Stamp {
@@ -189,6 +214,11 @@ func (o *object) failed(ctx context.Context, err error) {
 	}
 	it := o.item
 	it.Past = apply.Past{}
+	if u := (*unsaidError)(nil); errors.As(err, &u) {
+		it.Outcome.Presence, it.Outcome.Problem = plan.PresenceYes, apply.Problem{Trouble: apply.TroubleCustomized, Message: u.Error()}
+		return
+	}
+	it.Sent = apply.Hash{}
 	if t := (*takenError)(nil); errors.As(err, &t) {
 		it.Outcome.Presence, it.Outcome.Problem = plan.PresenceYes, apply.Problem{Trouble: apply.TroubleTaken, Message: t.Error()}
 		return

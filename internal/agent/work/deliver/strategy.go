@@ -80,6 +80,9 @@ func (s update) bring(ctx context.Context, o *object) { o.restore(ctx, s) }
 
 func (s update) prepare(ctx context.Context, o *object, stamp *apply.Stamp) (apply.As, error) {
 	as := apply.As{Manager: o.Record.Manager(), Force: true}
+	if o.Plan.OfBinding && o.Interpret.Retains(o.item.Manifest.Kind) {
+		return as, (&retention{of: o}).prepare(ctx, as.Manager, stamp)
+	}
 	if len(s.retained) == 0 {
 		return as, nil
 	}
@@ -95,7 +98,8 @@ func (s update) prepare(ctx context.Context, o *object, stamp *apply.Stamp) (app
 		return as, err
 	}
 	stamp.Without = s.retained
-	return as, o.giveUp(ctx, seen, as.Manager, content, s.retained)
+	_, err = o.giveUp(ctx, seen, as.Manager, content, s.retained)
+	return as, err
 }
 
 // createOnly never changes an object that is there.

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/apply/ignore"
 )
@@ -49,10 +51,18 @@ type Item struct {
 	Ignored *ignore.Fields // fields to leave alone, nil for none
 	// Hash is of the manifest and of how it is applied.
 	Hash apply.Hash
+	// plain is the hash without what users of the hub say, and said what they do.
+	plain apply.Hash
+	said  interpreters.Said
 	// Observation is what is asked about the object, nil if nothing is.
 	Observation *Observation
 
-	Past   apply.Past
+	Past apply.Past
+	// Sent is the hash of what was applied last, if a binding sent the manifest; zero if
+	// that is not known.
+	Sent apply.Hash
+	// Kept are fields that were left to the cluster when a customization was asked last.
+	Kept   []ignore.Path
 	At     time.Time // of the last write
 	Damper apply.Damper
 
@@ -151,6 +161,25 @@ func (it *Item) configure(config *workv1.ManifestConfigOption) {
 	default:
 		it.Refused = fmt.Errorf("this version of the agent does not support updateStrategy.type %q: %w",
 			config.UpdateStrategy.Type, errUnsupported)
+	}
+}
+
+// Customized tells whether users of the hub say, or said, what of the object is the
+// cluster's.
+func (it *Item) Customized() bool { return it.Strategy == StrategyUpdate && it.said.Retention != 0 }
+
+// hear takes in what users of the hub say of the kind. What something else is said of
+// is looked at anew: the object is applied in another way, or reported in another way.
+func (it *Item) hear(said interpreters.Said) {
+	if said.Report != it.said.Report && it.Observation != nil {
+		it.Observation.Seen = ""
+	}
+	if said.Retention != it.said.Retention {
+		it.Kept = nil
+	}
+	it.said, it.Hash = said, it.plain
+	if it.Customized() {
+		it.Hash = apply.HashOf(binary.BigEndian.AppendUint64(it.plain[:], said.Retention))
 	}
 }
 

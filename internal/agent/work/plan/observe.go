@@ -102,7 +102,7 @@ func (o *Observation) Lost(presence Presence, problem apply.Problem) {
 }
 
 // ask notes what the work asks about the object of an item.
-func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder Finder) {
+func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder *Finder) {
 	if len(configs) == 0 && !p.Health && !p.OfBinding {
 		return
 	}
@@ -114,7 +114,7 @@ func (p *Plan) ask(it *Item, configs []workv1.ManifestConfigOption, finder Finde
 		at = len(configs)
 	}
 	if p.observers[at] == nil {
-		o := &Observer{Health: p.Health, Kinds: finder.Kinds, State: p.OfBinding, Watch: p.OfBinding}
+		o := &Observer{Health: p.Health, Kinds: finder.of(p), State: p.OfBinding, Watch: p.OfBinding}
 		if at < len(configs) {
 			o.configure(&configs[at], finder.Rules)
 		}

@@ -15,6 +15,7 @@ import (
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/work/executor"
+	"github.com/capstan-io/capstan/internal/agent/work/interpreters"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
@@ -145,6 +146,7 @@ func (p *Plan) carry(before *Plan) {
 	for _, it := range p.Items {
 		if old, ok := known[key{it.Manifest.Kind, it.Manifest.Namespace, it.Manifest.Name}]; ok {
 			it.Past, it.At, it.Damper = old.Past, old.At, old.Damper
+			it.said, it.Sent, it.Kept = old.said, old.Sent, old.Kept
 		}
 	}
 }
@@ -167,35 +169,55 @@ type Finder struct {
 	Rules *rules.Cache
 	// Kinds knows what objects of a kind say.
 	Kinds interpret.Chain
+	// Bound knows what those say that bindings send, and Said how often users of the
+	// hub said something else of them.
+	Bound interpret.Chain
+	Said  func(schema.GroupVersionKind) interpreters.Said
 }
 
-// Resolve finds the resources of the items' kinds that are not known yet, and
-// refuses the second manifest of an object.
+// of returns who knows what the objects of a plan say.
+func (f *Finder) of(p *Plan) interpret.Chain {
+	if p.OfBinding {
+		return f.Bound
+	}
+	return f.Kinds
+}
+
+// Resolve finds the resources of the items' kinds that are not known yet, notes what
+// users of the hub say of them now, and refuses the second manifest of an object.
 func (p *Plan) Resolve(items []*Item, work *workv1.ManifestWork, finder Finder) {
 	for _, it := range items {
-		if it.Resolved || it.Refused != nil {
-			continue
+		if !it.Resolved && it.Refused == nil {
+			p.find(it, work, &finder)
 		}
-		resource, err := finder.Find(it.Manifest.Kind)
-		if err != nil {
-			it.Outcome.Problem = apply.Explain(err, "apply", apply.Object{})
-			continue
+		if p.OfBinding && it.Resolved && it.Refused == nil {
+			it.hear(finder.Said(it.Manifest.Kind))
 		}
-		it.Outcome = Outcome{}
-		it.resolve(resource, work.Spec.ManifestConfigs)
-		if past, ok := p.written[it.Hash]; ok {
-			it.Past = past
-		}
-		if it.Refused != nil {
-			it.Outcome.Problem = refusal(it.Refused)
-			continue
-		}
-		if p.OfBinding {
-			it.retain(work.Spec.Workload.Manifests[it.Ordinal].Raw, finder.Kinds)
-		}
-		p.ask(it, work.Spec.ManifestConfigs, finder)
 	}
 	p.refuseDuplicates()
+}
+
+// find finds the resource of an item's kind, and what is asked about its object.
+func (p *Plan) find(it *Item, work *workv1.ManifestWork, finder *Finder) {
+	resource, err := finder.Find(it.Manifest.Kind)
+	if err != nil {
+		it.Outcome.Problem = apply.Explain(err, "apply", apply.Object{})
+		return
+	}
+	it.Outcome = Outcome{}
+	it.resolve(resource, work.Spec.ManifestConfigs)
+	it.plain = it.Hash
+	if past, ok := p.written[it.Hash]; ok {
+		it.Past = past
+	}
+	if it.Refused != nil {
+		it.Outcome.Problem = refusal(it.Refused)
+		return
+	}
+	if p.OfBinding {
+		it.retain(work.Spec.Workload.Manifests[it.Ordinal].Raw, finder.Kinds)
+	}
+	p.ask(it, work.Spec.ManifestConfigs, finder)
 }
 
 // refuseDuplicates refuses manifests of objects that an earlier manifest has.
@@ -231,6 +253,19 @@ func (p *Plan) Rest(now time.Time) *Plan {
 		kept.settled = append(kept.settled, it.Past)
 	}
 	return kept
+}
+
+// Kinds returns the kinds of the manifests of a plan that users of the hub may have
+// customized.
+func (p *Plan) Kinds() []schema.GroupVersionKind {
+	if !p.OfBinding {
+		return nil
+	}
+	kinds := make([]schema.GroupVersionKind, 0, len(p.Items))
+	for _, it := range p.Items {
+		kinds = append(kinds, it.Manifest.Kind)
+	}
+	return kinds
 }
 
 // Types returns the resources of the objects that the work owns, sorted.

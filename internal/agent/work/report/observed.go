@@ -95,11 +95,11 @@ func (e *entry) observed(o *plan.Observation) {
 		if o.State && text != "" {
 			e.StatusFeedback.Values = feedback.StateUnknown()
 		}
-		unread := o.Unread
-		if o.Misjudged != nil {
-			unread = append(slices.Clip(unread), interpret.Tell(o.Misjudged))
+		c := feedbackCondition(o.Unread, text)
+		if text == "" && o.Misjudged != nil {
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1.ManifestReasonInterpretationFailed, interpret.Tell(o.Misjudged)
 		}
-		e.set(feedbackCondition(unread, text))
+		e.set(c)
 	}
 	for _, c := range conditionsOr(o, text, e.kind()) {
 		e.set(c)

@@ -101,7 +101,7 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	case applied.ObservedGeneration != 0 && applied.ObservedGeneration < work.Generation:
 		item.AppliedMessage = "The cluster has not applied the latest change yet."
 	case applied.Status == metav1.ConditionTrue:
-		item.Applied = true
+		item.Applied, item.AppliedMessage = true, misinterpreted(work)
 	default:
 		item.AppliedMessage = message(work, applied)
 	}
@@ -117,6 +117,19 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 		}
 	}
 	return item
+}
+
+// misinterpreted says why the status and the health of an object that is applied are
+// not known, if that is because of who customizes its kind; else it is "".
+func misinterpreted(work *workv1.ManifestWork) string {
+	if len(work.Status.ResourceStatus.Manifests) == 0 {
+		return ""
+	}
+	c := meta.FindStatusCondition(work.Status.ResourceStatus.Manifests[0].Conditions, workv1.ManifestConditionStatusFeedbackSynced)
+	if c == nil || c.Reason != workv1.ManifestReasonInterpretationFailed {
+		return ""
+	}
+	return c.Message
 }
 
 // message says why the object of a work is not applied: what is said of the object

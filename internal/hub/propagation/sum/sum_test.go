@@ -42,6 +42,15 @@ func work(cluster string, applied metav1.ConditionStatus, observed int64, status
 	return w
 }
 
+// unsaid is a work of whose object a customization does not say what it says.
+func unsaid(w workv1.ManifestWork) workv1.ManifestWork {
+	manifest := &w.Status.ResourceStatus.Manifests[0]
+	manifest.Conditions = append(manifest.Conditions, metav1.Condition{
+		Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionFalse, Reason: workv1.ManifestReasonInterpretationFailed, Message: "it is wrong",
+	})
+	return w
+}
+
 func spec(clusters ...string) *workv1alpha2.ResourceBindingSpec {
 	s := &workv1alpha2.ResourceBindingSpec{}
 	for _, name := range clusters {
@@ -86,6 +95,11 @@ func TestItems(t *testing.T) {
 			works:    []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, "")},
 			problems: map[string]error{"a": errors.New("OverridePolicy default/x: no such path")},
 			want:     workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "OverridePolicy default/x: no such path", Health: workv1alpha2.ResourceUnknown},
+		},
+		"NotSaid": {
+			reason: "who customizes the kind fails to say what the object says, which is applied all the same",
+			works:  []workv1.ManifestWork{unsaid(work("a", metav1.ConditionTrue, 2, ""))},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: "it is wrong", Health: workv1alpha2.ResourceUnknown}, full: true,
 		},
 		"NotJSON": {
 			reason: "a status that is not JSON would break the binding", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x`)},

@@ -1,0 +1,89 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package interpreters
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/interpret/customized"
+	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/watch"
+)
+
+// follower takes in the customizations of a hub.
+type follower struct {
+	hub     *Hub
+	refused func()
+}
+
+type customization = configv1alpha1.ResourceInterpreterCustomization
+
+// Replace is part of watch.Handler.
+func (f *follower) Replace(all []*customization, _ string) {
+	found := make(map[string]lua.Customization, len(all))
+	for _, c := range all {
+		take(found, c)
+	}
+	f.hub.tell(func(before map[string]lua.Customization) {
+		clear(before)
+		maps.Copy(before, found)
+	})
+}
+
+// Update is part of watch.Handler.
+func (f *follower) Update(c *customization) {
+	f.hub.tell(func(found map[string]lua.Customization) { take(found, c) })
+}
+
+// Delete is part of watch.Handler.
+func (f *follower) Delete(c *customization) {
+	f.hub.tell(func(found map[string]lua.Customization) { delete(found, c.Name) })
+}
+
+// Bookmark is part of watch.Handler.
+func (f *follower) Bookmark(string) {}
+
+// Failed is part of watch.Handler. What is known stays: that the hub does not answer,
+// or lets the agent read nothing any more, does not mean that its users say nothing.
+func (f *follower) Failed(err error) {
+	if watch.Refused(err) {
+		f.hub.tell(nil)
+		f.refused()
+	}
+}
+
+// take notes what a customization says of objects in clusters.
+func take(found map[string]lua.Customization, c *customization) {
+	said := customized.Of(c)
+	if len(said.Scripts) == 0 || !c.DeletionTimestamp.IsZero() {
+		delete(found, c.Name)
+		return
+	}
+	found[c.Name] = said
+}
+
+// tell takes in a change, nil if nothing changed, and tells the users of the hub.
+func (h *Hub) tell(change func(found map[string]lua.Customization)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := !h.known
+	h.known = true
+	var changed []schema.GroupVersionKind
+	if change != nil {
+		change(h.found)
+		changed = h.customizations.Set(slices.Collect(maps.Values(h.found)))
+	}
+	for _, told := range h.users {
+		if first {
+			told(nil)
+		}
+		if len(changed) > 0 {
+			told(changed)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package interpreters
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/interpret/customized"
+	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/watch"
+)
+
+const (
+	// refusedMin and refusedMax bound the time between two questions to a hub that does
+	// not let the agent read customizations whether it may; it doubles. A new work of a
+	// binding is a reason to ask at once, but for the first of these.
+	refusedMin = time.Second
+	refusedMax = 10 * time.Minute
+	// failedMin and failedMax bound the time between two questions to a hub that does
+	// not answer.
+	failedMin = 100 * time.Millisecond
+	failedMax = 5 * time.Second
+)
+
+// Hubs are the hubs of all clusters that an agent works for.
+type Hubs struct {
+	clock clock.WithTicker
+	log   logr.Logger
+
+	mu   sync.Mutex
+	hubs map[string]*Hub // by the URL
+}
+
+// New returns no hubs. Scripts find the time of the clock.
+func New(log logr.Logger, clk clock.PassiveClock) *Hubs {
+	h := &Hubs{log: log, clock: clock.RealClock{}, hubs: map[string]*Hub{}}
+	if ticking, is := clk.(clock.WithTicker); is {
+		h.clock = ticking
+	}
+	return h
+}
+
+// Hub is what the users of one hub say. It is safe for concurrent use.
+type Hub struct {
+	hubs           *Hubs
+	url            string
+	customizations *customized.Kinds
+
+	mu sync.Mutex
+	// users are told of the kinds of which something else is said; nil is that it is
+	// known now what is said.
+	users map[*fleet.Connection]func(changed []schema.GroupVersionKind)
+	// stop ends what reads the hub, and ended is closed when it has; nil before the
+	// hub was needed.
+	stop  context.CancelFunc
+	ended chan struct{}
+	// again has the hub asked again that refused.
+	again chan struct{}
+	// known says that the hub said what there is, or that the agent may not know.
+	known bool
+	found map[string]lua.Customization // by the name
+}
+
+// Join makes a connection use its hub, until it leaves. Changed has to return soon.
+func (h *Hubs) Join(c *fleet.Connection, changed func(changed []schema.GroupVersionKind)) *Hub {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	hub := h.hubs[c.HubHost]
+	if hub == nil {
+		hub = &Hub{
+			hubs: h, url: c.HubHost, customizations: customized.NewKinds(lua.New(h.clock.Now)),
+			users: map[*fleet.Connection]func([]schema.GroupVersionKind){}, again: make(chan struct{}, 1), found: map[string]lua.Customization{},
+		}
+		h.hubs[c.HubHost] = hub
+	}
+	hub.mu.Lock()
+	defer hub.mu.Unlock()
+	hub.users[c] = changed
+	return hub
+}
+
+// Leave ends what a connection began with Join.
+func (h *Hub) Leave(c *fleet.Connection) {
+	h.hubs.mu.Lock()
+	h.mu.Lock()
+	delete(h.users, c)
+	last := len(h.users) == 0
+	if last && h.hubs.hubs[h.url] == h {
+		delete(h.hubs.hubs, h.url)
+	}
+	stop, ended := h.stop, h.ended
+	h.mu.Unlock()
+	h.hubs.mu.Unlock()
+	if last && stop != nil {
+		stop()
+		<-ended
+	}
+}
+
+// Need begins to read the hub if that has not begun yet: the hub has sent something
+// that its users may have customized. One that refused is asked again.
+func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stop != nil {
+		select {
+		case h.again <- struct{}{}:
+		default:
+		}
+		return
+	}
+	// Other connections use the hub, too, and may do so for longer.
+	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
+	h.ended = make(chan struct{})
+	reader, err := newReader(c)
+	if err != nil { // the agent goes on as with a hub that has none
+		h.hubs.log.Error(err, "cannot read what the users of the hub say of kinds", "hub", h.url)
+		h.known = true
+		close(h.ended)
+		return
+	}
+	go func() {
+		defer close(h.ended)
+		h.read(ctx, reader)
+	}()
+}
+
+// Known tells whether it is known what users of the hub say. Until then nothing may
+// be applied or reported that they may have customized.
+func (h *Hub) Known() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.known
+}
+
+// reader reads a hub.
+type reader struct {
+	objects client.WithWatch
+	reviews authorizationclient.SelfSubjectAccessReviewInterface
+}
+
+func newReader(c *fleet.Connection) (*reader, error) {
+	config, http := c.Hub.GetConfig(), c.Hub.GetHTTPClient()
+	objects, err := client.NewWithWatch(config, client.Options{HTTPClient: http, Scheme: c.Hub.GetScheme(), Mapper: c.Hub.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for customizations: %w", err)
+	}
+	reviews, err := authorizationclient.NewForConfigAndClient(config, http)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for reviews: %w", err)
+	}
+	return &reader{objects: objects, reviews: reviews.SelfSubjectAccessReviews()}, nil
+}
+
+// may tells whether the agent may read customizations. To be refused what one may
+// not read would make the agent doubt its membership.
+func (r *reader) may(ctx context.Context) (bool, error) {
+	review, err := r.reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "watch", Group: configv1alpha1.GroupName, Resource: "resourceinterpretercustomizations",
+		},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("asking the hub whether the agent may read customizations: %w", err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// read reads the hub until ctx ends.
+func (h *Hub) read(ctx context.Context, from *reader) {
+	failed, refused := backoff.Between(failedMin, failedMax), backoff.Between(refusedMin, refusedMax)
+	for goesOn := true; goesOn; {
+		may, err := from.may(ctx)
+		if err != nil {
+			h.hubs.log.V(1).Info("trying again", "reason", err.Error())
+			goesOn = backoff.Sleep(ctx, h.hubs.clock, failed.Step())
+			continue
+		}
+		failed = backoff.Between(failedMin, failedMax)
+		if may {
+			h.follow(ctx, from)
+		} else {
+			h.tell(nil)
+		}
+		goesOn = h.pause(ctx, refused.Step())
+	}
+}
+
+// pause waits for a while after the hub refused, or until there is a reason to ask
+// again. It tells whether ctx goes on.
+func (h *Hub) pause(ctx context.Context, most time.Duration) bool {
+	if !backoff.Sleep(ctx, h.hubs.clock, refusedMin) {
+		return false
+	}
+	timer := h.hubs.clock.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-h.again:
+	case <-timer.C():
+	}
+	return true
+}
+
+// follow watches customizations until ctx ends, or the hub refuses that.
+func (h *Hub) follow(ctx context.Context, from *reader) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := watch.Watch[*configv1alpha1.ResourceInterpreterCustomization]{
+		Source:  watch.Reduced(from.objects, &configv1alpha1.ResourceInterpreterCustomizationList{}, nil, reduce),
+		Handler: &follower{hub: h, refused: cancel},
+	}
+	w.Run(ctx)
+}
+
+// reduce returns what an agent needs of a customization.
+func reduce(c *configv1alpha1.ResourceInterpreterCustomization) *configv1alpha1.ResourceInterpreterCustomization {
+	reduced := &configv1alpha1.ResourceInterpreterCustomization{TypeMeta: c.TypeMeta}
+	reduced.Name, reduced.UID, reduced.ResourceVersion = c.Name, c.UID, c.ResourceVersion
+	reduced.DeletionTimestamp = c.DeletionTimestamp
+	reduced.Spec.Target = c.Spec.Target
+	all := &c.Spec.Customizations
+	reduced.Spec.Customizations = configv1alpha1.CustomizationRules{
+		Retention: all.Retention, StatusReflection: all.StatusReflection, HealthInterpretation: all.HealthInterpretation,
+	}
+	return reduced
+}
