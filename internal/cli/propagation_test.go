@@ -4,10 +4,14 @@
 package cli_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +22,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/placer"
 )
 
@@ -25,6 +30,8 @@ import (
 //
 //	propagates                       the controllers run, until the session ends
 //	runs CLUSTER WORK STATUS         the agent applies the object of a binding, which has the status
+//	member FILE                      member1.kubeconfig leads to a cluster of its own that has what is in the file
+//	obeys CLUSTER                    the agent applies all works, until the session ends
 //	told NAMESPACE/BINDING CLUSTER [MESSAGE]
 //	                                 wait until the binding says this of the cluster, or that it has the object
 //	edits s/A/B/                     the user's editor does this from now on
@@ -42,11 +49,25 @@ func propagates(t *testing.T, w *world, directive string) bool {
 		told(t, w, words[1], words[2], "")
 	case len(words) == 4 && words[0] == "told":
 		told(t, w, words[1], words[2], words[3])
+	case len(words) == 2 && words[0] == "withdraw":
+		withdraw(t, w, words[1])
+	default:
+		return happensBeside(t, w, words)
+	}
+	return true
+}
+
+// happensBeside does what a directive says about a member, or the user's editor.
+func happensBeside(t *testing.T, w *world, words []string) bool {
+	t.Helper()
+	switch {
+	case len(words) == 2 && words[0] == "member":
+		w.startMember(t, words[1])
+	case len(words) == 2 && words[0] == "obeys":
+		t.Cleanup(w.obeys(t, words[1]))
 	case len(words) == 2 && words[0] == "edits":
 		t.Setenv("KUBE_EDITOR", "sed -i "+words[1])
 		t.Setenv("TMPDIR", t.TempDir())
-	case len(words) == 2 && words[0] == "withdraw":
-		withdraw(t, w, words[1])
 	default:
 		return false
 	}
@@ -67,6 +88,62 @@ func runs(t *testing.T, w *world, key client.ObjectKey, status string) {
 		}
 		return w.client.Status().Update(t.Context(), work)
 	})
+}
+
+// startMember starts an API server that member1.kubeconfig leads to.
+func (w *world) startMember(t *testing.T, file string) {
+	t.Helper()
+	environment, config := env.Start(t)
+	c, err := client.New(config, client.Options{Scheme: w.scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&world{client: c}).load(t, file)
+	w.member = filepath.Join(t.TempDir(), "member1.kubeconfig")
+	if err := os.WriteFile(w.member, environment.KubeConfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.member = "" })
+}
+
+// ofMember is the kubeconfig of the member that the session has started. Others are
+// the API server of the hub, too.
+func (w *world) ofMember() string {
+	if w.member != "" {
+		return w.member
+	}
+	return w.kubeconfig
+}
+
+// obeys has the agent of a cluster apply each work that comes, until the function is
+// called that it returns.
+func (w *world) obeys(t *testing.T, cluster string) func() {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			works := &workv1.ManifestWorkList{}
+			if err := w.client.List(ctx, works, client.InNamespace(cluster)); err == nil {
+				for i := range works.Items {
+					work := &works.Items[i]
+					if applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); applied == nil || applied.ObservedGeneration < work.Generation {
+						// Somebody may write at the same time: the next round tries again.
+						_ = w.client.Status().Update(ctx, applying(work, ""))
+					}
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return func() {
+		stop()
+		<-ended
+	}
 }
 
 func told(t *testing.T, w *world, binding, cluster, message string) {

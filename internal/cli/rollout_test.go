@@ -54,27 +54,33 @@ func agentReports(t *testing.T, w *world, cluster, name, problem string) {
 		if c := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied); c != nil && c.ObservedGeneration == work.Generation {
 			return fmt.Errorf("work %s of cluster %s has not changed", name, cluster)
 		}
-		objects := len(work.Spec.Workload.Manifests)
-		work.Status.ResourceStatus.Manifests = nil
-		for i, manifest := range work.Spec.Workload.Manifests {
-			object := &unstructured.Unstructured{}
-			if err := object.UnmarshalJSON(manifest.Raw); err != nil {
-				return err
-			}
-			kind := object.GroupVersionKind()
-			reported := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{
-				Ordinal: int32(i), Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
-			}}
-			own := ""
-			if i == objects-1 {
-				own = problem // the others are fine
-			}
-			say(&reported.Conditions, work.Generation, "Manifest", own)
-			work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, reported)
-		}
-		say(&work.Status.Conditions, work.Generation, "ManifestWork", problem)
-		return w.client.Status().Update(t.Context(), work)
+		return w.client.Status().Update(t.Context(), applying(work, problem))
 	})
+}
+
+// applying returns a work as its agent reports it, with the problem of its last
+// object.
+func applying(work *workv1.ManifestWork, problem string) *workv1.ManifestWork {
+	objects := len(work.Spec.Workload.Manifests)
+	work.Status.ResourceStatus.Manifests = nil
+	for i, manifest := range work.Spec.Workload.Manifests {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(manifest.Raw); err != nil {
+			problem = err.Error()
+		}
+		kind := object.GroupVersionKind()
+		reported := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{
+			Ordinal: int32(i), Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
+		}}
+		own := ""
+		if i == objects-1 {
+			own = problem // the others are fine
+		}
+		say(&reported.Conditions, work.Generation, "Manifest", own)
+		work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, reported)
+	}
+	say(&work.Status.Conditions, work.Generation, "ManifestWork", problem)
+	return work
 }
 
 // say sets what an agent says about a work, or one object of it.

@@ -150,7 +150,7 @@ func (w *world) run(t *testing.T, command string) string {
 	words := fields(command)
 	for i, word := range words {
 		if strings.HasSuffix(word, ".kubeconfig") {
-			words[i] = w.kubeconfig // members are this API server, too
+			words[i] = w.ofMember()
 		}
 		switch {
 		case strings.HasSuffix(word, ".yaml"):

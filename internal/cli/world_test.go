@@ -67,6 +67,8 @@ type world struct {
 	config     *rest.Config
 	scheme     *runtime.Scheme
 	kubeconfig string
+	// member is the kubeconfig of the cluster that a session has started.
+	member string
 	// recipient is the key that sessions about backups encrypt for.
 	recipient string
 }

@@ -164,6 +164,9 @@ func template(chain interpret.Chain, live *unstructured.Unstructured) *unstructu
 	for _, own := range []string{corev1.LastAppliedConfigAnnotation, "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation"} {
 		delete(annotations, own)
 	}
+	if len(annotations) == 0 {
+		annotations = nil
+	}
 	pruned.SetAnnotations(annotations)
 	return pruned
 }
