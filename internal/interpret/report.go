@@ -54,18 +54,28 @@ func (c Chain) Reflect(object *unstructured.Unstructured) (map[string]any, error
 	if len(state) == 0 {
 		return nil, nil
 	}
+	if generations := Generations(object.Object, state); len(generations) > 0 {
+		state = maps.Clone(state)
+		maps.Copy(state, generations)
+	}
+	return state, nil
+}
+
+// Generations are what goes with a status that has an observedGeneration: the
+// generations of its object and of the template, unless it has them itself.
+func Generations(object, state map[string]any) map[string]any {
 	if !observes(state) {
-		return state, nil
+		return nil
 	}
-	reported := maps.Clone(state)
-	if generation, ok := fields.Int(object.Object, "metadata", "generation"); ok && reported[aggregate.Generation] == nil {
-		reported[aggregate.Generation] = generation
+	missing := map[string]any{}
+	if generation, ok := fields.Int(object, "metadata", "generation"); ok && state[aggregate.Generation] == nil {
+		missing[aggregate.Generation] = generation
 	}
-	annotation := fields.String(object.Object, "metadata", "annotations", workv1alpha2.AnnotationTemplateGeneration)
-	if generation, err := strconv.ParseInt(annotation, 10, 64); err == nil && reported[aggregate.TemplateGeneration] == nil {
-		reported[aggregate.TemplateGeneration] = generation
+	annotation := fields.String(object, "metadata", "annotations", workv1alpha2.AnnotationTemplateGeneration)
+	if generation, err := strconv.ParseInt(annotation, 10, 64); err == nil && state[aggregate.TemplateGeneration] == nil {
+		missing[aggregate.TemplateGeneration] = generation
 	}
-	return reported, nil
+	return missing
 }
 
 // observes tells whether a status has an observedGeneration, or one of its

@@ -20,7 +20,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/interpret/shipped"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
 )
@@ -79,7 +79,7 @@ type Options struct {
 	// roles or bindings change, instead of asking before each write (feature gate
 	// ExecutorValidatingCaches).
 	KeepExecutorDecisions bool
-	// Interpreter knows kinds. Defaults to what is known of Kubernetes' own.
+	// Interpreter knows kinds. Defaults to what Capstan knows by itself.
 	Interpreter interpret.Chain
 	// Feedback is how fields are reported.
 	Feedback feedback.Options
@@ -116,7 +116,7 @@ func New(options Options) (*Part, error) {
 		options.Clock = clock.RealClock{}
 	}
 	if options.Interpreter == nil {
-		options.Interpreter = interpret.Chain{native.New()}
+		options.Interpreter = shipped.Chain()
 	}
 	options.Workers = cmp.Or(options.Workers, DefaultWorkers)
 	options.WorkersPerCluster = cmp.Or(options.WorkersPerCluster, options.Workers)

@@ -24,17 +24,19 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/customized"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
 	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/interpret/shipped"
 )
 
 // The layers of interpretation.
 const (
 	layerCustomization = "customization"
+	layerShipped       = "shipped"
 	layerNative        = "native"
 )
 
 // Source is somebody who says what objects of a kind mean.
 type Source struct {
-	// Layer is customization or native.
+	// Layer is customization, shipped or native.
 	Layer string `json:"layer"`
 	// Name is that of a customization.
 	Name string `json:"name,omitempty"`
@@ -79,6 +81,7 @@ type Known struct {
 // shippedWithCapstan are the layers that come with Capstan. All hubs have them.
 func shippedWithCapstan() []layer {
 	return []layer{
+		{Source{Layer: layerShipped}, shipped.New()},
 		{Source{Layer: layerNative}, native.New()},
 	}
 }

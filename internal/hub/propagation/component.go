@@ -59,7 +59,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
-	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/interpret/shipped"
 	"github.com/capstan-io/capstan/internal/mapper"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
@@ -187,7 +187,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent}
 	customs := interpreters.New(mgr.GetClient(), o.Clock)
-	clusters, chain := fleet.New(o.Clock), interpret.Chain{customs, native.New()}
+	clusters, chain := fleet.New(o.Clock), append(interpret.Chain{customs}, shipped.Chain()...)
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
 	stored, works := store.New(own, decide.New(clusters, o.Clock), clusters), created.New(o.Clock)
 	finds := detector.New(detector.Deps{

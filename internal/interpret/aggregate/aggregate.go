@@ -71,8 +71,8 @@ type Rules struct {
 // nothing of this shape.
 func Usual(template map[string]any, items []Item, rules Rules) map[string]any {
 	reported := Reported(items)
-	looksLike := func(i Item) bool { return usual(i.Status) }
-	if !rules.Known && !usual(fields.Map(template, "status")) && !slices.ContainsFunc(reported, looksLike) {
+	looksLike := func(i Item) bool { return usual(i.Status, rules.Sums) }
+	if !rules.Known && !usual(fields.Map(template, "status"), rules.Sums) && !slices.ContainsFunc(reported, looksLike) {
 		return nil
 	}
 	status := map[string]any{}
@@ -88,12 +88,12 @@ func Usual(template map[string]any, items []Item, rules Rules) map[string]any {
 }
 
 // usual tells whether a status is of the usual shape.
-func usual(status map[string]any) bool {
+func usual(status map[string]any, others []string) bool {
 	if _, ok := fields.Int(status, observed); ok || len(fields.List(status, "conditions")) > 0 {
 		return true
 	}
 	for name, value := range status {
-		if _, ok := fields.Whole(value); ok && counter(name, nil) {
+		if _, ok := fields.Whole(value); ok && counter(name, others) {
 			return true
 		}
 	}

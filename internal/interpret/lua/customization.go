@@ -6,6 +6,7 @@ package lua
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -51,9 +52,19 @@ func (o Operation) Function() string {
 // Customization is what somebody says of a kind.
 type Customization struct {
 	Name string
-	Kind schema.GroupVersionKind
+	// Shipped tells whether it is one of Capstan's own.
+	Shipped bool
+	Kind    schema.GroupVersionKind
 	// Scripts are by their operation.
 	Scripts map[Operation]string
+}
+
+// title names the customization in errors.
+func (c Customization) title() string {
+	if c.Shipped {
+		return fmt.Sprintf("what Capstan ships for %s of %s", c.Kind.Kind, c.Kind.Group)
+	}
+	return fmt.Sprintf("ResourceInterpreterCustomization %q", c.Name)
 }
 
 // Kinds is a layer of kinds that are customized.
@@ -86,7 +97,7 @@ func (m *Machine) merge(known interpret.Custom, c Customization) interpret.Custo
 		if !has {
 			continue
 		}
-		o := &operator{machine: m, customization: c.Name, operation: operation, compiled: sync.OnceValues(func() (*Script, error) {
+		o := &operator{machine: m, by: c.title(), shipped: c.Shipped, operation: operation, compiled: sync.OnceValues(func() (*Script, error) {
 			return Compile(string(operation), operation.Function(), source)
 		})}
 		added := o.custom()

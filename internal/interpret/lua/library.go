@@ -58,6 +58,7 @@ func (r *run) environment(l *lua.LState) *lua.LTable {
 func (r *run) ownFunctions() map[string]map[string]lua.LGFunction {
 	return map[string]map[string]lua.LGFunction{
 		"": r.baseFunctions(), "string": r.textFunctions(), "table": r.listFunctions(), "os": r.timeFunctions(), "kube": r.kubeFunctions(),
+		"capstan": capstan{r}.functions(),
 	}
 }
 
@@ -67,7 +68,7 @@ func (r *run) baseFunctions() map[string]lua.LGFunction {
 		"require": func(l *lua.LState) int {
 			library, known := r.libraries[l.CheckString(1)]
 			if !known || l.CheckString(1) == "" {
-				l.RaiseError("there is no library %q: scripts have kube, string, table, math and os", limited(l.CheckString(1)))
+				l.RaiseError("there is no library %q: scripts have kube, capstan, string, table, math and os", limited(l.CheckString(1)))
 			}
 			l.Push(library)
 			return 1

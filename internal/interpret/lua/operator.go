@@ -12,9 +12,11 @@ import (
 
 // operator is an operation by a script.
 type operator struct {
-	machine       *Machine
-	customization string
-	operation     Operation
+	machine *Machine
+	// by is whose script it is, and shipped whether that is Capstan's own.
+	by        string
+	shipped   bool
+	operation Operation
 	// compiled returns the script. It is compiled when it is needed for the first
 	// time: most of those that read customizations have no object of the kind.
 	compiled func() (*Script, error)
@@ -35,10 +37,11 @@ func (o *operator) call(call Call) ([]any, error) {
 
 // failed says whose script has no answer.
 func (o *operator) failed(err error) error {
-	return &interpret.CustomError{
-		By: fmt.Sprintf("ResourceInterpreterCustomization %q", o.customization), Operation: string(o.operation), Err: err,
-		Remedy: fmt.Sprintf("Correct spec.customizations.%s.luaScript, or remove it.", o.operation),
+	remedy := fmt.Sprintf("Correct spec.customizations.%s.luaScript, or remove it.", o.operation)
+	if o.shipped {
+		remedy = "Look whether the object is as its kind wants it, or write a ResourceInterpreterCustomization for the kind, which goes before."
 	}
+	return &interpret.CustomError{By: o.by, Operation: string(o.operation), Err: err, Remedy: remedy}
 }
 
 // answer runs the script and reads the only thing that it returns.

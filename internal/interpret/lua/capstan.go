@@ -1,0 +1,296 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lua
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/native/workloads"
+)
+
+// capstan is the library of that name: it reads objects however odd these are, and does
+// what scripts of many kinds need.
+type capstan struct{ run *run }
+
+func (c capstan) functions() map[string]lua.LGFunction {
+	return map[string]lua.LGFunction{
+		"get":  func(l *lua.LState) int { l.Push(walk(l, 1)); return 1 },
+		"list": c.list,
+		"object": func(l *lua.LState) int {
+			t, is := walk(l, 1).(*lua.LTable)
+			if _, list := c.run.empty[t].([]any); !is || list || t.MaxN() > 0 {
+				l.Push(lua.LNil)
+				return 1
+			}
+			l.Push(t)
+			return 1
+		},
+		"text": func(l *lua.LState) int {
+			if text, is := walk(l, 1).(lua.LString); is && text != "" {
+				l.Push(text)
+				return 1
+			}
+			l.Push(lua.LNil)
+			return 1
+		},
+		"count": func(l *lua.LState) int {
+			n, is := walk(l, 2).(lua.LNumber)
+			if !is || n < 0 || n > math.MaxInt32 || float64(n) != math.Trunc(float64(n)) {
+				l.Push(l.Get(1))
+				return 1
+			}
+			l.Push(n)
+			return 1
+		},
+		"condition":       c.condition,
+		"observed":        observed,
+		"reported":        c.reported,
+		"podRequirements": c.podRequirements,
+		"need":            c.need,
+		"needPods":        c.needPods,
+		"aggregate":       c.usual,
+		"first":           c.first,
+		"earliest":        func(l *lua.LState) int { return c.time(l, aggregate.Earliest) },
+		"latest":          func(l *lua.LState) int { return c.time(l, aggregate.Latest) },
+	}
+}
+
+// field returns a field of a value, nothing if that has none.
+func field(value, name lua.LValue) lua.LValue {
+	if t, is := value.(*lua.LTable); is {
+		return t.RawGet(name)
+	}
+	return lua.LNil
+}
+
+// walk returns what is in an argument at the path that those after it are.
+func walk(l *lua.LState, from int) lua.LValue { return along(l, l.Get(from), from+1) }
+
+// along returns what is in a value at the path that the arguments from one on are.
+func along(l *lua.LState, value lua.LValue, from int) lua.LValue {
+	for i := from; i <= l.GetTop(); i++ {
+		value = field(value, l.Get(i))
+	}
+	return value
+}
+
+// list returns the list at a path, an empty one if there is none.
+func (c capstan) list(l *lua.LState) int {
+	found, is := walk(l, 1).(*lua.LTable)
+	if !is || found.MaxN() == 0 {
+		c.run.meter.memory(l, bytesPerTable)
+		found = l.NewTable()
+	}
+	l.Push(found)
+	return 1
+}
+
+// each calls for the entries of a list, and counts them.
+func (c capstan) each(l *lua.LState, list lua.LValue, do func(entry lua.LValue) (more bool)) {
+	t, is := list.(*lua.LTable)
+	if !is {
+		return
+	}
+	for i := 1; i <= t.MaxN(); i++ {
+		c.run.meter.spend(l, 1)
+		if !do(t.RawGetInt(i)) {
+			return
+		}
+	}
+}
+
+// condition returns the status, the reason and the message of a condition of an
+// object.
+func (c capstan) condition(l *lua.LState) int {
+	found := lua.LNil
+	c.each(l, field(field(l.Get(1), lua.LString("status")), lua.LString("conditions")), func(entry lua.LValue) bool {
+		if name := field(entry, lua.LString("type")); name != lua.LNil && name == l.Get(2) {
+			found = entry
+		}
+		return found == lua.LNil
+	})
+	for _, name := range []string{"status", "reason", "message"} {
+		text, is := field(found, lua.LString(name)).(lua.LString)
+		if !is {
+			l.Push(lua.LNil)
+			continue
+		}
+		l.Push(text)
+	}
+	return 3
+}
+
+// observed tells whether the status of an object is about it as it is now.
+func observed(l *lua.LState) int {
+	seen, reports := field(field(l.Get(1), lua.LString("status")), lua.LString("observedGeneration")).(lua.LNumber)
+	generation, has := field(field(l.Get(1), lua.LString("metadata")), lua.LString("generation")).(lua.LNumber)
+	l.Push(lua.LBool(reports && (!has || seen >= generation)))
+	return 1
+}
+
+// reported adds the generations to the status of an object that go with it when it is
+// reported, and returns it.
+func (c capstan) reported(l *lua.LState) int {
+	status := l.CheckTable(2)
+	for name, value := range interpret.Generations(c.json(l, 1), c.json(l, 2)) {
+		status.RawSetString(name, c.run.toLua(l, value))
+	}
+	l.Push(status)
+	return 1
+}
+
+// json returns an argument as it would be in JSON, nil if it is no object.
+func (c capstan) json(l *lua.LState, at int) map[string]any {
+	if _, is := l.Get(at).(*lua.LTable); !is {
+		return nil
+	}
+	return c.run.object(l, at)
+}
+
+// back gives a script what was computed, and counts it.
+func (c capstan) back(l *lua.LState, value any) int {
+	c.run.meter.memory(l, count(value)*bytesPerTable/4)
+	l.Push(c.run.toLua(l, value))
+	return 1
+}
+
+func (c capstan) podRequirements(l *lua.LState) int {
+	if needs := workloads.PodRequirements(fields.Map(c.json(l, 1), "spec")); needs != nil {
+		return c.back(l, requirementsJSON(needs))
+	}
+	l.Push(lua.LNil)
+	return 1
+}
+
+// need adds an object to a list of what is needed, unless it has no name or is in the
+// list already.
+func (c capstan) need(l *lua.LState) int {
+	all := l.CheckTable(1)
+	version, kind, namespace, name := l.CheckString(2), l.CheckString(3), l.Get(4), l.Get(5)
+	text, is := name.(lua.LString)
+	if !is || text == "" {
+		return 0
+	}
+	c.add(l, all, version, kind, namespace, text)
+	return 0
+}
+
+func (c capstan) add(l *lua.LState, all *lua.LTable, version, kind string, namespace lua.LValue, name lua.LString) {
+	values := map[string]lua.LValue{"apiVersion": lua.LString(version), "kind": lua.LString(kind), "name": name}
+	if text, is := namespace.(lua.LString); is && text != "" {
+		values["namespace"] = text
+	}
+	has := false
+	c.each(l, all, func(entry lua.LValue) bool {
+		has = true
+		for _, of := range []string{"apiVersion", "kind", "namespace", "name"} {
+			want := values[of]
+			if want == nil {
+				want = lua.LNil
+			}
+			has = has && field(entry, lua.LString(of)) == want
+		}
+		return !has
+	})
+	if has {
+		return
+	}
+	c.run.meter.memory(l, bytesPerTable)
+	entry := l.CreateTable(0, len(values))
+	for of, value := range values {
+		entry.RawSetString(of, value)
+	}
+	all.Append(entry)
+}
+
+// needPods adds to a list of what is needed what pods of a template need.
+func (c capstan) needPods(l *lua.LState) int {
+	all, namespace := l.CheckTable(1), l.Get(3)
+	for _, on := range workloads.PodDependencies(fields.Map(c.json(l, 2), "spec"), "") {
+		c.add(l, all, on.APIVersion, on.Kind, namespace, lua.LString(on.Name))
+	}
+	return 0
+}
+
+// items reads what clusters report from the argument of a script.
+func (c capstan) items(l *lua.LState, at int) []aggregate.Item {
+	var items []aggregate.Item
+	value, err := c.run.fromLua(l.CheckTable(at), nil)
+	if err != nil {
+		l.ArgError(at, err.Error())
+	}
+	list, _ := value.([]any)
+	for _, entry := range list {
+		item, _ := entry.(map[string]any)
+		items = append(items, aggregate.Item{
+			Cluster: fields.String(item, "clusterName"), Status: fields.Map(item, "status"),
+			Applied: fields.Bool(item, "applied"), Health: fields.String(item, "health"),
+		})
+	}
+	return items
+}
+
+// usual returns the status of a template by what clusters report, as that of kinds
+// without a script; counters with other names are those that the script names.
+func (c capstan) usual(l *lua.LState) int {
+	rules := aggregate.Rules{}
+	c.each(l, l.Get(3), func(entry lua.LValue) bool {
+		rules.Sums = append(rules.Sums, lua.LVAsString(entry))
+		return true
+	})
+	status := aggregate.Usual(c.json(l, 1), c.items(l, 2), rules)
+	if status == nil {
+		status = map[string]any{}
+	}
+	return c.back(l, status)
+}
+
+// first returns the first of some values that a cluster reports at a path; "" stands
+// for one that reports nothing there.
+func (c capstan) first(l *lua.LState) int {
+	var reported []string
+	c.each(l, l.Get(1), func(item lua.LValue) bool {
+		text, _ := along(l, field(item, lua.LString("status")), 3).(lua.LString)
+		reported = append(reported, string(text))
+		return true
+	})
+	found := lua.LNil
+	c.each(l, l.Get(2), func(value lua.LValue) bool {
+		text, is := value.(lua.LString)
+		c.run.meter.spend(l, len(reported))
+		if !is || !slices.Contains(reported, string(text)) {
+			return true
+		}
+		if found = lua.LNil; strings.TrimSpace(string(text)) != "" {
+			found = text
+		}
+		return false
+	})
+	l.Push(found)
+	return 1
+}
+
+// time returns one of the times that clusters report at a path.
+func (c capstan) time(l *lua.LState, pick func(...any) any) int {
+	var times []any
+	c.each(l, l.Get(1), func(item lua.LValue) bool {
+		if text, is := along(l, field(item, lua.LString("status")), 2).(lua.LString); is {
+			times = append(times, string(text))
+		}
+		return true
+	})
+	if text, is := pick(times...).(string); is {
+		l.Push(lua.LString(text))
+		return 1
+	}
+	l.Push(lua.LNil)
+	return 1
+}
