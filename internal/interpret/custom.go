@@ -6,6 +6,7 @@ package interpret
 import (
 	"errors"
 	"strings"
+	"time"
 )
 
 // Custom are operations that somebody else than Capstan says: by a script or by a
@@ -54,6 +55,9 @@ type CustomError struct {
 	Err       error
 	// Remedy is what to do about it, as a sentence.
 	Remedy string
+	// Again is when to ask again, if there may be an answer then although nothing
+	// has changed on the hub; or else 0.
+	Again time.Duration
 }
 
 func (e *CustomError) Error() string { return e.By + ", " + e.Operation + ": " + e.Err.Error() }
@@ -75,4 +79,21 @@ func Tell(err error) string {
 		text += " " + custom.Remedy
 	}
 	return text
+}
+
+// Again returns when to ask again, if an error is one of customizations that may be
+// over then although nothing has changed on the hub; or else 0. An error of several
+// is over when the last one is.
+func Again(err error) time.Duration {
+	var again time.Duration
+	if several, is := err.(interface{ Unwrap() []error }); is {
+		for _, one := range several.Unwrap() {
+			again = max(again, Again(one))
+		}
+		return again
+	}
+	if custom := (*CustomError)(nil); errors.As(err, &custom) {
+		again = custom.Again
+	}
+	return again
 }

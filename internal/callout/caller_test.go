@@ -1,0 +1,289 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package callout
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// serve starts a server, and returns a target that leads to it.
+func serve(t *testing.T, handler http.HandlerFunc) (*httptest.Server, Target) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = nil
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return server, Target{Name: "a/b", URL: server.URL + "/interpret", CABundle: bundle, Timeout: 10 * time.Second}
+}
+
+func caller(t *testing.T, resolve Resolve) (*Caller, *clocktesting.FakeClock) {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Now())
+	c := New(Options{Clock: clock, Resolve: resolve})
+	t.Cleanup(c.end)
+	return c, clock
+}
+
+func echo(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }
+
+// wait waits until who asks is gone, which shows when the question was read.
+func wait(r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
+
+func TestWhatIsWrongWithAServer(t *testing.T) {
+	other := httptest.NewTLSServer(http.HandlerFunc(echo))
+	defer other.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	plain := httptest.NewServer(http.HandlerFunc(echo))
+	defer plain.Close()
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		target  func(*Target)
+		want    string
+		remedy  string
+	}{
+		"it answers":      {handler: echo},
+		"another status":  {handler: http.NotFound, want: "it answers with status 404, want 200", remedy: "Check the path in clientConfig"},
+		"it has an error": {handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, want: "status 500"},
+		"it redirects": {handler: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}, want: "status 307", remedy: "Redirects are not followed"},
+		"it answers a lot":    {handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, answerMax+1)) }, want: "larger than 4194304 bytes"},
+		"it answers much":     {handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, answerMax)) }},
+		"it breaks off":       {handler: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, want: "the connection broke"},
+		"it never answers":    {handler: func(_ http.ResponseWriter, r *http.Request) { wait(r) }, target: func(to *Target) { to.Timeout = 100 * time.Millisecond }, want: "it has not answered within 100ms", remedy: "raise timeoutSeconds"},
+		"it never ends":       {handler: func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); wait(r) }, target: func(to *Target) { to.Timeout = 100 * time.Millisecond }, want: "it has not answered within 100ms"},
+		"another CA":          {handler: echo, target: func(to *Target) { to.CABundle = otherCA(t) }, want: "not signed by a CA in clientConfig.caBundle", remedy: "Set caBundle"},
+		"no CA":               {handler: echo, target: func(to *Target) { to.CABundle = nil }, want: "signed by a CA that the system does not trust", remedy: "Set clientConfig.caBundle"},
+		"no CA in the bundle": {handler: echo, target: func(to *Target) { to.CABundle = []byte("x") }, want: "caBundle contains no certificate"},
+		"another name":        {handler: echo, target: func(to *Target) { to.URL = strings.Replace(to.URL, "127.0.0.1", "localhost", 1) }, want: `its certificate is not for "localhost"`},
+		"nobody listens":      {target: func(to *Target) { to.URL = "https://" + closed.Addr().String() }, want: "the connection was refused", remedy: "Check that it runs"},
+		"no such name":        {target: func(to *Target) { to.URL = "https://nowhere.invalid" }, want: `the name "nowhere.invalid" does not resolve`},
+		"no TLS":              {target: func(to *Target) { to.URL = strings.Replace(plain.URL, "http:", "https:", 1) }, want: "does not speak TLS"},
+		"http":                {target: func(to *Target) { to.URL = plain.URL }, want: "its URL is none of HTTPS"},
+		"credentials":         {target: func(to *Target) { to.URL = "https://me:secret@example.com" }, want: "has credentials"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, target := serve(t, c.handler)
+			if c.target != nil {
+				c.target(&target)
+			}
+			calls, _ := caller(t, nil)
+			answer, err := calls.Lines([]Target{target})[0].Post([]byte("question"))
+			var problem *Error
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("it has no answer: %v", err)
+			case c.want == "" && len(answer) == 0:
+				t.Error("the answer is empty")
+			case c.want != "" && (!errors.As(err, &problem) || !strings.Contains(problem.Problem, c.want) || !strings.Contains(problem.Remedy, c.remedy)):
+				t.Errorf("got %v (%+v), want %q and %q", err, problem, c.want, c.remedy)
+			case problem != nil && (problem.Remedy == "" || problem.Again() <= 0):
+				t.Errorf("nobody knows what to do, or when to call again: %+v", problem)
+			}
+		})
+	}
+}
+
+// otherCA is the certificate of a CA that did not sign anything here.
+func otherCA(t *testing.T) []byte {
+	t.Helper()
+	text, err := selfSigned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestAServerThatIsAwayIsLeftAlone(t *testing.T) {
+	var calls atomic.Int32
+	var away atomic.Bool
+	_, target := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		if away.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		echo(w, r)
+	})
+	by, clock := caller(t, nil)
+	line := by.Lines([]Target{target})[0]
+	away.Store(true)
+	post := func(want int32, well bool) string {
+		t.Helper()
+		_, err := line.Post([]byte("a"))
+		if (err == nil) != well || calls.Load() != want {
+			t.Fatalf("got %v after %d calls, want success: %t, after %d", err, calls.Load(), well, want)
+		}
+		return fmt.Sprint(err)
+	}
+	first := post(1, false)
+	if second := post(1, false); second != first {
+		t.Errorf("the message changes: %q and then %q", first, second)
+	}
+	for waits, n := time.Second, int32(2); n < 10; n++ {
+		clock.Step(waits - time.Millisecond)
+		post(n-1, false)
+		clock.Step(time.Millisecond)
+		post(n, false)
+		waits = min(2*waits, time.Minute)
+	}
+	clock.Step(time.Minute)
+	away.Store(false)
+	post(10, true)
+	post(11, true)
+
+	// Another configuration of it is another one; the same one is the same.
+	away.Store(true)
+	post(12, false)
+	if by.Lines([]Target{target})[0] != line {
+		t.Error("a target that did not change is called anew")
+	}
+	away.Store(false)
+	target.Path, target.Timeout = "", time.Second
+	line = by.Lines([]Target{target})[0]
+	post(13, true)
+}
+
+// TestOneCallFindsOutWhetherAServerIsBack keeps others from waiting for it.
+func TestOneCallFindsOutWhetherAServerIsBack(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	var failing atomic.Bool
+	failing.Store(true)
+	_, target := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if failing.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		asked <- struct{}{}
+		<-answer
+		echo(w, r)
+	})
+	by, clock := caller(t, nil)
+	line := by.Lines([]Target{target})[0]
+	if _, err := line.Post(nil); err == nil {
+		t.Fatal("it answers")
+	}
+	failing.Store(false)
+	clock.Step(time.Second)
+	done := make(chan error)
+	go func() { _, err := line.Post(nil); done <- err }()
+	<-asked
+	if _, err := line.Post(nil); err == nil || !strings.Contains(err.Error(), "status 502") {
+		t.Errorf("got %v, want what was wrong before", err)
+	}
+	close(answer)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCallsInProgressAreLimited(t *testing.T) {
+	asked, answer := make(chan struct{}, 2*callsMax), make(chan struct{})
+	_, target := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		echo(w, r)
+	})
+	by, _ := caller(t, nil)
+	line := by.Lines([]Target{target})[0]
+	var all sync.WaitGroup
+	for range callsMax {
+		all.Go(func() {
+			if _, err := line.Post([]byte("a")); err != nil {
+				t.Error(err)
+			}
+		})
+		<-asked
+	}
+	if _, err := line.Post(nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d calls to it are in progress", callsMax)) {
+		t.Errorf("one more: %v", err)
+	}
+	close(answer)
+	all.Wait()
+	if _, err := line.Post([]byte("a")); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+}
+
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	var connections atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(echo))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	defer server.Close()
+	by, _ := caller(t, nil)
+	target := Target{Name: "a", URL: server.URL, Timeout: time.Minute, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
+	for range 20 {
+		if _, err := by.Lines([]Target{target})[0].Post([]byte("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := connections.Load(); got != 1 {
+		t.Errorf("there were %d connections, want 1", got)
+	}
+}
+
+func TestServicesAreCalledByTheirName(t *testing.T) {
+	server, target := serve(t, echo)
+	target.URL, target.Service, target.Path = "", &Service{Namespace: "shop", Name: "interpreter", Port: 8443}, "/workloads"
+	by, _ := caller(t, func(_ context.Context, s Service) (string, error) {
+		if s != *target.Service {
+			t.Errorf("asked for %+v", s)
+		}
+		return server.Listener.Addr().String(), nil
+	})
+	// The certificate of the server is for other names.
+	_, err := by.Lines([]Target{target})[0].Post([]byte("a"))
+	if err == nil || err.Error() != `its certificate is not for "interpreter.shop.svc"` {
+		t.Errorf("got %v", err)
+	}
+	target.Name = "c"
+	broken, _ := caller(t, func(context.Context, Service) (string, error) { return "", errors.New("no answer") })
+	if _, err := broken.Lines([]Target{target})[0].Post(nil); err == nil || err.Error() != "the Service cannot be read: no answer" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCallsEndWithTheProcess(t *testing.T) {
+	asked := make(chan struct{})
+	_, target := serve(t, func(_ http.ResponseWriter, r *http.Request) { close(asked); wait(r) })
+	by, _ := caller(t, nil)
+	ctx, end := context.WithCancel(t.Context())
+	go func() { _ = by.Start(ctx) }()
+	done := make(chan error)
+	go func() { _, err := by.Lines([]Target{target})[0].Post([]byte("a")); done <- err }()
+	<-asked
+	end()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "this process ends") {
+		t.Errorf("got %v", err)
+	}
+}
