@@ -34,6 +34,7 @@ import (
 //	obeys CLUSTER                    the agent applies all works, until the session ends
 //	told NAMESPACE/BINDING CLUSTER [MESSAGE]
 //	                                 wait until the binding says this of the cluster, or that it has the object
+//	sums NAMESPACE/DEPLOYMENT N      wait until its status on the hub has so many replicas
 //	edits s/A/B/                     the user's editor does this from now on
 //	withdraw NAMESPACE               the policies and Deployments of a namespace go, and what was made for them
 func propagates(t *testing.T, w *world, directive string) bool {
@@ -65,6 +66,8 @@ func happensBeside(t *testing.T, w *world, words []string) bool {
 		w.startMember(t, words[1])
 	case len(words) == 2 && words[0] == "obeys":
 		t.Cleanup(w.obeys(t, words[1]))
+	case len(words) == 3 && words[0] == "sums":
+		sums(t, w, words[1], words[2])
 	case len(words) == 2 && words[0] == "edits":
 		t.Setenv("KUBE_EDITOR", "sed -i "+words[1])
 		t.Setenv("TMPDIR", t.TempDir())
@@ -87,6 +90,22 @@ func runs(t *testing.T, w *world, key client.ObjectKey, status string) {
 			{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: &healthy}},
 		}
 		return w.client.Status().Update(t.Context(), work)
+	})
+}
+
+func sums(t *testing.T, w *world, deployment, replicas string) {
+	t.Helper()
+	namespace, name, _ := strings.Cut(deployment, "/")
+	eventually(t, func() error {
+		d := &unstructured.Unstructured{}
+		d.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
+			return err
+		}
+		if has, _, _ := unstructured.NestedInt64(d.Object, "status", "replicas"); fmt.Sprint(has) != replicas {
+			return fmt.Errorf("Deployment %s has status %v", deployment, d.Object["status"])
+		}
+		return nil
 	})
 }
 

@@ -34,8 +34,9 @@ const pageSize = 500
 func New(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "List clusters, works or placements",
+		Short: "List clusters, works or placements, or objects on the hub and in clusters",
 	}
+	addObjects(cmd, session)
 	cmd.AddCommand(newClusters(session), newWorks(session), newPlacements(session))
 	return cmd
 }

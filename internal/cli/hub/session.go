@@ -70,6 +70,11 @@ func (s *Session) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(s.flags.Timeout, "request-timeout", "0", "How long one request to the hub may take, such as 10s; 0 means no limit")
 }
 
+// AddServerFlag adds --server to a command whose -s is another flag.
+func (s *Session) AddServerFlag(flags *pflag.FlagSet) {
+	flags.StringVar(s.flags.APIServer, "server", "", "Address of the hub's API server, instead of the one in the kubeconfig; -s is --operation-scope here")
+}
+
 // Aliases maps the flags of other tools for the same thing to ours.
 func Aliases(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	switch name {

@@ -4,7 +4,6 @@
 package trace
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/capstan-io/capstan/internal/cli/columns"
+	"github.com/capstan-io/capstan/internal/cli/health"
 	"github.com/capstan-io/capstan/internal/cli/interpreters"
 )
 
@@ -117,7 +117,7 @@ func (t *Trace) table() [][]string {
 		{"APPLIED", func(c Cluster) string { return c.Applied }},
 		{"OVERRIDES", func(c Cluster) string { return strings.Join(c.Overrides, ", ") }},
 		{"HEALTH", func(c Cluster) string { return c.Health }},
-		{"STATUS", func(c Cluster) string { return brief(c.Status) }},
+		{"STATUS", func(c Cluster) string { return health.Brief(c.Status) }},
 		{"SEEN", func(c Cluster) string { return t.seen(c) }},
 		{"REASON", func(c Cluster) string { return oneLine(c.Reason) }},
 	}
@@ -172,38 +172,6 @@ func (t *Trace) seen(c Cluster) string {
 func (t *Trace) ago(when time.Time) string { return duration.HumanDuration(t.AsOf.Sub(when)) + " ago" }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// brief says in few words what the status of an object is, as far as it is of a
-// usual shape.
-func brief(raw json.RawMessage) string {
-	var status struct {
-		Phase                               string
-		Replicas, ReadyReplicas             *int64
-		DesiredNumberScheduled, NumberReady *int64
-		Active, Succeeded, Failed           *int64
-	}
-	if err := json.Unmarshal(raw, &status); err != nil {
-		return ""
-	}
-	value := func(n *int64) int64 {
-		if n == nil {
-			return 0
-		}
-		return *n
-	}
-	switch {
-	case status.Phase != "":
-		return status.Phase
-	case status.DesiredNumberScheduled != nil:
-		return fmt.Sprintf("%d/%d ready", value(status.NumberReady), *status.DesiredNumberScheduled)
-	case status.Replicas != nil:
-		return fmt.Sprintf("%d/%d ready", value(status.ReadyReplicas), *status.Replicas)
-	case status.Active != nil || status.Succeeded != nil || status.Failed != nil:
-		return fmt.Sprintf("%d active, %d succeeded, %d failed", value(status.Active), value(status.Succeeded), value(status.Failed))
-	default:
-		return ""
-	}
-}
 
 // Single leaves only one cluster; false if nothing is known of it.
 func (t *Trace) Single(name string) bool {

@@ -17,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/health"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -242,7 +243,7 @@ func TestBriefStatus(t *testing.T) {
 		`[]`:                                           "",
 		``:                                             "",
 	} {
-		if got := brief([]byte(status)); got != want {
+		if got := health.Brief([]byte(status)); got != want {
 			t.Errorf("%s: got %q, want %q", status, got, want)
 		}
 	}

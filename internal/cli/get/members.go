@@ -1,0 +1,309 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package get
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+)
+
+const (
+	// unknown is what the hub does not know.
+	unknown  = "-"
+	adopted  = "Y"
+	somebody = "N"
+)
+
+// taken is in the message of an agent about an object that is somebody else's.
+const taken = "already exists in the cluster"
+
+// row is an object on the hub or in a cluster, in the form that scripts read.
+type row struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Cluster is that of the object, or <hub>.
+	Cluster string `json:"cluster"`
+	// Adoption is Y, N or -.
+	Adoption string          `json:"adoption"`
+	Status   json.RawMessage `json:"status,omitempty"`
+	Health   string          `json:"health,omitempty"`
+	Created  *metav1.Time    `json:"created,omitempty"`
+	// Reason says why the object is not in the cluster as it should be.
+	Reason string `json:"reason,omitempty"`
+}
+
+func (r row) brief() string { return health.Brief(r.Status) }
+
+// place has the row of the hub first.
+func (r row) place() int {
+	if r.Cluster == onHub {
+		return 0
+	}
+	return 1
+}
+
+// reading is what is read for a list.
+type reading struct {
+	*objects
+
+	client client.Client
+	rows   []row
+	// selected are the names of objects of the hub that have the labels.
+	selected map[client.ObjectKey]bool
+	unread   []string
+}
+
+// read reads the objects of the hub, and what it knows of those in clusters.
+func (r *reading) read(ctx context.Context) error {
+	if r.scope != scopeMembers || !r.labels.Empty() {
+		if err := r.hub(ctx); err != nil {
+			return err
+		}
+	}
+	if r.scope == scopeHub {
+		return nil
+	}
+	if r.scope == scopeMembers {
+		r.rows = nil
+	}
+	for _, step := range []func(context.Context) error{r.known, r.bindings, r.works} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hub reads the objects of the hub.
+func (r *reading) hub(ctx context.Context) error {
+	r.selected = map[client.ObjectKey]bool{}
+	add := func(object *unstructured.Unstructured) {
+		created := object.GetCreationTimestamp()
+		status, err := json.Marshal(object.Object["status"])
+		if err != nil || object.Object["status"] == nil {
+			status = nil
+		}
+		r.selected[client.ObjectKeyFromObject(object)] = true
+		r.rows = append(r.rows, row{Namespace: object.GetNamespace(), Name: object.GetName(), Cluster: onHub, Adoption: unknown, Status: status, Created: &created})
+	}
+	for _, name := range r.names {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(r.mapping.GroupVersionKind)
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, object)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			add(object)
+		}
+	}
+	if len(r.names) > 0 {
+		return nil
+	}
+	return hub.VisitObjects(ctx, r.client, r.mapping.GroupVersionKind, add, client.InNamespace(r.namespace), client.MatchingLabelsSelector{Selector: r.labels})
+}
+
+// known finds out whether there are the clusters that are named.
+func (r *reading) known(ctx context.Context) error {
+	for _, name := range r.clusters {
+		err := r.client.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
+		if apierrors.IsNotFound(err) && hub.Served(err) {
+			return exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are.")
+		}
+		if err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// wants tells whether an object of a cluster is asked for.
+func (r *reading) wants(kind schema.GroupKind, namespace, name, cluster string) bool {
+	return kind == r.mapping.GroupVersionKind.GroupKind() && (r.namespace == "" || r.namespace == namespace) &&
+		(len(r.names) == 0 || slices.Contains(r.names, name)) && (len(r.clusters) == 0 || slices.Contains(r.clusters, cluster))
+}
+
+// forbidden notes that the user may not read something. A hub without policies has
+// no bindings. Other errors are returned.
+func (r *reading) forbidden(err error, what, consequence string) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		r.unread = append(r.unread, fmt.Sprintf("%s (%s)", what, consequence))
+		return nil
+	case meta.IsNoMatchError(err):
+		return nil
+	default:
+		return err
+	}
+}
+
+// bindings reads what has become of objects that policies send.
+func (r *reading) bindings(ctx context.Context) error {
+	add := func(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) {
+		r.binding(spec, status)
+	}
+	if r.mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		some, err := hub.List(ctx, r.client, func(l *workv1alpha2.ResourceBindingList) []workv1alpha2.ResourceBinding { return l.Items }, client.InNamespace(r.namespace))
+		for i := range some {
+			add(&some[i].Spec, &some[i].Status)
+		}
+		return r.forbidden(err, "ResourceBindings", "objects that policies send are not listed")
+	}
+	all, err := hub.List(ctx, r.client, func(l *workv1alpha2.ClusterResourceBindingList) []workv1alpha2.ClusterResourceBinding { return l.Items })
+	for i := range all {
+		add(&all[i].Spec, &all[i].Status)
+	}
+	return r.forbidden(err, "ClusterResourceBindings", "objects that policies send are not listed")
+}
+
+// binding adds a row for each cluster of a binding.
+func (r *reading) binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) {
+	of := spec.Resource
+	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupKind()
+	if !r.labels.Empty() && !r.selected[client.ObjectKey{Namespace: of.Namespace, Name: of.Name}] {
+		return
+	}
+	reported := map[string]workv1alpha2.AggregatedStatusItem{}
+	for _, target := range spec.Clusters {
+		reported[target.Name] = workv1alpha2.AggregatedStatusItem{}
+	}
+	for _, by := range spec.RequiredBy {
+		for _, target := range by.Clusters {
+			reported[target.Name] = workv1alpha2.AggregatedStatusItem{}
+		}
+	}
+	for _, item := range status.AggregatedStatus {
+		reported[item.ClusterName] = item
+	}
+	for cluster, item := range reported {
+		if !r.wants(kind, of.Namespace, of.Name, cluster) {
+			continue
+		}
+		told := row{Namespace: of.Namespace, Name: of.Name, Cluster: cluster, Adoption: adoption(item.Applied, item.AppliedMessage), Health: string(item.Health), Reason: item.AppliedMessage}
+		if item.Status != nil {
+			told.Status = item.Status.Raw
+		}
+		r.rows = append(r.rows, told)
+	}
+}
+
+// adoption tells whether an object in a cluster is managed from the hub.
+func adoption(applied bool, message string) string {
+	switch {
+	case applied:
+		return adopted
+	case strings.Contains(message, taken):
+		return somebody
+	default:
+		return unknown
+	}
+}
+
+// works reads what has become of objects that somebody sends without a policy.
+func (r *reading) works(ctx context.Context) error {
+	namespaces := r.clusters
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	notOfBindings, err := labels.Parse("!" + workv1alpha2.LabelResourceBindingID + ",!" + workv1alpha2.LabelClusterResourceBindingID)
+	if err != nil {
+		return fmt.Errorf("select works: %w", err)
+	}
+	for _, namespace := range namespaces {
+		found, err := hub.List(ctx, r.client, func(l *workv1.ManifestWorkList) []workv1.ManifestWork { return l.Items },
+			client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: notOfBindings})
+		what := "ManifestWorks"
+		if namespace != "" {
+			what += " of cluster " + namespace
+		}
+		if err := r.forbidden(err, what, "objects that are sent without a policy are not listed"); err != nil {
+			return err
+		}
+		for i := range found {
+			if err := r.work(&found[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// work adds a row for each object of a work.
+func (r *reading) work(work *workv1.ManifestWork) error {
+	for i, manifest := range work.Spec.Workload.Manifests {
+		object := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(manifest.Raw, object); err != nil {
+			return fmt.Errorf("decode manifest %d of work %s of cluster %s: %w", i, work.Name, work.Namespace, err)
+		}
+		if !r.wants(object.GroupVersionKind().GroupKind(), object.Namespace, object.Name, work.Namespace) || !r.labels.Matches(labels.Set(object.Labels)) {
+			continue
+		}
+		told := row{Namespace: object.Namespace, Name: object.Name, Cluster: work.Namespace, Adoption: unknown}
+		at := slices.IndexFunc(work.Status.ResourceStatus.Manifests, func(m workv1.ManifestCondition) bool { return int(m.ResourceMeta.Ordinal) == i })
+		if at >= 0 {
+			told.reported(&work.Status.ResourceStatus.Manifests[at])
+		}
+		r.rows = append(r.rows, told)
+	}
+	return nil
+}
+
+// reported notes what the agent says of an object.
+func (r *row) reported(m *workv1.ManifestCondition) {
+	if applied := meta.FindStatusCondition(m.Conditions, workv1.ManifestConditionApplied); applied != nil {
+		r.Adoption = adoption(applied.Status == metav1.ConditionTrue, applied.Message)
+		if applied.Status != metav1.ConditionTrue {
+			r.Reason = applied.Message
+		}
+	}
+	values := map[string]any{}
+	for _, v := range m.StatusFeedback.Values {
+		field := v.FieldValue
+		switch {
+		case v.Name == "health" && field.String != nil:
+			r.Health = *field.String
+		case v.Name == "status" && field.JSONRaw != nil:
+			r.Status = json.RawMessage(*field.JSONRaw)
+		case field.Integer != nil:
+			values[v.Name] = *field.Integer
+		case field.String != nil:
+			values[v.Name] = *field.String
+		case field.Boolean != nil:
+			values[v.Name] = *field.Boolean
+		}
+	}
+	if len(r.Status) == 0 && len(values) > 0 {
+		if raw, err := json.Marshal(values); err == nil {
+			r.Status = raw
+		}
+	}
+}
+
+// sorted returns the rows by namespace, name and cluster, that of the hub first.
+func (r *reading) sorted() []row {
+	rows := append([]row{}, r.rows...)
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.place(), b.place()), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	return rows
+}
