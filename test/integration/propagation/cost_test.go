@@ -4,12 +4,23 @@
 package propagation
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 )
 
 // writes counts what the controllers write, by kind of object, and of which objects
@@ -105,4 +116,97 @@ func TestARestartWritesNothing(t *testing.T) {
 	if patched := counted.counts["PATCH manifestworks"] + counted.counts["PATCH resourcebindings"]; patched != 0 {
 		t.Errorf("what was right was written again: %v", counted.counts)
 	}
+}
+
+// TestAChangedCustomizationWritesWhatItChanges has one script say something else of
+// one object of many, all of which have to be looked at.
+func TestAChangedCustomizationWritesWhatItChanges(t *testing.T) {
+	many := 100
+	if *long {
+		many = 1000
+	}
+	counted := &writes{counts: map[string]int{}}
+	w := newWorld(t, 1, counted.count)
+	custom := w.scripts("many", "v1", "ConfigMap", configv1alpha1.CustomizationRules{ReplicaResource: rule("function GetReplicas(obj)\n return 1\nend")})
+	placed := policy("many", policyv1alpha1.Placement{})
+	placed.Spec.ResourceSelectors[0] = policyv1alpha1.ResourceSelector{
+		APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"many": "yes"}},
+	}
+	w.create(placed)
+	for i := range many {
+		w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("many-%d", i), Labels: map[string]string{"many": "yes"}}})
+	}
+	w.eventually("all bindings say that their object is there", func() error { return w.bindingsAre(many, 1) })
+	w.settled(counted)
+
+	counted.reset()
+	w.change(custom, func() {
+		custom.Spec.Customizations.ReplicaResource = rule("function GetReplicas(obj)\n if obj.metadata.name == 'many-7' then return 2 end\n return 1\nend")
+	})
+	w.eventually("the binding of many-7 asks for two", func() error {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "many-7-configmap"}, b); err != nil {
+			return err
+		}
+		if b.Spec.Replicas != 2 || len(b.Spec.Clusters) != 1 || b.Spec.Clusters[0].Replicas != 2 {
+			return fmt.Errorf("it asks for %d, of which there are %v", b.Spec.Replicas, b.Spec.Clusters)
+		}
+		return nil
+	})
+	w.settled(counted)
+	for what, count := range counted.all() {
+		if !strings.HasPrefix(what, http.MethodGet) && count > 3 {
+			t.Errorf("one object of %d became different, and there was %q %d times: %v", many, what, count, counted.all())
+		}
+	}
+}
+
+// bindingsAre returns an error unless there are so many bindings of ConfigMaps, all
+// of which ask for so many replicas and are in their cluster.
+func (w world) bindingsAre(many int, replicas int32) error {
+	list := &workv1alpha2.ResourceBindingList{}
+	if err := w.List(w.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		return err
+	}
+	there := 0
+	for i := range list.Items {
+		b := &list.Items[i]
+		if b.Spec.Resource.Kind == "ConfigMap" && b.Spec.Replicas == replicas && meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.BindingConditionFullyApplied) {
+			there++
+		}
+	}
+	if there != many {
+		return fmt.Errorf("%d are, of %d", there, many)
+	}
+	return nil
+}
+
+// settled waits until nothing is written any more.
+func (w world) settled(counted *writes) {
+	w.Helper()
+	before := counted.all()
+	w.eventually("nothing is written any more", func() error {
+		select {
+		case <-w.Context().Done():
+		case <-time.After(still):
+		}
+		after := counted.all()
+		defer func() { before = after }()
+		if !maps.Equal(before, after) {
+			return fmt.Errorf("%v became %v", before, after)
+		}
+		return nil
+	})
+}
+
+func (w *writes) all() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.counts)
+}
+
+func (w *writes) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.counts)
 }

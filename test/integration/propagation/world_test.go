@@ -37,6 +37,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -203,16 +204,7 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 		return
 	}
 	runs(object)
-	chain := interpret.Chain{native.New()}
-	reported, err := chain.Reflect(object)
-	if err != nil {
-		return
-	}
-	status, err := json.Marshal(reported)
-	if err != nil {
-		return
-	}
-	verdict, err := chain.Verdict(object)
+	values, _, err := feedback.State(object, interpret.Chain{native.New()})
 	if err != nil {
 		return
 	}
@@ -223,11 +215,8 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 	work.Status.Conditions = []metav1.Condition{applied}
 	applied.ObservedGeneration = 0
 	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
-		Conditions: []metav1.Condition{applied},
-		StatusFeedback: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{
-			{Name: "status", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: new(string(status))}},
-			{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: new(verdict)}},
-		}},
+		Conditions:     []metav1.Condition{applied},
+		StatusFeedback: workv1.StatusFeedbackResult{Values: values},
 	}}
 	_ = w.Status().Update(ctx, work) // it is tried again
 }

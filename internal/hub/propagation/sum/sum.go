@@ -110,13 +110,19 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	}
 	for _, value := range work.Status.ResourceStatus.Manifests[0].StatusFeedback.Values { // what else is sent is not the object
 		switch v := value.FieldValue; {
-		case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && json.Valid([]byte(*v.JSONRaw)):
+		case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && said(*v.JSONRaw):
 			item.Status = &runtime.RawExtension{Raw: []byte(*v.JSONRaw)}
 		case value.Name == karmadaworkv1alpha1.FeedbackHealth && v.String != nil:
 			item.Health = workv1alpha2.ResourceHealth(*v.String)
 		}
 	}
 	return item
+}
+
+// said tells whether a text is JSON and says anything: "null" would be read back as
+// nothing, and written again and again.
+func said(text string) bool {
+	return strings.TrimSpace(text) != "null" && json.Valid([]byte(text))
 }
 
 // misinterpreted says why the status and the health of an object that is applied are

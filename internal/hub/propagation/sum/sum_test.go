@@ -78,6 +78,10 @@ func TestItems(t *testing.T) {
 				ClusterName: "a", AppliedMessage: "The cluster has not applied the latest change yet.", Health: workv1alpha2.ResourceHealthy, Status: status(`{"readyReplicas":1}`),
 			},
 		},
+		"Null": {
+			reason: "a status that is null is none", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, "null")},
+			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy}, full: true,
+		},
 		"Failed": {
 			reason: "what is said of the object says most", works: []workv1.ManifestWork{work("a", metav1.ConditionFalse, 2, "")},
 			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "of the object", Health: workv1alpha2.ResourceUnknown},
