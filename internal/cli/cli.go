@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/describe"
 	"github.com/capstan-io/capstan/internal/cli/doctor"
+	"github.com/capstan-io/capstan/internal/cli/events"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/explain"
 	"github.com/capstan-io/capstan/internal/cli/get"
@@ -35,6 +36,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/register"
 	"github.com/capstan-io/capstan/internal/cli/setup"
 	"github.com/capstan-io/capstan/internal/cli/token"
+	"github.com/capstan-io/capstan/internal/cli/top"
 	"github.com/capstan-io/capstan/internal/cli/tree"
 	"github.com/capstan-io/capstan/internal/cli/version"
 )
@@ -112,7 +114,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	)
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
-	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), doctor.New(session))
+	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), top.New(session), events.New(session), doctor.New(session))
 	add(root, groupLook, explain.New(session), explain.NewPlan(session), interpret.New(session))
 	add(root, groupMove, promote.New(session), rebalance.New(session))
 	add(root, groupJoin, accept.NewAccept(session), accept.NewDeny(session), token.New(session))

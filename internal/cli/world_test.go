@@ -53,6 +53,7 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/placer"
+	"github.com/capstan-io/capstan/internal/version"
 )
 
 // patience is how long something may take that happens by itself. It is long,
@@ -135,7 +136,7 @@ func (w *world) becomeHub(t *testing.T) {
 	}
 	definitions = append(definitions, propagation...)
 	for _, d := range definitions {
-		metav1.SetMetaDataAnnotation(&d.ObjectMeta, operatorv1.AnnotationCRDVersion, "1.2.3")
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, operatorv1.AnnotationCRDVersion, version.Get())
 	}
 	if _, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience, PollInterval: 100 * time.Millisecond}); err != nil {
 		t.Fatalf("installing the definitions of a hub: %v", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -35,19 +36,35 @@ type versions struct {
 	Client     string `json:"client"`
 	Hub        string `json:"hub,omitempty"`
 	Kubernetes string `json:"kubernetes,omitempty"`
+	// Check is how the versions of capstan and of the hub compare.
+	Check comparison `json:"check,omitempty"`
 }
+
+// comparison is how the versions of capstan and of the hub compare.
+type comparison string
+
+const (
+	equal     comparison = "equal"
+	hubOlder  comparison = "hubOlder"
+	hubNewer  comparison = "hubNewer"
+	different comparison = "notComparable"
+)
 
 // New returns the command "version".
 func New(session *hub.Session) *cobra.Command {
-	var clientOnly bool
+	var clientOnly, check bool
 	var output string
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of capstan and of the hub",
 		Long: "Prints the version of capstan and, if the hub can be reached, those of Capstan and Kubernetes on the hub. If it " +
-			"cannot, the command says so on standard error and does not fail.",
+			"cannot, the command says so on standard error and does not fail.\n\n" +
+			"With --check, it compares capstan with the hub, says which of them to upgrade and how, and fails unless they are of the same release.",
 		Example: `  # Both
   capstan version
+
+  # Are capstan and the hub of the same release?
+  capstan version --check
 
   # For a script
   capstan version --client -o json`,
@@ -57,7 +74,13 @@ func New(session *hub.Session) *cobra.Command {
 			if output != "" && output != "json" && output != "yaml" {
 				return exit.UsageError("--output: there is no format %q; there are json and yaml", output)
 			}
+			if check && clientOnly {
+				return exit.UsageError("--check compares with the hub, which --client does not contact: leave out one of them")
+			}
 			v := versions{Client: version.Get()}
+			if check {
+				return v.check(cmd.Context(), session, output)
+			}
 			if !clientOnly {
 				if err := v.ask(cmd.Context(), session); err != nil {
 					err = session.Explain(err)
@@ -68,8 +91,55 @@ func New(session *hub.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "Do not contact the hub")
+	cmd.Flags().BoolVar(&check, "check", false, "Compare capstan with the hub, and fail unless they are of the same release")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "Output format. One of: (json, yaml)")
 	return cmd
+}
+
+// check compares capstan with the hub.
+func (v *versions) check(ctx context.Context, session *hub.Session, output string) error {
+	if err := v.ask(ctx, session); err != nil {
+		return fmt.Errorf("the version of the hub is not known: %w", session.Explain(err))
+	}
+	v.Check = compare(v.Client, v.Hub)
+	if err := v.print(session, output); err != nil {
+		return err
+	}
+	switch v.Check {
+	case equal:
+		return nil
+	case hubOlder:
+		return exit.Next(fmt.Errorf("the hub is of release %s, older than capstan, which is of %s", v.Hub, v.Client),
+			"Upgrade the hub with \"capstan upgrade\", and then its members: see \"Upgrade it\" in docs/cli.md.")
+	case hubNewer:
+		return exit.Next(fmt.Errorf("capstan is of release %s, older than the hub, which is of %s", v.Client, v.Hub),
+			"Install release %s of capstan. An older one does not know what is new on the hub, and does not upgrade it.", v.Hub)
+	default:
+		return exit.Next(fmt.Errorf("capstan is of version %s, and the hub of %s, which cannot be compared", v.Client, v.Hub),
+			"Use a released version of both.")
+	}
+}
+
+// compare compares two versions.
+func compare(client, hub string) comparison {
+	if client == hub {
+		return equal
+	}
+	mine, err := utilversion.ParseSemantic(client)
+	if err != nil {
+		return different
+	}
+	its, err := utilversion.ParseSemantic(hub)
+	switch {
+	case err != nil:
+		return different
+	case its.LessThan(mine):
+		return hubOlder
+	case mine.LessThan(its):
+		return hubNewer
+	default: // they differ in metadata of the build only
+		return equal
+	}
 }
 
 // ask asks the hub. What it learned before an error is kept.
@@ -135,6 +205,9 @@ func (v *versions) print(session *hub.Session, output string) error {
 		}
 		if v.Kubernetes != "" {
 			text = fmt.Appendf(text, "Kubernetes Version: %s\n", v.Kubernetes)
+		}
+		if v.Check == equal {
+			text = fmt.Appendln(text, "Both are of the same release.")
 		}
 	}
 	if err != nil {

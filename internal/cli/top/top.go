@@ -1,0 +1,312 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package top shows how full clusters are, by what their agents report.
+package top
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/columns"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/health"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/output"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+// unknown is what the hub does not know.
+const unknown = "-"
+
+// New returns the command "top".
+func New(session *hub.Session) *cobra.Command {
+	cmd := &cobra.Command{Use: "top", Short: "Show how full clusters are"}
+	cmd.AddCommand(newClusters(session))
+	return cmd
+}
+
+// call is one call of the command.
+type call struct {
+	session  *hub.Session
+	selector string
+	sortBy   string
+	format   output.Format
+}
+
+func newClusters(session *hub.Session) *cobra.Command {
+	c := &call{session: session}
+	cmd := &cobra.Command{
+		Use:     "clusters [NAME...]",
+		Aliases: []string{"cluster"},
+		Short:   "Show how full clusters are, and when they were last heard of",
+		Long: "Shows of each cluster how much CPU and memory its pods request, of what its nodes can allocate, how many pods there are, and when its " +
+			"agent last gave a sign of life. It is what the agents have reported: requests, not what is used. \"-\" is what the hub does not know.",
+		Example: `  # All clusters
+  capstan top clusters
+
+  # The fullest first
+  capstan top clusters --sort-by cpu
+
+  # For a script
+  capstan top clusters -l env=prod -o json`,
+		ValidArgsFunction: complete.Clusters(session),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
+	}
+	cmd.Flags().StringVarP(&c.selector, "selector", "l", "", "Labels that clusters must have, such as env=prod,tier!=test")
+	cmd.Flags().StringVar(&c.sortBy, "sort-by", "name", "Order of the clusters. One of: ("+strings.Join(orders(), ", ")+"); the fullest or the most silent first")
+	c.format.AddFlag(cmd)
+	// The flag is there and has no other function: there is no error to expect.
+	_ = cmd.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(orders(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func orders() []string { return []string{"name", "cpu", "memory", "pods", "heartbeat"} }
+
+// amount is how much of something a cluster has, and how much of it is requested.
+type amount struct {
+	Requested   *resource.Quantity `json:"requested,omitempty"`
+	Allocatable *resource.Quantity `json:"allocatable,omitempty"`
+	Capacity    *resource.Quantity `json:"capacity,omitempty"`
+	// Percent is the requested share of what is allocatable.
+	Percent *int64 `json:"percent,omitempty"`
+}
+
+// usage is what there is to tell about a cluster.
+type usage struct {
+	Name       string `json:"name"`
+	Ready      string `json:"ready"`
+	NodesReady *int   `json:"nodesReady,omitempty"`
+	Nodes      *int   `json:"nodes,omitempty"`
+	CPU        amount `json:"cpu"`
+	Memory     amount `json:"memory"`
+	Pods       amount `json:"pods"`
+	// Heartbeat is when the agent last gave a sign of life.
+	Heartbeat *metav1.Time `json:"heartbeat,omitempty"`
+}
+
+func (c *call) run(ctx context.Context, names []string) error {
+	selector, err := c.check(names)
+	if err != nil {
+		return err
+	}
+	all, unread, err := c.read(ctx, names, selector)
+	if err != nil {
+		return err
+	}
+	var missing []error
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(u usage) bool { return u.Name == name }) {
+			missing = append(missing, exit.Next(fmt.Errorf("there is no cluster %q", name), "\"capstan get clusters\" lists those that there are."))
+		}
+	}
+	slices.SortFunc(all, c.order)
+	if err := c.format.Print(c.session.Out, all, func() string { return c.text(all) }); err != nil {
+		return err
+	}
+	if len(all) == 0 && len(names) == 0 {
+		fmt.Fprintln(c.session.ErrOut, "No clusters found.")
+	}
+	if unread != "" {
+		fmt.Fprintf(c.session.ErrOut, "You may not read %s.\n", unread)
+	}
+	return errors.Join(missing...)
+}
+
+// check finds out whether the command line makes sense.
+func (c *call) check(names []string) (labels.Selector, error) {
+	if err := c.format.Check(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(orders(), c.sortBy) {
+		return nil, exit.UsageError("--sort-by: there is no order %q; there are %s", c.sortBy, strings.Join(orders(), ", "))
+	}
+	if len(names) > 0 && c.selector != "" {
+		return nil, exit.UsageError("names and --selector cannot be given together")
+	}
+	selector, err := labels.Parse(c.selector)
+	if err != nil {
+		return nil, exit.UsageError("--selector: %w", err)
+	}
+	return selector, nil
+}
+
+// read reads what the hub knows of the clusters, or of those that are named.
+func (c *call) read(ctx context.Context, names []string, selector labels.Selector) (all []usage, unread string, err error) {
+	hubClient, err := c.session.Connect()
+	if err != nil {
+		return nil, "", err
+	}
+	clusters, err := hub.List(ctx, hubClient, func(l *clusterv1.ManagedClusterList) []clusterv1.ManagedCluster { return l.Items },
+		client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, "", err
+	}
+	connections, err := hub.Connections(ctx, hubClient)
+	if err != nil {
+		return nil, "", err
+	}
+	beats, unread, err := heartbeats(ctx, hubClient)
+	if err != nil {
+		return nil, "", err
+	}
+	all = []usage{}
+	for i := range clusters {
+		if cluster := &clusters[i]; len(names) == 0 || slices.Contains(names, cluster.Name) {
+			all = append(all, usageOf(cluster, connections[cluster.Name], beats[cluster.Name]))
+		}
+	}
+	return all, unread, nil
+}
+
+// heartbeats returns when agents last gave a sign of life, by the names of clusters.
+func heartbeats(ctx context.Context, c client.Client) (beats map[string]*metav1.Time, unread string, err error) {
+	leases, err := hub.List(ctx, c, func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }, client.MatchingFields{"metadata.name": clusterv1.LeaseName})
+	if apierrors.IsForbidden(err) {
+		return nil, "Leases (heartbeats are not told)", nil
+	}
+	beats = map[string]*metav1.Time{}
+	for i := range leases {
+		if renewed := leases[i].Spec.RenewTime; renewed != nil {
+			beats[leases[i].Namespace] = &metav1.Time{Time: renewed.Time}
+		}
+	}
+	return beats, "", err
+}
+
+func usageOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection, beat *metav1.Time) usage {
+	u := usage{Name: cluster.Name, Ready: string(health.Cluster(cluster).Ready), Heartbeat: beat}
+	if nodes := view.Of(cluster, connection).Nodes; nodes != nil {
+		u.NodesReady, u.Nodes = &nodes.Ready, &nodes.Total
+	}
+	for name, into := range map[corev1.ResourceName]*amount{corev1.ResourceCPU: &u.CPU, corev1.ResourceMemory: &u.Memory, corev1.ResourcePods: &u.Pods} {
+		*into = amountOf(cluster, connection, name)
+	}
+	return u
+}
+
+// amountOf prefers what a ClusterConnection says: it has what is requested, too.
+func amountOf(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection, name corev1.ResourceName) amount {
+	var a amount
+	if quantity, has := cluster.Status.Allocatable[clusterv1.ResourceName(name)]; has {
+		a.Allocatable = &quantity
+	}
+	if quantity, has := cluster.Status.Capacity[clusterv1.ResourceName(name)]; has {
+		a.Capacity = &quantity
+	}
+	if connection == nil || connection.Status.ResourceSummary == nil {
+		return a
+	}
+	summary := connection.Status.ResourceSummary
+	if quantity, has := summary.Allocatable[string(name)]; has {
+		a.Allocatable = &quantity
+	}
+	if quantity, has := summary.Capacity[string(name)]; has {
+		a.Capacity = &quantity
+	}
+	allocated, has := summary.Allocated[string(name)]
+	if !has {
+		return a
+	}
+	requested := allocated.DeepCopy()
+	requested.Add(summary.Allocating[string(name)])
+	a.Requested = &requested
+	if a.Allocatable != nil && !a.Allocatable.IsZero() {
+		percent := int64(100 * requested.AsApproximateFloat64() / a.Allocatable.AsApproximateFloat64())
+		a.Percent = &percent
+	}
+	return a
+}
+
+// order compares two clusters: those that nothing is known of come last.
+func (c *call) order(a, b usage) int {
+	full := func(x, y amount) int {
+		if x.Percent == nil || y.Percent == nil {
+			return cmp.Compare(boolean(x.Percent == nil), boolean(y.Percent == nil))
+		}
+		return cmp.Compare(*y.Percent, *x.Percent)
+	}
+	first := 0
+	switch c.sortBy {
+	case "cpu":
+		first = full(a.CPU, b.CPU)
+	case "memory":
+		first = full(a.Memory, b.Memory)
+	case "pods":
+		first = full(a.Pods, b.Pods)
+	case "heartbeat": // the most silent first, and before them those that were never heard of
+		first = beaten(a.Heartbeat).Compare(beaten(b.Heartbeat))
+	}
+	return cmp.Or(first, cmp.Compare(a.Name, b.Name))
+}
+
+func boolean(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func beaten(at *metav1.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return at.Time
+}
+
+func (c *call) text(all []usage) string {
+	if len(all) == 0 {
+		return ""
+	}
+	rows := [][]string{{"NAME", "READY", "NODES", "CPU", "CPU%", "MEMORY", "MEMORY%", "PODS", "HEARTBEAT"}}
+	for _, u := range all {
+		nodes, beat := unknown, unknown
+		if u.Nodes != nil {
+			nodes = fmt.Sprintf("%d/%d", *u.NodesReady, *u.Nodes)
+		}
+		if u.Heartbeat != nil {
+			beat = duration.HumanDuration(c.session.Clock.Since(u.Heartbeat.Time)) + " ago"
+		}
+		rows = append(rows, []string{u.Name, u.Ready, nodes, u.CPU.text(), u.CPU.share(), u.Memory.text(), u.Memory.share(), u.Pods.text(), beat})
+	}
+	return columns.Text(rows)
+}
+
+// text is what is requested of what is allocatable.
+func (a amount) text() string {
+	if a.Requested == nil && a.Allocatable == nil {
+		return unknown
+	}
+	value := func(q *resource.Quantity) string {
+		if q == nil {
+			return unknown
+		}
+		return q.String()
+	}
+	return value(a.Requested) + "/" + value(a.Allocatable)
+}
+
+func (a amount) share() string {
+	if a.Percent == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%d%%", *a.Percent)
+}
