@@ -38,7 +38,7 @@ type registrationFlags struct {
 	approvedUsers, approvedCSRUsers []string
 	cleanupResources                []string
 	drivers                         []string
-	countPods                       bool
+	countPods, customizations       bool
 	// without has the flags of OCM's controller that nothing here needs, with
 	// the values that were given for them.
 	without map[string]*[]string
@@ -74,6 +74,8 @@ func (f *registrationFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.drivers, "enabled-registration-drivers", f.drivers, "ways to register; there is csr")
 	fs.BoolVar(&f.countPods, "count-pods", false,
 		"have agents count what pods request, for replicas that policies of Karmada place by what clusters have left")
+	fs.BoolVar(&f.customizations, "customizations", false,
+		"let agents read the ResourceInterpreterCustomizations of the hub, which say what the objects mean that policies of Karmada send")
 	for _, name := range []string{
 		"auto-approved-arn-patterns", "auto-approved-grpc-users", "hub-cluster-arn", "aws-resource-tags", "agent-image",
 		"bootstrap-serviceaccount", "import-renderers", "labels", "grpc-ca-file", "grpc-key-file",
@@ -121,6 +123,7 @@ func (f *registrationFlags) options() (registration.Options, error) {
 		Gates:             gates,
 		Mirror:            gates.Enabled(features.AggregatedAPI),
 		CountPods:         f.countPods,
+		Customizations:    f.customizations,
 		AutoApprovedUsers: slices.Concat(f.approvedUsers, f.approvedCSRUsers),
 		CleanupResources:  f.cleanupResources,
 		OwnNamespace:      process.Namespace(hubNamespaceDefault),

@@ -6,9 +6,12 @@ package registration_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +21,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/registration"
+	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/grants"
 )
 
 const (
@@ -178,7 +182,8 @@ func lastConnection(t *testing.T, h *hub) {
 	}
 }
 
-// countedPods restarts the controllers, with and without the wish.
+// countedPods restarts the controllers, with and without the wish, and with and without
+// leave for agents to read customizations.
 func countedPods(t *testing.T, h *hub, o registration.Options) {
 	asks := func(want string) {
 		t.Helper()
@@ -187,12 +192,24 @@ func countedPods(t *testing.T, h *hub, o registration.Options) {
 			return have != nil && have.Annotations[fleetv1alpha1.AnnotationCountPods] == want, nil
 		})
 	}
+	reads := func(want bool) {
+		t.Helper()
+		h.eventually(t, fmt.Sprintf("the agent of south may read customizations: %t", want), func(ctx context.Context) (bool, error) {
+			role := &rbacv1.ClusterRole{}
+			err := h.client.Get(ctx, client.ObjectKey{Name: grants.ClusterRoleName("south")}, role)
+			found := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+				return equality.Semantic.DeepEqual(rule, grants.ReadCustomizations())
+			})
+			return found == want, err
+		})
+	}
 	known := h.connection(t.Context(), t, "second").Identity()
 	for _, counts := range []bool{true, false} {
 		h.stop()
-		o.CountPods = counts
+		o.CountPods, o.Customizations = counts, counts
 		h.start(t, as(h.config, "registration-controller-sa"), o)
 		asks(map[bool]string{true: fleetv1alpha1.AskedByPropagation}[counts])
+		reads(counts)
 	}
 	if have := h.connection(t.Context(), t, "second").Identity(); have != known {
 		t.Errorf("the identity of a cluster is %q now, and was %q", have, known)

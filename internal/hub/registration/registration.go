@@ -72,6 +72,8 @@ type Options struct {
 	// CountPods has agents count what pods request, for replicas that are placed by
 	// what clusters have left.
 	CountPods bool
+	// Customizations lets agents read the ResourceInterpreterCustomizations of the hub.
+	Customizations bool
 	// AutoApprovedUsers are the exact names of the users whose first certificate
 	// requests are approved, and whose clusters are accepted, without an
 	// administrator. They count only with the gate ManagedClusterAutoApproval.
@@ -162,7 +164,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	mirrored := o.Mirror && held.Allow(projection.Needs()...)
 	life := lifecycle.Deps{
 		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace, Rights: held,
-		Unique: o.Gates.Enabled(features.UniqueClusterIdentity), Mirrored: mirrored, CountPods: o.CountPods,
+		Unique: o.Gates.Enabled(features.UniqueClusterIdentity), Mirrored: mirrored, CountPods: o.CountPods, Customizations: o.Customizations,
 	}
 	if o.Gates.Enabled(features.ResourceCleanup) {
 		resources := o.CleanupResources

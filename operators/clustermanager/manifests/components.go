@@ -92,7 +92,7 @@ func registrationFlags(h Hub, image string) []string {
 		"--agent-image="+image,
 		"--bootstrap-serviceaccount="+h.bootstrapNamespace()+"/"+operatorv1.BootstrapServiceAccount)
 	if h.Propagates() {
-		flags = append(flags, "--count-pods")
+		flags = append(flags, "--count-pods", "--customizations")
 	}
 	if labels := labelFlag(h.Labels); labels != "" {
 		flags = append(flags, "--labels="+labels)

@@ -134,7 +134,9 @@ func clusters(t *testing.T) []*unstructured.Unstructured {
 		}
 		work := grants.WorkBinding(cluster, to...)
 		work.Finalizers = nil // nobody would take them off
-		objects = append(objects, typed(t, grants.ClusterRole(cluster, true)), typed(t, grants.ClusterRoleBinding(cluster, to...)),
+		own := grants.ClusterRole(cluster, true)
+		own.Rules = append(own.Rules, grants.ReadCustomizations())
+		objects = append(objects, typed(t, own), typed(t, grants.ClusterRoleBinding(cluster, to...)),
 			typed(t, grants.RegistrationBinding(cluster, to...)), typed(t, work))
 	}
 	return objects

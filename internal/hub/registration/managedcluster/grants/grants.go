@@ -13,6 +13,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 )
 
 // Names of the objects.
@@ -87,6 +88,17 @@ func ClusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 		},
 	}
 	return role
+}
+
+// ReadCustomizations lets an agent read what users of the hub say of the objects that
+// propagation sends: they are interpreted where they are. It is the only rule about
+// something that is not the cluster's; customizations are for all clusters, and hold
+// no secret.
+func ReadCustomizations() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{configv1alpha1.GroupName}, Resources: []string{"resourceinterpretercustomizations"},
+		Verbs: []string{"get", "list", "watch"},
+	}
 }
 
 // ClusterRoleBinding binds the ClusterRole of a cluster.

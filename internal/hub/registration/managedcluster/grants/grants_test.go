@@ -38,6 +38,17 @@ func TestAnAgentMayNothingWithoutItsName(t *testing.T) {
 	}
 }
 
+// TestAnAgentMayOnlyReadCustomizations: they are the users' of the hub, and whoever
+// writes one has a say in what all clusters apply.
+func TestAnAgentMayOnlyReadCustomizations(t *testing.T) {
+	want := rbacv1.PolicyRule{
+		APIGroups: []string{"config.karmada.io"}, Resources: []string{"resourceinterpretercustomizations"}, Verbs: []string{"get", "list", "watch"},
+	}
+	if diff := cmp.Diff(want, ReadCustomizations()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 func TestAnAgentThatIsNotAcceptedMayOnlyReadItsCluster(t *testing.T) {
 	want := []rbacv1.PolicyRule{{
 		APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"},

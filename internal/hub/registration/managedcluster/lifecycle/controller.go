@@ -68,6 +68,9 @@ type Deps struct {
 	Mirrored bool
 	// CountPods has agents count what pods request: replicas are placed by it.
 	CountPods bool
+	// Customizations lets agents read what users of the hub say of kinds (feature gate
+	// Propagation).
+	Customizations bool
 }
 
 // Controller accepts, denies and removes clusters.
@@ -81,7 +84,7 @@ type Controller struct {
 func New(d Deps) *Controller {
 	return &Controller{Deps: d, writer: &writer{
 		client: d.Client, live: d.Live, ownNamespace: d.OwnNamespace, rights: d.Rights, mirrored: d.Mirrored,
-		pods: podCounts(d.CountPods),
+		pods: podCounts(d.CountPods), customizations: d.Customizations,
 	}}
 }
 

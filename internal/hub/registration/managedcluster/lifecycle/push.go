@@ -46,7 +46,11 @@ func (w *writer) accepted(ctx context.Context, mc *clusterv1.ManagedCluster) (st
 
 // own makes sure of the cluster's own role and its binding.
 func (w *writer) own(ctx context.Context, mc *clusterv1.ManagedCluster, accepted bool, to []rbacv1.Subject) error {
-	if err := w.ensure(ctx, clusterRole(w.limited(grants.ClusterRole(mc.Name, accepted)))); err != nil {
+	role := grants.ClusterRole(mc.Name, accepted)
+	if accepted && w.customizations {
+		role.Rules = append(role.Rules, grants.ReadCustomizations())
+	}
+	if err := w.ensure(ctx, clusterRole(w.limited(role))); err != nil {
 		return err
 	}
 	return w.ensure(ctx, clusterRoleBinding(grants.BindAgents(mc, to...)))

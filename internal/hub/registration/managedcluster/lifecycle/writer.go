@@ -36,6 +36,8 @@ type writer struct {
 	// and no others.
 	mirrored bool
 	pods     podCounts
+	// customizations says that agents may read those of the hub.
+	customizations bool
 }
 
 // limited leaves the role what the hub can grant.
