@@ -64,15 +64,25 @@ func TestTheDefinitionOfInterpreterWebhooksRefuses(t *testing.T) {
 			switch {
 			case c.refusal == "" && err != nil:
 				t.Errorf("it is refused: %v", err)
-			case c.refusal != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.refusal)):
+			case c.refusal == "":
+				checkDefaults(t, object)
+			case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.refusal):
 				t.Errorf("got %v, want a refusal with %q", err, c.refusal)
-			case c.refusal != "" || len(object.Webhooks) == 0:
-			case *object.Webhooks[0].TimeoutSeconds != 10:
-				t.Errorf("it may take %d seconds, want 10", *object.Webhooks[0].TimeoutSeconds)
-			case object.Webhooks[0].ClientConfig.Service != nil && *object.Webhooks[0].ClientConfig.Service.Port != 443:
-				t.Errorf("the port is %d, want 443", *object.Webhooks[0].ClientConfig.Service.Port)
 			}
 		})
+	}
+}
+
+// checkDefaults checks what is filled in of a configuration.
+func checkDefaults(t *testing.T, object *configv1alpha1.ResourceInterpreterWebhookConfiguration) {
+	t.Helper()
+	for _, webhook := range object.Webhooks {
+		if *webhook.TimeoutSeconds != 10 {
+			t.Errorf("it may take %d seconds, want 10", *webhook.TimeoutSeconds)
+		}
+		if service := webhook.ClientConfig.Service; service != nil && *service.Port != 443 {
+			t.Errorf("the port is %d, want 443", *service.Port)
+		}
 	}
 }
 

@@ -94,18 +94,24 @@ func TestWhatIsWrongWithAServer(t *testing.T) {
 			}
 			calls, _ := caller(t, nil)
 			answer, err := calls.Lines([]Target{target})[0].Post([]byte("question"))
-			var problem *Error
 			switch {
-			case c.want == "" && err != nil:
+			case c.want != "":
+				checkProblem(t, err, c.want, c.remedy)
+			case err != nil || len(answer) == 0:
 				t.Errorf("it has no answer: %v", err)
-			case c.want == "" && len(answer) == 0:
-				t.Error("the answer is empty")
-			case c.want != "" && (!errors.As(err, &problem) || !strings.Contains(problem.Problem, c.want) || !strings.Contains(problem.Remedy, c.remedy)):
-				t.Errorf("got %v (%+v), want %q and %q", err, problem, c.want, c.remedy)
-			case problem != nil && (problem.Remedy == "" || problem.Again() <= 0):
-				t.Errorf("nobody knows what to do, or when to call again: %+v", problem)
 			}
 		})
+	}
+}
+
+func checkProblem(t *testing.T, err error, want, remedy string) {
+	t.Helper()
+	var problem *Error
+	switch {
+	case !errors.As(err, &problem) || !strings.Contains(problem.Problem, want) || !strings.Contains(problem.Remedy, remedy):
+		t.Errorf("got %v (%+v), want %q and %q", err, problem, want, remedy)
+	case problem.Remedy == "" || problem.Again() <= 0:
+		t.Errorf("nobody knows what to do, or when to call again: %+v", problem)
 	}
 }
 

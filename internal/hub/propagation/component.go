@@ -76,7 +76,7 @@ import (
 //
 // +kubebuilder:rbac:groups=policy.karmada.io,resources=propagationpolicies;clusterpropagationpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=policy.karmada.io,resources=overridepolicies;clusteroverridepolicies,verbs=get;list;watch
-// +kubebuilder:rbac:groups=config.karmada.io,resources=resourceinterpretercustomizations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=config.karmada.io,resources=resourceinterpretercustomizations;resourceinterpreterwebhookconfigurations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=work.karmada.io,resources=resourcebindings;clusterresourcebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=work.karmada.io,resources=resourcebindings/status;clusterresourcebindings/status,verbs=patch
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=get;list;watch;create;patch;delete
@@ -126,7 +126,7 @@ func Watched() []client.Object {
 		&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}, &policyv1alpha1.OverridePolicy{},
 		&policyv1alpha1.ClusterOverridePolicy{}, &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{},
 		&workv1.ManifestWork{}, &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}, &appsv1alpha1.WorkloadRebalancer{},
-		&configv1alpha1.ResourceInterpreterCustomization{},
+		&configv1alpha1.ResourceInterpreterCustomization{}, &configv1alpha1.ResourceInterpreterWebhookConfiguration{},
 	}
 }
 
@@ -186,7 +186,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("adding the watches of templates: %w", err)
 	}
 	objects := templates.Objects{Client: hubClients.objects, Mapper: kinds, Absent: watched.Absent, Recent: recent}
-	customs := interpreters.New(mgr.GetClient(), o.Clock)
+	customs := interpreters.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock)
 	clusters, chain := fleet.New(o.Clock), append(interpret.Chain{customs}, shipped.Chain()...)
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
 	stored, works := store.New(own, decide.New(clusters, o.Clock), clusters), created.New(o.Clock)

@@ -98,87 +98,94 @@ func patching(patch string) string {
 	return successful(`,"patchType":"JSONPatch","patch":` + string(text))
 }
 
-// TestEveryOperation asks a webhook for each, and looks at the question and at what
-// becomes of the answer.
-func TestEveryOperation(t *testing.T) {
-	t.Run("InterpretReplica", func(t *testing.T) {
-		chain, question := answering(t, successful(`,"replicas":3,"replicaRequirements":{"resourceRequest":{"cpu":"2"},"nodeClaim":{"nodeSelector":{"disk":"fast"}}}`))
-		replicas, needs, has, err := chain.Replicas(object(3))
-		want := &interpret.Requirements{NodeSelector: map[string]string{"disk": "fast"}, Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}}
-		if diff := cmp.Diff(want, needs); err != nil || !has || replicas != 3 || diff != "" {
-			t.Errorf("got %d, %t, %v: %s", replicas, has, err, diff)
-		}
-		wantKind := metav1.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Workload"}
-		if question.Operation != "InterpretReplica" || question.Kind != wantKind || question.Namespace != "shop" || question.Name != "web" ||
-			!strings.Contains(string(question.Object.Raw), `"replicas":3`) || question.ObservedObject != nil || question.DesiredReplicas != nil {
-			t.Errorf("the question is %+v", question)
-		}
-	})
-	t.Run("InterpretComponent", func(t *testing.T) {
-		chain, question := answering(t, successful(`,"components":[{"name":"main","replicas":1},{"name":"task","replicas":2,"replicaRequirements":{"priorityClassName":"high"}}]`))
-		parts, has, err := chain.Components(object(3))
-		want := []interpret.Component{{Name: "main", Replicas: 1}, {Name: "task", Replicas: 2, Needs: &interpret.Requirements{PriorityClassName: "high"}}}
-		if diff := cmp.Diff(want, parts); err != nil || !has || diff != "" || question.Operation != "InterpretComponent" {
-			t.Errorf("got %t, %v: %s", has, err, diff)
-		}
-	})
-	t.Run("ReviseReplica", func(t *testing.T) {
-		chain, question := answering(t, patching(`[{"op":"replace","path":"/spec/replicas","value":2}]`))
-		revised, err := chain.Revise(object(3), 2)
-		if diff := cmp.Diff(object(2), revised); err != nil || diff != "" || question.DesiredReplicas == nil || *question.DesiredReplicas != 2 {
-			t.Errorf("got %v: %s\n%+v", err, diff, question)
-		}
-	})
-	t.Run("Retain", func(t *testing.T) {
-		chain, question := answering(t, patching(`[{"op":"replace","path":"/spec/replicas","value":7}]`))
-		retained, err := chain.Retain(object(3), object(7))
-		if diff := cmp.Diff(object(7), retained); err != nil || diff != "" || !strings.Contains(string(question.ObservedObject.Raw), `"replicas":7`) {
-			t.Errorf("got %v: %s\n%+v", err, diff, question)
-		}
-	})
-	t.Run("InterpretStatus", func(t *testing.T) {
-		chain, question := answering(t, successful(`,"rawStatus":{"ready":9007199254740993}`))
-		status, err := chain.Reflect(object(3))
-		if diff := cmp.Diff(map[string]any{"ready": int64(9007199254740993)}, status); err != nil || diff != "" || question.Operation != "InterpretStatus" {
-			t.Errorf("got %v: %s", err, diff)
-		}
-	})
-	t.Run("AggregateStatus", func(t *testing.T) {
-		chain, question := answering(t, patching(`[{"op":"add","path":"/status","value":{"ready":3}}]`))
-		items := []interpret.Item{{Cluster: "b", Health: interpret.Unknown}, {Cluster: "a", Applied: true, Health: interpret.Healthy, Status: map[string]any{"ready": int64(3)}}}
-		status, changed, err := chain.Aggregate(object(3), items)
-		if diff := cmp.Diff(map[string]any{"ready": int64(3)}, status); err != nil || !changed || diff != "" {
-			t.Errorf("got %t, %v: %s", changed, err, diff)
-		}
-		text, err := json.Marshal(question.AggregatedStatus)
-		if want := `[{"clusterName":"a","status":{"ready":3},"applied":true,"health":"Healthy"},{"clusterName":"b","health":"Unknown"}]`; err != nil || string(text) != want {
-			t.Errorf("it is told %s, want %s", text, want)
-		}
-	})
-	t.Run("InterpretHealth", func(t *testing.T) {
-		chain, question := answering(t, successful(`,"healthy":false`))
-		if verdict, err := chain.Verdict(object(3)); err != nil || verdict != interpret.Unhealthy || question.Operation != "InterpretHealth" {
-			t.Errorf("got %q, %v", verdict, err)
-		}
-	})
-	t.Run("InterpretDependency", func(t *testing.T) {
-		chain, _ := answering(t, successful(`,"dependencies":[{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"key"},{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","labelSelector":{"matchLabels":{"a":"b"}}}]`))
-		all, err := chain.Dependencies(object(3))
-		want := []interpret.Dependency{
-			{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "key"},
-			{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
-		}
-		if diff := cmp.Diff(want, all); err != nil || diff != "" || !chain.Depends(workload()) {
-			t.Errorf("got %v: %s", err, diff)
-		}
-	})
-	t.Run("NoPatch", func(t *testing.T) {
-		chain, _ := answering(t, successful(""))
-		revised, err := chain.Revise(object(3), 2)
-		if diff := cmp.Diff(object(3), revised); err != nil || diff != "" {
-			t.Errorf("got %v: %s", err, diff)
-		}
-	})
+// Each operation is asked for, and the question and what becomes of the answer are
+// looked at.
+
+func TestInterpretReplica(t *testing.T) {
+	chain, question := answering(t, successful(`,"replicas":3,"replicaRequirements":{"resourceRequest":{"cpu":"2"},"nodeClaim":{"nodeSelector":{"disk":"fast"}}}`))
+	replicas, needs, has, err := chain.Replicas(object(3))
+	want := &interpret.Requirements{NodeSelector: map[string]string{"disk": "fast"}, Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}}
+	if diff := cmp.Diff(want, needs); err != nil || !has || replicas != 3 || diff != "" {
+		t.Errorf("got %d, %t, %v: %s", replicas, has, err, diff)
+	}
+	wantKind := metav1.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Workload"}
+	if question.Operation != "InterpretReplica" || question.Kind != wantKind || question.Namespace != "shop" || question.Name != "web" ||
+		!strings.Contains(string(question.Object.Raw), `"replicas":3`) || question.ObservedObject != nil || question.DesiredReplicas != nil {
+		t.Errorf("the question is %+v", question)
+	}
+}
+
+func TestInterpretComponent(t *testing.T) {
+	chain, question := answering(t, successful(`,"components":[{"name":"main","replicas":1},{"name":"task","replicas":2,"replicaRequirements":{"priorityClassName":"high"}}]`))
+	parts, has, err := chain.Components(object(3))
+	want := []interpret.Component{{Name: "main", Replicas: 1}, {Name: "task", Replicas: 2, Needs: &interpret.Requirements{PriorityClassName: "high"}}}
+	if diff := cmp.Diff(want, parts); err != nil || !has || diff != "" || question.Operation != "InterpretComponent" {
+		t.Errorf("got %t, %v: %s", has, err, diff)
+	}
+}
+
+func TestReviseReplica(t *testing.T) {
+	chain, question := answering(t, patching(`[{"op":"replace","path":"/spec/replicas","value":2}]`))
+	revised, err := chain.Revise(object(3), 2)
+	if diff := cmp.Diff(object(2), revised); err != nil || diff != "" || question.DesiredReplicas == nil || *question.DesiredReplicas != 2 {
+		t.Errorf("got %v: %s\n%+v", err, diff, question)
+	}
+}
+
+func TestRetain(t *testing.T) {
+	chain, question := answering(t, patching(`[{"op":"replace","path":"/spec/replicas","value":7}]`))
+	retained, err := chain.Retain(object(3), object(7))
+	if diff := cmp.Diff(object(7), retained); err != nil || diff != "" || !strings.Contains(string(question.ObservedObject.Raw), `"replicas":7`) {
+		t.Errorf("got %v: %s\n%+v", err, diff, question)
+	}
+}
+
+func TestInterpretStatus(t *testing.T) {
+	chain, question := answering(t, successful(`,"rawStatus":{"ready":9007199254740993}`))
+	status, err := chain.Reflect(object(3))
+	if diff := cmp.Diff(map[string]any{"ready": int64(9007199254740993)}, status); err != nil || diff != "" || question.Operation != "InterpretStatus" {
+		t.Errorf("got %v: %s", err, diff)
+	}
+}
+
+func TestAggregateStatus(t *testing.T) {
+	chain, question := answering(t, patching(`[{"op":"add","path":"/status","value":{"ready":3}}]`))
+	items := []interpret.Item{{Cluster: "b", Health: interpret.Unknown}, {Cluster: "a", Applied: true, Health: interpret.Healthy, Status: map[string]any{"ready": int64(3)}}}
+	status, changed, err := chain.Aggregate(object(3), items)
+	if diff := cmp.Diff(map[string]any{"ready": int64(3)}, status); err != nil || !changed || diff != "" {
+		t.Errorf("got %t, %v: %s", changed, err, diff)
+	}
+	text, err := json.Marshal(question.AggregatedStatus)
+	if want := `[{"clusterName":"a","status":{"ready":3},"applied":true,"health":"Healthy"},{"clusterName":"b","health":"Unknown"}]`; err != nil || string(text) != want {
+		t.Errorf("it is told %s, want %s", text, want)
+	}
+}
+
+func TestInterpretHealth(t *testing.T) {
+	chain, question := answering(t, successful(`,"healthy":false`))
+	if verdict, err := chain.Verdict(object(3)); err != nil || verdict != interpret.Unhealthy || question.Operation != "InterpretHealth" {
+		t.Errorf("got %q, %v", verdict, err)
+	}
+}
+
+func TestInterpretDependency(t *testing.T) {
+	chain, _ := answering(t, successful(`,"dependencies":[{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"key"},{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","labelSelector":{"matchLabels":{"a":"b"}}}]`))
+	all, err := chain.Dependencies(object(3))
+	want := []interpret.Dependency{
+		{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "key"},
+		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+	}
+	if diff := cmp.Diff(want, all); err != nil || diff != "" || !chain.Depends(workload()) {
+		t.Errorf("got %v: %s", err, diff)
+	}
+}
+
+func TestNoPatch(t *testing.T) {
+	chain, _ := answering(t, successful(""))
+	revised, err := chain.Revise(object(3), 2)
+	if diff := cmp.Diff(object(3), revised); err != nil || diff != "" {
+		t.Errorf("got %v: %s", err, diff)
+	}
 }
 
 func TestWhatIsWrongWithAnAnswer(t *testing.T) {

@@ -98,7 +98,7 @@ func TestScriptsSayWhatAKindMeans(t *testing.T) {
 		}
 		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.BindingConditionFullyApplied)
 		if c == nil || c.Status != metav1.ConditionFalse || len(b.Status.AggregatedStatus) == 0 ||
-			b.Status.AggregatedStatus[0].AppliedMessage != `ResourceInterpreterCustomization "workers", replicaRevision: line 2: not today` {
+			b.Status.AggregatedStatus[0].AppliedMessage != `ResourceInterpreterCustomization "workers", replicaRevision: line 2: not today. Correct spec.customizations.replicaRevision.luaScript, or remove it.` {
 			return fmt.Errorf("its status is %+v", b.Status)
 		}
 		return nil

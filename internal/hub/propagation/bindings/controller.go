@@ -138,7 +138,8 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	decider := c.Store.Decider
-	return ctrl.Result{RequeueAfter: sooner(sent.again, cmp.Or(decider.Wait(b), decider.ConfirmIn(b, b.BindingStatus())))}, c.reflect(ctx, key, object, items)
+	again, err := c.reflect(ctx, key, object, items)
+	return ctrl.Result{RequeueAfter: sooner(sooner(sent.again, again), cmp.Or(decider.Wait(b), decider.ConfirmIn(b, b.BindingStatus())))}, err
 }
 
 // sooner returns the shorter of two waits; 0 is none.
@@ -188,6 +189,9 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 		Wrote: !changes.None(), Overridden: overridden(wanted), Mistakes: send.Joined(problems), Failed: send.Joined(failed),
 	}.Events(b)...)
 	result := sent{problems: problems, settled: changes.None() || len(failed) > 0}
+	for _, problem := range problems {
+		result.again = sooner(result.again, interpret.Again(problem))
+	}
 	if len(failed) > 0 {
 		maps.Copy(result.problems, failed)
 		result.again = again
@@ -234,26 +238,27 @@ func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2
 }
 
 // reflect writes what became of the object in the clusters to its own status,
-// unless a controller of a shared hub does that.
-func (c *Controller) reflect(ctx context.Context, key templates.Key, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) error {
+// unless a controller of a shared hub does that. It returns when to try again, if not
+// by an error.
+func (c *Controller) reflect(ctx context.Context, key templates.Key, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (time.Duration, error) {
 	if c.Hub.Owns(key.Kind.GroupKind()) {
-		return nil
+		return 0, nil
 	}
 	status, ok, problem := c.Chain.Aggregate(object, sum.ForTemplate(items))
 	if problem != nil { // another customization brings the binding back
-		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%v", problem)
-		return nil
+		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%s", interpret.Tell(problem))
+		return interpret.Again(problem), nil
 	}
 	if !ok {
-		return nil
+		return 0, nil
 	}
 	change := sum.Difference(object, status)
 	if len(change) == 0 {
-		return nil
+		return 0, nil
 	}
 	if err := client.IgnoreNotFound(c.Objects.SetStatus(ctx, key, object.GetUID(), change)); err != nil {
 		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%v", err)
-		return err
+		return 0, err
 	}
-	return nil
+	return 0, nil
 }

@@ -103,11 +103,7 @@ func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 	}
 	after, left, err := r.needs(ctx, b)
 	if err != nil {
-		r.Announce.Tell(announce.Failed(b, announce.ReasonGetDependenciesFailed, err.Error())...)
-		if r.Announce == nil && errors.Is(err, reconcile.TerminalError(nil)) {
-			r.tell(b, err.Error())
-		}
-		return ctrl.Result{}, err
+		return r.unknown(b, err)
 	}
 	r.Templates.Use(user(client.ObjectKeyFromObject(b)), kindsOf(after)...)
 	holds, err := r.holds(ctx, b)
@@ -128,6 +124,19 @@ func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	return ctrl.Result{}, nil
+}
+
+// unknown tells that nobody knows what the object of a binding needs.
+func (r *Referrers) unknown(b *workv1alpha2.ResourceBinding, err error) (ctrl.Result, error) {
+	again := interpret.Again(err)
+	r.Announce.Tell(announce.Failed(b, announce.ReasonGetDependenciesFailed, err.Error())...)
+	if r.Announce == nil && (errors.Is(err, reconcile.TerminalError(nil)) || again > 0) {
+		r.tell(b, interpret.Tell(err))
+	}
+	if again > 0 {
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	return ctrl.Result{}, err
 }
 
 // returns tells whether a binding is being deleted and made anew then. It goes at
@@ -169,10 +178,10 @@ func (d Deps) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all [
 	}
 	direct := func(object *unstructured.Unstructured) ([]references.Reference, error) {
 		needed, err := references.Direct(d.Chain, object, b.Namespace)
-		if err != nil {
+		if err != nil && interpret.Again(err) == 0 {
 			return nil, reconcile.TerminalError(err) // it comes again with another customization
 		}
-		return needed, nil
+		return needed, err
 	}
 	follow := func(reference references.Reference) (*unstructured.Unstructured, error) {
 		return d.follow(ctx, reference)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -19,6 +20,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 )
@@ -31,36 +33,36 @@ type binder struct {
 // bind makes the binding of an object say what the object and the policy ask for.
 func (c binder) bind(
 	ctx context.Context, key templates.Key, object *unstructured.Unstructured, policy policyv1alpha1.Policy, have lookup.Bindings,
-) error {
+) (ctrl.Result, error) {
 	priority, found, err := c.priority(ctx, policy)
 	if err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	if !found { // the class brings the object back when it comes
 		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed,
 			"policy %q names PriorityClass %q (spec.schedulePriority), which does not exist: create it, or name another one",
 			policy.GetName(), policy.PropagationSpec().SchedulePriority.PriorityClassName)
-		return nil
+		return ctrl.Result{}, nil
 	}
 	wanted, problem := demand.Of(object, policy, c.Chain, priority)
 	if problem == nil && c.Components {
 		problem = demand.Compose(&wanted, object, c.Chain)
 	}
 	if problem != nil { // another customization brings the object back
-		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: nobody knows the replicas: %v", policy.GetName(), problem)
-		return nil
+		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q: nobody knows the replicas: %s", policy.GetName(), interpret.Tell(problem))
+		return ctrl.Result{RequeueAfter: interpret.Again(problem)}, nil
 	}
 	if c.Groups {
 		wanted.WorkloadAffinityGroups = demand.Groups(object, policy)
 	}
 	present := have.Of(object.GetUID())
 	if present == nil {
-		return c.create(ctx, have.New(key), object, wanted, policy)
+		return ctrl.Result{}, c.create(ctx, have.New(key), object, wanted, policy)
 	}
 	if !present.GetDeletionTimestamp().IsZero() {
-		return nil // it comes again when the binding is gone
+		return ctrl.Result{}, nil // it comes again when the binding is gone
 	}
-	return c.update(ctx, present, wanted, policy, object)
+	return ctrl.Result{}, c.update(ctx, present, wanted, policy, object)
 }
 
 // create creates a binding with the clusters that are chosen for it, and says so

@@ -114,7 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	case claims.ID(policy) == "":
 		return ctrl.Result{}, nil // it comes again when the policy has an ID
 	default:
-		return ctrl.Result{}, c.propagate(ctx, key, template, policy, bindings)
+		return c.propagate(ctx, key, template, policy, bindings)
 	}
 }
 
@@ -122,22 +122,22 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 // for.
 func (c *Controller) propagate(
 	ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, policy policyv1alpha1.Policy, bindings lookup.Bindings,
-) error {
+) (ctrl.Result, error) {
 	if waits, err := c.waits(ctx, policy, template); waits || err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	if postponed, err := c.postpone(ctx, key, template, policy, bindings.Of(template.UID)); postponed || err != nil {
-		return client.IgnoreNotFound(err)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	object, err := c.claim(ctx, key, template, policy, "")
 	if err == nil && object == nil {
 		object, err = c.Objects.Since(ctx, key, template)
 	}
 	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != template.UID {
-		return nil // it comes again as its watch tells that
+		return ctrl.Result{}, nil // it comes again as its watch tells that
 	}
 	if err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	return c.binder.bind(ctx, key, object, policy, bindings)
 }

@@ -6,7 +6,6 @@ package interpreters
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
@@ -46,19 +46,27 @@ func NewController(c client.Client, known *Known, templates *templates.Templates
 
 // SetupWithManager adds the controller to the manager.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	if err := mgr.Add(c.known.calls); err != nil {
+		return fmt.Errorf("adding the calls of webhooks: %w", err)
+	}
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named("customization").
-		For(&configv1alpha1.ResourceInterpreterCustomization{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&configv1alpha1.ResourceInterpreterCustomization{}, changed).
+		Watches(&configv1alpha1.ResourceInterpreterWebhookConfiguration{}, &handler.EnqueueRequestForObject{}, changed).
 		Complete(conflict.Quiet(c))
 }
 
-// Reconcile reads all customizations, as they count together, and has the objects
+// Reconcile reads all customizations and webhooks, as they count together, and has the objects
 // looked at of the kinds of which something else is said now.
 func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	changed, err := c.known.Refresh(ctx)
-	if err != nil || len(changed) == 0 {
+	if err != nil || changed.None() {
 		return ctrl.Result{}, err
 	}
-	for _, kind := range changed {
+	for _, kind := range c.templates.Kinds() {
+		if !changed.Has(kind) {
+			continue
+		}
 		keys, _ := c.templates.Find([]selector.Scope{{Kind: kind}}, func(*metav1.PartialObjectMetadata) bool { return true })
 		for _, key := range keys {
 			c.told.Template(key)
@@ -67,7 +75,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, c.tellBindings(ctx, changed)
 }
 
-func (c *Controller) tellBindings(ctx context.Context, changed []schema.GroupVersionKind) error {
+func (c *Controller) tellBindings(ctx context.Context, changed Changes) error {
 	some, all := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
 	for _, list := range []client.ObjectList{some, all} {
 		if err := c.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -75,7 +83,7 @@ func (c *Controller) tellBindings(ctx context.Context, changed []schema.GroupVer
 		}
 	}
 	tell := func(b client.Object, of workv1alpha2.ObjectReference) {
-		if slices.Contains(changed, schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)) {
+		if changed.Has(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)) {
 			c.told.Binding(client.ObjectKeyFromObject(b))
 		}
 	}

@@ -1,8 +1,10 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interpreters knows the ResourceInterpreterCustomizations of the hub, and
-// has what is sent of a kind looked at when what they say of it changes.
+// Package interpreters knows what the users of the hub say of kinds: by
+// ResourceInterpreterCustomizations, or by webhooks that
+// ResourceInterpreterWebhookConfigurations name. It has what is sent of a kind looked
+// at when something else is said of it.
 package interpreters
 
 import (
@@ -10,7 +12,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,47 +19,52 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/callout"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/customized"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/interpret/webhook"
 )
 
-// Known are the customizations, as a layer of a Chain. They have to be loaded before
-// the chain is asked. It is safe for concurrent use.
+// Known are customizations and webhooks, as a layer of a Chain: a webhook is asked for
+// what no customization says. They have to be loaded before the chain is asked. It is
+// safe for concurrent use.
 type Known struct {
-	reader  client.Reader
-	machine *lua.Machine
+	reader client.Reader
+	calls  *callout.Caller
+	kinds  *customized.Kinds
 
-	mu     sync.Mutex
+	mu     sync.RWMutex
 	loaded bool
-	// said is what is said of each kind, by the names of customizations.
-	said  map[schema.GroupVersionKind][]lua.Customization
-	layer *lua.Kinds
+	// configured are the webhooks as they are configured, by the configuration.
+	configured map[string][]configv1alpha1.ResourceInterpreterWebhook
+	webhooks   *webhook.Webhooks
 }
 
-// New returns the customizations that a cache has.
-func New(reader client.Reader, now clock.PassiveClock) *Known {
-	return &Known{reader: reader, machine: lua.New(now.Now)}
+// New returns what a cache has of customizations and webhooks. Services are read from
+// live.
+func New(reader, live client.Reader, now clock.PassiveClock) *Known {
+	return &Known{
+		reader: reader, kinds: customized.NewKinds(lua.New(now.Now)),
+		calls: callout.New(callout.Options{Clock: now, Resolve: services{live}.resolve}),
+	}
 }
 
 // Operations is part of interpret.Layer.
 func (k *Known) Operations(kind schema.GroupVersionKind) interpret.Operations {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.layer == nil {
-		return interpret.Operations{}
-	}
-	return k.layer.Operations(kind)
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return interpret.Chain{k.kinds, k.webhooks}.Operations(kind)
 }
 
-// Load reads the customizations if that was not done yet. Nil knows none.
+// Load reads customizations and webhooks if that was not done yet. Nil knows none.
 func (k *Known) Load(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
-	k.mu.Lock()
+	k.mu.RLock()
 	loaded := k.loaded
-	k.mu.Unlock()
+	k.mu.RUnlock()
 	if loaded {
 		return nil
 	}
@@ -66,40 +72,52 @@ func (k *Known) Load(ctx context.Context) error {
 	return err
 }
 
-// Refresh reads the customizations, and returns the kinds of which they say
+// Changes are kinds of which something else is said than before.
+type Changes struct {
+	scripts []schema.GroupVersionKind
+	// before and after are the webhooks, if any of them has changed.
+	before, after *webhook.Webhooks
+}
+
+// None tells whether everything is as before.
+func (c Changes) None() bool { return len(c.scripts) == 0 && c.before == c.after }
+
+// Has tells whether something else is said of a kind.
+func (c Changes) Has(kind schema.GroupVersionKind) bool {
+	return slices.Contains(c.scripts, kind) || !c.after.Same(c.before, kind)
+}
+
+// Refresh reads customizations and webhooks, and returns the kinds of which they say
 // something else than before.
-func (k *Known) Refresh(ctx context.Context) ([]schema.GroupVersionKind, error) {
+func (k *Known) Refresh(ctx context.Context) (Changes, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	list := &configv1alpha1.ResourceInterpreterCustomizationList{}
-	if err := k.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("reading the ResourceInterpreterCustomizations of the hub: %w", err)
+	scripts, configurations := &configv1alpha1.ResourceInterpreterCustomizationList{}, &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}
+	for _, list := range []client.ObjectList{scripts, configurations} {
+		if err := k.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return Changes{}, fmt.Errorf("reading the interpreters of the hub: %w", err)
+		}
 	}
-	slices.SortFunc(list.Items, func(a, b configv1alpha1.ResourceInterpreterCustomization) int { return strings.Compare(a.Name, b.Name) })
-	said := map[schema.GroupVersionKind][]lua.Customization{}
 	var all []lua.Customization
-	for i := range list.Items {
-		if !list.Items[i].DeletionTimestamp.IsZero() {
-			continue
-		}
-		c := customized.Of(&list.Items[i])
-		said[c.Kind] = append(said[c.Kind], c)
-		all = append(all, c)
-	}
-	var changed []schema.GroupVersionKind
-	for kind := range said {
-		if !reflect.DeepEqual(said[kind], k.said[kind]) {
-			changed = append(changed, kind)
+	for i := range scripts.Items {
+		if scripts.Items[i].DeletionTimestamp.IsZero() {
+			all = append(all, customized.Of(&scripts.Items[i]))
 		}
 	}
-	for kind := range k.said {
-		if said[kind] == nil {
-			changed = append(changed, kind)
+	changes := Changes{
+		scripts: k.kinds.Set(all),
+		before:  k.webhooks, after: k.webhooks,
+	}
+	configured := map[string][]configv1alpha1.ResourceInterpreterWebhook{}
+	for i := range configurations.Items {
+		if configurations.Items[i].DeletionTimestamp.IsZero() {
+			configured[configurations.Items[i].Name] = configurations.Items[i].Webhooks
 		}
 	}
-	if len(changed) > 0 {
-		k.layer = k.machine.Layer(all) //nolint:contextcheck // it is called later, without one, and has a time limit of its own
+	if !reflect.DeepEqual(configured, k.configured) {
+		k.webhooks = webhook.New(configurations.Items, k.calls)
+		changes.after = k.webhooks
 	}
-	k.said, k.loaded = said, true
-	return changed, nil
+	k.configured, k.loaded = configured, true
+	return changes, nil
 }

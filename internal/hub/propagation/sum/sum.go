@@ -9,6 +9,7 @@ package sum
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,7 +68,7 @@ func Items(in Input) []workv1alpha2.AggregatedStatusItem {
 			item = itemOf(work)
 		}
 		if problem := in.Problems[target.Name]; problem != nil {
-			item.Applied, item.AppliedMessage = false, problem.Error()
+			item.Applied, item.AppliedMessage = false, told(problem)
 		}
 		if cluster, found := in.Fleet.Cluster(target.Name); found && silence(cluster) != "" {
 			item.Health = workv1alpha2.ResourceUnknown
@@ -123,6 +124,14 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 // nothing, and written again and again.
 func said(text string) bool {
 	return strings.TrimSpace(text) != "null" && json.Valid([]byte(text))
+}
+
+// told says what is wrong, and of interpreters what to do about it, too.
+func told(problem error) string {
+	if custom := (*interpret.CustomError)(nil); errors.As(problem, &custom) {
+		return interpret.Tell(problem)
+	}
+	return problem.Error()
 }
 
 // misinterpreted says why the status and the health of an object that is applied are

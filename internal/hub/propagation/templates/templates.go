@@ -5,6 +5,8 @@ package templates
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -141,6 +143,13 @@ func (t *Templates) Find(scopes []selector.Scope, selects func(*metav1.PartialOb
 		}
 	}
 	return keys, unknown
+}
+
+// Kinds returns the kinds of the objects that are known.
+func (t *Templates) Kinds() []schema.GroupVersionKind {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Keys(t.kinds))
 }
 
 // In returns the objects of a namespace.
