@@ -324,6 +324,7 @@ func (w *world) clear(t *testing.T) {
 		w.client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSet{}),
 		w.client.DeleteAllOf(t.Context(), &clusterv1beta2.ManagedClusterSetBinding{}, client.InNamespace("team-a")),
 		w.client.DeleteAllOf(t.Context(), &configv1alpha1.ResourceInterpreterCustomization{}),
+		w.client.DeleteAllOf(t.Context(), &configv1alpha1.ResourceInterpreterWebhookConfiguration{}),
 		w.client.DeleteAllOf(t.Context(), &certificatesv1.CertificateSigningRequest{}),
 		w.client.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace("kube-system")),
 		w.client.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace("default")),

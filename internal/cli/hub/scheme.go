@@ -61,7 +61,7 @@ func newMapper() meta.RESTMapper {
 	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
 	add(coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
 	add(appsv1alpha1.GroupVersion, meta.RESTScopeRoot, "WorkloadRebalancer")
-	add(configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization")
+	add(configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Event", "Secret", "ConfigMap")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")

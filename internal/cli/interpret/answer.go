@@ -43,6 +43,8 @@ func (o *options) answered(ctx context.Context, session *hub.Session, operation 
 	switch {
 	case len(o.files) > 0 && len(result.By) == 0, errors.Is(err, interpreters.ErrNobody):
 		return o.nobody(operation, about)
+	case errors.Is(err, interpreters.ErrWebhook):
+		return exit.Next(err, "With -f, scripts of files answer instead.")
 	case err != nil:
 		return exit.Next(err, "\"capstan interpret --show-doc --operation %s\" tells what its function gets and returns.", operation)
 	}

@@ -19,26 +19,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/callout"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/customized"
 	"github.com/capstan-io/capstan/internal/interpret/lua"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
+	"github.com/capstan-io/capstan/internal/interpret/webhook"
 )
 
 // The layers of interpretation.
 const (
 	layerCustomization = "customization"
+	layerWebhook       = "webhook"
 	layerShipped       = "shipped"
 	layerNative        = "native"
 )
 
 // Source is somebody who says what objects of a kind mean.
 type Source struct {
-	// Layer is customization, shipped or native.
+	// Layer is customization, webhook, shipped or native.
 	Layer string `json:"layer"`
-	// Name is that of a customization.
+	// Name is that of a customization, or of the configuration of a webhook.
 	Name string `json:"name,omitempty"`
 	// Operations are those of the kind that it answers.
 	Operations []Operation `json:"operations"`
@@ -46,8 +49,11 @@ type Source struct {
 
 // String returns the source as people call it.
 func (s Source) String() string {
-	if s.Layer == layerCustomization {
+	switch s.Layer {
+	case layerCustomization:
 		return "ResourceInterpreterCustomization " + s.Name
+	case layerWebhook:
+		return "ResourceInterpreterWebhookConfiguration " + s.Name
 	}
 	return "Capstan (" + s.Layer + ")"
 }
@@ -75,7 +81,9 @@ type layer struct {
 type Known struct {
 	// layers has one for each customization, since who says something has a name.
 	layers []layer
-	chain  interpret.Chain
+	// chain asks all but webhooks: they are the hub's, which may reach where the user
+	// does not, and are sent objects.
+	chain interpret.Chain
 }
 
 // shippedWithCapstan are the layers that come with Capstan. All hubs have them.
@@ -88,6 +96,15 @@ func shippedWithCapstan() []layer {
 
 // Of returns the customizations and, with what comes with Capstan, all others.
 func Of(customizations []configv1alpha1.ResourceInterpreterCustomization, now func() time.Time, others bool) *Known {
+	k := scripts(customizations, now)
+	if others {
+		k.rest(nil)
+	}
+	return k
+}
+
+// scripts returns the customizations.
+func scripts(customizations []configv1alpha1.ResourceInterpreterCustomization, now func() time.Time) *Known {
 	k, machine := &Known{}, lua.New(now)
 	all := make([]lua.Customization, 0, len(customizations))
 	for i := range customizations {
@@ -100,34 +117,69 @@ func Of(customizations []configv1alpha1.ResourceInterpreterCustomization, now fu
 	}
 	slices.SortStableFunc(k.layers, func(a, b layer) int { return cmp.Compare(a.source.Name, b.source.Name) })
 	k.chain = interpret.Chain{machine.Layer(all)}
-	if others {
-		for _, l := range shippedWithCapstan() {
-			k.layers, k.chain = append(k.layers, l), append(k.chain, l.layer)
-		}
-	}
 	return k
 }
 
-// Read reads the customizations of the hub. If the user may not, unread says so, as
-// the object of "You may not read", and they do not count. A hub without the kind
+// rest adds those that are asked after customizations.
+func (k *Known) rest(webhooks []configv1alpha1.ResourceInterpreterWebhookConfiguration) {
+	slices.SortFunc(webhooks, func(a, b configv1alpha1.ResourceInterpreterWebhookConfiguration) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+	for i := range webhooks {
+		k.layers = append(k.layers, layer{Source{Layer: layerWebhook, Name: webhooks[i].Name}, webhook.New(webhooks[i:i+1], noLines{})})
+	}
+	for _, l := range shippedWithCapstan() {
+		k.layers, k.chain = append(k.layers, l), append(k.chain, l.layer)
+	}
+}
+
+// noLines opens no line to webhooks: only what they answer is of interest.
+type noLines struct{}
+
+// Lines is part of webhook.Caller.
+func (noLines) Lines(targets []callout.Target) []*callout.Line {
+	return make([]*callout.Line, len(targets))
+}
+
+// Read reads who says something on the hub. If the user may not, unread says so, as
+// the object of "You may not read", and it does not count. A hub without the kinds
 // has none.
 func Read(ctx context.Context, c client.Client, now func() time.Time) (k *Known, unread string, err error) {
 	all, err := Customizations(ctx, c)
-	if apierrors.IsForbidden(err) {
-		return Of(nil, now, true), "ResourceInterpreterCustomizations (kinds are interpreted here as without them)", nil //nolint:contextcheck // scripts run later, and have a time limit of their own
-	}
-	if err != nil {
+	hidden := apierrors.IsForbidden(err)
+	if err != nil && !hidden {
 		return nil, "", err
 	}
-	return Of(all, now, true), "", nil //nolint:contextcheck // scripts run later, and have a time limit of their own
+	webhooks, err := hub.List(ctx, c, func(l *configv1alpha1.ResourceInterpreterWebhookConfigurationList) []configv1alpha1.ResourceInterpreterWebhookConfiguration {
+		return l.Items
+	})
+	if err != nil && !apierrors.IsForbidden(err) && !absent(err) {
+		return nil, "", err
+	}
+	k = scripts(all, now) //nolint:contextcheck // scripts run later, and have a time limit of their own
+	k.rest(webhooks)
+	switch unseen := apierrors.IsForbidden(err); {
+	case hidden && unseen:
+		unread = "ResourceInterpreterCustomizations and ResourceInterpreterWebhookConfigurations"
+	case hidden:
+		unread = "ResourceInterpreterCustomizations"
+	case unseen:
+		unread = "ResourceInterpreterWebhookConfigurations"
+	default:
+		return k, "", nil
+	}
+	return k, unread + " (kinds are interpreted here as without them)", nil
 }
+
+// absent tells whether the hub does not serve a kind.
+func absent(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // Customizations are those of the hub.
 func Customizations(ctx context.Context, c client.Client) ([]configv1alpha1.ResourceInterpreterCustomization, error) {
 	all, err := hub.List(ctx, c, func(l *configv1alpha1.ResourceInterpreterCustomizationList) []configv1alpha1.ResourceInterpreterCustomization {
 		return l.Items
 	})
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+	if absent(err) {
 		return nil, nil
 	}
 	return all, err
@@ -158,4 +210,31 @@ func (k *Known) By(kind schema.GroupVersionKind) []Source {
 		}
 	}
 	return all
+}
+
+// webhook returns the configuration of the webhook that answers an operation of a
+// kind on the hub, "" if it is none.
+func (k *Known) webhook(o Operation, kind schema.GroupVersionKind) string {
+	for _, source := range k.By(kind) {
+		if source.Layer == layerWebhook && slices.Contains(source.Operations, o) {
+			return source.Name
+		}
+	}
+	return ""
+}
+
+// Unasked says which of the operations webhooks answer on the hub, whom nobody asks
+// here: what follows from the answers is told as without them. It is "" if there are
+// none.
+func (k *Known) Unasked(kind schema.GroupVersionKind, operations ...Operation) string {
+	var all []string
+	for _, o := range operations {
+		if name := k.webhook(o, kind); name != "" {
+			all = append(all, fmt.Sprintf("%s (ResourceInterpreterWebhookConfiguration %s)", o, name))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The hub asks a webhook for %s of %s, which is not asked here: this is as without it.", strings.Join(all, " and "), kind.Kind)
 }

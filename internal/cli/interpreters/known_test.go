@@ -4,13 +4,16 @@
 package interpreters_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/interpreters"
@@ -102,5 +105,45 @@ func TestWhatCapstanItselfAnswers(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestWebhooksAreNamedAndNotAsked(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := configv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	health := &configv1alpha1.LuaRule{LuaScript: "function InterpretHealth(o) return true end"}
+	mine := customization("mine", configv1alpha1.CustomizationRules{HealthInterpretation: health})
+	hook := &configv1alpha1.ResourceInterpreterWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "hook"},
+		Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{
+			Name: "a.example.com", ClientConfig: configv1alpha1.WebhookClientConfig{URL: new("https://example.com")},
+			Rules: []configv1alpha1.RuleWithOperations{{
+				Operations: []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretReplica, configv1alpha1.InterpreterOperationInterpretHealth},
+				Rule:       configv1alpha1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Kinds: []string{"Deployment"}},
+			}},
+		}},
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&mine, hook).Build()
+	known, unread, err := interpreters.Read(t.Context(), hub, time.Now)
+	if err != nil || unread != "" {
+		t.Fatal(unread, err)
+	}
+	deployments := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	want := "ResourceInterpreterCustomization mine: InterpretHealth; ResourceInterpreterWebhookConfiguration hook: InterpretReplica; " +
+		"Capstan (native): ReviseReplica, AggregateStatus, InterpretDependency"
+	if diff := cmp.Diff(want, interpreters.Sources(known.By(deployments))); diff != "" {
+		t.Error(diff)
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(deployments)
+	if _, err := known.Run(interpreters.InterpretReplica, interpreters.Input{Desired: object}); !errors.Is(err, interpreters.ErrWebhook) {
+		t.Errorf("the webhook was asked, or another answers: %v", err)
+	}
+	if text := known.Unasked(deployments, interpreters.InterpretReplica, interpreters.ReviseReplica); text != "The hub asks a webhook for InterpretReplica "+
+		"(ResourceInterpreterWebhookConfiguration hook) of Deployment, which is not asked here: this is as without it." {
+		t.Error(text)
 	}
 }

@@ -85,13 +85,20 @@ func (i Input) Missing(o Operation) error {
 // ErrNobody is the error of an operation that nobody answers.
 var ErrNobody = errors.New("nobody answers it")
 
-// Run answers an operation. An error is that of the one who answers, or ErrNobody.
+// ErrWebhook is the error of an operation that a webhook of the hub answers.
+var ErrWebhook = errors.New("a webhook of the hub answers it, which is not asked here")
+
+// Run answers an operation. An error is that of the one who answers, or one of
+// ErrNobody and ErrWebhook.
 func (k *Known) Run(o Operation, in Input) (*Result, error) {
 	result, kind := &Result{Operation: o, By: []string{}}, in.object().GroupVersionKind()
 	for _, source := range k.By(kind) {
 		if slices.Contains(source.Operations, o) {
 			result.By = append(result.By, source.String())
 		}
+	}
+	if name := k.webhook(o, kind); name != "" {
+		return result, fmt.Errorf("ResourceInterpreterWebhookConfiguration %s, %s: %w", name, o, ErrWebhook)
 	}
 	return result, o.definition().run(k.chain, in, result)
 }

@@ -96,6 +96,9 @@ func (p *promotion) interpret(ctx context.Context) error {
 	if p.chain = known.Chain(); unread != "" && p.dependencies {
 		fmt.Fprintf(p.session.ErrOut, "You may not read %s.\n", unread)
 	}
+	if text := known.Unasked(p.kind.GroupVersionKind, interpreters.InterpretDependency); text != "" && p.dependencies {
+		fmt.Fprintln(p.session.ErrOut, text)
+	}
 	return nil
 }
 

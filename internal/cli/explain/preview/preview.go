@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-io/capstan/internal/binding"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/explain/trial"
+	"github.com/capstan-io/capstan/internal/cli/interpreters"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/forecast"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
@@ -113,6 +114,9 @@ func (r Reader) preview(ctx context.Context, f *facts) (*Preview, error) {
 		}
 		told := r.object(s, outcome, f.unread)
 		told.Along = beside
+		if text := f.known.Unasked(s.kind, interpreters.InterpretReplica, interpreters.ReviseReplica, interpreters.InterpretDependency); text != "" {
+			told.Notes = append(told.Notes, text)
+		}
 		p.objects = append(p.objects, told)
 	}
 	p.unread, p.policies = f.unread, f.told()

@@ -57,6 +57,8 @@ type facts struct {
 	*declared
 
 	world *forecast.World
+	// known are who say what objects mean.
+	known *interpreters.Known
 	// candidates may be concerned; subjects are.
 	candidates map[key]*candidate
 	subjects   []*subject
@@ -99,7 +101,7 @@ func (r Reader) Read(ctx context.Context, written []*unstructured.Unstructured) 
 		return nil, nil, err
 	}
 	f := &facts{
-		declared: d, candidates: map[key]*candidate{}, selected: map[policyv1alpha1.Policy]int{}, claimed: map[policyv1alpha1.Policy]int{}, notes: map[policyv1alpha1.Policy][]string{},
+		declared: d, known: known, candidates: map[key]*candidate{}, selected: map[policyv1alpha1.Policy]int{}, claimed: map[policyv1alpha1.Policy]int{}, notes: map[policyv1alpha1.Policy][]string{},
 		world: &forecast.World{Chain: known.Chain(), At: r.At, Priorities: map[string]int32{}},
 	}
 	if unread != "" {

@@ -32,7 +32,7 @@ func (f *Facts) misread() []string {
 	var notes []string
 	try := func(o interpreters.Operation, in interpreters.Input, consequence string) {
 		_, err := f.Known.Run(o, in)
-		if err == nil || errors.Is(err, interpreters.ErrNobody) {
+		if err == nil || errors.Is(err, interpreters.ErrNobody) || errors.Is(err, interpreters.ErrWebhook) {
 			return
 		}
 		notes = append(notes, fmt.Sprintf("%s fails, so %s: %v. \"capstan interpret --operation %s\" tries it, and \"capstan interpret %s --edit\" mends the script.",
