@@ -110,7 +110,7 @@ func (c *Cluster) work(work *workv1.ManifestWork) {
 	case applied == nil || applied.ObservedGeneration < work.Generation:
 		c.Applied, c.Reason = appliedUnknown, "the agent of the cluster has not looked at the latest change yet"
 	case applied.Status == metav1.ConditionTrue:
-		c.Applied = appliedYes
+		c.Applied, c.Reason = appliedYes, misinterpreted(work)
 	default:
 		c.Applied, c.Reason = appliedNo, whyNot(work, applied)
 	}
@@ -137,6 +137,17 @@ func whyNot(work *workv1.ManifestWork, sum *metav1.Condition) string {
 		}
 	}
 	return sum.Message
+}
+
+// misinterpreted says why health and status of an object that is applied are not
+// known, if its agent says that this is because of who customizes the kind.
+func misinterpreted(work *workv1.ManifestWork) string {
+	for _, object := range work.Status.ResourceStatus.Manifests {
+		if c := meta.FindStatusCondition(object.Conditions, workv1.ManifestConditionStatusFeedbackSynced); c != nil && c.Reason == workv1.ManifestReasonInterpretationFailed {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // member notes what the hub knows of the object in the cluster.

@@ -14,6 +14,7 @@ import (
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/interpreters"
 )
 
@@ -84,5 +85,18 @@ func TestWhatFailsIsTold(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatAnAgentCannotInterpretIsTold(t *testing.T) {
+	work := workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "paris", Name: "w"}}
+	work.Status.Conditions = []metav1.Condition{{Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue}}
+	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{Conditions: []metav1.Condition{{
+		Type: workv1.ManifestConditionStatusFeedbackSynced, Status: metav1.ConditionFalse, Reason: workv1.ManifestReasonInterpretationFailed, Message: "line 2: no",
+	}}}}
+	c := Cluster{Name: "paris"}
+	c.work(&work)
+	if c.Applied != appliedYes || c.Reason != "line 2: no" {
+		t.Errorf("it tells %+v", c)
 	}
 }
