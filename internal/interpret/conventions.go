@@ -16,8 +16,8 @@ import (
 // Health judges an object, however odd. All kinds are judged by the conventions
 // that kstatus (sigs.k8s.io/cli-utils/pkg/kstatus) describes first:
 // metadata.deletionTimestamp, status.observedGeneration, and the conditions
-// Stalled and Reconciling; then by what is known of the kind, or else by
-// condition Ready.
+// Stalled and Reconciling; then by what is known of the kind, or else by the usual
+// shape: conditions Ready and Available, and counters of replicas.
 func (c Chain) Health(object *unstructured.Unstructured) health.Health {
 	if object == nil || object.Object == nil {
 		return health.Unknown.With("NoObject", "There is no object.")
@@ -38,7 +38,7 @@ func (c Chain) Health(object *unstructured.Unstructured) health.Health {
 	if known.Health != nil {
 		return known.Health(object.Object)
 	}
-	return ready(object.Object)
+	return usualHealth(object.Object)
 }
 
 // readable tells whether the status of an object is one, or not there.
@@ -102,25 +102,4 @@ func declared(object map[string]any) (health.Health, bool) {
 		return health.Progressing.Of(c, "Reconciling", "The controller is reconciling"), true
 	}
 	return health.Health{}, false
-}
-
-// ready: an object without a rule of its own is healthy unless a condition
-// Ready says that it is not; a controller that has not judged this generation
-// yet leaves it Progressing.
-func ready(object map[string]any) health.Health {
-	c := fields.ConditionOf(object, "Ready")
-	generation := fields.IntOr(0, object, "metadata", "generation")
-	switch {
-	case !c.Exists():
-		return health.Healthy.With("Exists", "The object exists and reports no problem.")
-	case c.ObservedGeneration != 0 && c.ObservedGeneration < generation:
-		return health.Progressing.With("NotObserved", "Condition Ready is for generation %d, but the object has generation %d.",
-			c.ObservedGeneration, generation)
-	case c.True():
-		return health.Healthy.With("Ready", "%s", health.Because("Condition Ready is True", c.Message))
-	case c.False():
-		return health.Progressing.Of(c, "NotReady", "Condition Ready is False")
-	default:
-		return health.Progressing.Of(c, "NotReady", "Condition Ready is Unknown")
-	}
 }

@@ -90,9 +90,10 @@ func observes(state map[string]any) bool {
 }
 
 // Verdict tells in a word whether an object does what it is for. That is not
-// its Health: a Job that runs is Healthy. A kind without a rule is Healthy unless
-// its Health says that the object failed. An error is that of a customization; the
-// verdict is Unknown then.
+// its Health: a Job that runs is Healthy. Without a rule for that an object is
+// Healthy unless its Health says that it failed, and of a kind of which nothing is
+// known, that it is not ready. An error is that of a customization; the verdict is
+// Unknown then.
 func (c Chain) Verdict(object *unstructured.Unstructured) (string, error) {
 	if object == nil || object.Object == nil {
 		return Unknown, nil
@@ -111,6 +112,8 @@ func (c Chain) Verdict(object *unstructured.Unstructured) (string, error) {
 	switch c.Health(object).Status {
 	case health.Degraded:
 		return Unhealthy, nil
+	case health.Progressing:
+		return VerdictIf(known.Health != nil), nil
 	case health.Unknown:
 		return Unknown, nil
 	default:

@@ -7,36 +7,22 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/pods"
 )
 
 // Requirements are what each pod of an object needs of a node.
-type Requirements struct {
-	NodeSelector map[string]string
-	// HardNodeAffinity is the required node affinity.
-	HardNodeAffinity *corev1.NodeSelector
-	Tolerations      []corev1.Toleration
-	// Requests are those of all containers together, as the scheduler counts:
-	// with init containers, sidecars and the overhead of the runtime.
-	Requests          corev1.ResourceList
-	PriorityClassName string
-}
-
-// IsZero tells whether nothing is needed.
-func (r *Requirements) IsZero() bool {
-	return len(r.NodeSelector) == 0 && r.HardNodeAffinity == nil && len(r.Tolerations) == 0 &&
-		len(r.Requests) == 0 && r.PriorityClassName == ""
-}
+type Requirements = pods.Requirements
 
 // Replicas returns how many pods an object asks for and what each of them needs,
-// which is nil if that is nothing. The kinds that have no replicas have none. An
-// error is that of a customization.
+// which is nil if that is nothing. The kinds that have no replicas have none; those
+// that nobody knows have them if the object has the usual shape. An error is that of
+// a customization.
 func (c Chain) Replicas(object *unstructured.Unstructured) (replicas int32, needs *Requirements, has bool, err error) {
 	known := c.of(object)
 	switch {
@@ -46,8 +32,11 @@ func (c Chain) Replicas(object *unstructured.Unstructured) (replicas int32, need
 	case known.Replicas != nil:
 		replicas, needs = known.Replicas(object.Object)
 		return replicas, needs, true, nil
+	case known.scales():
+		return 0, nil, false, nil
 	}
-	return 0, nil, false, nil
+	replicas, needs, has = usualReplicas(object)
+	return replicas, needs, has, nil
 }
 
 // Component is a part of an object with pods of its own.
@@ -88,6 +77,9 @@ func (c Chain) Revise(object *unstructured.Unstructured, replicas int32) (*unstr
 		return copied(revised), nil
 	case known.Revise != nil:
 		return copied(known.Revise(object.Object, replicas)), nil
+	}
+	if _, _, has := usualReplicas(object); has && !known.scales() {
+		return copied(fields.With(object.Object, int64(replicas), "spec", "replicas")), nil
 	}
 	return object.DeepCopy(), nil
 }

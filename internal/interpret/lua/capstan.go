@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/native/workloads"
+	"github.com/capstan-io/capstan/internal/interpret/pods"
 )
 
 // capstan is the library of that name: it reads objects however odd these are, and does
@@ -163,7 +164,7 @@ func (c capstan) back(l *lua.LState, value any) int {
 }
 
 func (c capstan) podRequirements(l *lua.LState) int {
-	if needs := workloads.PodRequirements(fields.Map(c.json(l, 1), "spec")); needs != nil {
+	if needs := pods.Of(fields.Map(c.json(l, 1), "spec")); needs != nil {
 		return c.back(l, requirementsJSON(needs))
 	}
 	l.Push(lua.LNil)

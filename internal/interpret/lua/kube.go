@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/native/workloads"
+	"github.com/capstan-io/capstan/internal/interpret/pods"
 )
 
 // kubeFunctions are those of library kube.
@@ -18,7 +19,7 @@ func (r *run) kubeFunctions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"accuratePodRequirements": func(l *lua.LState) int {
 			template := r.object(l, 1)
-			needs := workloads.PodRequirements(fields.Map(template, "spec"))
+			needs := pods.Of(fields.Map(template, "spec"))
 			if needs == nil {
 				l.Push(lua.LNil)
 				return 1

@@ -92,7 +92,7 @@ func TestVerdict(t *testing.T) {
 		"a CronJob":                                 {`{apiVersion: batch/v1, kind: CronJob}`, interpret.Healthy},
 		"a volume":                                  {`{apiVersion: v1, kind: PersistentVolume, status: {phase: Pending}}`, interpret.Healthy},
 		"a thing":                                   {`{apiVersion: example.com/v1, kind: Thing}`, interpret.Healthy},
-		"a thing that is not ready":                 {`{apiVersion: example.com/v1, kind: Thing, status: {conditions: [{type: Ready, status: "False"}]}}`, interpret.Healthy},
+		"a thing that is not ready":                 {`{apiVersion: example.com/v1, kind: Thing, status: {conditions: [{type: Ready, status: "False"}]}}`, interpret.Unhealthy},
 		"a thing that is stalled":                   {`{apiVersion: example.com/v1, kind: Thing, status: {conditions: [{type: Stalled, status: "True"}]}}`, interpret.Unhealthy},
 		"a thing that goes away":                    {`{apiVersion: example.com/v1, kind: Thing, metadata: {deletionTimestamp: a}}`, interpret.Healthy},
 		"a thing with an odd status":                {`{apiVersion: example.com/v1, kind: Thing, status: text}`, interpret.Unknown},

@@ -48,9 +48,14 @@ func table(t *testing.T) string {
 		name      string
 		operation lua.Operation
 	}{
-		{"replicas", lua.ReplicaResource}, {"revised", lua.ReplicaRevision}, {"components", lua.ComponentResource},
-		{"retained", lua.Retention}, {"reported", lua.StatusReflection}, {"status", lua.StatusAggregation},
-		{"health", lua.HealthInterpretation}, {"needs", lua.DependencyInterpretation},
+		{"replicas", lua.ReplicaResource},
+		{"revised", lua.ReplicaRevision},
+		{"components", lua.ComponentResource},
+		{"retained", lua.Retention},
+		{"reported", lua.StatusReflection},
+		{"status", lua.StatusAggregation},
+		{"health", lua.HealthInterpretation},
+		{"needs", lua.DependencyInterpretation},
 	}
 	var text strings.Builder
 	text.WriteString("| Kind |")

@@ -114,3 +114,8 @@ func (n needed) in(object map[string]any) []interpret.Dependency {
 func templateDependencies(object map[string]any) []interpret.Dependency {
 	return needs(fields.Map(object, "spec", "template", "spec")).in(object)
 }
+
+// PodDependencies returns what a pod with a spec needs in its namespace.
+func PodDependencies(spec map[string]any, namespace string) []interpret.Dependency {
+	return needs(spec).in(map[string]any{"metadata": map[string]any{"namespace": namespace}})
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
+	"github.com/capstan-io/capstan/internal/interpret/pods"
 )
 
 // jobHealth follows the API of batch/v1: conditions Complete and Failed end a Job,
@@ -66,7 +67,7 @@ func jobReplicas(object map[string]any) (int32, *interpret.Requirements) {
 	if completions, has := jobCompletions(object); has {
 		replicas = min(replicas, completions)
 	}
-	return replicas, requirements(fields.Map(object, "spec", "template", "spec"))
+	return replicas, pods.Of(fields.Map(object, "spec", "template", "spec"))
 }
 
 func jobRevise(object map[string]any, replicas int32) map[string]any {

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
+	"github.com/capstan-io/capstan/internal/interpret/pods"
 )
 
 // Kinds returns what is known of each kind.
@@ -94,7 +95,7 @@ func current(object map[string]any) bool {
 // replicasOf returns spec.replicas, which is 1 by default, and what the pods of
 // spec.template need.
 func replicasOf(object map[string]any) (int32, *interpret.Requirements) {
-	return count(1, object, "spec", "replicas"), requirements(fields.Map(object, "spec", "template", "spec"))
+	return count(1, object, "spec", "replicas"), pods.Of(fields.Map(object, "spec", "template", "spec"))
 }
 
 // revise sets spec.replicas.

@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/aggregate"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
+	"github.com/capstan-io/capstan/internal/interpret/pods"
 )
 
 // podHealth follows "Pod Lifecycle" of the Kubernetes documentation: the phase, the
@@ -112,7 +113,7 @@ func podComplete(object map[string]any) (done bool, message string) {
 }
 
 func podReplicas(object map[string]any) (int32, *interpret.Requirements) {
-	return 1, requirements(fields.Map(object, "spec"))
+	return 1, pods.Of(fields.Map(object, "spec"))
 }
 
 // podVerdict: the pod runs and is ready, or has succeeded.

@@ -1,7 +1,8 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workloads
+// Package pods reads what pods need of a node from their specs.
+package pods
 
 import (
 	"maps"
@@ -12,14 +13,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 )
 
-// requirements returns what a pod with this spec needs of a node, nil if it
-// needs nothing. Of an odd spec it returns what can be read.
-func requirements(spec map[string]any) *interpret.Requirements {
-	needs := &interpret.Requirements{
+// Requirements are what a pod needs of a node.
+type Requirements struct {
+	NodeSelector map[string]string
+	// HardNodeAffinity is the required node affinity.
+	HardNodeAffinity *corev1.NodeSelector
+	Tolerations      []corev1.Toleration
+	// Requests are those of all containers together, as the scheduler counts:
+	// with init containers, sidecars and the overhead of the runtime.
+	Requests          corev1.ResourceList
+	PriorityClassName string
+}
+
+// IsZero tells whether nothing is needed.
+func (r *Requirements) IsZero() bool {
+	return len(r.NodeSelector) == 0 && r.HardNodeAffinity == nil && len(r.Tolerations) == 0 &&
+		len(r.Requests) == 0 && r.PriorityClassName == ""
+}
+
+// Of returns what a pod with this spec needs of a node, nil if it needs nothing. Of
+// an odd spec it returns what can be read.
+func Of(spec map[string]any) *Requirements {
+	needs := &Requirements{
 		NodeSelector:      texts(spec, "nodeSelector"),
 		Requests:          requests(spec),
 		PriorityClassName: fields.String(spec, "priorityClassName"),
@@ -128,13 +146,4 @@ func quantities(object map[string]any) corev1.ResourceList {
 		}
 	}
 	return list
-}
-
-// PodRequirements returns what a pod with a spec needs of a node, nil if that is
-// nothing.
-func PodRequirements(spec map[string]any) *interpret.Requirements { return requirements(spec) }
-
-// PodDependencies returns what a pod with a spec needs in its namespace.
-func PodDependencies(spec map[string]any, namespace string) []interpret.Dependency {
-	return needs(spec).in(map[string]any{"metadata": map[string]any{"namespace": namespace}})
 }
