@@ -35,8 +35,8 @@ func (f *Facts) misread() []string {
 		if err == nil || errors.Is(err, interpreters.ErrNobody) || errors.Is(err, interpreters.ErrWebhook) {
 			return
 		}
-		notes = append(notes, fmt.Sprintf("%s fails, so %s: %v. \"capstan interpret --operation %s\" tries it, and \"capstan interpret %s --edit\" mends the script.",
-			o, consequence, err, o, f.customization(o)))
+		notes = append(notes, fmt.Sprintf("%s fails, so %s: %v. \"capstan interpret --operation %s\" tries it, and %s.",
+			o, consequence, err, o, f.remedy(o)))
 	}
 	stays := "its binding stays as it is"
 	if f.Binding == nil {
@@ -60,14 +60,14 @@ func (f *Facts) misread() []string {
 	return notes
 }
 
-// customization returns the name of the first one that answers an operation.
-func (f *Facts) customization(o interpreters.Operation) string {
+// remedy says how to have an operation answered in another way.
+func (f *Facts) remedy(o interpreters.Operation) string {
 	for _, source := range f.interpreted() {
 		if source.Name != "" && slices.Contains(source.Operations, o) {
-			return source.Name
+			return fmt.Sprintf("\"capstan interpret %s --edit\" mends the script", source.Name)
 		}
 	}
-	return "NAME"
+	return "a ResourceInterpreterCustomization of your own goes before the script that comes with Capstan"
 }
 
 // items are what the clusters report.
