@@ -38,7 +38,7 @@ const (
 // Options are what a Caller works with.
 type Options struct {
 	Clock clock.PassiveClock
-	// Resolve finds Services.
+	// Resolve finds Services. Nil is that Services cannot be called.
 	Resolve Resolve
 }
 
@@ -129,7 +129,7 @@ func (l *Line) Target() Target { return l.target }
 // Post sends a document and returns the answer. An error is an *Error.
 func (l *Line) Post(document []byte) ([]byte, error) {
 	if l.unusable != nil {
-		return nil, &Error{Problem: l.unusable.Error(), Remedy: "Correct clientConfig.", again: longest}
+		return nil, &Error{Problem: l.unusable.Error(), Remedy: "Correct clientConfig: it needs a url that can be called from where the objects are.", again: longest}
 	}
 	if wait := l.enter(); wait != nil {
 		return nil, wait

@@ -82,6 +82,9 @@ func (t Target) transport(resolve Resolve) (*http.Transport, error) {
 		MaxIdleConns: callsMax, MaxIdleConnsPerHost: callsMax, MaxConnsPerHost: callsMax, IdleConnTimeout: idleTimeout,
 		MaxResponseHeaderBytes: headersMax, DisableCompression: true,
 	}
+	if t.Service != nil && resolve == nil {
+		return nil, errors.New("it is a Service of the hub, which cannot be called from here")
+	}
 	if t.Service != nil {
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {

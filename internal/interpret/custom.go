@@ -86,6 +86,9 @@ func Tell(err error) string {
 // is over when the last one is.
 func Again(err error) time.Duration {
 	var again time.Duration
+	if err == nil {
+		return 0
+	}
 	if several, is := err.(interface{ Unwrap() []error }); is {
 		for _, one := range several.Unwrap() {
 			again = max(again, Again(one))

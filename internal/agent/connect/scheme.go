@@ -60,7 +60,7 @@ func HubMapper() meta.RESTMapper {
 	addAll(mapper, clusterv1.GroupVersion, meta.RESTScopeRoot, "ManagedCluster")
 	addAll(mapper, workv1.GroupVersion, meta.RESTScopeNamespace, "ManifestWork")
 	addAll(mapper, fleetv1alpha1.GroupVersion, meta.RESTScopeRoot, "ClusterConnection")
-	addAll(mapper, configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization")
+	addAll(mapper, configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration")
 	return mapper
 }
 

@@ -5,6 +5,8 @@ package webhook
 
 import (
 	"cmp"
+	"fmt"
+	"hash/fnv"
 	"reflect"
 	"slices"
 	"time"
@@ -150,6 +152,22 @@ func (w *Webhooks) Same(other *Webhooks, kind schema.GroupVersionKind) bool {
 		}
 	}
 	return true
+}
+
+// Fingerprint is a number that differs if other webhooks are asked for any of the
+// operations of a kind, or the same ones in other places; 0 if none is asked.
+func (w *Webhooks) Fingerprint(kind schema.GroupVersionKind, operations ...configv1alpha1.InterpreterOperation) uint64 {
+	chosen, sum, asked := w.chosen(kind), fnv.New64a(), false
+	for _, operation := range operations {
+		if h := chosen[operation]; h != nil {
+			asked = true
+			fmt.Fprintf(sum, "%s %q %q %v %q %q %s\n", operation, h.target.Name, h.target.URL, ptr.Deref(h.target.Service, callout.Service{}), h.target.Path, h.target.CABundle, h.target.Timeout)
+		}
+	}
+	if !asked {
+		return 0
+	}
+	return sum.Sum64() | 1
 }
 
 // answers tells whether the webhook is there for an operation of a kind.

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/ledger"
 	"github.com/capstan-io/capstan/internal/agent/work/plan"
 	"github.com/capstan-io/capstan/internal/apply"
+	"github.com/capstan-io/capstan/internal/interpret"
 )
 
 // object is the object of one item while it is brought to the member.
@@ -216,6 +217,7 @@ func (o *object) failed(ctx context.Context, err error) {
 	it.Past = apply.Past{}
 	if u := (*unsaidError)(nil); errors.As(err, &u) {
 		it.Outcome.Presence, it.Outcome.Problem = plan.PresenceYes, apply.Problem{Trouble: apply.TroubleCustomized, Message: u.Error()}
+		it.Outcome.Again = interpret.Again(u.err)
 		return
 	}
 	it.Sent = apply.Hash{}

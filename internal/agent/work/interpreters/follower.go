@@ -71,13 +71,19 @@ func take(found map[string]lua.Customization, c *customization) {
 func (h *Hub) tell(change func(found map[string]lua.Customization)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	first := !h.known
+	first := !h.known && h.heard
 	h.known = true
 	var changed []schema.GroupVersionKind
 	if change != nil {
 		change(h.found)
 		changed = h.customizations.Set(slices.Collect(maps.Values(h.found)))
 	}
+	h.notify(first, changed)
+}
+
+// notify tells the users of the hub that all is known for the first time, or the
+// kinds of which something else is said.
+func (h *Hub) notify(first bool, changed []schema.GroupVersionKind) {
 	for _, told := range h.users {
 		if first {
 			told(nil)

@@ -60,6 +60,7 @@ type Hub struct {
 	hubs           *Hubs
 	url            string
 	customizations *customized.Kinds
+	webhooks       *webhooks
 
 	mu sync.Mutex
 	// users are told of the kinds of which something else is said; nil is that it is
@@ -69,11 +70,12 @@ type Hub struct {
 	// hub was needed.
 	stop  context.CancelFunc
 	ended chan struct{}
-	// again has the hub asked again that refused.
-	again chan struct{}
-	// known says that the hub said what there is, or that the agent may not know.
-	known bool
-	found map[string]lua.Customization // by the name
+	// again has the hub asked again that refused, and anew that for webhooks.
+	again, anew chan struct{}
+	// known says that the hub said what customizations there are, or that the agent may
+	// not know, and heard says so of webhooks.
+	known, heard bool
+	found        map[string]lua.Customization // by the name
 }
 
 // Join makes a connection use its hub, until it leaves. Changed has to return soon.
@@ -83,8 +85,8 @@ func (h *Hubs) Join(c *fleet.Connection, changed func(changed []schema.GroupVers
 	hub := h.hubs[c.HubHost]
 	if hub == nil {
 		hub = &Hub{
-			hubs: h, url: c.HubHost, customizations: customized.NewKinds(lua.New(h.clock.Now)),
-			users: map[*fleet.Connection]func([]schema.GroupVersionKind){}, again: make(chan struct{}, 1), found: map[string]lua.Customization{},
+			hubs: h, url: c.HubHost, customizations: customized.NewKinds(lua.New(h.clock.Now)), webhooks: newWebhooks(h.clock),
+			users: map[*fleet.Connection]func([]schema.GroupVersionKind){}, again: make(chan struct{}, 1), anew: make(chan struct{}, 1), found: map[string]lua.Customization{},
 		}
 		h.hubs[c.HubHost] = hub
 	}
@@ -118,9 +120,11 @@ func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stop != nil {
-		select {
-		case h.again <- struct{}{}:
-		default:
+		for _, again := range []chan struct{}{h.again, h.anew} {
+			select {
+			case again <- struct{}{}:
+			default:
+			}
 		}
 		return
 	}
@@ -130,13 +134,18 @@ func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
 	reader, err := newReader(c)
 	if err != nil { // the agent goes on as with a hub that has none
 		h.hubs.log.Error(err, "cannot read what the users of the hub say of kinds", "hub", h.url)
-		h.known = true
+		h.known, h.heard = true, true
 		close(h.ended)
 		return
 	}
 	go func() {
 		defer close(h.ended)
-		h.read(ctx, reader)
+		var all sync.WaitGroup
+		for _, one := range h.sources(reader) {
+			all.Go(func() { h.read(ctx, reader, one) })
+		}
+		all.Go(func() { _ = h.webhooks.calls.Start(ctx) }) // it never fails
+		all.Wait()
 	}()
 }
 
@@ -145,7 +154,30 @@ func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
 func (h *Hub) Known() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.known
+	return h.known && h.heard
+}
+
+// source is one of the things that a hub is read for.
+type source struct {
+	resource string
+	again    chan struct{}
+	// none takes in that the agent may not read it.
+	none func()
+	// follow reads it until ctx ends, or the hub refuses that.
+	follow func(context.Context)
+}
+
+func (h *Hub) sources(from *reader) []source {
+	return []source{
+		{
+			resource: "resourceinterpretercustomizations", again: h.again, none: func() { h.tell(nil) },
+			follow: func(ctx context.Context) { h.follow(ctx, from) },
+		},
+		{
+			resource: "resourceinterpreterwebhookconfigurations", again: h.anew, none: func() { h.hear(nil) },
+			follow: func(ctx context.Context) { h.listen(ctx, from) },
+		},
+	}
 }
 
 // reader reads a hub.
@@ -167,25 +199,25 @@ func newReader(c *fleet.Connection) (*reader, error) {
 	return &reader{objects: objects, reviews: reviews.SelfSubjectAccessReviews()}, nil
 }
 
-// may tells whether the agent may read customizations. To be refused what one may
+// may tells whether the agent may read a resource. To be refused what one may
 // not read would make the agent doubt its membership.
-func (r *reader) may(ctx context.Context) (bool, error) {
+func (r *reader) may(ctx context.Context, resource string) (bool, error) {
 	review, err := r.reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "watch", Group: configv1alpha1.GroupName, Resource: "resourceinterpretercustomizations",
+			Verb: "watch", Group: configv1alpha1.GroupName, Resource: resource,
 		},
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		return false, fmt.Errorf("asking the hub whether the agent may read customizations: %w", err)
+		return false, fmt.Errorf("asking the hub whether the agent may read %s: %w", resource, err)
 	}
 	return review.Status.Allowed, nil
 }
 
-// read reads the hub until ctx ends.
-func (h *Hub) read(ctx context.Context, from *reader) {
+// read reads one thing of the hub until ctx ends.
+func (h *Hub) read(ctx context.Context, from *reader, what source) {
 	failed, refused := backoff.Between(failedMin, failedMax), backoff.Between(refusedMin, refusedMax)
 	for goesOn := true; goesOn; {
-		may, err := from.may(ctx)
+		may, err := from.may(ctx, what.resource)
 		if err != nil {
 			h.hubs.log.V(1).Info("trying again", "reason", err.Error())
 			goesOn = backoff.Sleep(ctx, h.hubs.clock, failed.Step())
@@ -193,17 +225,17 @@ func (h *Hub) read(ctx context.Context, from *reader) {
 		}
 		failed = backoff.Between(failedMin, failedMax)
 		if may {
-			h.follow(ctx, from)
+			what.follow(ctx)
 		} else {
-			h.tell(nil)
+			what.none()
 		}
-		goesOn = h.pause(ctx, refused.Step())
+		goesOn = h.pause(ctx, what.again, refused.Step())
 	}
 }
 
 // pause waits for a while after the hub refused, or until there is a reason to ask
 // again. It tells whether ctx goes on.
-func (h *Hub) pause(ctx context.Context, most time.Duration) bool {
+func (h *Hub) pause(ctx context.Context, again <-chan struct{}, most time.Duration) bool {
 	if !backoff.Sleep(ctx, h.hubs.clock, refusedMin) {
 		return false
 	}
@@ -212,7 +244,7 @@ func (h *Hub) pause(ctx context.Context, most time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-h.again:
+	case <-again:
 	case <-timer.C():
 	}
 	return true
@@ -225,6 +257,17 @@ func (h *Hub) follow(ctx context.Context, from *reader) {
 	w := watch.Watch[*configv1alpha1.ResourceInterpreterCustomization]{
 		Source:  watch.Reduced(from.objects, &configv1alpha1.ResourceInterpreterCustomizationList{}, nil, reduce),
 		Handler: &follower{hub: h, refused: cancel},
+	}
+	w.Run(ctx)
+}
+
+// listen watches webhooks until ctx ends, or the hub refuses that.
+func (h *Hub) listen(ctx context.Context, from *reader) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := watch.Watch[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{
+		Source:  watch.Reduced(from.objects, &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}, nil, slim),
+		Handler: &configurations{hub: h, refused: cancel},
 	}
 	w.Run(ctx)
 }

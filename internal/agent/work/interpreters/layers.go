@@ -39,7 +39,7 @@ func (h *Hub) Chain(known interpret.Chain) interpret.Chain {
 }
 
 // layers are those of users, the first one first.
-func (h *Hub) layers() []Layer { return []Layer{scripts{h.customizations}} }
+func (h *Hub) layers() []Layer { return []Layer{scripts{h.customizations}, h.webhooks} }
 
 // Said sums up what the layers tell.
 func (h *Hub) Said(kind schema.GroupVersionKind) (said Said) {

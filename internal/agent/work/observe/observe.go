@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/backoff"
 	"github.com/capstan-io/capstan/internal/budget"
+	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 )
 
@@ -155,11 +156,11 @@ func (r *Observer) stale(items []*plan.Item) (stale []*plan.Item, urgent bool) {
 			o.Lost(plan.PresenceNo, apply.Problem{})
 			continue
 		}
-		sound := o.Problem.Trouble == apply.TroubleNone
+		current, waits := answered(o, version, known, now)
 		switch {
-		case known && sound && version == o.Seen:
+		case current:
 			o.Next = time.Time{}
-		case (!known || !sound) && now.Before(o.Next): // a failure, or nothing tells of changes
+		case waits: // a failure, or nothing tells of changes
 		case known || r.untold(it):
 			stale = append(stale, it)
 			urgent = urgent || o.Seen == "" || !known
@@ -168,6 +169,18 @@ func (r *Observer) stale(items []*plan.Item) (stale []*plan.Item, urgent bool) {
 		}
 	}
 	return stale, urgent
+}
+
+// answered tells whether an observation is of the object as it is, and if not, whether
+// that has to wait. What an interpreter did not say of it is asked again.
+func answered(o *plan.Observation, version string, known bool, now time.Time) (current, waits bool) {
+	sound := o.Problem.Trouble == apply.TroubleNone
+	same := known && sound && version == o.Seen
+	again := same && interpret.Again(o.Misjudged) > 0
+	if same && !again {
+		return true, false
+	}
+	return false, (!known || !sound || again) && now.Before(o.Next)
 }
 
 // untold tells whether nothing will tell of changes of the item's object.
@@ -220,6 +233,9 @@ func (r *Observer) read(ctx context.Context, work *Work, it *plan.Item) {
 		o.Next = now.Add(again)
 	default:
 		o.Take(ctx, object, r.Feedback, work.Budget)
+		if again := interpret.Again(o.Misjudged); again > 0 {
+			o.Next = now.Add(again)
+		}
 	}
 }
 

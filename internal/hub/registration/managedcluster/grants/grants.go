@@ -96,7 +96,7 @@ func ClusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 // no secret.
 func ReadCustomizations() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
-		APIGroups: []string{configv1alpha1.GroupName}, Resources: []string{"resourceinterpretercustomizations"},
+		APIGroups: []string{configv1alpha1.GroupName}, Resources: []string{"resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"},
 		Verbs: []string{"get", "list", "watch"},
 	}
 }

@@ -42,7 +42,7 @@ func TestAnAgentMayNothingWithoutItsName(t *testing.T) {
 // writes one has a say in what all clusters apply.
 func TestAnAgentMayOnlyReadCustomizations(t *testing.T) {
 	want := rbacv1.PolicyRule{
-		APIGroups: []string{"config.karmada.io"}, Resources: []string{"resourceinterpretercustomizations"}, Verbs: []string{"get", "list", "watch"},
+		APIGroups: []string{"config.karmada.io"}, Resources: []string{"resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"}, Verbs: []string{"get", "list", "watch"},
 	}
 	if diff := cmp.Diff(want, ReadCustomizations()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
