@@ -62,13 +62,16 @@ func HubCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 }
 
 // PropagationCRDs returns the definitions that the cluster-manager operator
-// installs on a hub with feature gate Propagation, each a new copy. They are the
+// installs on a hub with feature gate Propagation, each a new copy. Most are the
 // API of Karmada, which may be installed on the same cluster.
 func PropagationCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return definitions(
 		"apps.karmada.io_workloadrebalancers",
 		"config.karmada.io_resourceinterpretercustomizations",
 		"config.karmada.io_resourceinterpreterwebhookconfigurations",
+		"fleet.capstan.io_clusterpropagationrollouts",
+		"fleet.capstan.io_propagationrevisions",
+		"fleet.capstan.io_propagationrollouts",
 		"policy.karmada.io_clusteroverridepolicies",
 		"policy.karmada.io_clusterpropagationpolicies",
 		"policy.karmada.io_overridepolicies",

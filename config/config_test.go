@@ -41,7 +41,7 @@ func TestDefinitionsAreThoseOfTheirPlace(t *testing.T) {
 			reason: "Karmada may be installed on the hub's cluster, so that its kinds are there only where they are wanted",
 			load:   PropagationCRDs,
 			want: []string{
-				"WorkloadRebalancer", "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration", "ClusterOverridePolicy", "ClusterPropagationPolicy", "OverridePolicy", "PropagationPolicy",
+				"WorkloadRebalancer", "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration", "ClusterPropagationRollout", "PropagationRevision", "PropagationRollout", "ClusterOverridePolicy", "ClusterPropagationPolicy", "OverridePolicy", "PropagationPolicy",
 				"ClusterResourceBinding", "ResourceBinding",
 			},
 		},

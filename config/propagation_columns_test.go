@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
 // TestHowKubectlShowsPropagation keeps what people and their scripts know: short
@@ -29,7 +31,7 @@ func TestHowKubectlShowsPropagation(t *testing.T) {
 			}
 		}
 		categories := []string{"karmada-io"}
-		if d.Spec.Names.Kind == "WorkloadRebalancer" {
+		if d.Spec.Names.Kind == "WorkloadRebalancer" || d.Spec.Group == fleetv1alpha1.GroupName {
 			categories = nil
 		}
 		if !slices.Equal(d.Spec.Names.Categories, categories) {
@@ -44,13 +46,16 @@ func TestHowKubectlShowsPropagation(t *testing.T) {
 	want := map[string]string{
 		"workloadrebalancers":                      "Cluster WorkloadRebalancer AGE",
 		"resourceinterpreterwebhookconfigurations": "Cluster ResourceInterpreterWebhookConfiguration AGE",
-		"pp":  "Namespaced PropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
-		"cpp": "Cluster ClusterPropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
-		"op":  "Namespaced OverridePolicy ",
-		"cop": "Cluster ClusterOverridePolicy ",
-		"rb":  "Namespaced ResourceBinding SCHEDULED FULLYAPPLIED AGE",
-		"ric": "Cluster ResourceInterpreterCustomization TARGET-API-VERSION TARGET-KIND AGE",
-		"crb": "Cluster ClusterResourceBinding SCHEDULED FULLYAPPLIED AGE",
+		"pro":  "Namespaced PropagationRollout STAGE CLUSTERS UPDATED HEALTHY FAILED COMPLETE REASON AGE",
+		"cpro": "Cluster ClusterPropagationRollout STAGE CLUSTERS UPDATED HEALTHY FAILED COMPLETE REASON AGE",
+		"prv":  "Cluster PropagationRevision NAMESPACE BINDING REVISION AGE",
+		"pp":   "Namespaced PropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
+		"cpp":  "Cluster ClusterPropagationPolicy CONFLICT-RESOLUTION PRIORITY AGE",
+		"op":   "Namespaced OverridePolicy ",
+		"cop":  "Cluster ClusterOverridePolicy ",
+		"rb":   "Namespaced ResourceBinding SCHEDULED FULLYAPPLIED AGE",
+		"ric":  "Cluster ResourceInterpreterCustomization TARGET-API-VERSION TARGET-KIND AGE",
+		"crb":  "Cluster ClusterResourceBinding SCHEDULED FULLYAPPLIED AGE",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -29,6 +29,8 @@ func specOf(kind string) string {
 		return ""
 	case "ResourceInterpreterCustomization":
 		return "target: {apiVersion: example.com/v1, kind: Workload}\ncustomizations: {}\n"
+	case "PropagationRollout", "ClusterPropagationRollout":
+		return "policy: {name: web}\n"
 	case "WorkloadRebalancer":
 		return "workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: web}]\n"
 	default:
@@ -173,6 +175,23 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 		"a rebalancer of no kind":           {"WorkloadRebalancer", "workloads: [{apiVersion: v1, kind: '', name: web}]", "spec.workloads[0].kind"},
 		"a rebalancer of no name":           {"WorkloadRebalancer", "workloads: [{apiVersion: v1, kind: ConfigMap}]", "spec.workloads[0].name"},
 		"a rebalancer that lives too short": {"WorkloadRebalancer", "ttlSecondsAfterFinished: -1", "greater than or equal to 0"},
+		"a rollout of everything": {
+			"PropagationRollout", "groups: [{name: a, clusterNames: [b], labelSelector: {matchLabels: {c: d}}, claimSelector: {matchLabels: {e: f}}}]\n" +
+				"maxConcurrency: 10%\nmaxFailures: 2\nminSuccessTime: 1m30s\nprogressDeadline: 0s\npaused: true", "",
+		},
+		"a rollout of a whole group at a time": {"PropagationRollout", "maxConcurrency: 100%\nmaxFailures: 0%", ""},
+		"a rollout of nothing":                 {"PropagationRollout", "policy: null", "name one of policy and template"},
+		"a rollout of two":                     {"PropagationRollout", "template: {apiVersion: apps/v1, kind: Deployment, name: web}", "name one of policy and template"},
+		"a rollout of no kind":                 {"PropagationRollout", "policy: null\ntemplate: {apiVersion: apps/v1, name: web}", "spec.template.kind"},
+		"a rollout to none at a time":          {"PropagationRollout", "maxConcurrency: 0", "maxConcurrency is a number from 1, or a percentage from 1% to 100%"},
+		"a rollout to 0% at a time":            {"PropagationRollout", "maxConcurrency: 0%", "maxConcurrency is a number from 1"},
+		"a rollout with a wrong percentage":    {"ClusterPropagationRollout", "maxFailures: 101%", "maxFailures is a number from 0, or a percentage from 0% to 100%"},
+		"a rollout with a word":                {"PropagationRollout", "maxFailures: some", "maxFailures is a number from 0"},
+		"a rollout without a unit of time":     {"PropagationRollout", "minSuccessTime: '5'", "spec.minSuccessTime"},
+		"a rollout with a negative deadline":   {"PropagationRollout", "progressDeadline: -5m", "spec.progressDeadline"},
+		"a rollout with an empty group":        {"PropagationRollout", "groups: [{name: a}]", "say which clusters the group has"},
+		"a rollout with a group twice":         {"PropagationRollout", "groups: [{name: a, clusterNames: [b]}, {name: a, clusterNames: [c]}]", "Duplicate value"},
+		"a rollout that undoes nothing":        {"PropagationRollout", "undo: 0", "greater than or equal to 1"},
 		"a customization of everything": {
 			"ResourceInterpreterCustomization", "customizations: {" + strings.Join(luaRules("f"), ", ") + "}", "",
 		},
@@ -233,7 +252,7 @@ func luaRules(script string) []string {
 
 // defaulted are the fields that the API server fills in within others.
 func defaulted() []string {
-	return []string{"purgeMode", "replicaSchedulingType", "tolerationSeconds"}
+	return []string{"progressDeadline", "purgeMode", "replicaSchedulingType", "tolerationSeconds"}
 }
 
 // propagationObject returns an object of the kind with the spec, over what it has
@@ -255,6 +274,9 @@ func propagationObject(t *testing.T, kind, spec string) *unstructured.Unstructur
 	}
 	if kind == "WorkloadRebalancer" {
 		object.SetAPIVersion("apps.karmada.io/v1alpha1")
+	}
+	if strings.HasSuffix(kind, "PropagationRollout") {
+		object.SetAPIVersion("fleet.capstan.io/v1alpha1")
 	}
 	if kind == "ResourceInterpreterCustomization" {
 		object.SetAPIVersion("config.karmada.io/v1alpha1")

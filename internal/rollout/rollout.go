@@ -120,7 +120,7 @@ func (d *decider) steps(groups []Group) []step {
 		case mandatory[n]:
 		case d.strategy.Kind == ProgressivePerGroup:
 			steps = append(steps, step{
-				name: nameOf(n, group), clusters: group.Clusters, concurrency: len(group.Clusters), failuresMax: rest.failuresMax,
+				name: nameOf(n, group), clusters: group.Clusters, concurrency: d.strategy.concurrency(len(group.Clusters)), failuresMax: rest.failuresMax,
 			})
 		default:
 			rest.clusters = append(rest.clusters, group.Clusters...)

@@ -62,7 +62,11 @@ func TestDecide(t *testing.T) {
 			reason: "that is a failure", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), Deadline: &hour}, states: map[string]State{"a": since(Progressing, hour)},
 			want: Decision{Failed: []string{"a"}, Waiting: 3, Stopped: "1 failed, and maxFailures allows 0"},
 		},
-		"group by group":            {reason: "the first", strategy: Strategy{Kind: ProgressivePerGroup}, want: Decision{Apply: []string{"a"}, Waiting: 3}},
+		"group by group": {reason: "the first", strategy: Strategy{Kind: ProgressivePerGroup}, want: Decision{Apply: []string{"a"}, Waiting: 3}},
+		"group by group, one at a time": {
+			reason: "of a group", strategy: Strategy{Kind: ProgressivePerGroup, MaxConcurrency: intstr.FromString("50%")}, states: map[string]State{"a": done},
+			want: Decision{Apply: []string{"b"}, Waiting: 2},
+		},
 		"the second group":          {reason: "the first has succeeded", strategy: Strategy{Kind: ProgressivePerGroup}, states: map[string]State{"a": done}, want: Decision{Apply: []string{"b", "c"}, Waiting: 1}},
 		"the second group, in part": {reason: "the third waits for all of it", strategy: Strategy{Kind: ProgressivePerGroup}, states: map[string]State{"a": done, "b": done, "c": busy}, want: Decision{Waiting: 1}},
 		"the second group fails": {

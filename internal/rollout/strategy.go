@@ -37,8 +37,8 @@ type Strategy struct {
 	// value is none. Kind All does not ask.
 	MaxFailures intstr.IntOrString
 	// MaxConcurrency is how many clusters are changed at a time, as a number or as
-	// a percentage of all clusters, rounded up. It is for kind Progressive; the zero
-	// value is all of them.
+	// a percentage of all clusters, rounded up; of those of the group for kind
+	// ProgressivePerGroup. The zero value is all of them.
 	MaxConcurrency intstr.IntOrString
 	// Mandatory are groups that have to succeed, one after the other and before any
 	// other cluster is changed. None of their clusters may fail.

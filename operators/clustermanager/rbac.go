@@ -19,7 +19,7 @@ import (
 
 // The definitions of the hub.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=create;get;list;watch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=managedclusters.cluster.open-cluster-management.io;managedclustersets.cluster.open-cluster-management.io;managedclustersetbindings.cluster.open-cluster-management.io;clusterconnections.fleet.capstan.io;placements.cluster.open-cluster-management.io;placementdecisions.cluster.open-cluster-management.io;addonplacementscores.cluster.open-cluster-management.io;manifestworks.work.open-cluster-management.io;manifestworkreplicasets.work.open-cluster-management.io;workloadrebalancers.apps.karmada.io;resourceinterpretercustomizations.config.karmada.io;resourceinterpreterwebhookconfigurations.config.karmada.io;clusteroverridepolicies.policy.karmada.io;clusterpropagationpolicies.policy.karmada.io;overridepolicies.policy.karmada.io;propagationpolicies.policy.karmada.io;clusterresourcebindings.work.karmada.io;resourcebindings.work.karmada.io,verbs=update;patch;delete
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=managedclusters.cluster.open-cluster-management.io;managedclustersets.cluster.open-cluster-management.io;managedclustersetbindings.cluster.open-cluster-management.io;clusterconnections.fleet.capstan.io;placements.cluster.open-cluster-management.io;placementdecisions.cluster.open-cluster-management.io;addonplacementscores.cluster.open-cluster-management.io;manifestworks.work.open-cluster-management.io;manifestworkreplicasets.work.open-cluster-management.io;workloadrebalancers.apps.karmada.io;resourceinterpretercustomizations.config.karmada.io;resourceinterpreterwebhookconfigurations.config.karmada.io;clusterpropagationrollouts.fleet.capstan.io;propagationrevisions.fleet.capstan.io;propagationrollouts.fleet.capstan.io;clusteroverridepolicies.policy.karmada.io;clusterpropagationpolicies.policy.karmada.io;overridepolicies.policy.karmada.io;propagationpolicies.policy.karmada.io;clusterresourcebindings.work.karmada.io;resourcebindings.work.karmada.io,verbs=update;patch;delete
 
 // What is installed.
 // The namespace of a hosted hub has the name of its ClusterManager, which can be any.
@@ -70,6 +70,7 @@ import (
 // +kubebuilder:rbac:groups=fleet.capstan.io,resources=clusterconnections,verbs=list;patch
 // +kubebuilder:rbac:groups=apps.karmada.io,resources=workloadrebalancers,verbs=list;patch
 // +kubebuilder:rbac:groups=config.karmada.io,resources=resourceinterpretercustomizations;resourceinterpreterwebhookconfigurations,verbs=list;patch
+// +kubebuilder:rbac:groups=fleet.capstan.io,resources=clusterpropagationrollouts;propagationrevisions;propagationrollouts,verbs=list;patch
 // +kubebuilder:rbac:groups=policy.karmada.io,resources=propagationpolicies;clusterpropagationpolicies;overridepolicies;clusteroverridepolicies,verbs=list;patch
 // +kubebuilder:rbac:groups=work.karmada.io,resources=resourcebindings;clusterresourcebindings,verbs=list;patch
 

@@ -26,8 +26,14 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ClusterConnection{},
 		&ClusterConnectionList{},
+		&ClusterPropagationRollout{},
+		&ClusterPropagationRolloutList{},
 		&ControlPlane{},
 		&ControlPlaneList{},
+		&PropagationRevision{},
+		&PropagationRevisionList{},
+		&PropagationRollout{},
+		&PropagationRolloutList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -140,3 +140,12 @@ const (
 // AnnotationRebalanced is on a binding whose replicas have moved by themselves, and
 // has when they last did and how, as JSON.
 const AnnotationRebalanced = "fleet.capstan.io/rebalanced"
+
+// What a rollout leaves on the works that it governs. They go with it.
+const (
+	// AnnotationRevision is a hash of what a work was made of, whatever the number of
+	// replicas.
+	AnnotationRevision = "fleet.capstan.io/revision"
+	// AnnotationRevisionSince is when the work was made of it first, in RFC 3339.
+	AnnotationRevisionSince = "fleet.capstan.io/revision-since"
+)

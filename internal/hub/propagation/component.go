@@ -54,8 +54,10 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/policies"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rebalancer"
 	"github.com/capstan-io/capstan/internal/hub/propagation/rights"
+	"github.com/capstan-io/capstan/internal/hub/propagation/rollouts"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/spaces"
+	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -127,6 +129,7 @@ func Watched() []client.Object {
 		&policyv1alpha1.ClusterOverridePolicy{}, &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{},
 		&workv1.ManifestWork{}, &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}, &appsv1alpha1.WorkloadRebalancer{},
 		&configv1alpha1.ResourceInterpreterCustomization{}, &configv1alpha1.ResourceInterpreterWebhookConfiguration{},
+		&fleetv1alpha1.PropagationRollout{}, &fleetv1alpha1.ClusterPropagationRollout{},
 	}
 }
 
@@ -202,10 +205,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Events:   recorder,
 		Announce: announcer,
 	}
+	stages, rolls := rollsOut(mgr, o, clusters, touched, recorder)
 	sends := bindings.New(bindings.Deps{
 		Client: own, Latest: own.Latest, Works: indexed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
-		Announce: announcer,
+		Announce: announcer, Stages: stages,
 	})
 	follows := namespaces.New(namespaces.Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works}, Events: recorder,
@@ -216,7 +220,24 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
-		policies.New(mgr.GetClient(), kinds, watched, recorder, o.Clock).SetupWithManager(mgr), follows.SetupWithManager(mgr))
+		policies.New(mgr.GetClient(), kinds, watched, recorder, o.Clock).SetupWithManager(mgr), follows.SetupWithManager(mgr), rolls())
+}
+
+// rollsOut returns what keeps changes from clusters, and what adds the controller of
+// rollouts to the manager.
+func rollsOut(
+	mgr ctrl.Manager, o Options, clusters *fleet.Fleet, touched *inbox.Inbox[reconcile.Request], recorder *events.Recorder,
+) (*staging.Stages, func() error) {
+	changed := &inbox.Inbox[reconcile.Request]{}
+	stages := staging.New(staging.Deps{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Clock: o.Clock,
+		Touched: func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
+		Changed: func(rollout staging.Key) { changed.Add(reconcile.Request{NamespacedName: rollout}) },
+	})
+	controller := rollouts.New(rollouts.Deps{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Stages: stages, Clock: o.Clock, Events: recorder,
+	})
+	return stages, func() error { return controller.SetupWithManager(mgr, changed) }
 }
 
 // clients are those of what the manager's own client has no kinds for.

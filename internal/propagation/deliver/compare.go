@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -119,6 +120,12 @@ func Compare(wanted map[string]*workv1.ManifestWork, present []workv1.ManifestWo
 	return c, nil
 }
 
+// Has tells whether a work, as SlimWork leaves it, has the content of another one.
+func Has(is, want *workv1.ManifestWork) (bool, error) {
+	hash, err := hashOf(want)
+	return err == nil && is.Annotations[annotationContent] == hash, err
+}
+
 // same tells whether a work is as it is wanted.
 func same(is, want *workv1.ManifestWork) (bool, error) {
 	hash, err := hashOf(want)
@@ -150,7 +157,10 @@ func ownLabels() []string { return append(claims.LabelKeys(), karmadaworkv1alpha
 // ownAnnotations are the keys of annotations that are removed from a work if they
 // are not wanted.
 func ownAnnotations(is *workv1.ManifestWork) []string {
-	keys := []string{policyv1alpha1.AnnotationAppliedOverrides, policyv1alpha1.AnnotationAppliedClusterOverrides, annotationSuspends}
+	keys := []string{
+		policyv1alpha1.AnnotationAppliedOverrides, policyv1alpha1.AnnotationAppliedClusterOverrides, annotationSuspends,
+		fleetv1alpha1.AnnotationRevision, fleetv1alpha1.AnnotationRevisionSince,
+	}
 	if is.Annotations[annotationSuspends] != "" {
 		keys = append(keys, workv1.AnnotationSuspendDispatching)
 	}

@@ -26,8 +26,8 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// errDeleting is why a cluster gets nothing any more.
-var errDeleting = errors.New("the cluster is being deleted")
+// ErrDeleting is why a cluster gets nothing any more.
+var ErrDeleting = errors.New("the cluster is being deleted")
 
 // Source is what the works of a binding are made of.
 type Source struct {
@@ -39,6 +39,8 @@ type Source struct {
 	// Mistake is what is wrong with a policy that may override the object. Nothing is
 	// sent before it is mended: it could be what a cluster must not get.
 	Mistake error
+	// Only are the clusters to make copies for; nil is all.
+	Only map[string]bool
 }
 
 // Copy is the object as a cluster gets it, but for what tells there where it is
@@ -59,6 +61,9 @@ func Copies(s Source) (copies map[string]Copy, problems map[string]error) {
 	pruned := s.Chain.Prune(s.Object)
 	targets := Targets(s.Binding.BindingSpec())
 	for _, target := range targets {
+		if s.Only != nil && !s.Only[target.Name] {
+			continue
+		}
 		if s.Mistake != nil {
 			problems[target.Name] = s.Mistake
 			continue
@@ -80,7 +85,7 @@ func (s Source) copy(pruned *unstructured.Unstructured, target workv1alpha2.Targ
 	case !found:
 		cluster = view.Cluster{Name: target.Name}
 	case cluster.Deleting: // the hub removes the works there, and a new one would be in its way
-		return Copy{}, errDeleting
+		return Copy{}, ErrDeleting
 	}
 	share, problem := s.share(pruned, target, targets)
 	if problem != nil {

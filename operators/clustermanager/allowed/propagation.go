@@ -47,6 +47,7 @@ func propagation() []rbacv1.PolicyRule {
 	bindings := []string{"clusterresourcebindings", "resourcebindings"}
 	rebalancers := []string{"workloadrebalancers"}
 	interpreters := []string{"resourceinterpretercustomizations", "resourceinterpreterwebhookconfigurations"}
+	rollouts := []string{"clusterpropagationrollouts", "propagationrevisions", "propagationrollouts"}
 	fences := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
 	var definitions []string
 	for _, policy := range policies {
@@ -54,6 +55,9 @@ func propagation() []rbacv1.PolicyRule {
 	}
 	for _, interpreter := range interpreters {
 		definitions = append(definitions, interpreter+"."+configv1alpha1.GroupName)
+	}
+	for _, rollout := range rollouts {
+		definitions = append(definitions, rollout+"."+fleetv1alpha1.GroupName)
 	}
 	for _, binding := range bindings {
 		definitions = append(definitions, binding+"."+workv1alpha2.GroupName)
@@ -68,6 +72,7 @@ func propagation() []rbacv1.PolicyRule {
 		},
 		{APIGroups: []string{appsv1alpha1.GroupName}, Resources: rebalancers, Verbs: []string{"list", "patch"}},
 		{APIGroups: []string{configv1alpha1.GroupName}, Resources: interpreters, Verbs: []string{"list", "patch"}},
+		{APIGroups: []string{fleetv1alpha1.GroupName}, Resources: rollouts, Verbs: []string{"list", "patch"}},
 		{APIGroups: []string{policyv1alpha1.GroupName}, Resources: policies, Verbs: []string{"list", "patch"}},
 		{APIGroups: []string{workv1alpha2.GroupName}, Resources: bindings, Verbs: []string{"list", "patch"}},
 		{

@@ -37,6 +37,7 @@ func (w world) clear() {
 		&workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}, &workv1.ManifestWorkList{},
 		&clusterv1.ManagedClusterList{}, &fleetv1alpha1.ClusterConnectionList{}, &schedulingv1.PriorityClassList{}, &eventsv1.EventList{},
 		&corev1.NamespaceList{}, &appsv1alpha1.WorkloadRebalancerList{},
+		&fleetv1alpha1.PropagationRolloutList{}, &fleetv1alpha1.ClusterPropagationRolloutList{}, &fleetv1alpha1.PropagationRevisionList{},
 	} {
 		if err := w.List(ctx, list); err != nil {
 			w.Errorf("listing what the test has left: %v", err)

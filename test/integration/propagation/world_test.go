@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,11 +222,23 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 	_ = w.Status().Update(ctx, work) // it is tried again
 }
 
+// brokenImage is an image of which no pod becomes ready in the cluster of a Work
+// of namespace brokenIn.
+const (
+	brokenImage = "nginx:broken"
+	brokenIn    = "karmada-es-member2"
+)
+
 // runs gives an object of a cluster the status that its controllers would.
 func runs(object *unstructured.Unstructured) {
 	object.SetGeneration(1)
 	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	if object.GetKind() != "Deployment" || !found {
+		return
+	}
+	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+	if in := object.GetAnnotations()[workv1alpha2.AnnotationWorkNamespace]; in == brokenIn && strings.Contains(fmt.Sprint(containers...), brokenImage) {
+		object.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": replicas, "updatedReplicas": replicas, "unavailableReplicas": replicas}
 		return
 	}
 	object.Object["status"] = map[string]any{

@@ -34,6 +34,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
@@ -60,7 +61,9 @@ type Deps struct {
 	Objects   templates.Objects
 	Fleet     *fleet.Fleet
 	Store     store.Bindings
-	Chain     interpret.Chain
+	// Stages keep changes from clusters whose turn has not come.
+	Stages *staging.Stages
+	Chain  interpret.Chain
 	// Interpreters are the customizations in Chain, which have to be loaded.
 	Interpreters *interpreters.Known
 	Created      *created.Works
@@ -96,13 +99,13 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if c.Store.Unfinished(req.NamespacedName) {
 		return ctrl.Result{}, nil // it comes again when its status says what was decided
 	}
-	if err := errors.Join(c.Fleet.Load(ctx, c.Live), c.Interpreters.Load(ctx)); err != nil {
+	if err := errors.Join(c.Fleet.Load(ctx, c.Live), c.Interpreters.Load(ctx), c.Stages.Load(ctx)); err != nil {
 		return ctrl.Result{}, err
 	}
 	b, err := c.read(ctx, req)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, c.ending.abandoned(ctx, req.NamespacedName)
+		return ctrl.Result{}, errors.Join(c.Stages.Gone(ctx, req.NamespacedName), c.ending.abandoned(ctx, req.NamespacedName))
 	case err != nil:
 		return ctrl.Result{}, err
 	case deliver.ID(b) == "":
@@ -119,11 +122,13 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if decisions.Held(b) {
+		c.Stages.Looked(req.NamespacedName)
 		return ctrl.Result{}, nil // it comes again when it may be decided for it
 	}
 	key := templates.KeyOf(b.BindingSpec().Resource)
 	object, err := c.object(ctx, key, b)
 	if object == nil || err != nil {
+		c.Stages.Looked(req.NamespacedName)
 		return ctrl.Result{}, err
 	}
 	sent, err := c.send(ctx, b, object, works)
@@ -164,17 +169,18 @@ type sent struct {
 
 // send makes the works of a binding what they are to be.
 func (c *Controller) send(ctx context.Context, b binding, object *unstructured.Unstructured, works []workv1.ManifestWork) (sent, error) {
-	wanted, problems, err := c.render(ctx, b, object)
+	staged, err := c.render(ctx, b, object, works)
 	if err != nil {
 		return sent{}, err
 	}
-	changes, err := deliver.Compare(wanted, works, problems)
+	wanted, problems := staged.Wanted, staged.Problems
+	changes, err := deliver.Compare(wanted, works, joined(problems, staged.Still))
 	if err != nil {
 		return sent{}, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
 	changes.Preserve = deliver.Preserves(b)
 	changes.Gone = slices.DeleteFunc(changes.Gone, func(work workv1.ManifestWork) bool {
-		return !c.Fleet.Settled(work.Namespace) // the binding comes again when it has
+		return staged.Keep || !c.Fleet.Settled(work.Namespace) // the binding comes again when it has
 	})
 	if len(changes.Gone) > 0 || len(changes.New) > 0 && !c.Latest.Current(b) {
 		if current, err := c.current(ctx, b); err != nil || !current {
@@ -188,7 +194,8 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	c.Announce.Tell(announce.Sent{
 		Wrote: !changes.None(), Overridden: overridden(wanted), Mistakes: send.Joined(problems), Failed: send.Joined(failed),
 	}.Events(b)...)
-	result := sent{problems: problems, settled: changes.None() || len(failed) > 0}
+	c.Stages.Failed(client.ObjectKeyFromObject(b), failed)
+	result := sent{problems: joined(problems, staged.Held), settled: changes.None() || len(failed) > 0}
 	for _, problem := range problems {
 		result.again = sooner(result.again, interpret.Again(problem))
 	}
@@ -197,6 +204,16 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 		result.again = again
 	}
 	return result, nil
+}
+
+// joined returns what keeps clusters from getting an object, for two reasons.
+func joined(a, b map[string]error) map[string]error {
+	if len(b) == 0 {
+		return a
+	}
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }
 
 // object returns the object of a binding; nil if it is gone, and the binding about

@@ -34,6 +34,9 @@ func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWo
 	if !controllerutil.ContainsFinalizer(b, finalizer) {
 		return ctrl.Result{}, nil
 	}
+	if err := c.Stages.Gone(ctx, client.ObjectKeyFromObject(b)); err != nil {
+		return ctrl.Result{}, err
+	}
 	stays := false
 	if slices.ContainsFunc(works, alive) {
 		var err error

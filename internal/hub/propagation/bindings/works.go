@@ -15,6 +15,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/override"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
@@ -56,20 +57,21 @@ func (c *Controller) works(ctx context.Context, b binding) ([]workv1.ManifestWor
 	return mine, nil
 }
 
-// render returns the works that a binding is to have.
-func (c *Controller) render(ctx context.Context, b binding, object *unstructured.Unstructured) (map[string]*workv1.ManifestWork, map[string]error, error) {
+// render returns the works that a binding is to have now.
+func (c *Controller) render(ctx context.Context, b binding, object *unstructured.Unstructured, present []workv1.ManifestWork) (staging.Verdict, error) {
 	wide, own, err := c.overrides(ctx, object)
 	if err != nil {
-		return nil, nil, err
+		return staging.Verdict{}, err
 	}
 	policies, mistake := override.Select(object, wide, own)
-	works, problems, err := deliver.Render(deliver.Source{
-		Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, Mistake: mistake,
-	})
+	source := deliver.Source{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, Mistake: mistake}
+	works, problems, err := deliver.Render(source)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
+		return staging.Verdict{}, fmt.Errorf("making the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
-	return works, problems, nil
+	return c.Stages.Stage(ctx, staging.Input{
+		Binding: b, Source: source, Wide: wide, Own: own, Works: present, Wanted: works, Problems: problems,
+	})
 }
 
 // overridden tells whether policies have changed the object of some of the works.

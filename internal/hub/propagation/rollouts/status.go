@@ -1,0 +1,140 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/conditions"
+	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
+	"github.com/capstan-io/capstan/internal/propagation/staged"
+)
+
+const (
+	// clustersTold is how many clusters a message names.
+	clustersTold = 5
+	// whyBytesMax is how long a message says why a cluster has failed at most.
+	whyBytesMax = 512
+)
+
+// report writes into the status how far a rollout is.
+func report(r staging.Rollout, p staging.Progress, absent string) {
+	status := r.RolloutStatus()
+	status.ObservedGeneration = r.GetGeneration()
+	status.Revision = max(status.Revision, p.Revision)
+	status.Objects = number(p.Objects)
+	accepted := accepted(r, p, absent)
+	conditions.Set(&status.Conditions, r.GetGeneration(), accepted)
+	if p.Starting {
+		return // what was known is still the best guess
+	}
+	status.Stage, status.Group, status.Clusters = "", p.Group, counts(p)
+	if p.Stages > 0 {
+		status.Stage = fmt.Sprintf("%d/%d", p.Stage, p.Stages)
+	}
+	complete, progressing := verdict(r, p, accepted)
+	conditions.Set(&status.Conditions, r.GetGeneration(), complete)
+	conditions.Set(&status.Conditions, r.GetGeneration(), progressing)
+}
+
+func number(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // it is within the limit
+
+func counts(p staging.Progress) fleetv1alpha1.RolloutClusters {
+	return fleetv1alpha1.RolloutClusters{
+		Total: number(p.Total), Pending: number(p.Pending), Updated: number(p.Updated()),
+		Healthy: number(p.Healthy), Progressing: number(p.Progressing()), Failed: number(len(p.Failed)),
+	}
+}
+
+// accepted says whether a rollout is in effect.
+func accepted(r staging.Rollout, p staging.Progress, absent string) metav1.Condition {
+	c := metav1.Condition{Type: fleetv1alpha1.PropagationRolloutConditionAccepted, Status: metav1.ConditionFalse}
+	_, problems := staged.Of(r.RolloutSpec())
+	switch {
+	case len(problems) > 0:
+		c.Reason = fleetv1alpha1.PropagationRolloutReasonInvalid
+		c.Message = fmt.Sprintf("No cluster gets a change until this is mended: %v", problems.ToAggregate())
+	case p.Rival != nil:
+		c.Reason = fleetv1alpha1.PropagationRolloutReasonConflict
+		c.Message = fmt.Sprintf("Rollout %q has the same target and is older: delete one of them.", p.Rival.Name)
+	case absent != "":
+		c.Reason, c.Message = fleetv1alpha1.PropagationRolloutReasonTargetNotFound, absent
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, fleetv1alpha1.PropagationRolloutReasonAccepted
+		c.Message = "Changes reach the clusters group by group."
+	}
+	return c
+}
+
+// verdict says whether all clusters have the latest change, and whether the rollout
+// goes on.
+func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (complete, progressing metav1.Condition) {
+	complete = metav1.Condition{Type: fleetv1alpha1.PropagationRolloutConditionComplete, Status: metav1.ConditionFalse}
+	progressing = metav1.Condition{Type: fleetv1alpha1.PropagationRolloutConditionProgressing, Status: metav1.ConditionFalse}
+	var reason string
+	switch {
+	case accepted.Status != metav1.ConditionTrue:
+		reason, complete.Message = fleetv1alpha1.PropagationRolloutReasonNotAccepted, accepted.Message
+	case p.Undone > 0 && p.Done:
+		reason = fleetv1alpha1.PropagationRolloutReasonUndone
+		complete.Message = fmt.Sprintf("All clusters have what they had before revision %d. A change of what is sent begins a new revision.", p.Revision)
+	case p.Stopped != "":
+		reason, complete.Message = fleetv1alpha1.PropagationRolloutReasonTooManyFailures, fmt.Sprintf("%s. %s", sentence(p.Stopped), failures(p))
+	case p.Done:
+		complete.Status, reason = metav1.ConditionTrue, fleetv1alpha1.PropagationRolloutReasonComplete
+		complete.Message = fmt.Sprintf("%d of %d clusters have the latest change and are healthy.", p.Healthy, p.Total)
+	case p.Undone > 0:
+		reason, progressing.Status = fleetv1alpha1.PropagationRolloutReasonUndoing, metav1.ConditionTrue
+		complete.Message = "Clusters get back what they had before."
+	case r.RolloutSpec().Paused && p.Pending > 0:
+		reason = fleetv1alpha1.PropagationRolloutReasonPaused
+		complete.Message = fmt.Sprintf("%d of %d clusters do not have the latest change: spec.paused is set.", p.Pending, p.Total)
+	default:
+		reason, progressing.Status = fleetv1alpha1.PropagationRolloutReasonRollingOut, metav1.ConditionTrue
+		complete.Message = fmt.Sprintf("It is the turn of %s: %d of %d clusters have the latest change, %d are healthy with it.",
+			group(p), p.Updated(), p.Total, p.Healthy)
+	}
+	complete.Reason, progressing.Reason, progressing.Message = reason, reason, complete.Message
+	return complete, progressing
+}
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+func group(p staging.Progress) string {
+	if p.Group == "" {
+		return "the clusters that no group has"
+	}
+	return fmt.Sprintf("group %q", p.Group)
+}
+
+// failures says why clusters have failed.
+func failures(p staging.Progress) string {
+	names := slices.Sorted(maps.Keys(p.Failed))
+	var told []string
+	for _, name := range names[:min(len(names), clustersTold)] {
+		why := p.Failed[name]
+		if len(why) > whyBytesMax {
+			why = strings.ToValidUTF8(why[:whyBytesMax], "") + "…"
+		}
+		told = append(told, fmt.Sprintf("%s: %s", name, why))
+	}
+	text := strings.Join(told, "; ")
+	if more := len(names) - len(told); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text + "."
+}
+
+// same tells whether nothing has to be written.
+func same(before, after staging.Rollout) bool {
+	return equality.Semantic.DeepEqual(before.RolloutStatus(), after.RolloutStatus())
+}

@@ -1,0 +1,95 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package staging
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-io/capstan/internal/propagation/staged"
+)
+
+// decide decides which clusters get the changes of a rollout now, and has the
+// objects looked at which that is about, but for one. The caller has the lock.
+func (s *Stages) decide(e *entry, but types.NamespacedName) {
+	before := e.outcome
+	e.outcome = e.rollout.Decide(s.Fleet.Snapshot(), s.Clock.Now())
+	for name := range touching(e, before) {
+		if name != but {
+			s.Touched(name)
+		}
+	}
+}
+
+// Progress is how far a rollout is.
+type Progress struct {
+	staged.Outcome
+
+	// Rival is the rollout that has the same target, and goes before this one.
+	Rival *Key
+	// Revision is the number of the latest change, and Objects how many objects there
+	// are, of which the changes of so many are undone.
+	Revision        int64
+	Objects, Undone int
+}
+
+// Progress decides anew how a rollout goes on, and returns how far it is; false if
+// it is not known.
+func (s *Stages) Progress(key Key) (Progress, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[key]
+	if e == nil {
+		return Progress{}, false
+	}
+	if first := s.targets[e.of][0]; first != key {
+		return Progress{Rival: &first, Revision: e.last}, true
+	}
+	s.decide(e, types.NamespacedName{})
+	return Progress{Outcome: e.outcome, Revision: e.last, Objects: len(e.rollout.Objects()), Undone: len(e.undone)}, true
+}
+
+// OfPolicy returns the rollouts of a policy.
+func (s *Stages) OfPolicy(policy types.NamespacedName) []Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.targets[target{kind: policyKind(policy.Namespace), name: policy}])
+}
+
+// With returns the rollouts that send something to a cluster.
+func (s *Stages) With(cluster string) []Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []Key
+	for key, e := range s.entries {
+		if e.rollout.Has(cluster) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// touching returns the objects that have something to do by what is decided now.
+func touching(e *entry, before staged.Outcome) map[types.NamespacedName]bool {
+	touched := map[types.NamespacedName]bool{}
+	for _, name := range e.outcome.Touched {
+		touched[nameOf(name)] = true
+	}
+	if e.outcome.Done && !before.Done {
+		maps.Copy(touched, e.waiting)
+	}
+	return touched
+}
+
+// nameOf is the reverse of the name of a binding as text.
+func nameOf(text string) types.NamespacedName {
+	for i := range len(text) {
+		if text[i] == types.Separator {
+			return types.NamespacedName{Namespace: text[:i], Name: text[i+1:]}
+		}
+	}
+	return types.NamespacedName{Name: text}
+}

@@ -1,0 +1,198 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package staging
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/override"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+const (
+	// labelRollout has the UID of the rollout that a revision is of.
+	labelRollout = "fleet.capstan.io/rollout"
+	// revisionsMax is how many revisions of an object are kept.
+	revisionsMax = 10
+	// contentBytesMax is how long the content of a revision is at most.
+	contentBytesMax = 16 << 20
+	// nameBytes is how much of a hash is in the name of a revision.
+	nameBytes = 10
+)
+
+// content is what the works of an object are made of.
+type content struct {
+	Template   map[string]any                         `json:"template"`
+	UID        types.UID                              `json:"uid,omitempty"`
+	Generation int64                                  `json:"generation,omitempty"`
+	Wide       []policyv1alpha1.ClusterOverridePolicy `json:"clusterOverridePolicies,omitempty"`
+	Own        []policyv1alpha1.OverridePolicy        `json:"overridePolicies,omitempty"`
+}
+
+// contentOf returns what the works are made of now. Of the policies only those are
+// in it that are about the object.
+func contentOf(in Input) content {
+	c := content{Template: in.Source.Chain.Prune(in.Source.Object).Object, UID: in.Source.Object.GetUID(), Generation: in.Source.Object.GetGeneration()}
+	for _, policy := range in.Source.Overrides {
+		for i := range in.Wide {
+			if p := &in.Wide[i]; policy.Namespace == "" && policy.Name == p.Name {
+				c.Wide = append(c.Wide, policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Spec: p.Spec})
+			}
+		}
+		for i := range in.Own {
+			if p := &in.Own[i]; policy.Namespace == p.Namespace && policy.Name == p.Name {
+				c.Own = append(c.Own, policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, Spec: p.Spec})
+			}
+		}
+	}
+	return c
+}
+
+// name returns the name of the revision: the same for the same content, whatever
+// the number of replicas.
+func (c content) name(rollout types.UID, binding types.NamespacedName, even *unstructured.Unstructured) (string, error) {
+	c.Template, c.Generation = even.Object, 0
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("encoding what is sent for binding %q: %w", binding, err)
+	}
+	of, what := sha256.Sum256([]byte(string(rollout)+" "+binding.String())), sha256.Sum256(text)
+	return hex.EncodeToString(of[:nameBytes]) + "-" + hex.EncodeToString(what[:nameBytes]), nil
+}
+
+func (c content) pack() ([]byte, error) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if err := json.NewEncoder(w).Encode(c); err != nil {
+		return nil, fmt.Errorf("encoding the content of a revision: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("compressing the content of a revision: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func unpack(packed []byte) (c content, err error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return content{}, fmt.Errorf("reading the content of a revision: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, contentBytesMax))
+	if err != nil {
+		return content{}, fmt.Errorf("reading the content of a revision: %w", err)
+	}
+	if err := utiljson.Unmarshal(text, &c); err != nil { // whole numbers stay whole
+		return content{}, fmt.Errorf("decoding the content of a revision: %w", err)
+	}
+	return c, nil
+}
+
+// revision is a change of an object that was sent.
+type revision struct {
+	name    string
+	number  int64
+	content []byte
+}
+
+// source returns what works are made of by a revision.
+func (r revision) source(now deliver.Source) (deliver.Source, error) {
+	c, err := unpack(r.content)
+	if err != nil {
+		return deliver.Source{}, fmt.Errorf("PropagationRevision %q: %w", r.name, err)
+	}
+	object := &unstructured.Unstructured{Object: c.Template}
+	object.SetUID(c.UID)
+	object.SetGeneration(c.Generation)
+	now.Object = object
+	now.Overrides, now.Mistake = override.Select(object, c.Wide, c.Own)
+	return now, nil
+}
+
+// history are the revisions of an object, the oldest first: the one that all
+// clusters had last.
+type history []revision
+
+func (h history) find(name string) (revision, bool) {
+	n := slices.IndexFunc(h, func(r revision) bool { return r.name == name })
+	if n < 0 {
+		return revision{}, false
+	}
+	return h[n], true
+}
+
+// surplus returns those that are not kept: all clusters have the current one, or
+// there are too many.
+func (h history) surplus(current string, undone, done bool) []revision {
+	var gone []revision
+	for n, r := range h {
+		switch {
+		case r.name == current || n == 0 && (undone || !done):
+		case done || len(h)-len(gone) > revisionsMax:
+			gone = append(gone, r)
+		}
+	}
+	return gone
+}
+
+// read reads the revisions of a rollout, by the bindings of the objects.
+func (s *Stages) read(ctx context.Context, rollout types.UID) (map[types.NamespacedName]history, error) {
+	list := &fleetv1alpha1.PropagationRevisionList{}
+	if err := s.Live.List(ctx, list, client.MatchingLabels{labelRollout: string(rollout)}); err != nil {
+		return nil, fmt.Errorf("reading the PropagationRevisions of a rollout: %w", err)
+	}
+	all := map[types.NamespacedName]history{}
+	for i := range list.Items {
+		r := &list.Items[i]
+		binding := types.NamespacedName{Namespace: r.Spec.BindingNamespace, Name: r.Spec.BindingName}
+		all[binding] = append(all[binding], revision{name: r.Name, number: r.Spec.Revision, content: r.Spec.Content})
+	}
+	for binding := range all {
+		slices.SortFunc(all[binding], func(a, b revision) int { return cmp.Compare(a.number, b.number) })
+	}
+	return all, nil
+}
+
+// create stores a revision before the first cluster gets it.
+func (s *Stages) create(ctx context.Context, of Key, uid types.UID, binding types.NamespacedName, r revision) error {
+	object := &fleetv1alpha1.PropagationRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{labelRollout: string(uid)}},
+		Spec: fleetv1alpha1.PropagationRevisionSpec{
+			RolloutNamespace: of.Namespace, RolloutName: of.Name, BindingNamespace: binding.Namespace, BindingName: binding.Name,
+			Revision: r.number, Content: r.content,
+		},
+	}
+	if err := s.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("storing revision %d of binding %q: %w", r.number, binding, err)
+	}
+	return nil
+}
+
+// drop deletes revisions that nobody needs any more.
+func (s *Stages) drop(ctx context.Context, gone []revision) error {
+	for _, r := range gone {
+		err := s.Client.Delete(ctx, &fleetv1alpha1.PropagationRevision{ObjectMeta: metav1.ObjectMeta{Name: r.name}})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting PropagationRevision %q: %w", r.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,369 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+	"github.com/capstan-io/capstan/internal/propagation/staged"
+	"github.com/capstan-io/capstan/internal/rollout"
+)
+
+// Input is what a binding is about to send.
+type Input struct {
+	Binding Binding
+	// Source is what the works are made of, and Wide and Own the policies of which
+	// some are in it.
+	Source deliver.Source
+	Wide   []policyv1alpha1.ClusterOverridePolicy
+	Own    []policyv1alpha1.OverridePolicy
+	// Works are those that there are.
+	Works []workv1.ManifestWork
+	// Wanted are those that there are to be, and Problems say why some are not
+	// among them, by cluster.
+	Wanted   map[string]*workv1.ManifestWork
+	Problems map[string]error
+}
+
+// Verdict is what a rollout makes of that.
+type Verdict struct {
+	Wanted   map[string]*workv1.ManifestWork
+	Problems map[string]error
+	// Held says why clusters do not have what they are to have, and Still which of
+	// these have works that stay as they are.
+	Held  map[string]error
+	Still map[string]error
+	// Keep says that clusters which are to lose the object keep it.
+	Keep bool
+}
+
+// Stage makes of the works that a binding is to have those that it is to have now.
+// Without a rollout these are the same.
+func (s *Stages) Stage(ctx context.Context, in Input) (Verdict, error) {
+	v := Verdict{Wanted: in.Wanted, Problems: in.Problems}
+	name := client.ObjectKeyFromObject(in.Binding)
+	s.mu.Lock()
+	e := s.governor(in.Binding)
+	gone := s.join(name, e)
+	s.mu.Unlock()
+	if err := s.drop(ctx, gone); err != nil || e == nil {
+		return v, err
+	}
+	p := &pass{s: s, e: e, name: name, in: in, now: s.Clock.Now(), works: map[string]*workv1.ManifestWork{}}
+	for i := range in.Works {
+		if w := &in.Works[i]; w.DeletionTimestamp.IsZero() && w.Name == deliver.NameOfWorks(in.Binding) {
+			p.works[w.Namespace] = w
+		}
+	}
+	if err := p.aim(ctx); err != nil {
+		return v, err
+	}
+	out, may, err := p.report()
+	if err != nil {
+		return v, err
+	}
+	if v, err = p.hold(may); err != nil {
+		return v, err
+	}
+	v.Keep = !out.Done
+	return v, p.tidy(ctx, out.Done)
+}
+
+// pass is one look at a binding of a rollout.
+type pass struct {
+	s     *Stages
+	e     *entry
+	name  types.NamespacedName
+	in    Input
+	now   time.Time
+	works map[string]*workv1.ManifestWork // by cluster
+	past  history
+	// target is what the clusters are to get: the current revision, or the oldest if
+	// that is undone.
+	current, target revision
+	undone          bool
+	revisions       map[string]string // of the target, by cluster
+}
+
+// aim finds out what the clusters are to get, and stores it.
+func (p *pass) aim(ctx context.Context) error {
+	if p.in.Source.Mistake != nil { // nothing is sent, and nothing of it is known
+		return nil //nolint:nilerr // its clusters have it as their problem
+	}
+	even, err := p.in.Source.Even()
+	if err != nil {
+		return err
+	}
+	is := contentOf(p.in)
+	id, err := is.name(p.e.uid, p.name, even)
+	if err != nil {
+		return err
+	}
+	found, undo, err := p.find(ctx, id, is)
+	if err != nil {
+		return err
+	}
+	p.current, p.target = found, found
+	if oldest := p.past[0]; oldest.name != found.name && found.number <= undo {
+		p.target, p.undone = oldest, true
+		if p.in.Source, err = oldest.source(p.in.Source); err != nil {
+			return err
+		}
+		if p.in.Wanted, p.in.Problems, err = deliver.Render(p.in.Source); err != nil {
+			return fmt.Errorf("making what binding %q sent before: %w", p.name, err)
+		}
+	}
+	p.revisions, err = deliver.Revisions(p.in.Source)
+	return err
+}
+
+// find returns the revision of a name, and up to which ones are undone. A new one
+// is stored.
+func (p *pass) find(ctx context.Context, id string, is content) (found revision, undo int64, err error) {
+	p.s.mu.Lock()
+	p.past = p.e.history[p.name]
+	found, known := p.past.find(id)
+	if !known {
+		p.e.last = max(p.e.last, p.e.undo) + 1
+		found = revision{name: id, number: p.e.last}
+	}
+	undo = p.e.undo
+	p.s.mu.Unlock()
+	if known {
+		return found, undo, nil
+	}
+	if found.content, err = is.pack(); err != nil {
+		return found, undo, err
+	}
+	if err := p.s.create(ctx, p.e.key, p.e.uid, p.name, found); err != nil {
+		return found, undo, err
+	}
+	p.past = append(p.past[:len(p.past):len(p.past)], found)
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.e.history[p.name] = p.past
+	return found, undo, nil
+}
+
+// report says how far the object is, and returns how far the rollout is then, and
+// which clusters get the object now.
+func (p *pass) report() (out staged.Outcome, may map[string]bool, err error) {
+	states := map[string]staged.State{}
+	for _, target := range deliver.Targets(p.in.Binding.BindingSpec()) {
+		problem := p.in.Problems[target.Name]
+		if errors.Is(problem, deliver.ErrDeleting) {
+			continue
+		}
+		if states[target.Name], err = p.state(target.Name, problem); err != nil {
+			return staged.Outcome{}, nil, err
+		}
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if !p.undone {
+		delete(p.e.undone, p.name)
+	} else if _, known := p.e.undone[p.name]; !known {
+		p.e.undone[p.name] = p.now
+	}
+	p.e.rollout.Report(p.name.String(), staged.Object{Change: p.target.name, States: states}, p.now)
+	p.s.decide(p.e, p.name)
+	may = map[string]bool{}
+	for cluster, state := range states {
+		since, granted := p.e.rollout.May(cluster)
+		if may[cluster] = state.Updated || granted; !state.Updated && granted && p.in.Wanted[cluster] != nil {
+			mark(p.in.Wanted[cluster], p.revisions[cluster], since) // the same until the work is written
+		}
+	}
+	p.s.Changed(p.e.key)
+	return p.e.outcome, may, nil
+}
+
+// state returns how far a cluster is, and marks what it is to get with the revision.
+func (p *pass) state(cluster string, problem error) (staged.State, error) {
+	want, is := p.in.Wanted[cluster], p.works[cluster]
+	if problem != nil || want == nil {
+		why := "it cannot be sent"
+		if problem != nil {
+			why = problem.Error()
+		}
+		return staged.State{State: rollout.State{Status: rollout.Failed}, Why: why}, nil
+	}
+	mark(want, p.revisions[cluster], p.now)
+	if is == nil {
+		return staged.State{}, nil
+	}
+	has := is.Annotations[fleetv1alpha1.AnnotationRevision]
+	same := has == p.revisions[cluster]
+	if has == "" { // it is from before the rollout
+		var err error
+		if same, err = deliver.Has(is, want); err != nil {
+			return staged.State{}, err
+		}
+	}
+	switch {
+	case same:
+		if at := is.Annotations[fleetv1alpha1.AnnotationRevisionSince]; at != "" {
+			want.Annotations[fleetv1alpha1.AnnotationRevisionSince] = at
+		}
+		return stateOf(is, p.now), nil
+	case p.undone && has != "": // what is undone goes back at once
+		back := p.undoneSince()
+		mark(want, p.revisions[cluster], back)
+		return staged.State{Updated: true, State: rollout.State{Status: rollout.Progressing, Since: back}}, nil
+	default:
+		return staged.State{}, nil
+	}
+}
+
+// undoneSince returns since when the change of the object is undone.
+func (p *pass) undoneSince() time.Time {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if since, known := p.e.undone[p.name]; known {
+		return since
+	}
+	return p.now
+}
+
+func mark(work *workv1.ManifestWork, revision string, since time.Time) {
+	work.Annotations[fleetv1alpha1.AnnotationRevision] = revision
+	work.Annotations[fleetv1alpha1.AnnotationRevisionSince] = since.UTC().Format(time.RFC3339)
+}
+
+// hold keeps the object from clusters that do not get it now: they keep what they
+// have, with the number of replicas that they are to have.
+func (p *pass) hold(may map[string]bool) (Verdict, error) {
+	v := Verdict{Wanted: maps.Clone(p.in.Wanted), Problems: p.in.Problems, Held: map[string]error{}, Still: map[string]error{}}
+	waiting := map[string]bool{}
+	for cluster := range p.in.Wanted {
+		if may[cluster] {
+			continue
+		}
+		delete(v.Wanted, cluster)
+		v.Held[cluster] = p.reason()
+		if p.works[cluster] != nil {
+			v.Still[cluster], waiting[cluster] = v.Held[cluster], true
+		}
+	}
+	for _, r := range p.past {
+		if len(waiting) == 0 {
+			break
+		}
+		if r.name == p.target.name {
+			continue
+		}
+		if err := p.again(r, waiting, v); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// again makes for those of the clusters that wait what they have, if they have it
+// by this revision.
+func (p *pass) again(r revision, waiting map[string]bool, v Verdict) error {
+	source, err := r.source(p.in.Source)
+	if err != nil {
+		return err
+	}
+	source.Only = maps.Clone(waiting)
+	made, err := deliver.Revisions(source)
+	if err != nil {
+		return err
+	}
+	for cluster := range waiting {
+		if made[cluster] == "" || made[cluster] != p.works[cluster].Annotations[fleetv1alpha1.AnnotationRevision] {
+			delete(source.Only, cluster)
+		}
+	}
+	if len(source.Only) == 0 {
+		return nil
+	}
+	works, _, err := deliver.Render(source) // those with a problem stay as they are
+	if err != nil {
+		return fmt.Errorf("making what clusters have of binding %q: %w", p.name, err)
+	}
+	for cluster, work := range works {
+		for _, key := range []string{fleetv1alpha1.AnnotationRevision, fleetv1alpha1.AnnotationRevisionSince} {
+			work.Annotations[key] = p.works[cluster].Annotations[key]
+		}
+		v.Wanted[cluster] = work
+		delete(v.Still, cluster)
+		delete(waiting, cluster)
+	}
+	return nil
+}
+
+// reason says why a cluster does not get the object.
+func (p *pass) reason() error {
+	kind, command := "ClusterPropagationRollout", ""
+	if p.e.key.Namespace != "" {
+		kind, command = "PropagationRollout", " -n "+p.e.key.Namespace
+	}
+	return fmt.Errorf("%s %q keeps the latest change from the cluster until it is its turn: \"kubectl get %s %s%s\" says whose it is",
+		kind, p.e.key.Name, strings.ToLower(kind), p.e.key.Name, command)
+}
+
+// tidy deletes the revisions that nobody needs any more, and notes whether there
+// will be something to do when the rollout is done.
+func (p *pass) tidy(ctx context.Context, done bool) error {
+	gone := p.past.surplus(p.current.name, p.undone, done)
+	if p.current.name == "" {
+		gone = nil
+	}
+	if err := p.s.drop(ctx, gone); err != nil {
+		return err
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if len(gone) > 0 {
+		var kept history
+		for _, r := range p.past {
+			if !history(gone).has(r.name) {
+				kept = append(kept, r)
+			}
+		}
+		p.past, p.e.history[p.name] = kept, kept
+	}
+	leaving := maps.Clone(p.works)
+	for _, target := range deliver.Targets(p.in.Binding.BindingSpec()) {
+		delete(leaving, target.Name)
+	}
+	if delete(p.e.waiting, p.name); len(leaving) > 0 || len(p.past) > 1 {
+		p.e.waiting[p.name] = true
+	}
+	return nil
+}
+
+func (h history) has(name string) bool {
+	_, found := h.find(name)
+	return found
+}
+
+// Failed says why clusters that were to get an object did not.
+func (s *Stages) Failed(name types.NamespacedName, failed map[string]error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[s.governed[name]]
+	if e == nil || len(failed) == 0 {
+		return
+	}
+	for cluster, err := range failed {
+		e.rollout.Failed(name.String(), cluster, err.Error())
+	}
+	s.decide(e, name)
+	s.Changed(e.key)
+}

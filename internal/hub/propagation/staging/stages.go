@@ -1,0 +1,306 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package staging
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/propagation/staged"
+)
+
+// +kubebuilder:rbac:groups=fleet.capstan.io,resources=propagationrevisions,verbs=list;create;delete
+
+// Key names a rollout; one without a namespace is a ClusterPropagationRollout.
+type Key = types.NamespacedName
+
+// Binding is a binding that a client knows.
+type Binding interface {
+	workv1alpha2.Binding
+	client.Object
+}
+
+// Rollout is a PropagationRollout or a ClusterPropagationRollout.
+type Rollout interface {
+	fleetv1alpha1.Rollout
+	client.Object
+}
+
+// Deps are what Stages work with.
+type Deps struct {
+	// Client reads from a cache, and Live from the API server.
+	Client client.Client
+	Live   client.Reader
+	Fleet  *fleet.Fleet
+	Clock  clock.PassiveClock
+	// Touched is told of bindings that are to be looked at, and Changed of rollouts.
+	Touched func(binding types.NamespacedName)
+	Changed func(rollout Key)
+}
+
+// Stages are those of all rollouts. They are safe for concurrent use.
+type Stages struct {
+	Deps
+
+	loading sync.Mutex // while rollouts are read at the start
+	mu      sync.Mutex
+	loaded  bool
+	entries map[Key]*entry
+	// targets has the rollouts by what they are of, the oldest first.
+	targets map[target][]Key
+	// governed has the rollouts of bindings.
+	governed map[types.NamespacedName]Key
+}
+
+// entry is a rollout.
+type entry struct {
+	key        Key
+	uid        types.UID
+	of         target
+	created    metav1.Time
+	undo       int64
+	generation int64 // that was taken in
+	last       int64 // the number of the latest revision
+	rollout    *staged.Rollout
+	outcome    staged.Outcome
+	history    map[types.NamespacedName]history
+	// undone are objects whose change is, and since when; waiting are those that have
+	// something to do when all is done.
+	undone  map[types.NamespacedName]time.Time
+	waiting map[types.NamespacedName]bool
+}
+
+// New returns the stages of no rollouts.
+func New(d Deps) *Stages {
+	return &Stages{
+		Deps: d, entries: map[Key]*entry{}, targets: map[target][]Key{}, governed: map[types.NamespacedName]Key{},
+	}
+}
+
+// Load reads the rollouts that there are, once, before anything is sent.
+func (s *Stages) Load(ctx context.Context) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	if s.loaded {
+		return nil
+	}
+	own, wide := &fleetv1alpha1.PropagationRolloutList{}, &fleetv1alpha1.ClusterPropagationRolloutList{}
+	for _, list := range []client.ObjectList{own, wide} {
+		if err := s.Client.List(ctx, list); err != nil {
+			return fmt.Errorf("reading the rollouts of the hub: %w", err)
+		}
+	}
+	var all []Rollout
+	for i := range own.Items {
+		all = append(all, &own.Items[i])
+	}
+	for i := range wide.Items {
+		all = append(all, &wide.Items[i])
+	}
+	uids := map[string]bool{}
+	for _, r := range all {
+		uids[string(r.GetUID())] = true
+		if err := s.Set(ctx, r); err != nil {
+			return err
+		}
+	}
+	if err := s.orphans(ctx, uids); err != nil {
+		return err
+	}
+	s.loaded = true
+	return nil
+}
+
+// orphans deletes the revisions of rollouts that went while nobody looked.
+func (s *Stages) orphans(ctx context.Context, rollouts map[string]bool) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(fleetv1alpha1.GroupVersion.WithKind("PropagationRevisionList"))
+	if err := s.Live.List(ctx, list); err != nil {
+		return fmt.Errorf("reading the PropagationRevisions of the hub: %w", err)
+	}
+	var gone []revision
+	for i := range list.Items {
+		if !rollouts[list.Items[i].Labels[labelRollout]] {
+			gone = append(gone, revision{name: list.Items[i].Name})
+		}
+	}
+	return s.drop(ctx, gone)
+}
+
+// Set takes in what a rollout says, if it says something else now, and has its
+// objects looked at.
+func (s *Stages) Set(ctx context.Context, r Rollout) error {
+	key := client.ObjectKeyFromObject(r)
+	e := s.entry(key)
+	if e != nil && (e.uid != r.GetUID() || e.of != targetOf(r)) {
+		if err := s.Remove(ctx, key); err != nil {
+			return err
+		}
+		e = nil
+	}
+	if e != nil && e.generation == r.GetGeneration() {
+		return nil
+	}
+	members, err := s.members(ctx, targetOf(r))
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		if e, err = s.begin(ctx, r); err != nil {
+			return err
+		}
+	}
+	s.take(e, r, members)
+	return nil
+}
+
+// begin returns the entry of a rollout that was not known.
+func (s *Stages) begin(ctx context.Context, r Rollout) (*entry, error) {
+	read, err := s.read(ctx, r.GetUID())
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{
+		key: client.ObjectKeyFromObject(r), uid: r.GetUID(), of: targetOf(r), created: r.GetCreationTimestamp(), last: r.RolloutStatus().Revision,
+		history: read, rollout: staged.New(staged.Plan{}), undone: map[types.NamespacedName]time.Time{}, waiting: map[types.NamespacedName]bool{},
+	}
+	for _, each := range read {
+		e.last = max(e.last, each[len(each)-1].number)
+	}
+	return e, nil
+}
+
+// take takes in the spec of a rollout, and has its objects looked at.
+func (s *Stages) take(e *entry, r Rollout, members []Binding) {
+	plan, _ := staged.Of(r.RolloutSpec()) // whoever writes the status tells of mistakes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries[e.key] == nil {
+		s.entries[e.key] = e
+		s.targets[e.of] = append(s.targets[e.of], e.key)
+		slices.SortFunc(s.targets[e.of], func(a, b Key) int {
+			x, y := s.entries[a], s.entries[b]
+			return cmp.Or(x.created.Compare(y.created.Time), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	e.rollout.Set(plan)
+	e.generation = r.GetGeneration()
+	if e.undo = 0; r.RolloutSpec().Undo != nil {
+		e.undo = *r.RolloutSpec().Undo
+	}
+	for _, b := range members {
+		name := client.ObjectKeyFromObject(b)
+		if s.governor(b) == e {
+			s.join(name, e)
+			e.rollout.Await(name.String())
+		}
+		s.Touched(name)
+	}
+}
+
+// Remove forgets a rollout. What it kept from clusters is sent to them.
+func (s *Stages) Remove(ctx context.Context, key Key) error {
+	s.mu.Lock()
+	e := s.entries[key]
+	if e == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	delete(s.entries, key)
+	if s.targets[e.of] = slices.DeleteFunc(s.targets[e.of], func(k Key) bool { return k == key }); len(s.targets[e.of]) == 0 {
+		delete(s.targets, e.of)
+	}
+	next := slices.Clone(s.targets[e.of])
+	var gone []revision
+	for _, each := range e.history {
+		gone = append(gone, each...)
+	}
+	for name, governor := range s.governed {
+		if governor != key {
+			continue
+		}
+		delete(s.governed, name)
+		if len(next) > 0 { // which takes it over
+			s.governed[name] = next[0]
+			s.entries[next[0]].rollout.Await(name.String())
+		}
+		s.Touched(name)
+	}
+	s.mu.Unlock()
+	for _, key := range next {
+		s.Changed(key)
+	}
+	return s.drop(ctx, gone)
+}
+
+func (s *Stages) entry(key Key) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[key]
+}
+
+// governor returns the rollout of a binding, nil if there is none. The caller has
+// the lock.
+func (s *Stages) governor(b Binding) *entry {
+	if len(s.entries) == 0 {
+		return nil
+	}
+	for _, of := range targetsOf(b) {
+		if keys := s.targets[of]; len(keys) > 0 {
+			return s.entries[keys[0]]
+		}
+	}
+	return nil
+}
+
+// join says that a binding is of a rollout, nil for none, and of no other any more.
+// The caller has the lock.
+func (s *Stages) join(name types.NamespacedName, e *entry) (gone []revision) {
+	before, was := s.governed[name]
+	if was && (e == nil || before != e.key) {
+		if old := s.entries[before]; old != nil {
+			gone = old.history[name]
+			old.rollout.Forget(name.String())
+			delete(old.history, name)
+			delete(old.undone, name)
+			delete(old.waiting, name)
+			s.Changed(before)
+		}
+		delete(s.governed, name)
+	}
+	if e != nil {
+		s.governed[name] = e.key
+	}
+	return gone
+}
+
+// Looked says that a binding was looked at and sends nothing.
+func (s *Stages) Looked(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[s.governed[name]]; e != nil && e.rollout.Looked(name.String()) {
+		s.decide(e, name)
+		s.Changed(e.key)
+	}
+}
+
+// Gone says that a binding does not exist any more.
+func (s *Stages) Gone(ctx context.Context, name types.NamespacedName) error {
+	s.mu.Lock()
+	gone := s.join(name, nil)
+	s.mu.Unlock()
+	return s.drop(ctx, gone)
+}

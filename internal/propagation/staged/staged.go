@@ -1,0 +1,339 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package staged
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/rollout"
+)
+
+// State is how far an object is on a cluster.
+type State struct {
+	// Updated says that the cluster has the latest change of the object.
+	Updated bool
+	// State is how the object is with it; of one that is not updated, Failed says that
+	// the cluster cannot get it.
+	rollout.State
+	// Why says what has gone wrong.
+	Why string
+}
+
+// Object is how far an object is on its clusters.
+type Object struct {
+	// Change names what the clusters are to get. Another one begins anew.
+	Change string
+	States map[string]State
+}
+
+// Rollout is how far the changes of some objects have come. It keeps what has been
+// decided, and is not safe for concurrent use.
+type Rollout struct {
+	plan    Plan
+	objects map[string]Object
+	// awaited are objects that nobody has looked at yet.
+	awaited map[string]bool
+	// clusters has the objects by the clusters that they are sent to.
+	clusters map[string]map[string]bool
+	// granted are clusters that get changes now, and since when.
+	granted map[string]time.Time
+}
+
+// New returns a rollout of objects that nobody has looked at yet.
+func New(plan Plan, objects ...string) *Rollout {
+	r := &Rollout{
+		plan: plan, objects: map[string]Object{}, awaited: map[string]bool{}, clusters: map[string]map[string]bool{},
+		granted: map[string]time.Time{},
+	}
+	for _, name := range objects {
+		r.awaited[name] = true
+	}
+	return r
+}
+
+// Set changes the plan.
+func (r *Rollout) Set(plan Plan) { r.plan = plan }
+
+// Await says that there is an object that somebody has to look at.
+func (r *Rollout) Await(object string) {
+	if _, known := r.objects[object]; !known {
+		r.awaited[object] = true
+	}
+}
+
+// Looked says that somebody has looked at an object: if nothing was reported, it
+// is not sent anywhere. It tells whether all objects have been looked at by this.
+func (r *Rollout) Looked(object string) (last bool) {
+	was := r.awaited[object]
+	delete(r.awaited, object)
+	return was && len(r.awaited) == 0
+}
+
+// Report says how far an object is. The times of what has not succeeded are those
+// of the change.
+func (r *Rollout) Report(name string, object Object, now time.Time) {
+	before, known := r.objects[name]
+	same := known && before.Change == object.Change
+	if known && !same {
+		clear(r.granted)
+	}
+	states := make(map[string]State, len(object.States))
+	for cluster, state := range object.States {
+		var was *State
+		if state, is := before.States[cluster]; is && same {
+			was = &state
+		}
+		states[cluster] = state.after(was, now)
+	}
+	r.remove(name)
+	r.objects[name] = Object{Change: object.Change, States: states}
+	for cluster := range states {
+		if r.clusters[cluster] == nil {
+			r.clusters[cluster] = map[string]bool{}
+		}
+		r.clusters[cluster][name] = true
+	}
+	r.Looked(name)
+}
+
+// after returns the state with its time, given the one before; nil is none.
+func (s State) after(was *State, now time.Time) State {
+	switch {
+	case was != nil && !s.Updated && !was.Updated && s.Why == "":
+		return *was // what kept it from the change does so until it has it
+	case !s.Updated:
+	case was != nil && was.Updated && was.Status == s.Status:
+		s.Since = was.Since
+	case s.Status == rollout.Succeeded:
+		s.Since = now
+	case was != nil && was.Updated && was.Status == rollout.Succeeded:
+		s.Since = now // it was well with the change before
+	}
+	return s
+}
+
+// Failed says why a cluster that was to get an object did not.
+func (r *Rollout) Failed(name, cluster, why string) {
+	if state, known := r.objects[name].States[cluster]; known && !state.Updated {
+		state.Status, state.Why = rollout.Failed, why
+		r.objects[name].States[cluster] = state
+	}
+}
+
+// Forget forgets an object that is not rolled out any more.
+func (r *Rollout) Forget(name string) {
+	r.remove(name)
+	r.Looked(name)
+}
+
+func (r *Rollout) remove(name string) {
+	for cluster := range r.objects[name].States {
+		if delete(r.clusters[cluster], name); len(r.clusters[cluster]) == 0 {
+			delete(r.clusters, cluster)
+		}
+	}
+	delete(r.objects, name)
+}
+
+// Objects returns the names of the objects that were reported or are awaited.
+func (r *Rollout) Objects() []string {
+	names := maps.Clone(r.awaited)
+	for name := range r.objects {
+		names[name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// May tells whether a cluster gets the changes of all objects now, and since when.
+func (r *Rollout) May(cluster string) (since time.Time, may bool) {
+	since, may = r.granted[cluster]
+	return since, may
+}
+
+// Has tells whether a cluster is sent some of the objects.
+func (r *Rollout) Has(cluster string) bool { return r.clusters[cluster] != nil }
+
+// Outcome is how far a rollout is.
+type Outcome struct {
+	// Starting says that objects have not been looked at yet; nothing else is known.
+	Starting bool
+	// Done says that all clusters have all changes and are healthy, but for those that
+	// may fail.
+	Done bool
+	// Stopped says why no other cluster gets a change: too many have failed.
+	Stopped string
+	// Granted are clusters that get changes from now on, and Touched the objects that
+	// have changes for them.
+	Granted, Touched []string
+	// Stage is the number from 1 of the group whose turn it is, of Stages with
+	// clusters, and Group its name.
+	Stage, Stages int
+	Group         string
+	// Counts are of clusters.
+	Total, Pending, Healthy int
+	// Failed says why clusters have failed, by cluster.
+	Failed map[string]string
+	// After is when to decide again although nothing happens; zero is never.
+	After time.Time
+}
+
+// Progressing returns how many clusters have all changes and are neither healthy
+// nor failed.
+func (o Outcome) Progressing() int { return o.Updated() - o.Healthy - o.failedUpdated() }
+
+// Updated returns how many clusters have all changes.
+func (o Outcome) Updated() int { return o.Total - o.Pending }
+
+func (o Outcome) failedUpdated() int { return min(len(o.Failed), o.Updated()-o.Healthy) }
+
+// Decide decides which clusters get the changes from now on.
+func (r *Rollout) Decide(fleet view.Fleet, now time.Time) Outcome {
+	if len(r.awaited) > 0 {
+		return Outcome{Starting: true}
+	}
+	groups := r.groups(fleet)
+	states := make(map[string]rollout.State, len(r.clusters))
+	out := Outcome{Stages: len(groups), Total: len(r.clusters), Failed: map[string]string{}}
+	for cluster, objects := range r.clusters {
+		pending := r.pending(cluster, objects)
+		if pending && r.plan.Paused {
+			delete(r.granted, cluster)
+		}
+		if pending {
+			out.Pending++
+		} else {
+			delete(r.granted, cluster)
+		}
+		states[cluster] = r.state(cluster, objects, pending)
+		if states[cluster].Status == rollout.Succeeded {
+			out.Healthy++
+		}
+	}
+	maps.DeleteFunc(r.granted, func(cluster string, _ time.Time) bool { return r.clusters[cluster] == nil })
+	decision := rollout.Decide(groups, states, r.plan.strategy, now)
+	out.Done, out.Stopped, out.After = decision.Done, decision.Stopped, decision.After
+	for _, cluster := range decision.Failed {
+		out.Failed[cluster] = r.why(cluster)
+	}
+	r.stage(&out, groups, states, now)
+	if r.plan.Paused {
+		return out
+	}
+	touched := map[string]bool{}
+	for _, cluster := range decision.Apply {
+		r.granted[cluster] = now
+		out.Granted = append(out.Granted, cluster)
+		for name := range r.clusters[cluster] {
+			if !r.objects[name].States[cluster].Updated {
+				touched[name] = true
+			}
+		}
+	}
+	out.Touched = slices.Sorted(maps.Keys(touched))
+	return out
+}
+
+// groups returns the clusters by their groups, without those that have none.
+func (r *Rollout) groups(fleet view.Fleet) []rollout.Group {
+	all := make([]rollout.Group, len(r.plan.groups)+1)
+	for _, name := range slices.Sorted(maps.Keys(r.clusters)) {
+		cluster, found := fleet.Cluster(name)
+		if !found {
+			cluster = view.Cluster{Name: name}
+		}
+		n, group := r.plan.Group(cluster)
+		all[n].Name = group
+		all[n].Clusters = append(all[n].Clusters, name)
+	}
+	return slices.DeleteFunc(all, func(g rollout.Group) bool { return len(g.Clusters) == 0 })
+}
+
+// pending tells whether a cluster does not have the latest change of some object.
+func (r *Rollout) pending(cluster string, objects map[string]bool) bool {
+	for name := range objects {
+		if !r.objects[name].States[cluster].Updated {
+			return true
+		}
+	}
+	return false
+}
+
+// state returns how far a cluster is with all its objects.
+func (r *Rollout) state(cluster string, objects map[string]bool, pending bool) rollout.State {
+	since, granted := r.granted[cluster]
+	if pending && !granted {
+		return rollout.State{Status: rollout.ToApply}
+	}
+	result := rollout.State{Status: rollout.Succeeded}
+	for name := range objects {
+		state := r.objects[name].States[cluster]
+		switch {
+		case !pending:
+			result = worse(result, state.State)
+		case !state.Updated && state.Status == rollout.Failed:
+			return rollout.State{Status: rollout.Failed, Since: since}
+		}
+	}
+	if pending { // how it is with some of the changes says nothing yet
+		return rollout.State{Status: rollout.Progressing, Since: since}
+	}
+	return result
+}
+
+// worse returns the state of a cluster with two objects. What has gone wrong has
+// done so since the first did; all is well since the last is.
+func worse(a, b rollout.State) rollout.State {
+	rank := []rollout.Status{rollout.Succeeded, rollout.Progressing, rollout.Failed}
+	x, y := slices.Index(rank, a.Status), slices.Index(rank, b.Status)
+	switch {
+	case x > y:
+		return a
+	case y > x:
+		return b
+	}
+	first, last := a, b
+	if b.Since.Before(a.Since) {
+		first, last = b, a
+	}
+	if a.Status == rollout.Succeeded {
+		return last
+	}
+	return first
+}
+
+// why says what has gone wrong in a cluster.
+func (r *Rollout) why(cluster string) string {
+	for _, name := range slices.Sorted(maps.Keys(r.clusters[cluster])) {
+		state := r.objects[name].States[cluster]
+		if state.Why != "" {
+			return fmt.Sprintf("%s: %s", name, strings.TrimRight(state.Why, "."))
+		}
+		if state.Status != rollout.Succeeded {
+			return name + " has not become healthy in time"
+		}
+	}
+	return "it has not become healthy in time"
+}
+
+// stage finds out which group it is the turn of: the first one with a cluster that
+// is not done.
+func (r *Rollout) stage(out *Outcome, groups []rollout.Group, states map[string]rollout.State, now time.Time) {
+	strategy := r.plan.strategy
+	if most, err := intstr.GetScaledValueFromIntOrPercent(&strategy.MaxFailures, out.Total, false); err == nil {
+		strategy.MaxFailures = intstr.FromInt(most) // of all clusters, not of these groups
+	}
+	for n, group := range groups {
+		out.Stage, out.Group = n+1, group.Name
+		if !rollout.Decide(groups[:n+1], states, strategy, now).Done {
+			return
+		}
+	}
+}
