@@ -34,6 +34,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/promote"
 	"github.com/capstan-io/capstan/internal/cli/rebalance"
 	"github.com/capstan-io/capstan/internal/cli/register"
+	"github.com/capstan-io/capstan/internal/cli/rollout"
 	"github.com/capstan-io/capstan/internal/cli/setup"
 	"github.com/capstan-io/capstan/internal/cli/token"
 	"github.com/capstan-io/capstan/internal/cli/top"
@@ -116,7 +117,7 @@ func newRoot(calledAs string, session *hub.Session) *cobra.Command {
 	root.SetCompletionCommandGroupID(groupOther)
 	add(root, groupLook, get.New(session), describe.New(session), tree.New(session), top.New(session), events.New(session), doctor.New(session))
 	add(root, groupLook, explain.New(session), explain.NewPlan(session), interpret.New(session))
-	add(root, groupMove, promote.New(session), rebalance.New(session))
+	add(root, groupMove, promote.New(session), rebalance.New(session), rollout.New(session))
 	add(root, groupJoin, accept.NewAccept(session), accept.NewDeny(session), token.New(session))
 	add(root, groupJoin, register.NewRegister(session), register.NewUnregister(session))
 	add(root, groupJoin, join.NewJoin(session), join.NewUnjoin(session))

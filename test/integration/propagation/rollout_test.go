@@ -146,3 +146,141 @@ func (w world) revisions(want int) {
 		return nil
 	})
 }
+
+// TestAPausedRolloutWaits has a rollout that is paused while the object changes
+// again, a cluster comes, and the controllers restart.
+func TestAPausedRolloutWaits(t *testing.T) {
+	w := newWorld(t, 3)
+	web, r := deployment("web", 1), stages(nil)
+	w.create(web, policy("web", policyv1alpha1.Placement{}))
+	w.have("web", "1 1.27 x1, 2 1.27 x1, 3 1.27 x1")
+	w.create(r)
+	w.is(r, 1, fleetv1alpha1.PropagationRolloutReasonComplete, "3 of 3 clusters")
+
+	w.image(web, brokenImage)
+	w.is(r, 2, fleetv1alpha1.PropagationRolloutReasonTooManyFailures, "1 failed in group next")
+	w.change(r, func() { r.Spec.Paused = true })
+	w.image(web, "nginx:1.28")
+	w.is(r, 3, fleetv1alpha1.PropagationRolloutReasonPaused, "3 of 3 clusters do not have the latest change")
+	w.have("web", "1 broken x1, 2 broken x1, 3 1.27 x1")
+	w.join("member4")
+	w.restart()
+	w.image(web, "nginx:1.29")
+	w.is(r, 4, fleetv1alpha1.PropagationRolloutReasonPaused, "4 of 4 clusters do not have the latest change")
+	w.scale(web, 2)
+	w.have("web", "1 broken x2, 2 broken x2, 3 1.27 x2")
+
+	w.change(r, func() { r.Spec.Paused = false })
+	w.have("web", "1 1.29 x2, 2 1.29 x2, 3 1.29 x2, 4 1.29 x2")
+	w.is(r, 4, fleetv1alpha1.PropagationRolloutReasonComplete, "4 of 4 clusters")
+	w.revisions(1)
+}
+
+// TestAllObjectsOfAPolicyAreRolledOutTogether has one object fail, which keeps the
+// change of another one from the next groups, and a rollout of that one alone.
+func TestAllObjectsOfAPolicyAreRolledOutTogether(t *testing.T) {
+	w := newWorld(t, 3)
+	web, db := deployment("web", 1), deployment("db", 1)
+	w.create(web, db, policy("web", policyv1alpha1.Placement{}))
+	all, r := "1 1.27 x1, 2 1.27 x1, 3 1.27 x1", stages(nil)
+	w.have("web", all)
+	w.have("db", all)
+	w.create(r)
+	w.is(r, 2, fleetv1alpha1.PropagationRolloutReasonComplete, "3 of 3 clusters")
+	w.image(web, brokenImage)
+	w.is(r, 3, fleetv1alpha1.PropagationRolloutReasonTooManyFailures, "member2: default/web-deployment")
+	w.image(db, "nginx:1.28")
+	w.have("db", "1 1.28 x1, 2 1.28 x1, 3 1.27 x1")
+	w.is(r, 4, fleetv1alpha1.PropagationRolloutReasonTooManyFailures, "member2: default/web-deployment")
+	w.have("db", "1 1.28 x1, 2 1.28 x1, 3 1.27 x1")
+
+	own := stages(func(s *fleetv1alpha1.PropagationRolloutSpec) {
+		s.Policy, s.Template = nil, &fleetv1alpha1.RolloutTemplate{APIVersion: "apps/v1", Kind: "Deployment", Name: "db"}
+	})
+	own.Name = "db"
+	w.create(own)
+	w.have("db", "1 1.28 x1, 2 1.28 x1, 3 1.28 x1")
+	w.is(own, 1, fleetv1alpha1.PropagationRolloutReasonComplete, "3 of 3 clusters")
+
+	// Without the rollout the rest goes at once.
+	if err := w.Delete(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	w.have("web", "1 broken x1, 2 broken x1, 3 broken x1")
+	w.revisions(1)
+}
+
+// TestAMoveLeavesTheOldClustersLast moves an object to other clusters, step by step.
+func TestAMoveLeavesTheOldClustersLast(t *testing.T) {
+	w := newWorld(t, 3)
+	to := func(names ...string) policyv1alpha1.Placement {
+		return policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: names}}
+	}
+	web, p, r := deployment("web", 1), policy("web", to("member1")), stages(func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Paused = true })
+	w.create(r, web, p)
+	w.is(r, 1, fleetv1alpha1.PropagationRolloutReasonPaused, "1 of 1 clusters")
+	w.have("web", "")
+	w.change(r, func() { r.Spec.Paused = false })
+	w.have("web", "1 1.27 x1")
+	w.is(r, 1, fleetv1alpha1.PropagationRolloutReasonComplete, "1 of 1 clusters")
+	w.change(r, func() { r.Spec.Paused = true })
+	w.change(p, func() { p.Spec.Placement = to("member2", "member3") })
+	w.is(r, 1, fleetv1alpha1.PropagationRolloutReasonPaused, "2 of 2 clusters")
+	w.have("web", "1 1.27 x1")
+	w.change(r, func() { r.Spec.Paused = false })
+	w.have("web", "2 1.27 x1, 3 1.27 x1")
+}
+
+// TestARolloutWithoutATarget names what is not there, and what an older one has.
+func TestARolloutWithoutATarget(t *testing.T) {
+	w := newWorld(t, 1)
+	lost := stages(func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Policy.Name = "lost" })
+	kind := stages(func(s *fleetv1alpha1.PropagationRolloutSpec) {
+		s.Policy, s.Template = nil, &fleetv1alpha1.RolloutTemplate{APIVersion: "example.com/v1", Kind: "Gizmo", Name: "a"}
+	})
+	wrong := stages(func(s *fleetv1alpha1.PropagationRolloutSpec) {
+		s.Policy.Name = "wrong"
+		s.Groups[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
+	})
+	kind.Name, wrong.Name = "kind", "wrong"
+	w.create(lost, kind, wrong)
+	w.refusedAs(lost, fleetv1alpha1.PropagationRolloutReasonTargetNotFound, `There is no PropagationPolicy "lost": create it`)
+	w.refusedAs(kind, fleetv1alpha1.PropagationRolloutReasonTargetNotFound, `No policy sends Gizmo "a" (example.com/v1) to clusters`)
+	w.refusedAs(wrong, fleetv1alpha1.PropagationRolloutReasonInvalid, "spec.groups[0].labelSelector")
+	again := stages(func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Policy.Name = "lost" })
+	again.Name = "z-again"
+	w.create(again)
+	w.refusedAs(again, fleetv1alpha1.PropagationRolloutReasonConflict, `Rollout "web" has the same target`)
+	if err := w.Delete(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	w.create(policy("lost", policyv1alpha1.Placement{}), deployment("web", 1))
+	w.is(again, 1, fleetv1alpha1.PropagationRolloutReasonComplete, "1 of 1 clusters")
+	if err := w.changeOnce(again, func() { again.Spec.Undo = new(int64(2)) }); err == nil || !strings.Contains(err.Error(), "spec.undo is at most status.revision") {
+		t.Errorf("undoing what has not begun: %v", err)
+	}
+}
+
+// refusedAs waits until a rollout is not in effect.
+func (w world) refusedAs(r *fleetv1alpha1.PropagationRollout, reason, part string) {
+	w.Helper()
+	w.eventually(r.Name+" says "+reason, func() error {
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(r.Status.Conditions, fleetv1alpha1.PropagationRolloutConditionAccepted)
+		if c == nil || c.Reason != reason || !strings.Contains(c.Message, part) {
+			return fmt.Errorf("it says %+v", r.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// changeOnce changes an object once.
+func (w world) changeOnce(object client.Object, change func()) error {
+	if err := w.Get(w.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	change()
+	return w.Update(w.Context(), object)
+}

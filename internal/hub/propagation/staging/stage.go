@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -309,12 +308,12 @@ func (p *pass) again(r revision, waiting map[string]bool, v Verdict) error {
 
 // reason says why a cluster does not get the object.
 func (p *pass) reason() error {
-	kind, command := "ClusterPropagationRollout", ""
+	kind, command := "ClusterPropagationRollout", " --cluster-scoped"
 	if p.e.key.Namespace != "" {
 		kind, command = "PropagationRollout", " -n "+p.e.key.Namespace
 	}
-	return fmt.Errorf("%s %q keeps the latest change from the cluster until it is its turn: \"kubectl get %s %s%s\" says whose it is",
-		kind, p.e.key.Name, strings.ToLower(kind), p.e.key.Name, command)
+	return fmt.Errorf("%s %q keeps the latest change from the cluster until it is its turn: \"capstan rollout status %s%s\" says when that is",
+		kind, p.e.key.Name, p.e.key.Name, command)
 }
 
 // tidy deletes the revisions that nobody needs any more, and notes whether there

@@ -163,8 +163,7 @@ func (s *Stages) Set(ctx context.Context, r Rollout) error {
 			return err
 		}
 	}
-	s.take(e, r, members)
-	return nil
+	return s.drop(ctx, s.take(e, r, members))
 }
 
 // begin returns the entry of a rollout that was not known.
@@ -183,8 +182,9 @@ func (s *Stages) begin(ctx context.Context, r Rollout) (*entry, error) {
 	return e, nil
 }
 
-// take takes in the spec of a rollout, and has its objects looked at.
-func (s *Stages) take(e *entry, r Rollout, members []Binding) {
+// take takes in the spec of a rollout, and has its objects looked at. It returns the
+// revisions of those that were of another rollout before.
+func (s *Stages) take(e *entry, r Rollout, members []Binding) (gone []revision) {
 	plan, _ := staged.Of(r.RolloutSpec()) // whoever writes the status tells of mistakes
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,11 +204,12 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 	for _, b := range members {
 		name := client.ObjectKeyFromObject(b)
 		if s.governor(b) == e {
-			s.join(name, e)
+			gone = append(gone, s.join(name, e)...)
 			e.rollout.Await(name.String())
 		}
 		s.Touched(name)
 	}
+	return gone
 }
 
 // Remove forgets a rollout. What it kept from clusters is sent to them.

@@ -1,0 +1,190 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout is the command that looks at the rollouts of policies and
+// objects, and pauses, resumes and undoes them.
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/cli/complete"
+	"github.com/capstan-io/capstan/internal/cli/exit"
+	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/output"
+)
+
+// call is one call of a command.
+type call struct {
+	session   *hub.Session
+	namespace string
+	wide      bool // it is a ClusterPropagationRollout
+	format    output.Format
+}
+
+// object is a rollout that clients know.
+type object interface {
+	fleetv1alpha1.Rollout
+	client.Object
+}
+
+// New returns the command "rollout".
+func New(session *hub.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout COMMAND",
+		Short: "Look at staged rollouts of policies and objects, pause, resume and undo them",
+		Long: "A PropagationRollout has changes of what a policy sends, or of one object, reach the clusters group by group. These commands say how " +
+			"far one is, and change it. \"kubectl get propagationrollouts -A\" lists all.",
+		Example: `  # How far is it, and why does it not go on?
+  capstan rollout status web -n shop
+
+  # Go back to what all clusters had last
+  capstan rollout undo web -n shop`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newStatus(session), newPause(session), newResume(session), newUndo(session))
+	return cmd
+}
+
+func newStatus(session *hub.Session) *cobra.Command {
+	c := &call{session: session}
+	return c.command(&cobra.Command{
+		Use:   "status NAME [-n NAMESPACE]",
+		Short: "Say how far a rollout is, and why it does not go on",
+		Long: "Says whose turn it is, how many clusters have the latest change and how they are with it, and what to do if the rollout has stopped. " +
+			"It changes nothing.",
+		Example: `  capstan rollout status web -n shop
+
+  # Of a ClusterPropagationRollout, for a script
+  capstan rollout status platform --cluster-scoped -o json`,
+	}, nil)
+}
+
+func newPause(session *hub.Session) *cobra.Command {
+	c := &call{session: session}
+	return c.command(&cobra.Command{
+		Use:     "pause NAME [-n NAMESPACE]",
+		Short:   "Keep changes from clusters that do not have them yet",
+		Long:    "Sets spec.paused of a rollout. Clusters that have a change keep it, and scaling goes on.",
+		Example: `  capstan rollout pause web -n shop`,
+	}, func(r object) (string, error) {
+		if r.RolloutSpec().Paused {
+			return "already paused", nil
+		}
+		r.RolloutSpec().Paused = true
+		return "paused", nil
+	})
+}
+
+func newResume(session *hub.Session) *cobra.Command {
+	c := &call{session: session}
+	return c.command(&cobra.Command{
+		Use:     "resume NAME [-n NAMESPACE]",
+		Short:   "Let a rollout go on that is paused or undone",
+		Long:    "Takes spec.paused and spec.undo of a rollout back: the latest change goes to the clusters that do not have it, group by group.",
+		Example: `  capstan rollout resume web -n shop`,
+	}, func(r object) (string, error) {
+		spec := r.RolloutSpec()
+		if !spec.Paused && spec.Undo == nil {
+			return "neither paused nor undone", nil
+		}
+		spec.Paused, spec.Undo = false, nil
+		return "resumed", nil
+	})
+}
+
+func newUndo(session *hub.Session) *cobra.Command {
+	c := &call{session: session}
+	return c.command(&cobra.Command{
+		Use:   "undo NAME [-n NAMESPACE]",
+		Short: "Take a change back that has not reached all clusters",
+		Long: "Sets spec.undo of a rollout: clusters that have the latest change get at once what all clusters had last. The objects and policies on " +
+			"the hub stay as they are; when they change, a new rollout begins. What all clusters have is not undone: change it.",
+		Example: `  capstan rollout undo web -n shop`,
+	}, undo)
+}
+
+func undo(r object) (string, error) {
+	spec, status := r.RolloutSpec(), r.RolloutStatus()
+	switch {
+	case status.Revision == 0:
+		return "", exit.Next(errors.New("nothing has been rolled out yet"), "\"capstan rollout status %s\" says why.", r.GetName())
+	case spec.Undo != nil && *spec.Undo >= status.Revision:
+		return "already undone", nil
+	case is(status.Conditions, fleetv1alpha1.PropagationRolloutConditionComplete):
+		return "", exit.Next(errors.New("all clusters have the latest change: there is nothing to undo"), "Change the object or the policy instead; that is rolled out in turn.")
+	}
+	spec.Undo = new(status.Revision)
+	return fmt.Sprintf("revision %d undone", status.Revision), nil
+}
+
+// command completes a command that changes a rollout, or only says how it is if
+// change is nil.
+func (c *call) command(cmd *cobra.Command, change func(object) (string, error)) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = cobra.ExactArgs(1), cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], change) }
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "Namespace of the rollout (default: that of the kubeconfig's context)")
+	cmd.Flags().BoolVar(&c.wide, "cluster-scoped", false, "It is a ClusterPropagationRollout")
+	c.format.AddFlag(cmd)
+	// The flag is there and has no other function: there is no error to expect.
+	_ = cmd.RegisterFlagCompletionFunc("namespace", complete.PlacementNamespaces(c.session))
+	return cmd
+}
+
+func (c *call) run(ctx context.Context, name string, change func(object) (string, error)) error {
+	if err := c.format.Check(); err != nil {
+		return err
+	}
+	if c.wide && c.namespace != "" {
+		return exit.UsageError("--cluster-scoped and --namespace exclude each other")
+	}
+	kinds, err := c.session.ConnectAny()
+	if err != nil {
+		return err
+	}
+	to := kinds.Client
+	r, key := object(&fleetv1alpha1.PropagationRollout{}), client.ObjectKey{Namespace: c.namespace, Name: name}
+	switch {
+	case c.wide:
+		r = &fleetv1alpha1.ClusterPropagationRollout{}
+	case key.Namespace == "":
+		key.Namespace = cmp.Or(c.session.Namespace(), metav1.NamespaceDefault)
+	}
+	if err := to.Get(ctx, key, r); err != nil {
+		return c.absent(err, key)
+	}
+	report := &Report{Namespace: key.Namespace, Name: name}
+	if change != nil {
+		before := r.DeepCopyObject().(object) //nolint:forcetypeassert // it is one
+		if report.Change, err = change(r); err != nil {
+			return err
+		}
+		if err := to.Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("changing the rollout %q: %w", name, err)
+		}
+	}
+	report.fill(r)
+	return c.format.Print(c.session.Out, report, report.text)
+}
+
+// absent explains that a rollout cannot be read.
+func (c *call) absent(err error, key client.ObjectKey) error {
+	switch {
+	case !apierrors.IsNotFound(err) || !hub.Served(err):
+		return err
+	case c.wide:
+		return exit.Next(fmt.Errorf("there is no ClusterPropagationRollout %q", key.Name), "\"kubectl get clusterpropagationrollouts\" lists those that there are.")
+	default:
+		return exit.Next(fmt.Errorf("there is no PropagationRollout %q in namespace %q", key.Name, key.Namespace), "\"kubectl get propagationrollouts -A\" lists those that there are.")
+	}
+}
