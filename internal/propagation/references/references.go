@@ -11,8 +11,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,6 +84,17 @@ func Annotation(all []Reference) (string, error) {
 		return "", fmt.Errorf("encoding references to other objects: %w", err)
 	}
 	return string(text), nil
+}
+
+// Union returns the references of two lists, those of the first one first.
+func Union(a, b []Reference) []Reference {
+	all := slices.Clone(a)
+	for _, reference := range b {
+		if !slices.ContainsFunc(a, func(r Reference) bool { return equality.Semantic.DeepEqual(r, reference) }) {
+			all = append(all, reference)
+		}
+	}
+	return all
 }
 
 // Label returns the key of the label by which a binding says that the named one

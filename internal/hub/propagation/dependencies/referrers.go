@@ -36,6 +36,8 @@ import (
 const (
 	// again is how soon to look whether attached bindings have let go.
 	again = 200 * time.Millisecond
+	// unreadAgain is how soon to look whether what may not be read may be by now.
+	unreadAgain = 5 * time.Second
 	// action is what events say that the controllers were about.
 	action = "Propagate"
 )
@@ -102,7 +104,11 @@ func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 		return ctrl.Result{}, nil // it needs nothing, or is itself what is needed
 	}
 	after, left, err := r.needs(ctx, b)
-	if err != nil {
+	unread := apierrors.IsForbidden(err)
+	switch {
+	case unread: // the right to read a kind comes when a binding says that it needs it
+		after = references.Union(after, before)
+	case err != nil:
 		return r.unknown(b, err)
 	}
 	r.Templates.Use(user(client.ObjectKeyFromObject(b)), kindsOf(after)...)
@@ -120,8 +126,11 @@ func (r *Referrers) refer(ctx context.Context, b *workv1alpha2.ResourceBinding) 
 	for _, key := range r.objects(slices.Concat(before, after)) {
 		r.needed(key)
 	}
-	if holds && !references.Sends(b) {
+	switch {
+	case holds && !references.Sends(b):
 		return ctrl.Result{RequeueAfter: again}, nil
+	case unread:
+		return ctrl.Result{RequeueAfter: unreadAgain}, nil
 	}
 	return ctrl.Result{}, nil
 }
@@ -165,7 +174,8 @@ func (r *Referrers) tell(b *workv1alpha2.ResourceBinding, left string) {
 }
 
 // needs returns what is to be sent along with the object of a binding: what it
-// needs, and what these need. Left says what is left out.
+// needs, and what these need. Left says what is left out. With an error that
+// something may not be read comes all that is known without it.
 func (d Deps) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all []references.Reference, left string, err error) {
 	if !references.Sends(b) {
 		return nil, "", nil
@@ -183,10 +193,19 @@ func (d Deps) needs(ctx context.Context, b *workv1alpha2.ResourceBinding) (all [
 		}
 		return needed, err
 	}
+	var unread error
 	follow := func(reference references.Reference) (*unstructured.Unstructured, error) {
-		return d.follow(ctx, reference)
+		object, err := d.follow(ctx, reference)
+		if apierrors.IsForbidden(err) {
+			unread = err
+			return nil, nil //nolint:nilnil // as follow does
+		}
+		return object, err
 	}
-	return references.Closure(object, direct, follow)
+	if all, left, err = references.Closure(object, direct, follow); err == nil {
+		err = unread
+	}
+	return all, left, err
 }
 
 // follow returns the object that is referred to, if it may need others; nil if

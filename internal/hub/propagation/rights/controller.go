@@ -87,6 +87,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		}))).
 		Watches(&policyv1alpha1.PropagationPolicy{}, enqueue, changed).
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, enqueue, changed).
+		Watches(&workv1alpha2.ResourceBinding{}, enqueue, builder.WithPredicates(predicate.NewPredicateFuncs(refersElsewhere))).
 		Complete(conflict.Quiet(c))
 	if err != nil {
 		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
@@ -148,8 +149,33 @@ func (c *Controller) selected(ctx context.Context) (Kinds, error) {
 	for i := range clusterPolicies.Items {
 		look(&clusterPolicies.Items[i], clusterPolicies.Items[i].Spec)
 	}
+	if err := c.said(ctx, kinds); err != nil {
+		return Kinds{}, err
+	}
 	maps.DeleteFunc(c.told, func(policy types.UID, _ string) bool { return !alive.Has(policy) })
 	return kinds, nil
+}
+
+// refersElsewhere tells whether a binding says that its object refers to kinds that
+// only a customization can know. Few do.
+func refersElsewhere(object client.Object) bool {
+	b, is := object.(*workv1alpha2.ResourceBinding)
+	return is && len(unforeseen(b)) > 0
+}
+
+// said adds what bindings say that their objects refer to.
+func (c *Controller) said(ctx context.Context, kinds Kinds) error {
+	if len(kinds.along) == 0 {
+		return nil
+	}
+	bindings := &workv1alpha2.ResourceBindingList{}
+	if err := c.client.List(ctx, bindings, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ResourceBindings: %w", err)
+	}
+	for i := range bindings.Items {
+		kinds.said(&bindings.Items[i])
+	}
+	return nil
 }
 
 // tell records an event about the kinds that a policy cannot select, once.
@@ -209,10 +235,10 @@ func (c *Controller) bound(ctx context.Context, found Resources, rules []rbacv1.
 		}
 	}
 	for i := range own.Items {
-		kinds.Insert(schema.FromAPIVersionAndKind(own.Items[i].Spec.Resource.APIVersion, own.Items[i].Spec.Resource.Kind))
+		kinds.Insert(kindOf(&own.Items[i]))
 	}
 	for i := range wide.Items {
-		kinds.Insert(schema.FromAPIVersionAndKind(wide.Items[i].Spec.Resource.APIVersion, wide.Items[i].Spec.Resource.Kind))
+		kinds.Insert(kindOf(&wide.Items[i]))
 	}
 	resources := sets.New[schema.GroupResource]()
 	for kind := range kinds {

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/propagation/references"
 	"github.com/capstan-io/capstan/internal/reserved"
 )
 
@@ -20,10 +22,12 @@ import (
 type Kinds struct {
 	// Templates are selected by a policy, Dependencies are what these may refer to.
 	Templates, Dependencies sets.Set[schema.GroupVersionKind]
+	// along are the templates with which goes what they refer to.
+	along sets.Set[schema.GroupVersionKind]
 }
 
 func newKinds() Kinds {
-	return Kinds{sets.New[schema.GroupVersionKind](), sets.New[schema.GroupVersionKind]()}
+	return Kinds{sets.New[schema.GroupVersionKind](), sets.New[schema.GroupVersionKind](), sets.New[schema.GroupVersionKind]()}
 }
 
 // add adds what a policy needs. It returns why it does not get some kinds.
@@ -39,6 +43,7 @@ func (k Kinds) add(spec policyv1alpha1.PropagationSpec) string {
 		}
 		k.Templates.Insert(kind)
 		if spec.PropagateDeps {
+			k.along.Insert(kind)
 			k.refer(kind)
 		}
 	}
@@ -48,7 +53,7 @@ func (k Kinds) add(spec policyv1alpha1.PropagationSpec) string {
 // refer adds the kinds that objects of a kind may refer to, and those that these
 // may refer to.
 func (k Kinds) refer(from schema.GroupVersionKind) {
-	for _, kind := range references(from.GroupKind()) {
+	for _, kind := range known(from.GroupKind()) {
 		if !k.Dependencies.Has(kind) {
 			k.Dependencies.Insert(kind)
 			k.refer(kind)
@@ -56,8 +61,42 @@ func (k Kinds) refer(from schema.GroupVersionKind) {
 	}
 }
 
-// references are the kinds that objects of a kind may refer to.
-func references(from schema.GroupKind) []schema.GroupVersionKind {
+// said adds the kinds that a binding says its object refers to: what customizations
+// of its kind say is known by that alone.
+func (k Kinds) said(b workv1alpha2.Binding) {
+	if !k.along.Has(kindOf(b)) {
+		return
+	}
+	for kind := range unforeseen(b) {
+		k.Dependencies.Insert(kind)
+	}
+}
+
+// unforeseen are the kinds that a binding says its object refers to and that are
+// not known by the kind of the object.
+func unforeseen(b workv1alpha2.Binding) sets.Set[schema.GroupVersionKind] {
+	named, err := references.Of(b)
+	if err != nil {
+		return nil // its controller writes it anew
+	}
+	foreseen, kinds := newKinds(), sets.New[schema.GroupVersionKind]()
+	foreseen.refer(kindOf(b))
+	for _, reference := range named {
+		kind := reference.GroupVersionKind()
+		if !foreseen.Dependencies.Has(kind) && reserved.Kind(kind.GroupKind()) == "" {
+			kinds.Insert(kind)
+		}
+	}
+	return kinds
+}
+
+func kindOf(b workv1alpha2.Binding) schema.GroupVersionKind {
+	of := b.BindingSpec().Resource
+	return schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
+}
+
+// known are the kinds that objects of a kind may refer to.
+func known(from schema.GroupKind) []schema.GroupVersionKind {
 	core := func(kinds ...string) []schema.GroupVersionKind {
 		var list []schema.GroupVersionKind
 		for _, kind := range kinds {

@@ -153,6 +153,7 @@ func pass(t *testing.T, c *rights.Controller) time.Duration {
 func TestRights(t *testing.T) {
 	h := startHub(t)
 	t.Run("FollowPolicies", h.follow)
+	t.Run("FollowWhatCustomizedKindsNeed", h.said)
 	t.Run("StayAsLongAsThereAreBindings", h.bound)
 	t.Run("OfAKindThatComesLater", h.later)
 	t.Run("StayWhileNobodyCanTell", h.unknown)
@@ -188,6 +189,36 @@ func (h *hub) follow(t *testing.T) {
 	if rules := h.role(t).Rules; len(rules) != 0 {
 		t.Errorf("the policy is gone and these are left: %v", rules)
 	}
+}
+
+// said has a kind of which only its binding says what it needs: that counts as long as
+// a policy sends what the kind needs, and not for kinds that are never sent.
+func (h *hub) said(t *testing.T) {
+	c := h.controller(h.root.RESTMapper())
+	p := policy("web", policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service"})
+	h.create(t, p)
+	b := &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "needs", Annotations: map[string]string{
+			workv1alpha2.AnnotationDependencies: `[{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"a"},{"apiVersion":"v1","kind":"Node","name":"a"}]`,
+		}},
+		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: metav1.NamespaceDefault, Name: "a"}},
+	}
+	h.create(t, b)
+	pass(t, c)
+	h.may(t, true, "list", "", "services")
+	h.may(t, false, "get", "", "configmaps")
+	p.Spec.PropagateDeps = true
+	if err := h.root.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	pass(t, c)
+	h.may(t, true, "get", "", "configmaps")
+	h.may(t, false, "patch", "", "configmaps")
+	h.may(t, false, "get", "", "nodes")
+	h.remove(t, b)
+	h.remove(t, p)
+	pass(t, c)
+	h.may(t, false, "get", "", "configmaps")
 }
 
 // bound has bindings that are left when no policy selects their kinds any more, and
