@@ -16,11 +16,12 @@ const (
 	setName  = "(set)"  // t[k] = v
 	keyName  = "(key)"  // the k of {[k] = v}
 	madeName = "(made)" // a new table or function
+	listName = "(list)" // the many values at the end of {...} or {f()}
 	argsName = "(args)" // what a function with "..." is called with
 )
 
 // guardNames returns them in the order in which a script is given them.
-func guardNames() []string { return []string{joinName, setName, keyName, madeName, argsName} }
+func guardNames() []string { return []string{joinName, setName, keyName, madeName, listName, argsName} }
 
 // guarded returns statements that count what they do before they do it. They
 // have to be called with the functions of guardNames.
@@ -234,15 +235,34 @@ func parts(e *ast.StringConcatOpExpr, list []ast.Expr) []ast.Expr {
 	return append(list, single(expression(e.Rhs)))
 }
 
+// table guards what a new table is given. Values at its end of which only a run
+// knows how many they are are counted before the table takes them: it does not
+// show those that are nil.
 func table(e *ast.TableExpr) {
-	for _, field := range e.Fields {
+	for i, field := range e.Fields {
 		field.Value = expression(field.Value)
 		if field.Key == nil {
+			if i == len(e.Fields)-1 && many(field.Value) {
+				counted := &ast.FuncCallExpr{Func: name(listName, field.Value), Args: []ast.Expr{field.Value}}
+				field.Value = at(counted, field.Value)
+			}
 			continue
 		}
 		if _, fixed := field.Key.(*ast.StringExpr); !fixed {
 			field.Key = call(keyName, field.Key, single(expression(field.Key)))
 		}
+	}
+}
+
+// many tells whether an expression may have any number of values.
+func many(of ast.Expr) bool {
+	switch e := of.(type) {
+	case *ast.FuncCallExpr:
+		return !e.AdjustRet
+	case *ast.Comma3Expr:
+		return !e.AdjustRet
+	default:
+		return false
 	}
 }
 

@@ -99,6 +99,13 @@ func (m *meter) made(l *lua.LState) int {
 	return 1
 }
 
+// list counts the values that a new list ends with, and returns them. Places of
+// nil are taken as well, but made does not see them.
+func (m *meter) list(l *lua.LState) int {
+	m.memory(l, l.GetTop()*bytesPerSlot)
+	return l.GetTop()
+}
+
 // args counts what a function is called with.
 func (m *meter) args(l *lua.LState) int {
 	m.memory(l, l.GetTop()*bytesPerSlot)

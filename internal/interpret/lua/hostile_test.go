@@ -64,6 +64,8 @@ func TestHostileScriptsEnd(t *testing.T) {
 		"a list that is unpacked too far":     {"return unpack({}, 1, 1e8)", "unpack: too many values"},
 		"a list that is unpacked from before": {"return unpack({}, -2147483648, 2147483647)", "unpack: too many values"},
 		"arguments that are packed":           {"local t = {} local function f(...) while true do t[#t + 1] = {...} end end f(unpack({}, 1, 1000))", memory},
+		"nils that are packed":                {"local function f(...) while true do local _ = {...} end end f(unpack({}, 1, 10000))", memory},
+		"nils that a function returns":        {"while true do local _ = {unpack({}, 1, 10000)} end", memory},
 		"arguments that nobody reads":         {"local function g(...) end local function f(...) while true do g(...) end end f(unpack({}, 1, 10000))", memory},
 		"a list that is inserted into":        {"local t = {} for i = 1, 1e6 do table.insert(t, 1, i) end", steps},
 		"a list that is sorted":               {"local t = {} for i = 1, 50000 do t[i] = -i end while true do table.sort(t) end", steps},

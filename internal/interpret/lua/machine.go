@@ -141,7 +141,7 @@ func newRun(now func() time.Time) *run {
 			r.functions[library][name] = l.NewFunction(function)
 		}
 	}
-	for _, guard := range []lua.LGFunction{r.meter.join, r.meter.set, r.meter.key, r.meter.made, r.meter.args} { // in the order of guardNames
+	for _, guard := range []lua.LGFunction{r.meter.join, r.meter.set, r.meter.key, r.meter.made, r.meter.list, r.meter.args} { // in the order of guardNames
 		r.guards = append(r.guards, l.NewFunction(guard))
 	}
 	return r
