@@ -61,7 +61,10 @@ type object struct {
 	ClaimedBy claim     `json:"claimedBy"`
 	Clusters  []cluster `json:"clusters"`
 	// Along is what is sent to the same clusters, as the object needs it.
-	Along    []along  `json:"along,omitempty"`
+	Along []along `json:"along,omitempty"`
+	// Rollout has clusters get the change group by group, such as
+	// PropagationRollout shop/web.
+	Rollout  string   `json:"rollout,omitempty"`
 	Problems []string `json:"problems,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 	Unread   []string `json:"unread,omitempty"`
@@ -114,6 +117,7 @@ func (r Reader) preview(ctx context.Context, f *facts) (*Preview, error) {
 		}
 		told := r.object(s, outcome, f.unread)
 		told.Along = beside
+		f.stage(&told, s.key, outcome)
 		if text := f.known.Unasked(s.kind, interpreters.InterpretReplica, interpreters.ReviseReplica, interpreters.InterpretDependency); text != "" {
 			told.Notes = append(told.Notes, text)
 		}

@@ -68,6 +68,8 @@ type facts struct {
 	selected, claimed map[policyv1alpha1.Policy]int
 	// notes are about policies of the files.
 	notes map[policyv1alpha1.Policy][]string
+	// staged are rollouts, the oldest first.
+	staged []stages
 }
 
 // subject is an object that is concerned.
@@ -108,7 +110,7 @@ func (r Reader) Read(ctx context.Context, written []*unstructured.Unstructured) 
 		f.unread = append(f.unread, unread)
 	}
 	for _, step := range []func(context.Context, *facts) error{
-		r.declaredTemplates, r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.peers, r.overrides, r.priorities, r.hub, r.clusters,
+		r.declaredTemplates, r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.peers, r.overrides, r.priorities, r.hub, r.clusters, r.rollouts,
 	} {
 		if err := step(ctx, f); err != nil {
 			return nil, nil, err

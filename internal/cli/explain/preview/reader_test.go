@@ -140,6 +140,7 @@ func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 		"ManagedCluster":           "ManagedClusters (which clusters would be chosen is not told here)",
 		"ResourceBinding":          "bindings of namespace shop (what is in which cluster now is not known here)",
 		"ClusterPropagationPolicy": "ClusterPropagationPolicies (they do not count here)",
+		"PropagationRollout":       "PropagationRollouts of namespace shop (whether clusters would get the change group by group is not told here)",
 		"Node":                     "Nodes (the hub is taken to be one that runs nothing itself)",
 		"Deployment":               "deployments.apps of namespace shop (what of them the policies select does not count here)",
 	} {
