@@ -26,6 +26,9 @@ func bindings() []testCase {
 		{name: "an object that exists already is left alone until the annotation says to overwrite it", run: conflictOfBinding},
 		{name: "replicas that an autoscaler of the cluster sets stay, if the template asks for that", run: replicasOfBinding},
 		{name: "a restart of a Deployment in the cluster stays", run: restartOfBinding},
+		{name: "what a customization of the hub retains is the cluster's", run: customizedRetention},
+		{name: "a customization of the hub says which status is reported, and whether the object is healthy", run: customizedReport},
+		{name: "a customization whose script fails leaves the object as it is, and is named", run: customizedFailure},
 		{name: "while a binding's work is suspended nothing is changed, and the state is still reported", run: suspensionOfBinding},
 		{name: "an object that is preserved stays without the marks of the hub", run: preservationOfBinding},
 		{name: "a namespace that was there is adopted, and stays", run: namespaceOfBinding},
@@ -116,6 +119,97 @@ func restartOfBinding(s *scene) {
 	s.runs("2", func(d *appsv1.Deployment) bool {
 		return d.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] == "now"
 	})
+}
+
+// customized customizes a kind of group apps that no other case uses, in the same way
+// in all modes.
+func (s *scene) customized(kind string, scripts map[string]string) {
+	s.Helper()
+	var rules []string
+	for operation, script := range scripts {
+		rules = append(rules, fmt.Sprintf("%s: {luaScript: %q}", operation, script))
+	}
+	s.hub.apply(s, fmt.Sprintf(`
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: {name: %s}
+spec: {target: {apiVersion: apps/v1, kind: %s}, customizations: {%s}}`, strings.ToLower(kind), kind, strings.Join(rules, ", ")))
+}
+
+const podTemplate = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}"
+
+// step returns an object of group apps with label step.
+func step(n int, kind, spec string) string {
+	return fmt.Sprintf("{apiVersion: apps/v1, kind: %s, metadata: {name: a, namespace: NS, labels: {step: \"%d\"}}, spec: {%s}}", kind, n, spec)
+}
+
+func customizedRetention(s *scene) {
+	s.namespace()
+	s.customized("ReplicaSet", map[string]string{
+		"retention":            "function Retain(desired, observed) desired.spec.replicas = observed.spec.replicas return desired end",
+		"healthInterpretation": "function InterpretHealth(o) return true end",
+	})
+	const spec = "replicas: 2, selector: {matchLabels: {a: b}}, " + podTemplate
+	s.bind("a", manifestsOf(step(1, "ReplicaSet", spec)))
+	s.applied("a")
+	s.reports("a", v1alpha1.FeedbackHealth, "Healthy") // by the script: the agent knows it
+	a := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: "a"}}
+	s.patchMember(a, `{"spec":{"replicas":5}}`)
+	s.rebind("a", step(2, "ReplicaSet", spec))
+	if err := s.member.client.Get(s.Context(), client.ObjectKeyFromObject(a), a); err != nil {
+		s.Fatal(err)
+	}
+	if a.Labels["step"] != "2" || *a.Spec.Replicas != 5 {
+		s.Errorf("the object is %s", encode(a))
+	}
+}
+
+func customizedReport(s *scene) {
+	s.namespace()
+	s.customized("DaemonSet", map[string]string{
+		"statusReflection":     "function ReflectStatus(o) return {pods = o.status.currentNumberScheduled} end",
+		"healthInterpretation": "function InterpretHealth(o) return o.status.currentNumberScheduled == 7 end",
+	})
+	s.bind("a", manifestsOf(step(1, "DaemonSet", "selector: {matchLabels: {a: b}}, "+podTemplate)))
+	s.applied("a")
+	a := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.id, Name: "a"}}
+	for _, tell := range []struct {
+		pods   int32
+		health string
+	}{{7, "Healthy"}, {8, "Unhealthy"}} {
+		eventually(s, "telling the status of the DaemonSet", func() error {
+			if err := s.member.client.Get(s.Context(), client.ObjectKeyFromObject(a), a); err != nil {
+				return err
+			}
+			a.Status = appsv1.DaemonSetStatus{CurrentNumberScheduled: tell.pods}
+			return s.member.client.Status().Update(s.Context(), a)
+		})
+		s.reports("a", v1alpha1.FeedbackStatus, fmt.Sprintf(`{"pods":%d}`, tell.pods))
+		s.reports("a", v1alpha1.FeedbackHealth, tell.health)
+	}
+}
+
+func customizedFailure(s *scene) {
+	s.namespace()
+	s.customized("StatefulSet", map[string]string{
+		"retention":            "function Retain(desired, observed) return nothing.there end",
+		"healthInterpretation": "function InterpretHealth(o) while true do end end",
+	})
+	const spec = "serviceName: a, selector: {matchLabels: {a: b}}, " + podTemplate
+	s.bind("a", manifestsOf(step(1, "StatefulSet", spec)))
+	s.message("a", 0, workv1.ManifestConditionStatusFeedbackSynced, "False InterpretationFailed",
+		`ResourceInterpreterCustomization "statefulset", healthInterpretation`)
+	s.reports("a", v1alpha1.FeedbackHealth, "Unknown")
+	s.deliver("a", manifestsOf(step(2, "StatefulSet", spec)))
+	s.message("a", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed",
+		`ResourceInterpreterCustomization "statefulset", retention: line 1`, "Correct spec.customizations.retention.luaScript")
+	a := &appsv1.StatefulSet{}
+	if err := s.member.client.Get(s.Context(), client.ObjectKey{Namespace: s.id, Name: "a"}, a); err != nil {
+		s.Fatal(err)
+	}
+	if a.Labels["step"] != "1" {
+		s.Errorf("the object is %s", encode(a))
+	}
 }
 
 func suspensionOfBinding(s *scene) {

@@ -71,15 +71,20 @@ func buildPrograms(t testing.TB, dir string) string {
 }
 
 // startHub starts a hub with what the ClusterManager operator installs, with the
-// Cluster API. Two things are different: the addresses of the webhooks and of the
-// aggregated API server, as there are no Services, and that the push agent may
-// dial this machine.
+// Cluster API. Three things are different: the addresses of the webhooks and of the
+// aggregated API server, as there are no Services; that the push agent may
+// dial this machine; and that agents may read customizations, as with Propagation.
 func startHub(t testing.TB, dir, programs string) *hub {
 	t.Helper()
 	definitions, err := config.HubCRDs()
 	if err != nil {
 		t.Fatal(err)
 	}
+	propagation, err := config.PropagationCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions = append(definitions, propagation...)
 	options := []func(*envtest.Environment){env.Aggregated(t)}
 	if *dedicated {
 		options = append(options, asDedicated(t))
@@ -111,6 +116,8 @@ func startHub(t testing.TB, dir, programs string) *hub {
 			return []string{fmt.Sprintf("--secure-port=%d", port), "--bind-address=" + localhost, "--shutdown-delay-duration=0s"}
 		case port != 0:
 			return []string{fmt.Sprintf("--port=%d", port), "--cert-dir=/tmp/k8s-webhook-server/serving-certs"}
+		case deployment == m.Name+"-registration-controller":
+			return []string{"--customizations"}
 		case deployment == m.Name+"-push-agent":
 			return []string{"--allowed-networks=" + localhost + "/32"}
 		}
