@@ -147,8 +147,15 @@ func (l *hostedLab) leadNowhere(t *testing.T) {
 func (l *hostedLab) host(t *testing.T, change func(*operatorv1.ClusterManager)) {
 	t.Helper()
 	t.Cleanup(func() {
-		endNamespace(context.WithoutCancel(t.Context()), t, l.hubAdmin, testName)
-		endNamespace(context.WithoutCancel(t.Context()), t, l.client, testName)
+		ctx := context.WithoutCancel(t.Context())
+		endNamespace(ctx, t, l.hubAdmin, testName)
+		// The operator leaves a namespace alone that it installed nothing in. The next
+		// test must not find in it what leads to the hub.
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testName}}
+		if err := l.client.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+			t.Errorf("deleting the namespace: %v", err)
+		}
+		endNamespace(ctx, t, l.client, testName)
 	})
 	l.hub(t, func(cm *operatorv1.ClusterManager) {
 		cm.Spec.DeployOption = operatorv1.ClusterManagerDeployOption{
