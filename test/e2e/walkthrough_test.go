@@ -29,6 +29,7 @@ func TestWalkthroughs(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"until":        until,
 			"nothing-left": nothingLeft,
+			"interpreter":  interpreter,
 		},
 	})
 }
