@@ -40,12 +40,12 @@ func (f *facts) candidate(k key) *candidate {
 	return f.candidates[k]
 }
 
-func (r Reader) declaredTemplates(_ context.Context, f *facts) error {
+// declaredTemplates has the objects of the files be concerned in any case.
+func (f *facts) declaredTemplates() {
 	for _, one := range f.templates {
 		c := f.candidate(keyOf(one.Then))
 		c.sure, c.trial = true, one
 	}
-	return nil
 }
 
 // selected reads the metadata of what the policies of the files select, as they

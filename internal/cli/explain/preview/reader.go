@@ -109,8 +109,9 @@ func (r Reader) Read(ctx context.Context, written []*unstructured.Unstructured) 
 	if unread != "" {
 		f.unread = append(f.unread, unread)
 	}
+	f.declaredTemplates()
 	for _, step := range []func(context.Context, *facts) error{
-		r.declaredTemplates, r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.peers, r.overrides, r.priorities, r.hub, r.clusters, r.rollouts,
+		r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.peers, r.overrides, r.priorities, r.hub, r.clusters, r.rollouts,
 	} {
 		if err := step(ctx, f); err != nil {
 			return nil, nil, err
