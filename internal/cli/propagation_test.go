@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	appsv1alpha1 "github.com/capstan-io/capstan/apis/karmada/apps/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -196,6 +197,8 @@ func withdraw(t *testing.T, w *world, namespace string) {
 		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.OverridePolicy{}, client.InNamespace(namespace)),
 		w.client.DeleteAllOf(t.Context(), &policyv1alpha1.ClusterOverridePolicy{}),
 		w.client.DeleteAllOf(t.Context(), &appsv1alpha1.WorkloadRebalancer{}),
+		w.client.DeleteAllOf(t.Context(), &fleetv1alpha1.PropagationRollout{}, client.InNamespace(namespace)),
+		w.client.DeleteAllOf(t.Context(), &fleetv1alpha1.PropagationRevision{}, client.InNamespace(namespace)),
 		// Nobody collects garbage here.
 		w.client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace(namespace)))
 	if err != nil {

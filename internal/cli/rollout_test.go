@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/testing/placer"
@@ -24,6 +25,8 @@ import (
 //	applies CLUSTER WORK          the agent applies what it is given next
 //	fails CLUSTER WORK MESSAGE    the agent cannot apply what it is given next
 //	rolled NAMESPACE/SET MESSAGE  wait until the rollout says this
+//	staged NAMESPACE/ROLLOUT REASON
+//	                              wait until a PropagationRollout is so
 func rolls(t *testing.T, w *world, directive string) bool {
 	t.Helper()
 	words := strings.SplitN(directive, " ", 4)
@@ -36,10 +39,29 @@ func rolls(t *testing.T, w *world, directive string) bool {
 		agentReports(t, w, words[1], words[2], words[3])
 	case len(words) == 4 && words[0] == "rolled":
 		rolled(t, w, words[1], words[2]+" "+words[3])
+	case len(words) == 3 && words[0] == "staged":
+		staged(t, w, words[1], words[2])
 	default:
 		return false
 	}
 	return true
+}
+
+// staged waits until a PropagationRollout is complete, or not, for a reason.
+func staged(t *testing.T, w *world, rollout, reason string) {
+	t.Helper()
+	namespace, name, _ := strings.Cut(rollout, "/")
+	eventually(t, func() error {
+		r := &fleetv1alpha1.PropagationRollout{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, r); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(r.Status.Conditions, fleetv1alpha1.PropagationRolloutConditionComplete)
+		if c == nil || r.Status.ObservedGeneration != r.Generation || c.Reason != reason {
+			return fmt.Errorf("rollout %s says %+v, want %s", rollout, c, reason)
+		}
+		return nil
+	})
 }
 
 // agentReports waits for a work that is new to the agent of a cluster, and reports

@@ -17,6 +17,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/cli/health"
 	"github.com/capstan-io/capstan/internal/override"
+	"github.com/capstan-io/capstan/internal/propagation/staged"
 )
 
 // What became of the work of a cluster.
@@ -26,6 +27,8 @@ const (
 	appliedUnknown   = "unknown"
 	appliedSuspended = "suspended"
 	appliedDeleting  = "deleting"
+	// appliedWaits says that a rollout keeps the latest change from the cluster.
+	appliedWaits = "waits"
 )
 
 // clusters returns those that were chosen, those that are being left, and those
@@ -156,7 +159,11 @@ func (c *Cluster) member(item *workv1alpha2.AggregatedStatusItem) {
 	if item.Status != nil {
 		c.Status = item.Status.Raw
 	}
-	if !item.Applied && c.Reason == "" {
+	switch {
+	case item.Applied:
+	case staged.Waits(item.AppliedMessage) && (c.Applied == "" || c.Applied == appliedYes):
+		c.Applied, c.Reason = appliedWaits, item.AppliedMessage // what it has is an earlier one
+	case c.Reason == "":
 		c.Reason = item.AppliedMessage
 	}
 }
@@ -176,7 +183,7 @@ func (f *Facts) judge(c *Cluster, d *decision) {
 	switch {
 	case c.Chosen && !known && !f.clustersHidden:
 		c.Reason = "there is no cluster of this name any more"
-	case c.Chosen && c.Work == "" && !f.worksHidden:
+	case c.Chosen && c.Work == "" && c.Applied != appliedWaits && !f.worksHidden:
 		c.Reason = "it has no work yet"
 	case !c.Chosen && c.Work != "" && f.Binding.evicting(c.Name):
 		c.Reason = "it is being moved away from here"

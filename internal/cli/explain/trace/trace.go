@@ -112,7 +112,8 @@ type Cluster struct {
 	// Work is the ManifestWork that brings the object there.
 	Work      string `json:"work,omitempty"`
 	Suspended bool   `json:"suspended,omitempty"`
-	// Applied is yes, no, unknown, suspended or deleting; empty if there is no work.
+	// Applied is yes, no, unknown, suspended or deleting, or waits if a rollout keeps the
+	// latest change from the cluster; else it is empty if there is no work.
 	Applied string `json:"applied,omitempty"`
 	// Overrides are the policies that changed the object for this cluster.
 	Overrides []string        `json:"overrides,omitempty"`

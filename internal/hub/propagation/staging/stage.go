@@ -308,12 +308,7 @@ func (p *pass) again(r revision, waiting map[string]bool, v Verdict) error {
 
 // reason says why a cluster does not get the object.
 func (p *pass) reason() error {
-	kind, command := "ClusterPropagationRollout", " --cluster-scoped"
-	if p.e.key.Namespace != "" {
-		kind, command = "PropagationRollout", " -n "+p.e.key.Namespace
-	}
-	return fmt.Errorf("%s %q keeps the latest change from the cluster until it is its turn: \"capstan rollout status %s%s\" says when that is",
-		kind, p.e.key.Name, p.e.key.Name, command)
+	return errors.New(staged.Waiting(p.e.key))
 }
 
 // tidy deletes the revisions that nobody needs any more, and notes whether there

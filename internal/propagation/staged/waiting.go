@@ -1,0 +1,27 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package staged
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// keeps is what is said of the latest change and of clusters that wait for it.
+const keeps = " keeps the latest change from the cluster until it is its turn: "
+
+// Waiting says for whom a cluster waits. A rollout without a namespace is a
+// ClusterPropagationRollout.
+func Waiting(rollout types.NamespacedName) string {
+	kind, command := "ClusterPropagationRollout", rollout.Name+" --cluster-scoped"
+	if rollout.Namespace != "" {
+		kind, command = "PropagationRollout", rollout.Name+" -n "+rollout.Namespace
+	}
+	return fmt.Sprintf("%s %q%s\"capstan rollout status %s\" says when that is", kind, rollout.Name, keeps, command)
+}
+
+// Waits tells whether a binding says of a cluster that it waits.
+func Waits(message string) bool { return strings.Contains(message, keeps) }
