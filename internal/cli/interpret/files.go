@@ -184,13 +184,13 @@ func items(file string, in io.Reader) ([]core.Item, error) {
 	for _, document := range all {
 		reports, err := reports(document)
 		if err != nil {
-			return nil, exit.Next(fmt.Errorf("%s: %w", called(file), err), "An item is {clusterName, status, applied, health}, as in status.aggregatedStatus of a binding.")
+			return nil, exit.Next(fmt.Errorf("%s: %w", called(file), err), "An item is {clusterName, status, applied, appliedMessage, health}, as in status.aggregatedStatus of a binding.")
 		}
 		for _, r := range reports {
 			if r.ClusterName == "" {
-				return nil, exit.Next(fmt.Errorf("%s: an item has no clusterName", called(file)), "An item is {clusterName, status, applied, health}, as in status.aggregatedStatus of a binding.")
+				return nil, exit.Next(fmt.Errorf("%s: an item has no clusterName", called(file)), "An item is {clusterName, status, applied, appliedMessage, health}, as in status.aggregatedStatus of a binding.")
 			}
-			found = append(found, core.Item{Cluster: r.ClusterName, Status: r.Status, Applied: r.Applied, Health: r.Health})
+			found = append(found, core.Item{Cluster: r.ClusterName, Status: r.Status, Applied: r.Applied, Message: r.AppliedMessage, Health: r.Health})
 		}
 	}
 	return found, nil

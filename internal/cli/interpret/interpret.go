@@ -83,7 +83,7 @@ func New(session *hub.Session) *cobra.Command {
 	flags.BoolVar(&o.doc, "show-doc", false, "Tell what the function of each operation gets and returns; with --operation, of that one")
 	flags.StringVar(&o.desired, "desired-file", "", "File with the object as the hub has it, or -")
 	flags.StringVar(&o.observed, "observed-file", "", "File with the object as a cluster has it, or -")
-	flags.StringVar(&o.status, "status-file", "", "File with what clusters report, or -: a list of {clusterName, status, applied, health}, or a binding")
+	flags.StringVar(&o.status, "status-file", "", "File with what clusters report, or -: a list of {clusterName, status, applied, appliedMessage, health}, or a binding")
 	flags.Int32Var(&o.replicas, "desired-replica", 0, "How many replicas the object is to have")
 	o.format.AddFlag(cmd)
 	// The flag is there and has no other function: there is no error to expect.

@@ -93,7 +93,7 @@ func operationDocs() []doc {
 			Meaning: "the sum of what clusters report",
 			Takes: []parameter{desired(), {
 				"statusItems", "list",
-				"of {clusterName, status, applied, health}; status is what InterpretStatus has reported, and health is Healthy, Unhealthy or Unknown",
+				"of {clusterName, status, applied, appliedMessage, health}; status is what InterpretStatus has reported, and health is Healthy, Unhealthy or Unknown",
 			}},
 			Returns: []parameter{{"object", "object", "the object with its status; the rest does not matter"}},
 			Example: "function AggregateStatus(desiredObj, statusItems)\n  local ready = 0\n  for _, item in ipairs(statusItems) do\n    if item.status ~= nil then ready = ready + (item.status.ready or 0) end\n  end\n  desiredObj.status = {ready = ready}\n  return desiredObj\nend",

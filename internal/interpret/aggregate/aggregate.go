@@ -26,6 +26,8 @@ type Item struct {
 	Status map[string]any
 	// Applied tells whether the object is there as it should be.
 	Applied bool
+	// Message says why it is not, or what else there is to say of it; "" is nothing.
+	Message string
 	// Health is the verdict on the object: Healthy, Unhealthy, or Unknown, also for
 	// a cluster that is silent, whose Status is then an old one.
 	Health string

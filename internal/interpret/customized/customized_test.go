@@ -61,7 +61,7 @@ spec:
             if item.status ~= nil then
               desiredObj.status.ready = desiredObj.status.ready + item.status.ready
             end
-            desiredObj.status.clusters[i] = item.clusterName .. "=" .. item.health .. "," .. tostring(item.applied)
+            desiredObj.status.clusters[i] = item.clusterName .. "=" .. item.health .. "," .. tostring(item.applied) .. "," .. tostring(item.appliedMessage)
           end
           return desiredObj
         end
@@ -182,9 +182,9 @@ func TestEveryOperation(t *testing.T) {
 	check("health", interpret.Unhealthy, verdict, err)
 
 	sum, err := custom.Aggregate(given, []interpret.Item{
-		{Cluster: "a", Status: map[string]any{"ready": int64(2)}, Applied: true, Health: interpret.Healthy}, {Cluster: "b", Health: interpret.Unknown},
+		{Cluster: "a", Status: map[string]any{"ready": int64(2)}, Applied: true, Health: interpret.Healthy}, {Cluster: "b", Message: "no room", Health: interpret.Unknown},
 	})
-	check("aggregation", map[string]any{"ready": int64(2), "conditions": []any{}, "clusters": []any{"a=Healthy,true", "b=Unknown,false"}}, sum, err)
+	check("aggregation", map[string]any{"ready": int64(2), "conditions": []any{}, "clusters": []any{"a=Healthy,true,nil", "b=Unknown,false,no room"}}, sum, err)
 
 	dependencies, err := custom.Dependencies(given)
 	queue := interpret.Dependency{APIVersion: "example.com/v1", Kind: "Queue", Namespace: "queues", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"of": "w"}}}

@@ -122,6 +122,9 @@ func (o *operator) aggregate(template map[string]any, items []interpret.Item) (m
 	like := []any{template}
 	for _, item := range items {
 		entry := map[string]any{"clusterName": item.Cluster, "applied": item.Applied, "health": item.Health}
+		if item.Message != "" {
+			entry["appliedMessage"] = item.Message
+		}
 		if item.Status != nil {
 			entry["status"] = item.Status
 			if len(like) <= likeMax {

@@ -92,7 +92,9 @@ func (q question) document(uid types.UID) ([]byte, error) {
 		request.ObservedObject = &runtime.RawExtension{Raw: raw}
 	}
 	for _, item := range q.items {
-		status := workv1alpha2.AggregatedStatusItem{ClusterName: item.Cluster, Applied: item.Applied, Health: workv1alpha2.ResourceHealth(item.Health)}
+		status := workv1alpha2.AggregatedStatusItem{
+			ClusterName: item.Cluster, Applied: item.Applied, AppliedMessage: item.Message, Health: workv1alpha2.ResourceHealth(item.Health),
+		}
 		if item.Status != nil {
 			raw, err := json.Marshal(item.Status)
 			if err != nil {

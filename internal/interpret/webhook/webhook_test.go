@@ -150,13 +150,13 @@ func TestInterpretStatus(t *testing.T) {
 
 func TestAggregateStatus(t *testing.T) {
 	chain, question := answering(t, patching(`[{"op":"add","path":"/status","value":{"ready":3}}]`))
-	items := []interpret.Item{{Cluster: "b", Health: interpret.Unknown}, {Cluster: "a", Applied: true, Health: interpret.Healthy, Status: map[string]any{"ready": int64(3)}}}
+	items := []interpret.Item{{Cluster: "b", Message: "no room", Health: interpret.Unknown}, {Cluster: "a", Applied: true, Health: interpret.Healthy, Status: map[string]any{"ready": int64(3)}}}
 	status, changed, err := chain.Aggregate(object(3), items)
 	if diff := cmp.Diff(map[string]any{"ready": int64(3)}, status); err != nil || !changed || diff != "" {
 		t.Errorf("got %t, %v: %s", changed, err, diff)
 	}
 	text, err := json.Marshal(question.AggregatedStatus)
-	if want := `[{"clusterName":"a","status":{"ready":3},"applied":true,"health":"Healthy"},{"clusterName":"b","health":"Unknown"}]`; err != nil || string(text) != want {
+	if want := `[{"clusterName":"a","status":{"ready":3},"applied":true,"health":"Healthy"},{"clusterName":"b","appliedMessage":"no room","health":"Unknown"}]`; err != nil || string(text) != want {
 		t.Errorf("it is told %s, want %s", text, want)
 	}
 }

@@ -74,7 +74,7 @@ func (f *Facts) remedy(o interpreters.Operation) string {
 func (b *BindingObject) items() []interpret.Item {
 	all := []interpret.Item{}
 	for _, reported := range b.Status.AggregatedStatus {
-		item := interpret.Item{Cluster: reported.ClusterName, Applied: reported.Applied, Health: string(reported.Health)}
+		item := interpret.Item{Cluster: reported.ClusterName, Applied: reported.Applied, Message: reported.AppliedMessage, Health: string(reported.Health)}
 		if reported.Status != nil {
 			var status map[string]any
 			if err := utiljson.Unmarshal(reported.Status.Raw, &status); err == nil { // with numbers as the hub has them

@@ -232,7 +232,7 @@ func FullyApplied(spec *workv1alpha2.ResourceBindingSpec, items []workv1alpha2.A
 func ForTemplate(items []workv1alpha2.AggregatedStatusItem) []interpret.Item {
 	all := make([]interpret.Item, 0, len(items))
 	for _, item := range items {
-		one := interpret.Item{Cluster: item.ClusterName, Applied: item.Applied, Health: string(item.Health)}
+		one := interpret.Item{Cluster: item.ClusterName, Applied: item.Applied, Message: item.AppliedMessage, Health: string(item.Health)}
 		if item.Status != nil {
 			// What is no object counts as no status.
 			_ = utiljson.Unmarshal(item.Status.Raw, &one.Status)

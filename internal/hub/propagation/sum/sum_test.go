@@ -18,6 +18,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/interpret"
 )
 
 // work returns the work of a cluster in generation 2, applied in the observed
@@ -185,6 +186,13 @@ func TestDifference(t *testing.T) {
 	want := map[string]any{"old": "y", "new": "z", "gone": nil, "loadBalancer": map[string]any{"ingress": nil}, "text": map[string]any{"a": "b"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestInterpretersAreToldWhyAnObjectIsNotApplied(t *testing.T) {
+	items := ForTemplate([]workv1alpha2.AggregatedStatusItem{{ClusterName: "a", AppliedMessage: "no room", Health: workv1alpha2.ResourceUnknown}})
+	if want := (interpret.Item{Cluster: "a", Message: "no room", Health: interpret.Unknown}); len(items) != 1 || !cmp.Equal(want, items[0]) {
+		t.Errorf("got %+v, want %+v", items, want)
 	}
 }
 
