@@ -29,6 +29,8 @@ func bindings() []testCase {
 		{name: "what a customization of the hub retains is the cluster's", run: customizedRetention},
 		{name: "a customization of the hub says which status is reported, and whether the object is healthy", run: customizedReport},
 		{name: "a customization whose script fails leaves the object as it is, and is named", run: customizedFailure},
+		{name: "a webhook of the hub says what is retained, which status is reported, and whether the object is healthy", run: askedWebhook},
+		{name: "a webhook without an answer leaves the object as it is, is named, and is asked again", run: unansweredWebhook},
 		{name: "while a binding's work is suspended nothing is changed, and the state is still reported", run: suspensionOfBinding},
 		{name: "an object that is preserved stays without the marks of the hub", run: preservationOfBinding},
 		{name: "a namespace that was there is adopted, and stays", run: namespaceOfBinding},

@@ -47,6 +47,8 @@ type hub struct {
 	pods *pods
 	// bootstrap is the kubeconfig that clusters ask to join with.
 	bootstrap []byte
+	// interpreter configures the webhook that agents ask about CronJobs.
+	interpreter string
 }
 
 // buildPrograms compiles the executables and gives them the names that they have
@@ -89,7 +91,7 @@ func startHub(t testing.TB, dir, programs string) *hub {
 	if *dedicated {
 		options = append(options, asDedicated(t))
 	}
-	h := &hub{cluster: startCluster(t, dir, hubName, definitions, options...)}
+	h := &hub{cluster: startCluster(t, dir, hubName, definitions, options...), interpreter: startInterpreter(t)}
 	certificate, key, err := cert.GenerateSelfSignedCertKey(localhost, []net.IP{net.ParseIP(localhost)}, []string{aggregatedHost})
 	if err != nil {
 		t.Fatal(err)
