@@ -138,12 +138,26 @@ func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluste
 	return slices.SortedFunc(maps.Values(by), func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
 }
 
+// errUndivided is the problem of clusters that were chosen before it was known that
+// the object has replicas. To send it with none would stop what runs there.
+var errUndivided = errors.New("how many replicas the cluster gets is not decided yet: it keeps what it has")
+
+// undivided tells whether an object has replicas of which no cluster that was chosen
+// has any.
+func undivided(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return spec.Replicas > 0 && len(spec.Clusters) > 0 &&
+		!slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Replicas > 0 })
+}
+
 // share returns the object with the replicas that the cluster gets. One whose parts
 // are placed together is there as a whole.
 func (s Source) share(pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
 	whole := len(target.Components) > 0
 	if whole || s.Binding.BindingSpec().ReplicaRequirements == nil && s.Binding.BindingSpec().Replicas == 0 {
 		return pruned.DeepCopy(), nil
+	}
+	if target.Replicas == 0 && undivided(s.Binding.BindingSpec()) {
+		return nil, errUndivided
 	}
 	object, err := s.Chain.Revise(pruned, target.Replicas)
 	if err != nil {

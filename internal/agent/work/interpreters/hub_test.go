@@ -113,10 +113,17 @@ func TestClustersOfAHubShareWhatItsUsersSay(t *testing.T) {
 	}
 	a.Leave(two)
 	f.Delete(example(1, "true"))
-	if chain.Retains(kindOf(1)) || !a.Known() {
+	if chain.Retains(kindOf(1)) {
 		t.Error("what is deleted is still said")
 	}
-	want := [2][]string{{"known", "Kind1", "Kind1"}, {"known", "Kind1"}}
+	if a.Known() {
+		t.Error("all is known before the hub said which webhooks there are")
+	}
+	a.hear(nil)
+	if !a.Known() {
+		t.Error("the hub said all, and it is not known")
+	}
+	want := [2][]string{{"Kind1", "Kind1", "known"}, {"Kind1"}}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)
 	}
