@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,29 +16,54 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 )
 
+// Said is what is reported of an object of a work that a binding made.
+type Said struct {
+	Values []workv1.FeedbackValue
+	// Unread says what is left out.
+	Unread []string
+	// Unreflected says that nobody knows what of the status is reported now, as a
+	// customization of the kind failed to say so. The status that was reported last
+	// is the last one that is known.
+	Unreflected bool
+	// Failed is why customizations of the kind did not say what the object says.
+	Failed error
+}
+
 // State returns what is reported of an object of a work that a binding made:
-// its status, if it has one, and whether it does what it is for. A status that is too large
-// is left out, which the message says. So is what a customization of the kind fails
-// to say: the errors are these.
-func State(object *unstructured.Unstructured, kinds interpret.Chain) (values []workv1.FeedbackValue, messages []string, failed error) {
+// its status, if it has one, and whether it does what it is for. A status that is too
+// large is left out.
+func State(object *unstructured.Unstructured, kinds interpret.Chain) Said {
+	said := Said{}
 	status, failed := kinds.Reflect(object)
+	said.Unreflected = failed != nil
 	if len(status) > 0 {
 		text, err := json.Marshal(status)
 		switch {
 		case err != nil:
-			messages = append(messages, fmt.Sprintf("value %q: it is not JSON: %v", v1alpha1.FeedbackStatus, err))
+			said.Unread = append(said.Unread, fmt.Sprintf("value %q: it is not JSON: %v", v1alpha1.FeedbackStatus, err))
 		case len(text) > workv1.StatusSizeMax:
-			messages = append(messages, fmt.Sprintf("value %q: the status of the object has %d bytes as JSON; at most %d are reported",
+			said.Unread = append(said.Unread, fmt.Sprintf("value %q: the status of the object has %d bytes as JSON; at most %d are reported",
 				v1alpha1.FeedbackStatus, len(text), workv1.StatusSizeMax))
 		default:
 			raw := string(text)
-			values = append(values, workv1.FeedbackValue{
+			said.Values = append(said.Values, workv1.FeedbackValue{
 				Name: v1alpha1.FeedbackStatus, FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: &raw},
 			})
 		}
 	}
 	verdict, err := kinds.Verdict(object)
-	return append(values, healthValue(verdict)), messages, errors.Join(failed, err)
+	said.Values = append(said.Values, healthValue(verdict))
+	said.Failed = errors.Join(failed, err)
+	return said
+}
+
+// LastKnown returns the values with the status that was reported before, if one was.
+func LastKnown(values, before []workv1.FeedbackValue) []workv1.FeedbackValue {
+	at := slices.IndexFunc(before, func(v workv1.FeedbackValue) bool { return v.Name == v1alpha1.FeedbackStatus })
+	if at < 0 {
+		return values
+	}
+	return append([]workv1.FeedbackValue{before[at]}, values...)
 }
 
 // StateUnknown is what is reported of an object that could not be read.

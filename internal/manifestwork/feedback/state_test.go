@@ -38,14 +38,14 @@ func TestTheStateOfAnObjectOfABinding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			values, messages, err := feedback.State(object(t, c.object), kinds())
-			if err != nil {
-				t.Fatal(err)
+			said := feedback.State(object(t, c.object), kinds())
+			if said.Failed != nil || said.Unreflected {
+				t.Fatal(said.Failed)
 			}
-			if diff := cmp.Diff(c.want, short(t, values)); diff != "" {
+			if diff := cmp.Diff(c.want, short(t, said.Values)); diff != "" {
 				t.Error(diff)
 			}
-			if got := strings.Join(messages, "; "); (got == "") != (c.message == "") || !strings.Contains(got, c.message) {
+			if got := strings.Join(said.Unread, "; "); (got == "") != (c.message == "") || !strings.Contains(got, c.message) {
 				t.Errorf("the message is %q; want %q", got, c.message)
 			}
 		})
@@ -82,12 +82,15 @@ func TestStateOfACustomizedKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			values, _, err := feedback.State(object(t, `{apiVersion: example.com/v1, kind: Thing, status: {replicas: 1}}`), interpret.Chain{customs(c.custom)})
-			if diff := cmp.Diff(c.want, short(t, values)); diff != "" {
+			said := feedback.State(object(t, `{apiVersion: example.com/v1, kind: Thing, status: {replicas: 1}}`), interpret.Chain{customs(c.custom)})
+			if diff := cmp.Diff(c.want, short(t, said.Values)); diff != "" {
 				t.Error(diff)
 			}
-			if got := fmt.Sprint(err); c.message == "" && err != nil || c.message != "" && got != c.message {
-				t.Errorf("the error is %v; want %q", err, c.message)
+			if got := fmt.Sprint(said.Failed); c.message == "" && said.Failed != nil || c.message != "" && got != c.message {
+				t.Errorf("the error is %v; want %q", said.Failed, c.message)
+			}
+			if want := strings.Contains(c.message, "no status"); said.Unreflected != want {
+				t.Errorf("no status is known: %t, want %t", said.Unreflected, want)
 			}
 		})
 	}

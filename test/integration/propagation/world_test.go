@@ -205,8 +205,8 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 		return
 	}
 	runs(object)
-	values, _, err := feedback.State(object, interpret.Chain{native.New()})
-	if err != nil {
+	said := feedback.State(object, interpret.Chain{native.New()})
+	if said.Failed != nil {
 		return
 	}
 	applied := metav1.Condition{
@@ -217,7 +217,7 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 	applied.ObservedGeneration = 0
 	work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
 		Conditions:     []metav1.Condition{applied},
-		StatusFeedback: workv1.StatusFeedbackResult{Values: values},
+		StatusFeedback: workv1.StatusFeedbackResult{Values: said.Values},
 	}}
 	_ = w.Status().Update(ctx, work) // it is tried again
 }

@@ -63,6 +63,9 @@ type Observation struct {
 	// Misjudged is why a customization of the kind did not say what the object says;
 	// nil if there is none, or it did.
 	Misjudged error
+	// Unreflected says that the status is not among the values for that reason: the one
+	// that was reported last stays.
+	Unreflected bool
 }
 
 // Lasting returns why the object cannot be read, unless that may be over soon.
@@ -79,7 +82,8 @@ func (o *Observation) Take(ctx context.Context, object *unstructured.Unstructure
 	found := Observation{Observer: o.Observer, Presence: PresenceYes, Seen: object.GetResourceVersion(), Next: o.Next}
 	switch {
 	case o.State:
-		found.Values, found.Unread, found.Misjudged = feedback.State(object, o.Kinds)
+		said := feedback.State(object, o.Kinds)
+		found.Values, found.Unread, found.Unreflected, found.Misjudged = said.Values, said.Unread, said.Unreflected, said.Failed
 	case o.Feedback != nil:
 		found.Values, found.Unread = o.Feedback.Values(object, o.Kinds, left, options)
 	}

@@ -92,8 +92,11 @@ func (e *entry) observed(o *plan.Observation) {
 	}
 	if o.Reports() {
 		e.StatusFeedback.Values = o.Values
-		if o.State && text != "" {
+		switch {
+		case o.State && text != "":
 			e.StatusFeedback.Values = feedback.StateUnknown()
+		case o.Unreflected && e.had != nil:
+			e.StatusFeedback.Values = feedback.LastKnown(o.Values, e.had.StatusFeedback.Values)
 		}
 		c := feedbackCondition(o.Unread, text)
 		if text == "" && o.Misjudged != nil {
