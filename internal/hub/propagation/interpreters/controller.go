@@ -37,6 +37,8 @@ type Controller struct {
 	known     *Known
 	templates *templates.Templates
 	told      Told
+	// untold are the changes that were taken in, and of which not all bindings were told.
+	untold Changes
 }
 
 // NewController returns the controller.
@@ -60,9 +62,14 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 // looked at of the kinds of which something else is said now.
 func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	changed, err := c.known.Refresh(ctx)
-	if err != nil || changed.None() {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
+	changed = c.untold.and(changed)
+	if changed.None() {
+		return ctrl.Result{}, nil
+	}
+	c.untold = changed // to the next attempt, everything is as before
 	for _, kind := range c.templates.Kinds() {
 		if !changed.Has(kind) {
 			continue
@@ -72,7 +79,11 @@ func (c *Controller) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 			c.told.Template(key)
 		}
 	}
-	return ctrl.Result{}, c.tellBindings(ctx, changed)
+	if err := c.tellBindings(ctx, changed); err != nil {
+		return ctrl.Result{}, err
+	}
+	c.untold = Changes{}
+	return ctrl.Result{}, nil
 }
 
 func (c *Controller) tellBindings(ctx context.Context, changed Changes) error {

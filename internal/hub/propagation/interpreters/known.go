@@ -77,14 +77,28 @@ type Changes struct {
 	scripts []schema.GroupVersionKind
 	// before and after are the webhooks, if any of them has changed.
 	before, after *webhook.Webhooks
+	// all says that something else may be said of any kind.
+	all bool
 }
 
 // None tells whether everything is as before.
-func (c Changes) None() bool { return len(c.scripts) == 0 && c.before == c.after }
+func (c Changes) None() bool { return !c.all && len(c.scripts) == 0 && c.before == c.after }
+
+// and adds changes that were taken in later. Those may undo what objects were looked at
+// with in between, so two at a time are rather too much than too little.
+func (c Changes) and(later Changes) Changes {
+	switch {
+	case later.None():
+		return c
+	case c.None():
+		return later
+	}
+	return Changes{all: true}
+}
 
 // Has tells whether something else is said of a kind.
 func (c Changes) Has(kind schema.GroupVersionKind) bool {
-	return slices.Contains(c.scripts, kind) || !c.after.Same(c.before, kind)
+	return c.all || slices.Contains(c.scripts, kind) || !c.after.Same(c.before, kind)
 }
 
 // Refresh reads customizations and webhooks, and returns the kinds of which they say
