@@ -52,7 +52,6 @@ func (f *follower) Bookmark(string) {}
 // or lets the agent read nothing any more, does not mean that its users say nothing.
 func (f *follower) Failed(err error) {
 	if watch.Refused(err) {
-		f.hub.tell(nil)
 		f.refused()
 	}
 }

@@ -30,7 +30,12 @@ const (
 	// not let the agent read customizations whether it may; it doubles. A new work of a
 	// binding is a reason to ask at once, but for the first of these.
 	refusedMin = time.Second
-	refusedMax = 10 * time.Minute
+	refusedMax = time.Minute
+	// refusedFor is for how long a hub has to refuse before the agent goes on without what
+	// its users say: it refuses, too, while a feature gate was just turned on or a role
+	// is about to be granted. Until then it is asked every refusedAgain.
+	refusedFor   = 30 * time.Second
+	refusedAgain = 5 * time.Second
 	// failedMin and failedMax bound the time between two questions to a hub that does
 	// not answer.
 	failedMin = 100 * time.Millisecond
@@ -72,8 +77,10 @@ type Hub struct {
 	ended chan struct{}
 	// again has the hub asked again that refused, and anew that for webhooks.
 	again, anew chan struct{}
-	// known says that the hub said what customizations there are, or that the agent may
-	// not know, and heard says so of webhooks.
+	// left says that nobody uses the hub any more.
+	left bool
+	// known says that the hub said what customizations there are, or for a while that the
+	// agent may not know, and heard says so of webhooks.
 	known, heard bool
 	found        map[string]lua.Customization // by the name
 }
@@ -102,6 +109,7 @@ func (h *Hub) Leave(c *fleet.Connection) {
 	h.mu.Lock()
 	delete(h.users, c)
 	last := len(h.users) == 0
+	h.left = h.left || last
 	if last && h.hubs.hubs[h.url] == h {
 		delete(h.hubs.hubs, h.url)
 	}
@@ -119,6 +127,9 @@ func (h *Hub) Leave(c *fleet.Connection) {
 func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.left {
+		return
+	}
 	if h.stop != nil {
 		for _, again := range []chan struct{}{h.again, h.anew} {
 			select {
@@ -216,6 +227,7 @@ func (r *reader) may(ctx context.Context, resource string) (bool, error) {
 // read reads one thing of the hub until ctx ends.
 func (h *Hub) read(ctx context.Context, from *reader, what source) {
 	failed, refused := backoff.Between(failedMin, failedMax), backoff.Between(refusedMin, refusedMax)
+	var since time.Time // when the hub began to refuse
 	for goesOn := true; goesOn; {
 		may, err := from.may(ctx, what.resource)
 		if err != nil {
@@ -224,12 +236,20 @@ func (h *Hub) read(ctx context.Context, from *reader, what source) {
 			continue
 		}
 		failed = backoff.Between(failedMin, failedMax)
+		asked := h.hubs.clock.Now()
 		if may {
 			what.follow(ctx)
-		} else {
-			what.none()
 		}
-		goesOn = h.pause(ctx, what.again, refused.Step())
+		now := h.hubs.clock.Now()
+		if since.IsZero() || now.Sub(asked) >= refusedFor { // it has let the agent read for a while
+			since = now
+		}
+		next := refusedAgain
+		if now.Sub(since) >= refusedFor {
+			what.none()
+			next = refused.Step()
+		}
+		goesOn = h.pause(ctx, what.again, next)
 	}
 }
 
@@ -239,7 +259,7 @@ func (h *Hub) pause(ctx context.Context, again <-chan struct{}, most time.Durati
 	if !backoff.Sleep(ctx, h.hubs.clock, refusedMin) {
 		return false
 	}
-	timer := h.hubs.clock.NewTimer(most)
+	timer := h.hubs.clock.NewTimer(most - refusedMin)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -105,7 +105,6 @@ func (f *configurations) Bookmark(string) {}
 // Failed is part of watch.Handler. What is known stays, as with customizations.
 func (f *configurations) Failed(err error) {
 	if watch.Refused(err) {
-		f.hub.hear(nil)
 		f.refused()
 	}
 }
