@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	// callsMax limits how many calls to one server are in progress.
+	// callsMax limits how many calls to one server are in progress. Others wait for one
+	// of those to end, as long as a call may take.
 	callsMax = 4
-	// queueMax is how long a call waits for one of those to end.
-	queueMax = 500 * time.Millisecond
 	// answerMax limits the bytes of an answer: an object of the largest size that an
 	// API server takes, in base64, and what is around it.
 	answerMax = 4 << 20
@@ -131,35 +130,44 @@ func (l *Line) Post(document []byte) ([]byte, error) {
 	if l.unusable != nil {
 		return nil, &Error{Problem: l.unusable.Error(), Remedy: "Correct clientConfig: it needs a url that can be called from where the objects are.", again: longest}
 	}
-	if wait := l.enter(); wait != nil {
+	tries, wait := l.enter()
+	if wait != nil {
 		return nil, wait
 	}
-	ctx, cancel := context.WithTimeout(l.caller.ctx, l.target.Timeout)
-	defer cancel()
-	if !l.slot(ctx) {
-		l.leave()
+	if !l.slot() {
+		if tries {
+			l.leave()
+		}
 		return nil, &Error{
 			Problem: fmt.Sprintf("%d calls to it are in progress already", callsMax), Remedy: "Make it faster.", again: soon,
 		}
 	}
 	defer func() { <-l.slots }()
+	if !tries { // it may have failed while the call waited
+		if _, wait = l.enter(); wait != nil {
+			return nil, wait
+		}
+	}
+	ctx, cancel := context.WithTimeout(l.caller.ctx, l.target.Timeout)
+	defer cancel()
 	answer, err := l.send(ctx, document)
 	return answer, l.settle(err)
 }
 
-// enter tells who calls a server that is left alone why, and when to call again.
-func (l *Line) enter() *Error {
+// enter tells who calls a server that is left alone why, and when to call again. Tries
+// is that the call finds out whether the server is back.
+func (l *Line) enter() (tries bool, wait *Error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failures == 0 {
-		return nil
+		return false, nil
 	}
 	left := l.until.Sub(l.caller.Clock.Now())
 	if left <= 0 && !l.trying {
 		l.trying = true
-		return nil
+		return true, nil
 	}
-	return &Error{Problem: l.problem.problem, Remedy: l.problem.remedy, again: max(left, soon)}
+	return false, &Error{Problem: l.problem.problem, Remedy: l.problem.remedy, again: max(left, soon)}
 }
 
 // leave takes back that a call finds out whether the server is back.
@@ -169,22 +177,21 @@ func (l *Line) leave() {
 	l.trying = false
 }
 
-// slot waits for a place among the calls in progress, not for long.
-func (l *Line) slot(ctx context.Context) bool {
+// slot waits for a place among the calls in progress.
+func (l *Line) slot() bool {
 	select {
 	case l.slots <- struct{}{}:
 		return true
 	default:
 	}
-	timer := time.NewTimer(queueMax)
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeout(l.caller.ctx, l.target.Timeout)
+	defer cancel()
 	select {
 	case l.slots <- struct{}{}:
 		return true
-	case <-timer.C:
 	case <-ctx.Done():
+		return false
 	}
-	return false
 }
 
 // send sends a document and reads the answer.

@@ -209,30 +209,97 @@ func TestOneCallFindsOutWhetherAServerIsBack(t *testing.T) {
 }
 
 func TestCallsInProgressAreLimited(t *testing.T) {
-	asked, answer := make(chan struct{}, 2*callsMax), make(chan struct{})
+	_, target := serve(t, echo)
+	target.Timeout = 100 * time.Millisecond
+	by, _ := caller(t, nil)
+	line := by.Lines([]Target{target})[0]
+	for range callsMax {
+		line.slots <- struct{}{}
+	}
+	if _, err := line.Post(nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d calls to it are in progress", callsMax)) {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// TestCallsOfABurstWait calls a server that is slow more often at a time than it may be
+// called.
+func TestCallsOfABurstWait(t *testing.T) {
+	const takes, rounds = 200 * time.Millisecond, 5
+	var now, most atomic.Int32
 	_, target := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
-		<-answer
+		for n, before := now.Add(1), most.Load(); n > before && !most.CompareAndSwap(before, n); before = most.Load() {
+		}
+		time.Sleep(takes)
+		now.Add(-1)
 		echo(w, r)
 	})
 	by, _ := caller(t, nil)
 	line := by.Lines([]Target{target})[0]
 	var all sync.WaitGroup
-	for range callsMax {
+	for range rounds * callsMax {
 		all.Go(func() {
 			if _, err := line.Post([]byte("a")); err != nil {
 				t.Error(err)
 			}
 		})
+	}
+	all.Wait()
+	if most.Load() > callsMax {
+		t.Errorf("there were %d calls at a time, want %d", most.Load(), callsMax)
+	}
+}
+
+// TestTheTimeOfACallBeginsWithIt waits longer, and is answered later, than half of the
+// time that a call may take.
+func TestTheTimeOfACallBeginsWithIt(t *testing.T) {
+	const most = 2 * time.Second
+	_, target := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(most * 6 / 10)
+		echo(w, r)
+	})
+	target.Timeout = most
+	by, _ := caller(t, nil)
+	line := by.Lines([]Target{target})[0]
+	for range callsMax {
+		line.slots <- struct{}{}
+	}
+	time.AfterFunc(most*6/10, func() { <-line.slots })
+	if _, err := line.Post([]byte("a")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCallsThatWaitFailWithTheOthers keeps them from finding out one by one that the
+// server is away.
+func TestCallsThatWaitFailWithTheOthers(t *testing.T) {
+	asked, answer := make(chan struct{}, 3*callsMax), make(chan struct{})
+	var calls atomic.Int32
+	_, target := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		asked <- struct{}{}
+		<-answer
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	by, _ := caller(t, nil)
+	line := by.Lines([]Target{target})[0]
+	var all sync.WaitGroup
+	post := func() {
+		if _, err := line.Post([]byte("a")); err == nil || !strings.Contains(err.Error(), "status 503") {
+			t.Errorf("got %v", err)
+		}
+	}
+	for range callsMax {
+		all.Go(post)
 		<-asked
 	}
-	if _, err := line.Post(nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d calls to it are in progress", callsMax)) {
-		t.Errorf("one more: %v", err)
+	for range 2 * callsMax {
+		all.Go(post)
 	}
+	time.Sleep(100 * time.Millisecond) // most of them wait by now; those that do not fail at once
 	close(answer)
 	all.Wait()
-	if _, err := line.Post([]byte("a")); err != nil {
-		t.Errorf("the next one: %v", err)
+	if calls.Load() != callsMax {
+		t.Errorf("the server was called %d times, want %d", calls.Load(), callsMax)
 	}
 }
 
