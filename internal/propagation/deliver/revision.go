@@ -8,10 +8,12 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/propagation/demand"
 )
 
 // revisionBytes is how long the hash is that names a revision.
@@ -24,7 +26,7 @@ func Revisions(s Source) (map[string]string, error) {
 	if s.Mistake != nil {
 		return all, nil //nolint:nilerr // whoever makes the works tells of it
 	}
-	object, err := s.Even()
+	object, err := s.even()
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +42,7 @@ func Revisions(s Source) (map[string]string, error) {
 		if problem != nil {
 			continue // whoever makes the works tells of it
 		}
+		forget(one) // not before: policies may be about annotations of a template that has only these
 		s.settle(one)
 		text, err := one.MarshalJSON()
 		if err != nil {
@@ -54,6 +57,28 @@ func Revisions(s Source) (map[string]string, error) {
 // Even returns the object as it is sent, but with one replica if it has any: what
 // does not differ if only the number of replicas does.
 func (s Source) Even() (*unstructured.Unstructured, error) {
+	object, err := s.even()
+	if err != nil {
+		return nil, err
+	}
+	forget(object)
+	return object, nil
+}
+
+// forget takes from an object what others note on it for themselves: kubectl notes
+// all of what was applied last, with the number of replicas.
+func forget(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	delete(annotations, demand.AnnotationTemplate)
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	object.SetAnnotations(annotations)
+}
+
+// even returns the same with what others note on it.
+func (s Source) even() (*unstructured.Unstructured, error) {
 	pruned := s.Chain.Prune(s.Object)
 	if len(s.Binding.BindingSpec().Components) == 0 {
 		revised, err := s.Chain.Revise(pruned, 1)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -115,8 +116,11 @@ func TestAChangeGoesGroupByGroup(t *testing.T) {
 	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, "PropagationRollout \"web\" keeps the latest change from the cluster")
 	w.told(metav1.NamespaceDefault, fleetv1alpha1.PropagationRolloutReasonTooManyFailures, "member2: default/web-deployment has not become healthy in time")
 
-	// Who scales is not kept waiting.
-	w.scale(web, 3)
+	// Who scales is not kept waiting, as by kubectl, which notes what was applied.
+	w.change(web, func() {
+		web.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"replicas":3}}`}
+		web.Spec.Replicas = new(int32(3))
+	})
 	w.have("web", "1 broken x3, 2 broken x3, 3 1.28 x3, 4 1.28 x3")
 
 	w.change(r, func() { r.Spec.Undo = new(r.Status.Revision) })
