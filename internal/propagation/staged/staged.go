@@ -82,7 +82,7 @@ func (r *Rollout) Looked(object string) (last bool) {
 func (r *Rollout) Report(name string, object Object, now time.Time) {
 	before, known := r.objects[name]
 	same := known && before.Change == object.Change
-	if known && !same {
+	if !same { // also of an object that is new: what was granted is no turn for that
 		clear(r.granted)
 	}
 	states := make(map[string]State, len(object.States))

@@ -243,6 +243,31 @@ func TestAnotherChangeBeginsAnew(t *testing.T) {
 	}
 }
 
+// TestANewObjectBeginsWithTheFirstGroup has it come while a later group gets a change,
+// and several of them come one after the other.
+func TestANewObjectBeginsWithTheFirstGroup(t *testing.T) {
+	r := New(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.MaxFailures = new(intstr.FromInt32(1)) }))
+	r.Report("web", Object{Change: "1", States: on("a+ b+ c- d-")}, noon)
+	r.Decide(fleet(), noon)
+	r.Failed("web", "c", "no namespace")
+	if r.Decide(fleet(), noon); !may(r, "c") || !may(r, "d") {
+		t.Fatal("c may fail, and it is the turn of d")
+	}
+	for n, name := range []string{"config", "secret", "service"} {
+		r.Report(name, Object{Change: "1", States: on("a- b- c- d-")}, noon)
+		out := r.Decide(fleet(), noon)
+		if got := strings.Join(out.Granted, " "); got != "a b" || may(r, "c") || may(r, "d") {
+			t.Errorf("%s goes to %s, want a and b", name, got)
+		}
+		if len(out.Touched) != n+1 {
+			t.Errorf("%v are touched", out.Touched)
+		}
+		if out := r.Decide(fleet(), noon); len(out.Touched) > 0 {
+			t.Errorf("%v are touched again", out.Touched)
+		}
+	}
+}
+
 func TestWhatCannotBeSentHasFailed(t *testing.T) {
 	r := New(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.ProgressDeadline = "10m" }))
 	r.Report("web", Object{Change: "1", States: on("a- c-")}, noon)
