@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -127,8 +128,10 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	key := templates.KeyOf(b.BindingSpec().Resource)
 	object, err := c.object(ctx, key, b)
-	if object == nil || err != nil {
-		c.Stages.Looked(req.NamespacedName)
+	if object == nil {
+		if err == nil || barred(err) {
+			c.Stages.Looked(req.NamespacedName)
+		}
 		return ctrl.Result{}, err
 	}
 	sent, err := c.send(ctx, b, object, works)
@@ -229,6 +232,10 @@ func (c Deps) object(ctx context.Context, key templates.Key, b binding) (*unstru
 	}
 	return object, err
 }
+
+// barred tells whether an object cannot be read however often it is tried. Any
+// other failure says nothing of what became of the object in the clusters.
+func barred(err error) bool { return apierrors.IsForbidden(err) || meta.IsNoMatchError(err) }
 
 // read returns a binding.
 func (c *Controller) read(ctx context.Context, req ctrl.Request) (binding, error) {

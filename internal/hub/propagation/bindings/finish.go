@@ -30,12 +30,12 @@ type ending struct{ Deps }
 // finish deletes the works of a binding that is being deleted, and lets it go when
 // they are gone; or at once, if they stay.
 func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWork) (ctrl.Result, error) {
+	if err := c.Stages.Gone(ctx, client.ObjectKeyFromObject(b)); err != nil {
+		return ctrl.Result{}, err
+	}
 	finalizer := deliver.Finalizer(b)
 	if !controllerutil.ContainsFinalizer(b, finalizer) {
 		return ctrl.Result{}, nil
-	}
-	if err := c.Stages.Gone(ctx, client.ObjectKeyFromObject(b)); err != nil {
-		return ctrl.Result{}, err
 	}
 	stays := false
 	if slices.ContainsFunc(works, alive) {
