@@ -45,7 +45,7 @@ const (
 	// had before the change, which waits to be changed.
 	PropagationRolloutReasonUndone = "Undone"
 	// PropagationRolloutReasonPaused (both False): spec.paused keeps the change from
-	// other clusters.
+	// other clusters, or spec.undo does because it can take nothing back.
 	PropagationRolloutReasonPaused = "Paused"
 	// PropagationRolloutReasonTooManyFailures (both False): more clusters have failed
 	// than maxFailures allows.

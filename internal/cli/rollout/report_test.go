@@ -52,7 +52,7 @@ func TestWhatCanBeUndone(t *testing.T) {
 		want string
 		undo *int64
 	}{
-		"stopped":          {rollout(fleetv1alpha1.PropagationRolloutReasonTooManyFailures, metav1.ConditionFalse), "revision 3 undone", new(int64(3))},
+		"stopped":          {rollout(fleetv1alpha1.PropagationRolloutReasonTooManyFailures, metav1.ConditionFalse), "revision 3 is taken back where clusters had something before", new(int64(3))},
 		"complete":         {rollout(fleetv1alpha1.PropagationRolloutReasonComplete, metav1.ConditionTrue), "all clusters have the latest change: there is nothing to undo", nil},
 		"nothing is known": {&fleetv1alpha1.PropagationRollout{}, "nothing has been rolled out yet", nil},
 	} {
@@ -67,7 +67,7 @@ func TestWhatCanBeUndone(t *testing.T) {
 			if test.undo == nil {
 				return
 			}
-			if again, err := undo(test.of); err != nil || again != "already undone" {
+			if again, err := undo(test.of); err != nil || again != "spec.undo says so already" {
 				t.Errorf("once more: %q, %v", again, err)
 			}
 		})

@@ -109,7 +109,8 @@ func newUndo(session *hub.Session) *cobra.Command {
 		Use:   "undo NAME [-n NAMESPACE]",
 		Short: "Take a change back that has not reached all clusters",
 		Long: "Sets spec.undo of a rollout: clusters that have the latest change get at once what all clusters had last. The objects and policies on " +
-			"the hub stay as they are; when they change, a new rollout begins. What all clusters have is not undone: change it.",
+			"the hub stay as they are; when they change, a new rollout begins. What all clusters have is not undone: change it. If clusters had nothing " +
+			"before, as with the first revision of an object or in clusters that are chosen newly, nothing is taken back: no other cluster gets it.",
 		Example: `  capstan rollout undo web -n shop`,
 	}, undo)
 }
@@ -120,12 +121,12 @@ func undo(r object) (string, error) {
 	case status.Revision == 0:
 		return "", exit.Next(errors.New("nothing has been rolled out yet"), "\"capstan rollout status %s\" says why.", r.GetName())
 	case spec.Undo != nil && *spec.Undo >= status.Revision:
-		return "already undone", nil
+		return "spec.undo says so already", nil
 	case is(status.Conditions, fleetv1alpha1.PropagationRolloutConditionComplete):
 		return "", exit.Next(errors.New("all clusters have the latest change: there is nothing to undo"), "Change the object or the policy instead; that is rolled out in turn.")
 	}
 	spec.Undo = new(status.Revision)
-	return fmt.Sprintf("revision %d undone", status.Revision), nil
+	return fmt.Sprintf("revision %d is taken back where clusters had something before", status.Revision), nil
 }
 
 // command completes a command that changes a rollout, or only says how it is if

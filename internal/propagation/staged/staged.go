@@ -31,6 +31,9 @@ type State struct {
 type Object struct {
 	// Change names what the clusters are to get. Another one begins anew.
 	Change string
+	// Held says that nobody else is to get the change: it is to be undone, and there
+	// is nothing from before.
+	Held   bool
 	States map[string]State
 }
 
@@ -94,7 +97,7 @@ func (r *Rollout) Report(name string, object Object, now time.Time) {
 		states[cluster] = state.after(was, now)
 	}
 	r.remove(name)
-	r.objects[name] = Object{Change: object.Change, States: states}
+	r.objects[name] = Object{Change: object.Change, Held: object.Held, States: states}
 	for cluster := range states {
 		if r.clusters[cluster] == nil {
 			r.clusters[cluster] = map[string]bool{}
@@ -152,6 +155,25 @@ func (r *Rollout) Objects() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// Held returns how many objects keep the changes of all from other clusters.
+func (r *Rollout) Held() int {
+	held := 0
+	for _, object := range r.objects {
+		if object.Held {
+			held++
+		}
+	}
+	return held
+}
+
+// release lets all go on from here.
+func (r *Rollout) release() {
+	for name, object := range r.objects {
+		object.Held = false
+		r.objects[name] = object
+	}
+}
+
 // May tells whether a cluster gets the changes of all objects now, and since when.
 func (r *Rollout) May(cluster string) (since time.Time, may bool) {
 	since, may = r.granted[cluster]
@@ -199,12 +221,12 @@ func (r *Rollout) Decide(fleet view.Fleet, now time.Time) Outcome {
 	if len(r.awaited) > 0 {
 		return Outcome{Starting: true}
 	}
-	groups := r.groups(fleet)
+	groups, paused := r.groups(fleet), r.plan.Paused || r.Held() > 0
 	states := make(map[string]rollout.State, len(r.clusters))
 	out := Outcome{Stages: len(groups), Total: len(r.clusters), Failed: map[string]string{}}
 	for cluster, objects := range r.clusters {
 		pending := r.pending(cluster, objects)
-		if pending && r.plan.Paused {
+		if pending && paused {
 			delete(r.granted, cluster)
 		}
 		if pending {
@@ -224,7 +246,10 @@ func (r *Rollout) Decide(fleet view.Fleet, now time.Time) Outcome {
 		out.Failed[cluster] = r.why(cluster)
 	}
 	r.stage(&out, groups, states, now)
-	if r.plan.Paused {
+	if out.Done {
+		r.release()
+	}
+	if paused {
 		return out
 	}
 	touched := map[string]bool{}

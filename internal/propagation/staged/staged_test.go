@@ -243,6 +243,30 @@ func TestAnotherChangeBeginsAnew(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeUndoneIsKeptFromOthers has an object that had no revision before,
+// and a cluster that may get it already.
+func TestWhatCannotBeUndoneIsKeptFromOthers(t *testing.T) {
+	r := New(plan(t, nil))
+	r.Report("web", Object{Change: "1", States: on("a+ b- c-")}, noon)
+	r.Report("config", Object{Change: "1", States: on("a+ b- c-")}, noon)
+	if r.Decide(fleet(), noon); !may(r, "b") {
+		t.Fatal("it is the turn of b")
+	}
+	r.Report("web", Object{Change: "1", Held: true, States: on("a+ b- c-")}, noon)
+	if out := r.Decide(fleet(), noon); may(r, "b") || r.Held() != 1 || out.Done {
+		t.Errorf("b gets what is to be undone: %+v", out)
+	}
+	r.Report("web", Object{Change: "1", States: on("a+ b- c-")}, noon)
+	if r.Decide(fleet(), noon); !may(r, "b") || r.Held() != 0 {
+		t.Error("it does not go on")
+	}
+	r.Report("config", Object{Change: "1", States: on("a+ b+ c+")}, noon)
+	r.Report("web", Object{Change: "1", Held: true, States: on("a+ b+ c+")}, noon)
+	if out := r.Decide(fleet(), noon); r.Held() != 0 || !out.Done {
+		t.Errorf("all have it, and it is kept from others: %+v", out)
+	}
+}
+
 // TestANewObjectBeginsWithTheFirstGroup has it come while a later group gets a change,
 // and several of them come one after the other.
 func TestANewObjectBeginsWithTheFirstGroup(t *testing.T) {

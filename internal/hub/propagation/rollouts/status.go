@@ -87,6 +87,10 @@ func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (
 	case p.Undone > 0 && p.Done:
 		reason = fleetv1alpha1.PropagationRolloutReasonUndone
 		complete.Message = fmt.Sprintf("All clusters have what they had before revision %d. A change of what is sent begins a new revision.", p.Revision)
+	case p.Held > 0 && !p.Done:
+		reason = fleetv1alpha1.PropagationRolloutReasonPaused
+		complete.Message = fmt.Sprintf("spec.undo takes nothing back of %d of %d objects: their clusters had nothing before. %d of %d clusters do not have the latest "+
+			"change, and do not get it: change what is sent, or remove spec.undo.", p.Held, p.Objects, p.Pending, p.Total)
 	case p.Stopped != "":
 		reason, complete.Message = fleetv1alpha1.PropagationRolloutReasonTooManyFailures, fmt.Sprintf("%s. %s", sentence(p.Stopped), failures(p))
 	case p.Done:

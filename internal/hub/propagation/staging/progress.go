@@ -17,6 +17,7 @@ import (
 func (s *Stages) decide(e *entry, but types.NamespacedName) {
 	before := e.outcome
 	e.outcome = e.rollout.Decide(s.Fleet.Snapshot(), s.Clock.Now())
+	e.settled = e.settled || e.outcome.Done
 	for name := range touching(e, before) {
 		if name != but {
 			s.Touched(name)
@@ -31,9 +32,10 @@ type Progress struct {
 	// Rival is the rollout that has the same target, and goes before this one.
 	Rival *Key
 	// Revision is the number of the latest change, and Objects how many objects there
-	// are, of which the changes of so many are undone.
-	Revision        int64
-	Objects, Undone int
+	// are, of which the changes of so many are undone, and so many are to be, and there
+	// is nothing from before.
+	Revision              int64
+	Objects, Undone, Held int
 }
 
 // Progress decides anew how a rollout goes on, and returns how far it is; false if
@@ -49,7 +51,9 @@ func (s *Stages) Progress(key Key) (Progress, bool) {
 		return Progress{Rival: &first, Revision: e.last}, true
 	}
 	s.decide(e, types.NamespacedName{})
-	return Progress{Outcome: e.outcome, Revision: e.last, Objects: len(e.rollout.Objects()), Undone: len(e.undone)}, true
+	return Progress{
+		Outcome: e.outcome, Revision: e.last, Objects: len(e.rollout.Objects()), Undone: len(e.undone), Held: e.rollout.Held(),
+	}, true
 }
 
 // OfPolicy returns the rollouts of a policy.

@@ -94,6 +94,7 @@ type pass struct {
 	// that is undone.
 	current, target revision
 	undone          bool
+	held            bool              // it is to be undone, and there is nothing from before
 	revisions       map[string]string // of the target, by cluster
 }
 
@@ -111,12 +112,17 @@ func (p *pass) aim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, undo, err := p.find(ctx, id, is)
+	found, err := p.find(ctx, id, is)
 	if err != nil {
 		return err
 	}
 	p.current, p.target = found, found
-	if oldest := p.past[0]; oldest.name != found.name && found.number <= undo {
+	undo, settled := p.undoes()
+	switch oldest := p.past[0]; {
+	case found.number > undo:
+	case oldest.name == found.name:
+		p.held = !settled
+	default:
 		p.target, p.undone = oldest, true
 		if p.in.Source, err = oldest.source(p.in.Source); err != nil {
 			return err
@@ -129,9 +135,16 @@ func (p *pass) aim(ctx context.Context) error {
 	return err
 }
 
-// find returns the revision of a name, and up to which ones are undone. A new one
-// is stored.
-func (p *pass) find(ctx context.Context, id string, is content) (found revision, undo int64, err error) {
+// undoes returns up to which revision changes are undone, and whether all was done
+// since.
+func (p *pass) undoes() (undo int64, settled bool) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.e.undo, p.e.settled
+}
+
+// find returns the revision of a name. A new one is stored.
+func (p *pass) find(ctx context.Context, id string, is content) (found revision, err error) {
 	p.s.mu.Lock()
 	p.past = p.e.history[p.name]
 	found, known := p.past.find(id)
@@ -139,22 +152,21 @@ func (p *pass) find(ctx context.Context, id string, is content) (found revision,
 		p.e.last = max(p.e.last, p.e.undo) + 1
 		found = revision{name: id, number: p.e.last}
 	}
-	undo = p.e.undo
 	p.s.mu.Unlock()
 	if known {
-		return found, undo, nil
+		return found, nil
 	}
 	if found.content, err = is.pack(); err != nil {
-		return found, undo, err
+		return found, err
 	}
 	if err := p.s.create(ctx, p.e.key, p.e.uid, p.name, found); err != nil {
-		return found, undo, err
+		return found, err
 	}
 	p.past = append(p.past[:len(p.past):len(p.past)], found)
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	p.e.history[p.name] = p.past
-	return found, undo, nil
+	return found, nil
 }
 
 // report says how far the object is, and returns how far the rollout is then, and
@@ -177,7 +189,7 @@ func (p *pass) report() (out staged.Outcome, may map[string]bool, err error) {
 	} else if _, known := p.e.undone[p.name]; !known {
 		p.e.undone[p.name] = p.now
 	}
-	p.e.rollout.Report(p.name.String(), staged.Object{Change: p.target.name, States: states}, p.now)
+	p.e.rollout.Report(p.name.String(), staged.Object{Change: p.target.name, Held: p.held, States: states}, p.now)
 	p.s.decide(p.e, p.name)
 	may = map[string]bool{}
 	for cluster, state := range states {

@@ -72,6 +72,7 @@ type entry struct {
 	of         target
 	created    metav1.Time
 	undo       int64
+	settled    bool  // all was done since undo is so: it is about nothing that comes later
 	generation int64 // that was taken in
 	last       int64 // the number of the latest revision
 	rollout    *staged.Rollout
@@ -198,9 +199,11 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) (gone []revision) 
 	}
 	e.rollout.Set(plan)
 	e.generation = r.GetGeneration()
-	if e.undo = 0; r.RolloutSpec().Undo != nil {
-		e.undo = *r.RolloutSpec().Undo
+	undo := int64(0)
+	if r.RolloutSpec().Undo != nil {
+		undo = *r.RolloutSpec().Undo
 	}
+	e.undo, e.settled = undo, e.settled && undo == e.undo
 	for _, b := range members {
 		name := client.ObjectKeyFromObject(b)
 		if s.governor(b) == e {

@@ -1,0 +1,219 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package staging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+// hub has a rollout of policy web, and clusters a and b that get Deployment web, a
+// first.
+type hub struct {
+	*testing.T
+	client.Client
+	stages  *Stages
+	clock   *clocktesting.FakePassiveClock
+	rollout *fleetv1alpha1.PropagationRollout
+	binding *workv1alpha2.ResourceBinding
+	image   string
+	works   map[string]*workv1.ManifestWork
+	refused error // to delete revisions
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{fleetv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &hub{T: t, clock: clocktesting.NewFakePassiveClock(noon), image: "1", works: map[string]*workv1.ManifestWork{}}
+	h.binding = &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-deployment", UID: "b", Labels: map[string]string{workv1alpha2.LabelResourceBindingID: "an-id"},
+		Annotations: map[string]string{policyv1alpha1.AnnotationPropagationPolicyNamespace: "shop", policyv1alpha1.AnnotationPropagationPolicyName: "web"},
+	}}
+	h.binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	h.binding.Spec.Replicas = 2
+	h.to("a", "b")
+	h.rollout = &fleetv1alpha1.PropagationRollout{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "r", Generation: 1},
+		Spec: fleetv1alpha1.PropagationRolloutSpec{
+			Policy: &fleetv1alpha1.RolloutPolicy{Name: "web"}, Groups: []fleetv1alpha1.RolloutGroup{{Name: "canary", ClusterNames: []string{"a"}}},
+		},
+	}
+	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(h.binding, h.rollout).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+			if h.refused != nil {
+				return h.refused
+			}
+			return c.Delete(ctx, object, opts...)
+		},
+	}).Build()
+	h.restart()
+	return h
+}
+
+// to chooses the clusters.
+func (h *hub) to(clusters ...string) {
+	h.binding.Spec.Clusters = nil
+	for _, name := range clusters {
+		h.binding.Spec.Clusters = append(h.binding.Spec.Clusters, workv1alpha2.TargetCluster{Name: name, Replicas: h.binding.Spec.Replicas})
+	}
+}
+
+// restart forgets what is not stored.
+func (h *hub) restart() {
+	h.Helper()
+	h.stages = New(Deps{
+		Client: h.Client, Live: h.Client, Fleet: fleet.New(h.clock), Clock: h.clock, Touched: func(types.NamespacedName) {}, Changed: func(Key) {},
+	})
+	if err := h.stages.Load(h.Context()); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// change changes the rollout.
+func (h *hub) change(change func(*fleetv1alpha1.PropagationRolloutSpec)) {
+	h.Helper()
+	change(&h.rollout.Spec)
+	h.rollout.Generation++
+	if err := h.stages.Set(h.Context(), h.rollout); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// look looks at the binding until nothing changes any more. All clusters that get
+// something are healthy but those of the names. It returns what clusters are sent.
+func (h *hub) look(sick ...string) string {
+	h.Helper()
+	for range 5 {
+		if err := h.pass(sick...); err != nil {
+			h.Fatal(err)
+		}
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(h.works)) {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(h.works[name].Spec.Workload.Manifests[0].Raw); err != nil {
+			h.Fatal(err)
+		}
+		replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+		image, _, _ := unstructured.NestedString(object.Object, "spec", "image")
+		all = append(all, fmt.Sprintf("%s %s x%d", name, image, replicas))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (h *hub) pass(sick ...string) error {
+	source := deliver.Source{Binding: h.binding, Chain: interpret.Chain{native.New()}, Object: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web"},
+		"spec": map[string]any{"replicas": int64(h.binding.Spec.Replicas), "image": h.image},
+	}}}
+	wanted, problems, err := deliver.Render(source)
+	if err != nil {
+		return err
+	}
+	var works []workv1.ManifestWork
+	for _, work := range h.works {
+		works = append(works, *work)
+	}
+	v, err := h.stages.Stage(h.Context(), Input{Binding: h.binding, Source: source, Works: works, Wanted: wanted, Problems: problems})
+	if err != nil {
+		return err
+	}
+	for cluster, work := range v.Wanted {
+		applied := metav1.Condition{Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue}
+		if slices.Contains(sick, cluster) {
+			applied.Status, applied.Message = metav1.ConditionFalse, "it is broken"
+		}
+		work.Status.Conditions = []metav1.Condition{applied}
+		h.works[cluster] = work
+	}
+	return nil
+}
+
+// progress returns how far the rollout is.
+func (h *hub) progress() Progress {
+	p, _ := h.stages.Progress(client.ObjectKeyFromObject(h.rollout))
+	return p
+}
+
+// revisions returns the names of the revisions that are stored.
+func (h *hub) revisions() (names []string) {
+	h.Helper()
+	list := &fleetv1alpha1.PropagationRevisionList{}
+	if err := h.List(h.Context(), list); err != nil {
+		h.Fatal(err)
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
+}
+
+// sent checks what clusters are sent.
+func (h *hub) sent(when, got, want string) {
+	h.Helper()
+	if got != want {
+		h.Errorf("%s: the clusters are sent %q, want %q", when, got, want)
+	}
+}
+
+var errRefused = errors.New("etcd is away")
+
+// TestWhatCannotBeUndoneStops has the first revision of an object undone, which
+// clusters had nothing before of; and that of clusters that are chosen later.
+func TestWhatCannotBeUndoneStops(t *testing.T) {
+	h := newHub(t)
+	h.sent("at first", h.look("a"), "a 1 x2")
+	undo := func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Undo = new(h.progress().Revision) }
+	h.change(undo)
+	h.sent("undone", h.look(), "a 1 x2")
+	if p := h.progress(); p.Held != 1 || p.Undone != 0 || p.Done {
+		t.Errorf("it does not say that nothing is undone: %+v", p)
+	}
+	h.image = "2"
+	h.sent("something else", h.look(), "a 2 x2, b 2 x2")
+	h.change(undo)
+	h.sent("all have it", h.look(), "a 2 x2, b 2 x2")
+	h.to("a", "b", "c")
+	h.sent("chosen later, by an undo from before", h.look(), "a 2 x2, b 2 x2, c 2 x2")
+
+	h.change(func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Undo, s.Paused = nil, true })
+	h.to("a", "b", "c", "d")
+	h.look()
+	h.change(undo)
+	h.change(func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Paused = false })
+	h.sent("chosen before the undo", h.look(), "a 2 x2, b 2 x2, c 2 x2")
+	h.change(func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Undo = nil })
+	h.sent("the undo is gone", h.look(), "a 2 x2, b 2 x2, c 2 x2, d 2 x2")
+}
