@@ -23,6 +23,10 @@ type State struct {
 	// State is how the object is with it; of one that is not updated, Failed says that
 	// the cluster cannot get it.
 	rollout.State
+	// Unanswered says that the last answer of the cluster was good, and that it has not
+	// answered since the object was changed in what is no change here, as the number of
+	// replicas.
+	Unanswered bool
 	// Why says what has gone wrong.
 	Why string
 }
@@ -113,6 +117,8 @@ func (s State) after(was *State, now time.Time) State {
 	case was != nil && !s.Updated && !was.Updated && s.Why == "":
 		return *was // what kept it from the change does so until it has it
 	case !s.Updated:
+	case s.Unanswered && was != nil && was.Updated && was.Status == rollout.Succeeded:
+		return *was // until it says something else
 	case was != nil && was.Updated && was.Status == s.Status:
 		s.Since = was.Since
 	case s.Status == rollout.Succeeded:

@@ -243,6 +243,32 @@ func TestAnotherChangeBeginsAnew(t *testing.T) {
 	}
 }
 
+// TestWhoIsScaledKeepsItsTime has a cluster that was healthy not answer for some time
+// after it was scaled, and then say that it is, or that it is not.
+func TestWhoIsScaledKeepsItsTime(t *testing.T) {
+	for answer, want := range map[string]bool{"a+ c-": true, "a~ c-": false} {
+		r := New(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.MinSuccessTime = "5m" }))
+		silent := on("a~ c-")
+		silent["a"] = State{Updated: true, Unanswered: true, State: rollout.State{Status: rollout.Progressing, Since: noon}}
+		r.Report("web", Object{Change: "1", States: silent}, noon)
+		if out := r.Decide(fleet(), noon); out.Healthy != 0 {
+			t.Error("it has never said that it is healthy")
+		}
+		r.Report("web", Object{Change: "1", States: on("a+ c-")}, noon)
+		for minute := range 4 {
+			r.Report("web", Object{Change: "1", States: silent}, noon.Add(time.Duration(minute)*time.Minute))
+		}
+		r.Report("web", Object{Change: "1", States: on(answer)}, noon.Add(5*time.Minute))
+		if r.Decide(fleet(), noon.Add(5*time.Minute)); may(r, "c") != want {
+			t.Errorf("it answers %q: c gets the change: %t, want %t", answer, !want, want)
+		}
+		r.Report("web", Object{Change: "2", States: silent}, noon.Add(5*time.Minute))
+		if out := r.Decide(fleet(), noon.Add(time.Hour)); out.Healthy != 0 {
+			t.Error("it has not said anything of another change")
+		}
+	}
+}
+
 // TestWhatCannotBeUndoneIsKeptFromOthers has an object that had no revision before,
 // and a cluster that may get it already.
 func TestWhatCannotBeUndoneIsKeptFromOthers(t *testing.T) {

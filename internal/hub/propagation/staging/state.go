@@ -21,14 +21,22 @@ import (
 func stateOf(work *workv1.ManifestWork, now time.Time) staged.State {
 	state := staged.State{Updated: true, State: rollout.State{Status: rollout.Progressing, Since: since(work, now)}}
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ManifestWorkConditionApplied)
-	if applied == nil || older(applied, work) {
+	switch {
+	case applied == nil:
+		return state
+	case older(applied, work):
+		good, _ := healthy(work)
+		state.Unanswered = good && applied.Status == metav1.ConditionTrue
 		return state
 	}
 	if applied.Status != metav1.ConditionTrue {
 		state.Status, state.Why = rollout.Failed, applied.Message
 		return state
 	}
-	if healthy(work) {
+	switch good, late := healthy(work); {
+	case good && late:
+		state.Unanswered = true
+	case good:
 		state.Status = rollout.Succeeded
 	}
 	return state
@@ -48,20 +56,20 @@ func older(c *metav1.Condition, work *workv1.ManifestWork) bool {
 	return c.ObservedGeneration != 0 && c.ObservedGeneration < work.Generation
 }
 
-// healthy tells whether the object of a work is. Agents that do not say are
-// believed that what they have applied works.
-func healthy(work *workv1.ManifestWork) bool {
+// healthy tells whether the object of a work is, and whether that is said of what
+// the object was before. Agents that do not say are believed that what they have
+// applied works.
+func healthy(work *workv1.ManifestWork) (good, late bool) {
 	if len(work.Status.ResourceStatus.Manifests) == 0 {
-		return true
+		return true, false
 	}
 	first := &work.Status.ResourceStatus.Manifests[0]
-	if read := meta.FindStatusCondition(first.Conditions, workv1.ManifestConditionStatusFeedbackSynced); read != nil && older(read, work) {
-		return false // it is said of what the object was before
-	}
+	read := meta.FindStatusCondition(first.Conditions, workv1.ManifestConditionStatusFeedbackSynced)
+	late = read != nil && older(read, work)
 	for _, value := range first.StatusFeedback.Values {
 		if value.Name == karmadaworkv1alpha1.FeedbackHealth && value.FieldValue.String != nil {
-			return workv1alpha2.ResourceHealth(*value.FieldValue.String) == workv1alpha2.ResourceHealthy
+			return workv1alpha2.ResourceHealth(*value.FieldValue.String) == workv1alpha2.ResourceHealthy, late
 		}
 	}
-	return true
+	return true, late
 }
