@@ -192,7 +192,7 @@ func (w *world) steady(answer string) string {
 		`sha256:[0-9a-f]{64}`:                                          "sha256:" + strings.Repeat("0", 64),
 		`[^" ]*/capstan-kept-[0-9]+`:                                   "/tmp/capstan-kept-1",
 		`/home/me/(\S*\.(?:backup|txt))`:                               "$1",
-		`(revision )[0-9]{3,}`:                                         "${1}4711",
+		`((?:at|etcd:) +revision )[0-9]+`:                              "${1}4711", // of etcd
 		`(workloadrebalancer\S*/|rebalancer"?: "?)capstan-[a-z0-9]{5}`: "${1}capstan-x7k2p",
 		`[0-9]+\.[0-9] MiB`:                                            "1.2 MiB",
 	} {

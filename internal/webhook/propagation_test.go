@@ -176,8 +176,10 @@ func testFurtherPolicies(t *testing.T, admin client.Client) {
 	refused(t, admin.Create(t.Context(), global), apierrors.IsInvalid, "spec.overriders.plaintext[0].path")
 }
 
-// sampleDefinition is a kind that samples define and then send.
-const sampleDefinition = "../../config/samples/propagation-crd/definition.yaml"
+// sampleDefinitions are kinds that samples define and then send.
+func sampleDefinitions() []string {
+	return []string{"../../config/samples/propagation-crd/definition.yaml", "../../config/samples/propagation-customization/definition.yaml"}
+}
 
 // testSamples has the samples accepted as they are, without a warning.
 func testSamples(t *testing.T, admin client.Client, warnings *warned) {
@@ -196,7 +198,7 @@ func testSamples(t *testing.T, admin client.Client, warnings *warned) {
 			if err := sigsyaml.Unmarshal([]byte(document), &object.Object); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			if object.GetKind() == "Kustomization" || file == sampleDefinition {
+			if object.GetKind() == "Kustomization" || slices.Contains(sampleDefinitions(), file) {
 				continue
 			}
 			if err := admin.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")); err != nil {

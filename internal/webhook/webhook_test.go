@@ -214,7 +214,7 @@ func refused(t *testing.T, err error, kind func(error) bool, part string) {
 func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 	t.Helper()
 	environment, config := env.Start(t, func(e *envtest.Environment) {
-		e.CRDDirectoryPaths = []string{"../../config/crd", sampleDefinition}
+		e.CRDDirectoryPaths = append([]string{"../../config/crd"}, sampleDefinitions()...)
 		e.WebhookInstallOptions.MutatingWebhooks, e.WebhookInstallOptions.ValidatingWebhooks = installed(t)
 	})
 	clients, err := kubernetes.NewForConfig(config)
