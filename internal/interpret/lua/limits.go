@@ -49,6 +49,12 @@ const (
 // stepsPerCheck is after how many steps the time is looked at.
 const stepsPerCheck = 1 << 10
 
+// errSlow is the only limit that says more of the machine than of the script.
+var errSlow = fmt.Errorf("it took longer than %s", timeMax)
+
+// slowAgain is when to run a script again that took too long.
+const slowAgain = time.Minute
+
 // meter counts what a run uses. It is the context of the virtual machine, which
 // asks it before each instruction whether it is done.
 type meter struct {
@@ -69,7 +75,7 @@ func (m *meter) reset(ctx context.Context, values int) {
 func (m *meter) Done() <-chan struct{} {
 	m.ticks++
 	if m.ticks%stepsPerCheck == 0 && m.Context.Err() != nil {
-		m.exceed(fmt.Errorf("it took longer than %s", timeMax))
+		m.exceed(errSlow)
 	}
 	m.take(1)
 	return m.stop

@@ -50,7 +50,11 @@ type RunError struct {
 	// Line is where, 0 if that is not known.
 	Line    int
 	Message string
+	// limit is what the run has exceeded, nil if nothing.
+	limit error
 }
+
+func (e *RunError) Unwrap() error { return e.limit }
 
 func (e *RunError) Error() string {
 	if e.Line > 0 {
@@ -199,5 +203,5 @@ func (r *run) failed(script *Script, err error) error {
 	if r.meter.exceeded != nil {
 		message = r.meter.exceeded.Error()
 	}
-	return &RunError{Line: line, Message: limited(message)}
+	return &RunError{Line: line, Message: limited(message), limit: r.meter.exceeded}
 }

@@ -4,7 +4,9 @@
 package lua
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
@@ -41,7 +43,11 @@ func (o *operator) failed(err error) error {
 	if o.shipped {
 		remedy = "Look whether the object is as its kind wants it, or write a ResourceInterpreterCustomization for the kind, which goes before."
 	}
-	return &interpret.CustomError{By: o.by, Operation: string(o.operation), Err: err, Remedy: remedy}
+	again := time.Duration(0)
+	if errors.Is(err, errSlow) {
+		again = slowAgain
+	}
+	return &interpret.CustomError{By: o.by, Operation: string(o.operation), Err: err, Remedy: remedy, Again: again}
 }
 
 // answer runs the script and reads the only thing that it returns.
