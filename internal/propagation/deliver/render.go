@@ -4,6 +4,7 @@
 package deliver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,6 +40,9 @@ type Source struct {
 	// Mistake is what is wrong with a policy that may override the object. Nothing is
 	// sent before it is mended: it could be what a cluster must not get.
 	Mistake error
+	// Conflict is what becomes of an object of the name that is in the cluster already;
+	// "" is what the binding says.
+	Conflict policyv1alpha1.ConflictResolution
 	// Only are the clusters to make copies for; nil is all.
 	Only map[string]bool
 }
@@ -245,7 +249,7 @@ func (s Source) settle(object *unstructured.Unstructured) {
 		annotations = map[string]string{}
 	}
 	annotations[policyv1alpha1.AnnotationConflictResolution] = policyv1alpha1.ConflictResolutionAbort
-	if s.Binding.BindingSpec().ConflictResolution == policyv1alpha1.ConflictOverwrite {
+	if cmp.Or(s.Conflict, s.Binding.BindingSpec().ConflictResolution) == policyv1alpha1.ConflictOverwrite {
 		annotations[policyv1alpha1.AnnotationConflictResolution] = policyv1alpha1.ConflictResolutionOverwrite
 	}
 	object.SetAnnotations(annotations)

@@ -44,6 +44,7 @@ type content struct {
 	Template   map[string]any                         `json:"template"`
 	UID        types.UID                              `json:"uid,omitempty"`
 	Generation int64                                  `json:"generation,omitempty"`
+	Conflict   policyv1alpha1.ConflictResolution      `json:"conflictResolution,omitempty"`
 	Wide       []policyv1alpha1.ClusterOverridePolicy `json:"clusterOverridePolicies,omitempty"`
 	Own        []policyv1alpha1.OverridePolicy        `json:"overridePolicies,omitempty"`
 }
@@ -51,7 +52,10 @@ type content struct {
 // contentOf returns what the works are made of now. Of the policies only those are
 // in it that are about the object.
 func contentOf(in Input) content {
-	c := content{Template: in.Source.Chain.Prune(in.Source.Object).Object, UID: in.Source.Object.GetUID(), Generation: in.Source.Object.GetGeneration()}
+	c := content{
+		Template: in.Source.Chain.Prune(in.Source.Object).Object, UID: in.Source.Object.GetUID(), Generation: in.Source.Object.GetGeneration(),
+		Conflict: cmp.Or(in.Binding.BindingSpec().ConflictResolution, policyv1alpha1.ConflictAbort),
+	}
 	for _, policy := range in.Source.Overrides {
 		for i := range in.Wide {
 			if p := &in.Wide[i]; policy.Namespace == "" && policy.Name == p.Name {
@@ -122,7 +126,7 @@ func (r revision) source(now deliver.Source) (deliver.Source, error) {
 	object := &unstructured.Unstructured{Object: c.Template}
 	object.SetUID(c.UID)
 	object.SetGeneration(c.Generation)
-	now.Object = object
+	now.Object, now.Conflict = object, c.Conflict
 	now.Overrides, now.Mistake = override.Select(object, c.Wide, c.Own)
 	return now, nil
 }

@@ -188,6 +188,30 @@ func (h *hub) sent(when, got, want string) {
 	}
 }
 
+// TestConflictResolutionIsAChange has it change while the rollout is paused, and the
+// object be scaled then.
+func TestConflictResolutionIsAChange(t *testing.T) {
+	h := newHub(t)
+	h.sent("at first", h.look(), "a 1 x2, b 1 x2")
+	h.change(func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Paused = true })
+	h.binding.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
+	h.look()
+	if p := h.progress(); p.Revision != 2 || p.Pending != 2 {
+		t.Errorf("it is no revision: %+v", p)
+	}
+	h.binding.Spec.Replicas = 3
+	h.to("a", "b")
+	h.sent("scaled", h.look(), "a 1 x3, b 1 x3")
+	said := func() string {
+		raw := string(h.works["a"].Spec.Workload.Manifests[0].Raw)
+		return fmt.Sprint(strings.Contains(raw, `"work.karmada.io/conflict-resolution":"overwrite"`))
+	}
+	h.sent("what it had", said(), "false")
+	h.change(func(s *fleetv1alpha1.PropagationRolloutSpec) { s.Paused = false })
+	h.look()
+	h.sent("the change", said(), "true")
+}
+
 var errRefused = errors.New("etcd is away")
 
 // TestWhatCannotBeUndoneStops has the first revision of an object undone, which
