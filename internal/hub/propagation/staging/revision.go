@@ -184,19 +184,11 @@ func (s *Stages) create(ctx context.Context, of Key, uid types.UID, binding type
 			Revision: r.number, Content: r.content,
 		},
 	}
+	s.storing.RLock()
+	defer s.storing.RUnlock()
+	s.spare(r.name)
 	if err := s.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("storing revision %d of binding %q: %w", r.number, binding, err)
-	}
-	return nil
-}
-
-// drop deletes revisions that nobody needs any more.
-func (s *Stages) drop(ctx context.Context, gone []revision) error {
-	for _, r := range gone {
-		err := s.Client.Delete(ctx, &fleetv1alpha1.PropagationRevision{ObjectMeta: metav1.ObjectMeta{Name: r.name}})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting PropagationRevision %q: %w", r.name, err)
-		}
 	}
 	return nil
 }

@@ -56,9 +56,9 @@ func (s *Stages) Stage(ctx context.Context, in Input) (Verdict, error) {
 	name := client.ObjectKeyFromObject(in.Binding)
 	s.mu.Lock()
 	e := s.governor(in.Binding)
-	gone := s.join(name, e)
+	s.join(name, e)
 	s.mu.Unlock()
-	if err := s.drop(ctx, gone); err != nil || e == nil {
+	if err := s.drop(ctx, name); err != nil || e == nil {
 		return v, err
 	}
 	p := &pass{s: s, e: e, name: name, in: in, now: s.Clock.Now(), works: map[string]*workv1.ManifestWork{}}
@@ -330,7 +330,7 @@ func (p *pass) tidy(ctx context.Context, done bool) error {
 	if p.current.name == "" {
 		gone = nil
 	}
-	if err := p.s.drop(ctx, gone); err != nil {
+	if err := p.s.delete(ctx, gone); err != nil {
 		return err
 	}
 	p.s.mu.Lock()

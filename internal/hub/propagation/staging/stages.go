@@ -63,6 +63,9 @@ type Stages struct {
 	targets map[target][]Key
 	// governed has the rollouts of bindings.
 	governed map[types.NamespacedName]Key
+	// garbage are revisions that nobody needs any more, and who deletes them.
+	garbage garbage
+	storing sync.RWMutex // for writing while a revision is deleted that may be needed again
 }
 
 // entry is a rollout.
@@ -87,7 +90,7 @@ type entry struct {
 // New returns the stages of no rollouts.
 func New(d Deps) *Stages {
 	return &Stages{
-		Deps: d, entries: map[Key]*entry{}, targets: map[target][]Key{}, governed: map[types.NamespacedName]Key{},
+		Deps: d, entries: map[Key]*entry{}, targets: map[target][]Key{}, governed: map[types.NamespacedName]Key{}, garbage: garbage{},
 	}
 }
 
@@ -138,7 +141,7 @@ func (s *Stages) orphans(ctx context.Context, rollouts map[string]bool) error {
 			gone = append(gone, revision{name: list.Items[i].Name})
 		}
 	}
-	return s.drop(ctx, gone)
+	return s.delete(ctx, gone)
 }
 
 // Set takes in what a rollout says, if it says something else now, and has its
@@ -153,7 +156,7 @@ func (s *Stages) Set(ctx context.Context, r Rollout) error {
 		e = nil
 	}
 	if e != nil && e.generation == r.GetGeneration() {
-		return nil
+		return s.drop(ctx, key)
 	}
 	members, err := s.members(ctx, targetOf(r))
 	if err != nil {
@@ -164,7 +167,8 @@ func (s *Stages) Set(ctx context.Context, r Rollout) error {
 			return err
 		}
 	}
-	return s.drop(ctx, s.take(e, r, members))
+	s.take(e, r, members)
+	return s.drop(ctx, key)
 }
 
 // begin returns the entry of a rollout that was not known.
@@ -183,13 +187,13 @@ func (s *Stages) begin(ctx context.Context, r Rollout) (*entry, error) {
 	return e, nil
 }
 
-// take takes in the spec of a rollout, and has its objects looked at. It returns the
-// revisions of those that were of another rollout before.
-func (s *Stages) take(e *entry, r Rollout, members []Binding) (gone []revision) {
+// take takes in the spec of a rollout, and has its objects looked at.
+func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 	plan, _ := staged.Of(r.RolloutSpec()) // whoever writes the status tells of mistakes
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.entries[e.key] == nil {
+	first := s.entries[e.key] == nil
+	if first {
 		s.entries[e.key] = e
 		s.targets[e.of] = append(s.targets[e.of], e.key)
 		slices.SortFunc(s.targets[e.of], func(a, b Key) int {
@@ -204,15 +208,25 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) (gone []revision) 
 		undo = *r.RolloutSpec().Undo
 	}
 	e.undo, e.settled = undo, e.settled && undo == e.undo
+	mine := map[types.NamespacedName]bool{}
 	for _, b := range members {
 		name := client.ObjectKeyFromObject(b)
 		if s.governor(b) == e {
-			gone = append(gone, s.join(name, e)...)
+			mine[name] = true
+			s.join(name, e)
 			e.rollout.Await(name.String())
 		}
 		s.Touched(name)
 	}
-	return gone
+	if !first {
+		return
+	}
+	for name, revisions := range e.history { // of objects that left it while nobody looked
+		if !mine[name] {
+			s.garbage.add(e.key, revisions)
+			delete(e.history, name)
+		}
+	}
 }
 
 // Remove forgets a rollout. What it kept from clusters is sent to them.
@@ -221,16 +235,15 @@ func (s *Stages) Remove(ctx context.Context, key Key) error {
 	e := s.entries[key]
 	if e == nil {
 		s.mu.Unlock()
-		return nil
+		return s.drop(ctx, key) // what could not be deleted before
 	}
 	delete(s.entries, key)
 	if s.targets[e.of] = slices.DeleteFunc(s.targets[e.of], func(k Key) bool { return k == key }); len(s.targets[e.of]) == 0 {
 		delete(s.targets, e.of)
 	}
 	next := slices.Clone(s.targets[e.of])
-	var gone []revision
 	for _, each := range e.history {
-		gone = append(gone, each...)
+		s.garbage.add(key, each)
 	}
 	for name, governor := range s.governed {
 		if governor != key {
@@ -244,10 +257,10 @@ func (s *Stages) Remove(ctx context.Context, key Key) error {
 		s.Touched(name)
 	}
 	s.mu.Unlock()
-	for _, key := range next {
-		s.Changed(key)
+	for _, other := range next {
+		s.Changed(other)
 	}
-	return s.drop(ctx, gone)
+	return s.drop(ctx, key)
 }
 
 func (s *Stages) entry(key Key) *entry {
@@ -272,11 +285,11 @@ func (s *Stages) governor(b Binding) *entry {
 
 // join says that a binding is of a rollout, nil for none, and of no other any more.
 // The caller has the lock.
-func (s *Stages) join(name types.NamespacedName, e *entry) (gone []revision) {
+func (s *Stages) join(name types.NamespacedName, e *entry) {
 	before, was := s.governed[name]
 	if was && (e == nil || before != e.key) {
 		if old := s.entries[before]; old != nil {
-			gone = old.history[name]
+			s.garbage.add(name, old.history[name])
 			old.rollout.Forget(name.String())
 			delete(old.history, name)
 			delete(old.undone, name)
@@ -288,7 +301,6 @@ func (s *Stages) join(name types.NamespacedName, e *entry) (gone []revision) {
 	if e != nil {
 		s.governed[name] = e.key
 	}
-	return gone
 }
 
 // Looked says that a binding was looked at and sends nothing.
@@ -304,7 +316,7 @@ func (s *Stages) Looked(name types.NamespacedName) {
 // Gone says that a binding does not exist any more.
 func (s *Stages) Gone(ctx context.Context, name types.NamespacedName) error {
 	s.mu.Lock()
-	gone := s.join(name, nil)
+	s.join(name, nil)
 	s.mu.Unlock()
-	return s.drop(ctx, gone)
+	return s.drop(ctx, name)
 }

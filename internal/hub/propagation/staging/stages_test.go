@@ -214,6 +214,73 @@ func TestConflictResolutionIsAChange(t *testing.T) {
 
 var errRefused = errors.New("etcd is away")
 
+// TestRevisionsDoNotStay has an object leave a rollout, or the rollout go, while
+// nothing can be deleted, and the controller restart.
+func TestRevisionsDoNotStay(t *testing.T) {
+	name, key := types.NamespacedName{Namespace: "shop", Name: "web-deployment"}, Key{Namespace: "shop", Name: "web"}
+	for what, test := range map[string]struct {
+		leave   func(*hub) error
+		restart bool
+	}{
+		"the binding is gone": {leave: func(h *hub) error { return h.stages.Gone(h.Context(), name) }},
+		"another policy has it": {leave: func(h *hub) error {
+			h.binding.Annotations[policyv1alpha1.AnnotationPropagationPolicyName] = "other"
+			return h.pass()
+		}},
+		"the rollout is gone":                  {leave: func(h *hub) error { return h.stages.Remove(h.Context(), key) }},
+		"the binding went while nobody looked": {restart: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHub(t)
+			h.look()
+			if names := h.revisions(); len(names) != 1 {
+				t.Fatal(names)
+			}
+			if test.restart {
+				if err := h.Delete(t.Context(), h.binding); err != nil {
+					t.Fatal(err)
+				}
+				h.restart()
+			} else {
+				h.refused = errRefused
+				for range 2 {
+					if err := test.leave(h); !errors.Is(err, errRefused) {
+						t.Errorf("it says %v", err)
+					}
+				}
+				h.refused = nil
+				if err := test.leave(h); err != nil {
+					t.Error(err)
+				}
+			}
+			if names := h.revisions(); len(names) > 0 {
+				t.Errorf("%v stay", names)
+			}
+		})
+	}
+}
+
+// TestWhatComesBackIsKept has an object leave a rollout and come back, before its
+// revision could be deleted.
+func TestWhatComesBackIsKept(t *testing.T) {
+	h := newHub(t)
+	h.look()
+	h.refused = errRefused
+	h.binding.Annotations[policyv1alpha1.AnnotationPropagationPolicyName] = "other"
+	if err := h.pass(); !errors.Is(err, errRefused) {
+		t.Fatal(err)
+	}
+	h.binding.Annotations[policyv1alpha1.AnnotationPropagationPolicyName] = "web"
+	if err := h.pass(); !errors.Is(err, errRefused) {
+		t.Fatal(err)
+	}
+	h.refused = nil
+	h.look()
+	if names := h.revisions(); len(names) != 1 {
+		t.Errorf("the revisions are %v, want one", names)
+	}
+}
+
 // TestWhatCannotBeUndoneStops has the first revision of an object undone, which
 // clusters had nothing before of; and that of clusters that are chosen later.
 func TestWhatCannotBeUndoneStops(t *testing.T) {
