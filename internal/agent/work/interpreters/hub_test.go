@@ -101,7 +101,6 @@ func TestClustersOfAHubShareWhatItsUsersSay(t *testing.T) {
 		t.Error("something is known before the hub was asked")
 	}
 	f := &follower{hub: a, refused: func() {}}
-	(&configurations{hub: a, refused: func() {}}).Replace(nil, "1")
 	f.Replace(nil, "1")
 	f.Update(reduce(example(1, "true")))
 	f.Update(reduce(example(1, "true"))) // which says the same
@@ -131,8 +130,5 @@ func TestClustersOfAHubShareWhatItsUsersSay(t *testing.T) {
 	a.Leave(one)
 	if c := hubs.Join(one, hear(0)); c == a {
 		t.Error("what nobody used any more was kept")
-	}
-	if a.Need(t.Context(), one); a.stop != nil {
-		t.Error("a hub that nobody uses any more is read")
 	}
 }

@@ -126,3 +126,13 @@ func TestNothingIsKnownByARefusalAlone(t *testing.T) {
 		t.Errorf("customizations are known: %t, webhooks: %t; %d watches ended", hub.known, hub.heard, ended)
 	}
 }
+
+func TestAHubThatNobodyUsesIsNotRead(t *testing.T) {
+	t.Parallel()
+	c := &fleet.Connection{HubHost: "https://hub"}
+	hub := New(logr.Discard(), clocktesting.NewFakeClock(time.Now())).Join(c, func([]schema.GroupVersionKind) {})
+	hub.Leave(c)
+	if hub.Need(t.Context(), c); hub.stop != nil {
+		t.Error("it is read")
+	}
+}
