@@ -27,7 +27,7 @@ func source(t *testing.T, replicas int64, annotations map[string]string) Source 
 		t.Fatal(err)
 	}
 	object.SetAnnotations(annotations)
-	b.Spec.Replicas, b.Spec.Clusters = int32(replicas), []workv1alpha2.TargetCluster{{Name: "a", Replicas: int32(replicas)}} //nolint:gosec // it is small
+	b.Spec.Replicas, b.Spec.Clusters = int32(replicas), []workv1alpha2.TargetCluster{{Name: "a", Replicas: int32(replicas)}}
 	return Source{Binding: b, Object: object, Chain: interpret.Chain{native.New()}}
 }
 

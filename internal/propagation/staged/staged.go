@@ -113,18 +113,21 @@ func (r *Rollout) Report(name string, object Object, now time.Time) {
 
 // after returns the state with its time, given the one before; nil is none.
 func (s State) after(was *State, now time.Time) State {
+	if !s.Updated {
+		if was != nil && !was.Updated && s.Why == "" {
+			return *was // what kept it from the change does so until it has it
+		}
+		return s
+	}
+	had := was != nil && was.Updated
+	well := had && was.Status == rollout.Succeeded
 	switch {
-	case was != nil && !s.Updated && !was.Updated && s.Why == "":
-		return *was // what kept it from the change does so until it has it
-	case !s.Updated:
-	case s.Unanswered && was != nil && was.Updated && was.Status == rollout.Succeeded:
+	case s.Unanswered && well:
 		return *was // until it says something else
-	case was != nil && was.Updated && was.Status == s.Status:
+	case had && was.Status == s.Status:
 		s.Since = was.Since
-	case s.Status == rollout.Succeeded:
+	case s.Status == rollout.Succeeded, well: // it was well with the change before
 		s.Since = now
-	case was != nil && was.Updated && was.Status == rollout.Succeeded:
-		s.Since = now // it was well with the change before
 	}
 	return s
 }

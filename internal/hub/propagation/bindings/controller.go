@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,10 +130,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	key := templates.KeyOf(b.BindingSpec().Resource)
 	object, err := c.object(ctx, key, b)
 	if object == nil {
-		if err == nil || barred(err) {
-			c.Stages.Looked(req.NamespacedName)
-		}
-		return ctrl.Result{}, err
+		return ctrl.Result{}, without(c.Stages, req.NamespacedName, err)
 	}
 	sent, err := c.send(ctx, b, object, works)
 	if err != nil {
@@ -231,6 +229,15 @@ func (c Deps) object(ctx context.Context, key templates.Key, b binding) (*unstru
 		return nil, nil //nolint:nilnil // documented
 	}
 	return object, err
+}
+
+// without says that a binding sends nothing, as its object is not there or cannot be
+// read; the error says why.
+func without(stages *staging.Stages, name types.NamespacedName, err error) error {
+	if err == nil || barred(err) {
+		stages.Looked(name)
+	}
+	return err
 }
 
 // barred tells whether an object cannot be read however often it is tried. Any
