@@ -69,15 +69,17 @@ test-conformance-dedicated: envtest-assets ## The same on a hub whose API server
 
 .PHONY: test-e2e
 test-e2e: lab-build image ## Tests on real clusters with real pods, and each fault in short. Needs root; installs Debian's packages.
-	hack/test.sh test-hub-and-spoke+test-walkthroughs+test-fault-short
+	hack/test.sh test-hub-and-spoke+test-walkthroughs+test-walkthrough-dedicated+test-fault-short
 
 # Parts of test-e2e, which builds what they need. Each has a lab of its own and
 # waits most of the time, so they run side by side.
-.PHONY: test-hub-and-spoke test-walkthroughs test-fault-short
+.PHONY: test-hub-and-spoke test-walkthroughs test-walkthrough-dedicated test-fault-short
 test-hub-and-spoke:
 	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -skip '^(TestWalkthroughs|TestDrills)$$' ./test/e2e/...
 test-walkthroughs:
-	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -run '^TestWalkthroughs$$' ./test/e2e/...
+	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -run '^TestWalkthroughs$$' -skip '^TestWalkthroughs$$/^dedicated$$' ./test/e2e/...
+test-walkthrough-dedicated:
+	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -run '^TestWalkthroughs$$/^dedicated$$' ./test/e2e/...
 test-fault-short:
 	go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) -short ./test/fault $(if $(FAULT_ARGS),-args $(FAULT_ARGS))
 
