@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 const (
 	channel = "stable"
+	authors = "The Capstan Authors"
 	website = "https://github.com/capstan-io/capstan"
 )
 
@@ -25,14 +27,14 @@ const (
 type object = map[string]any
 
 // serviceVersion returns the ClusterServiceVersion of an operator.
-func serviceVersion(t *text, f *installed, release, image string) (object, error) {
+func serviceVersion(t *text, f *installed, r release) (object, error) {
 	name := f.deployment.Name
 	pod := &f.deployment.Spec.Template.Spec
 	if len(pod.Containers) != 1 {
 		return nil, fmt.Errorf("the Deployment %q has %d containers, want 1", name, len(pod.Containers))
 	}
-	pod.Containers[0].Image = image
-	setEnv(pod.Containers[0].Env, "AGENT_IMAGE", image)
+	pod.Containers[0].Image = r.image
+	setEnv(pod.Containers[0].Env, "AGENT_IMAGE", r.image)
 	permission := func(rules []rbacv1.PolicyRule) []object {
 		return []object{{"serviceAccountName": pod.ServiceAccountName, "rules": rules}}
 	}
@@ -43,40 +45,83 @@ func serviceVersion(t *text, f *installed, release, image string) (object, error
 	if len(f.rules) > 0 {
 		install["permissions"] = permission(f.rules)
 	}
+	spec := object{
+		"displayName":               t.DisplayName,
+		"description":               t.Description,
+		"version":                   r.version,
+		"maturity":                  t.Maturity,
+		"keywords":                  t.Keywords,
+		"minKubeVersion":            version.KubernetesMinimum,
+		"provider":                  object{"name": authors, "url": website},
+		"maintainers":               []object{{"name": authors, "email": "maintainers@capstan.io"}},
+		"links":                     links(),
+		"icon":                      []object{{"base64data": t.icon, "mediatype": "image/svg+xml"}},
+		"customresourcedefinitions": object{"owned": owned(t, f)},
+		"installModes":              installModes(),
+		"install":                   object{"strategy": "deployment", "spec": install},
+		"relatedImages":             []object{{"name": "capstan", "image": r.image}},
+	}
+	if r.replaces != "" {
+		spec["replaces"] = t.Package + ".v" + r.replaces
+	}
+	metadata, err := metadata(t, f, r)
+	if err != nil {
+		return nil, err
+	}
 	return object{
 		"apiVersion": "operators.coreos.com/v1alpha1",
 		"kind":       "ClusterServiceVersion",
-		"metadata": object{
-			"name":      name + ".v" + release,
-			"namespace": "placeholder",
-			"labels":    object{"operatorframework.io/arch.amd64": "supported", "operatorframework.io/os.linux": "supported"},
-			"annotations": object{
-				"alm-examples":   t.examples,
-				"capabilities":   t.Capabilities,
-				"categories":     t.Categories,
-				"certified":      "false",
-				"containerImage": image,
-				"description":    t.Summary,
-				"repository":     website,
-				"support":        "The Capstan Authors",
-			},
-		},
-		"spec": object{
-			"displayName":               t.DisplayName,
-			"description":               t.Description,
-			"version":                   release,
-			"maturity":                  t.Maturity,
-			"keywords":                  t.Keywords,
-			"minKubeVersion":            version.KubernetesMinimum,
-			"provider":                  object{"name": "The Capstan Authors", "url": website},
-			"maintainers":               []object{{"name": "The Capstan Authors", "email": "maintainers@capstan.invalid"}},
-			"links":                     []object{{"name": "Source code", "url": website}},
-			"icon":                      []object{{"base64data": t.icon, "mediatype": "image/svg+xml"}},
-			"customresourcedefinitions": object{"owned": owned(t, f)},
-			"installModes":              installModes(),
-			"install":                   object{"strategy": "deployment", "spec": install},
-		},
+		"metadata":   metadata,
+		"spec":       spec,
 	}, nil
+}
+
+func metadata(t *text, f *installed, r release) (object, error) {
+	namespace, err := json.Marshal(f.namespace)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the namespace: %w", err)
+	}
+	annotations := object{
+		"alm-examples":   t.examples,
+		"capabilities":   t.Capabilities,
+		"categories":     t.Categories,
+		"certified":      "false",
+		"containerImage": r.image,
+		"createdAt":      r.date,
+		"description":    t.Summary,
+		"repository":     website,
+		"support":        authors,
+		// The namespace that the fence knows, with the labels that it should have.
+		"operatorframework.io/suggested-namespace":          f.namespace.Metadata.Name,
+		"operatorframework.io/suggested-namespace-template": string(namespace),
+		"operatorframework.io/initialization-resource":      t.first,
+	}
+	if skipped := r.skipped(); skipped != "" {
+		annotations["olm.skipRange"] = skipped
+	}
+	labels := object{"operatorframework.io/os.linux": "supported"}
+	for _, architecture := range architectures() {
+		labels["operatorframework.io/arch."+architecture] = "supported"
+	}
+	return object{
+		"name":        t.Package + ".v" + r.version,
+		"namespace":   "placeholder",
+		"labels":      labels,
+		"annotations": annotations,
+	}, nil
+}
+
+// architectures are those that the image is built for.
+func architectures() []string { return []string{"amd64", "arm64"} }
+
+func links() []object {
+	link := func(name, path string) object { return object{"name": name, "url": website + path} }
+	return []object{
+		link("Source code", ""),
+		link("Installation with OLM", "/blob/main/docs/olm.md"),
+		link("Documentation", "/tree/main/docs"),
+		link("Issues", "/issues"),
+	}
 }
 
 func setEnv(env []corev1.EnvVar, name, value string) {
@@ -93,7 +138,7 @@ func owned(t *text, f *installed) []object {
 		if version.Served {
 			list = append(list, object{
 				"name": f.crd.Name, "kind": t.CRD.Kind, "version": version.Name,
-				"displayName": t.CRD.DisplayName, "description": t.CRD.Description,
+				"displayName": t.CRD.DisplayName, "description": t.CRD.Description, "resources": t.CRD.Resources,
 			})
 		}
 	}
@@ -145,19 +190,25 @@ func scorecard() object {
 	}
 }
 
+// submission is what the repository of operatorhub.io wants to know of a package:
+// its graph of upgrades is what each bundle replaces.
+func submission() object {
+	return object{"updateGraph": "replaces-mode", "addReviewers": true, "reviewers": []string{}}
+}
+
 // write replaces the directory by the bundle.
-func write(directory string, f *installed, version object) error {
+func write(directory string, t *text, f *installed, version object) error {
 	if err := os.RemoveAll(directory); err != nil {
 		return fmt.Errorf("removing the former bundle: %w", err)
 	}
-	name := f.deployment.Name
 	files := []struct {
 		path    string
 		content any
 	}{
-		{filepath.Join("manifests", name+".clusterserviceversion.yaml"), version},
-		{filepath.Join("metadata", "annotations.yaml"), annotations(name)},
+		{filepath.Join("manifests", t.Package+".clusterserviceversion.yaml"), version},
+		{filepath.Join("metadata", "annotations.yaml"), annotations(t.Package)},
 		{filepath.Join("tests", "scorecard", "config.yaml"), scorecard()},
+		{"ci.yaml", submission()},
 	}
 	for _, file := range files {
 		content, err := sigsyaml.Marshal(file.content)

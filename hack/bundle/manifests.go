@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,6 +24,7 @@ import (
 
 // text is what config/manifests/<operator> says about an operator.
 type text struct {
+	Package      string   `json:"package"`
 	DisplayName  string   `json:"displayName"`
 	Description  string   `json:"description"`
 	Summary      string   `json:"summary"`
@@ -33,11 +36,14 @@ type text struct {
 		Kind        string `json:"kind"`
 		DisplayName string `json:"displayName"`
 		Description string `json:"description"`
+		// Resources are the kinds that the operator makes for one.
+		Resources []object `json:"resources"`
 	} `json:"crd"`
 	Samples []string `json:"samples"`
 
 	icon     string // base64
 	examples string // JSON
+	first    string // JSON of the first example
 }
 
 func readText(root, operator string) (*text, error) {
@@ -61,12 +67,20 @@ func readText(root, operator string) (*text, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading an example of %q: %w", operator, err)
 		}
-		var example any
+		example := object{}
 		if err := sigsyaml.Unmarshal(content, &example); err != nil {
 			return nil, fmt.Errorf("reading the example %s: %w", path, err)
 		}
-		examples = append(examples, example)
+		examples = append(examples, withoutImages(example))
 	}
+	if len(examples) == 0 {
+		return nil, fmt.Errorf("%s/base.yaml names no samples, want one or more", directory)
+	}
+	first, err := json.Marshal(examples[0])
+	if err != nil {
+		return nil, fmt.Errorf("encoding the first example of %q: %w", operator, err)
+	}
+	t.first = string(first)
 	encoded, err := json.MarshalIndent(examples, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encoding the examples of %q: %w", operator, err)
@@ -75,8 +89,31 @@ func readText(root, operator string) (*text, error) {
 	return t, nil
 }
 
+// withoutImages returns the example without the images that a sample for kubectl
+// names: an image field that is empty follows the operator, so what a user made
+// of the example is upgraded with it.
+func withoutImages(example object) object {
+	if spec, ok := example["spec"].(object); ok {
+		maps.DeleteFunc(spec, func(field string, _ any) bool {
+			return strings.HasSuffix(strings.ToLower(field), "imagepullspec")
+		})
+	}
+	return example
+}
+
+// namespace is that of the operator.
+type namespace struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
+}
+
 // installed is what the kustomize base of an operator renders.
 type installed struct {
+	namespace    namespace
 	deployment   *appsv1.Deployment
 	crd          *apiextensionsv1.CustomResourceDefinition
 	crdText      []byte // as it was rendered
@@ -85,7 +122,7 @@ type installed struct {
 }
 
 // readManifests takes from the manifests what OLM wants in its own form. What
-// OLM makes by itself (namespace, ServiceAccount, bindings) is left out, and so
+// OLM makes by itself (ServiceAccount, bindings) is left out, and so
 // is the fence, which bundles cannot have and the operator makes if it is not
 // there. What nobody thought of is an error, so that no bundle lacks it silently.
 func readManifests(manifests io.Reader) (*installed, error) {
@@ -103,8 +140,8 @@ func readManifests(manifests io.Reader) (*installed, error) {
 			return nil, err
 		}
 	}
-	if found.deployment == nil || found.crd == nil || len(found.clusterRules) == 0 {
-		return nil, errors.New("want a Deployment, a CustomResourceDefinition and a ClusterRole with rules among them")
+	if found.deployment == nil || found.crd == nil || len(found.clusterRules) == 0 || found.namespace.Metadata.Name == "" {
+		return nil, errors.New("want a Namespace, a Deployment, a CustomResourceDefinition and a ClusterRole with rules among them")
 	}
 	return found, nil
 }
@@ -134,7 +171,9 @@ func (f *installed) add(document []byte) error {
 		err := sigsyaml.UnmarshalStrict(document, role)
 		f.rules = append(f.rules, role.Rules...)
 		return err
-	case "", "Namespace", "ServiceAccount", "ClusterRoleBinding", "RoleBinding",
+	case "Namespace":
+		return sigsyaml.Unmarshal(document, &f.namespace)
+	case "", "ServiceAccount", "ClusterRoleBinding", "RoleBinding",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
 		return nil
 	default:

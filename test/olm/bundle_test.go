@@ -19,10 +19,10 @@ import (
 )
 
 // bundles are the directories in bundle/, with what must be in them.
-func bundles() map[string]struct{ packageName, serviceAccount, kind string } {
-	return map[string]struct{ packageName, serviceAccount, kind string }{
-		"clustermanager": {"cluster-manager", "cluster-manager", "ClusterManager"},
-		"klusterlet":     {"klusterlet", "klusterlet", "Klusterlet"},
+func bundles() map[string]struct{ packageName, deployment, kind string } {
+	return map[string]struct{ packageName, deployment, kind string }{
+		"clustermanager": {"capstan-hub", "cluster-manager", "ClusterManager"},
+		"klusterlet":     {"capstan-klusterlet", "klusterlet", "Klusterlet"},
 	}
 }
 
@@ -87,12 +87,12 @@ func TestBundlesHaveWhatOLMInstalls(t *testing.T) {
 				}
 			}
 			install := spec.InstallStrategy.StrategySpec
-			if len(install.DeploymentSpecs) != 1 || install.DeploymentSpecs[0].Name != want.packageName {
-				t.Errorf("got deployments %+v, want %s", install.DeploymentSpecs, want.packageName)
+			if len(install.DeploymentSpecs) != 1 || install.DeploymentSpecs[0].Name != want.deployment {
+				t.Errorf("got deployments %+v, want %s", install.DeploymentSpecs, want.deployment)
 			}
 			for _, permission := range append(install.ClusterPermissions, install.Permissions...) {
-				if permission.ServiceAccountName != want.serviceAccount {
-					t.Errorf("got permissions for %q, want %q only", permission.ServiceAccountName, want.serviceAccount)
+				if permission.ServiceAccountName != want.deployment {
+					t.Errorf("got permissions for %q, want %q only", permission.ServiceAccountName, want.deployment)
 				}
 				for _, rule := range permission.Rules {
 					if slices.Contains(slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups), "*") {
@@ -105,18 +105,57 @@ func TestBundlesHaveWhatOLMInstalls(t *testing.T) {
 	}
 }
 
-// checkExamples expects objects of the kind that a user makes.
+// checkExamples expects one object of the kind, which works as it is and whose
+// components follow the operator when OLM upgrades it.
 func checkExamples(t *testing.T, csv *v1alpha1.ClusterServiceVersion, kind string) {
 	t.Helper()
 	var examples []struct {
-		Kind string `json:"kind"`
+		Kind string         `json:"kind"`
+		Spec map[string]any `json:"spec"`
 	}
-	if err := json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &examples); err != nil || len(examples) == 0 {
-		t.Fatalf("got examples %v, %v", examples, err)
+	if err := json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &examples); err != nil || len(examples) != 1 {
+		t.Fatalf("got examples %v, %v; want one", examples, err)
 	}
-	for _, example := range examples {
-		if example.Kind != kind {
-			t.Errorf("got an example of kind %q, want %q", example.Kind, kind)
+	if examples[0].Kind != kind {
+		t.Errorf("got an example of kind %q, want %q", examples[0].Kind, kind)
+	}
+	for field := range examples[0].Spec {
+		if strings.Contains(strings.ToLower(field), "image") {
+			t.Errorf("the example pins %s, so that an upgrade would leave the component behind", field)
 		}
+	}
+}
+
+func TestBundlesHaveWhatOperatorHubShows(t *testing.T) {
+	for directory := range bundles() {
+		t.Run(directory, func(t *testing.T) {
+			bundle, err := manifests.GetBundleFromDir(filepath.Join("..", "..", "bundle", directory))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, annotation := range []string{
+				"capabilities", "categories", "containerImage", "createdAt", "description", "repository", "support",
+				"operatorframework.io/suggested-namespace", "operatorframework.io/suggested-namespace-template",
+				"operatorframework.io/initialization-resource",
+			} {
+				if bundle.CSV.Annotations[annotation] == "" {
+					t.Errorf("there is no annotation %s", annotation)
+				}
+			}
+			for _, label := range []string{"operatorframework.io/arch.amd64", "operatorframework.io/arch.arm64", "operatorframework.io/os.linux"} {
+				if bundle.CSV.Labels[label] != "supported" {
+					t.Errorf("the label %s is %q, want supported", label, bundle.CSV.Labels[label])
+				}
+			}
+			spec := bundle.CSV.Spec
+			if len(spec.Icon) == 0 || len(spec.Links) == 0 || len(spec.Maintainers) == 0 || spec.MinKubeVersion == "" {
+				t.Error("icon, links, maintainers or minKubeVersion are missing")
+			}
+			images := spec.RelatedImages
+			container := spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
+			if len(images) != 1 || images[0].Image != container.Image || bundle.CSV.Annotations["containerImage"] != container.Image {
+				t.Errorf("got related images %v, want the operator's %s alone", images, container.Image)
+			}
+		})
 	}
 }
