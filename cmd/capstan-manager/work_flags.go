@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/metrics"
 )
 
 // sourceKube is the one way that works come from the hub.
@@ -90,8 +91,8 @@ func newWorkPart(o work.Options) (*work.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := controllermetrics.Registry.Register(part.Collector()); err != nil {
-		return nil, fmt.Errorf("registering the metrics of works: %w", err)
+	if err := metrics.Register(controllermetrics.Registry, part.Collectors()...); err != nil {
+		return nil, fmt.Errorf("works: %w", err)
 	}
 	return part, nil
 }

@@ -4,6 +4,7 @@
 // Package metrics serves the metrics of a component over HTTPS to authorized
 // readers, and contains the metrics that all components share.
 //
-// It defines no metrics of a concern; those stand with the concern. Who may read
-// is for internal/guard to find out.
+// It defines no metrics of a concern; those stand with the concern, and use what
+// is here if their values are found when they are read. Who may read is for
+// internal/guard to find out.
 package metrics

@@ -40,6 +40,7 @@ type cluster struct {
 	ctx        context.Context // the connection's; ends passes that are under way
 	connection *fleet.Connection
 	options    *Options
+	meter      *meter
 	queue      workqueue.TypedRateLimitingInterface[Request]
 
 	slots     *runtime.Slots
@@ -80,6 +81,10 @@ type memory struct {
 	// interrupt, if there is one, stops it.
 	deleting  atomic.Bool
 	interrupt atomic.Pointer[context.CancelFunc]
+	// state is what the work is counted as, and times are since when it waits.
+	// Both are safe for concurrent use.
+	state atomic.Uint32
+	times times
 }
 
 // clients are those that a cluster needs beside the ones of its connection.
@@ -230,6 +235,13 @@ func (s *cluster) memory(request Request) *memory {
 		s.memories[name] = m
 	}
 	return m
+}
+
+// remembered returns what is remembered of a request's work, nil if nothing is.
+func (s *cluster) remembered(request Request) *memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.memories[cmp.Or(request.Work, request.Applied)]
 }
 
 // forget drops what is remembered of a work that is gone, and of its record.

@@ -30,6 +30,8 @@ const finishedCheck = 10 * time.Second
 
 // withoutWork takes care of a record whose work the hub does not have.
 func (p *pass) withoutWork(ctx context.Context) error {
+	p.memory.state.Store(uint32(stateNone))
+	p.memory.times.spec.end()
 	switch {
 	case p.record.Exists():
 		if work, ok := p.cluster.ledger.SubjectOf(p.record.Object()); ok && p.keeper == nil {

@@ -37,7 +37,14 @@ func (s *cluster) workChanged(before, work *workv1.ManifestWork) {
 		s.interpreted.need(work)
 	}
 	m := s.memory(s.request(work.Name))
+	m.state.CompareAndSwap(uint32(stateNone), uint32(statePending))
+	if before == nil || before.Generation != work.Generation {
+		m.times.spec.begin(s.options.Clock.Now())
+	}
 	m.deleting.Store(work.DeletionTimestamp != nil)
+	if work.DeletionTimestamp != nil {
+		m.state.Store(uint32(stateDeleting))
+	}
 	if interrupt := m.interrupt.Load(); interrupt != nil && work.DeletionTimestamp != nil {
 		(*interrupt)() // a request may hang, and nobody wants what it does any more
 	}
@@ -80,7 +87,11 @@ func (s *cluster) objectChanged(change inventory.Change) {
 		if change.Gone && s.leaving.Has(owner.UID) && s.inventory.Owns(owner.UID) > 0 {
 			continue
 		}
-		s.queue.Add(s.requestFor(owner.Name))
+		request := s.requestFor(owner.Name)
+		if m := s.remembered(request); m != nil {
+			m.times.member.begin(s.options.Clock.Now())
+		}
+		s.queue.Add(request)
 	}
 	for _, work := range s.waiters.Take(change.Object) {
 		s.queue.Add(s.request(work))
@@ -100,13 +111,12 @@ func (s *cluster) unmanagedChanged(object apply.Object, works []string) {
 // observe makes a work come again if it observes the object that changed, as
 // soon as its pace allows.
 func (s *cluster) observe(request Request, object apply.Object) {
-	s.mu.Lock()
-	m := s.memories[request.Work]
-	s.mu.Unlock()
+	m, now := s.remembered(request), s.options.Clock.Now()
 	if m == nil {
 		return
 	}
-	if wait, observes := m.observed.Wait(object, s.options.Clock.Now()); observes {
+	if wait, observes := m.observed.Wait(object, now); observes {
+		m.times.member.begin(now)
 		s.queue.AddAfter(request, wait)
 	}
 }

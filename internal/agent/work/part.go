@@ -100,6 +100,7 @@ type Part struct {
 	options    Options
 	controller controller.TypedController[Request]
 	workers    *runtime.Workers
+	meter      *meter
 
 	mu       sync.Mutex
 	clusters map[fleet.ClusterName]*cluster
@@ -126,7 +127,7 @@ func New(options Options) (*Part, error) {
 	options.EvictionGracePeriod = cmp.Or(options.EvictionGracePeriod, DefaultEvictionGracePeriod)
 	p := &Part{
 		options: options, clusters: map[fleet.ClusterName]*cluster{},
-		workers: runtime.NewWorkers(options.Workers, options.WorkersPerCluster),
+		workers: runtime.NewWorkers(options.Workers, options.WorkersPerCluster), meter: newMeter(options.Clock),
 		hubs:    interpreters.New(options.Logger, options.Clock),
 	}
 	anyName := true
@@ -173,6 +174,7 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 	if err != nil {
 		return err
 	}
+	s.meter, s.deliverer.Corrected = p.meter, p.meter.corrections.Inc
 	started := make(chan struct{})
 	err = p.controller.Watch(source.TypedFunc[Request](
 		func(_ context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {

@@ -57,7 +57,8 @@ type pass struct {
 	// removed is what came of what the work does not want any more.
 	removed removal.Result
 	// again is when to come back if nothing happens; zero is never.
-	again time.Duration
+	again    time.Duration
+	measured measured
 }
 
 // phase is a step of a pass over a work that is to be applied.
@@ -78,7 +79,9 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	this.measured = this.memory.times.begin()
 	err = this.walk(ctx)
+	this.memory.times.giveBack(this.measured)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errDeleted):
 		return reconcile.Result{}, nil
@@ -196,6 +199,7 @@ func (p *pass) apply(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	p.measured.applied = p.cluster.options.Clock.Now()
 	p.retry() //nolint:contextcheck // what it waits for is watched for longer than the pass
 	return nil
 }
@@ -294,7 +298,13 @@ func (p *pass) report(ctx context.Context) error {
 }
 
 func (p *pass) writeStatus(ctx context.Context) error {
-	return p.cluster.works.WriteStatus(ctx, p.work, &p.status, &p.memory.work)
+	written, err := p.cluster.works.WriteStatus(ctx, p.work, &p.status, &p.memory.work)
+	if err == nil {
+		before, after := stateOf(p.work, &p.work.Status), stateOf(p.work, &p.status)
+		p.memory.state.Store(uint32(after))
+		p.cluster.meter.told(&p.memory.times, &p.measured, news{before: before, after: after, written: written})
+	}
+	return err
 }
 
 // list writes which objects there are into the record.

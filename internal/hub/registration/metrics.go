@@ -6,55 +6,82 @@ package registration
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/metrics"
 )
 
-// scrapeMax bounds the time to count the clusters, in memory, for one scrape.
-const scrapeMax = 5 * time.Second
-
-// collector counts the clusters when somebody asks, from the cache.
-type collector struct {
-	// list returns the clusters; Prometheus hands in no context.
-	list     func() ([]clusterv1.ManagedCluster, error)
-	clusters *prometheus.Desc
-}
-
-func newCollector(ctx context.Context, reader client.Reader) *collector {
-	list := func() ([]clusterv1.ManagedCluster, error) {
-		ctx, cancel := context.WithTimeout(ctx, scrapeMax)
-		defer cancel()
+// newCollectors returns the metrics of the clusters in the cache.
+func newCollectors(reader client.Reader, clk clock.PassiveClock) []prometheus.Collector {
+	list := func(ctx context.Context) ([]clusterv1.ManagedCluster, error) {
 		clusters := &clusterv1.ManagedClusterList{}
-		err := reader.List(ctx, clusters, client.UnsafeDisableDeepCopy)
-		return clusters.Items, err
+		if err := reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing ManagedClusters: %w", err)
+		}
+		return clusters.Items, nil
 	}
-	return &collector{list: list, clusters: prometheus.NewDesc(
-		"capstan_managed_clusters",
-		"Number of ManagedClusters by state: all, accepted, joined, available (True), unavailable (False), unknown, deleting, duplicate (the same cluster as another one, so that all minus duplicate is the number of clusters).",
-		[]string{"state"}, nil,
-	)}
+	clusters := metrics.NewComputed(metrics.Definition{
+		Name:   "capstan_managed_clusters",
+		Help:   "Number of ManagedClusters by state: all, accepted, joined, available (True), unavailable (False), unknown, deleting, duplicate (the same cluster as another one, so that all minus duplicate is the number of clusters).",
+		Labels: []string{"state"},
+	}, func(ctx context.Context, set metrics.Set) error {
+		clusters, err := list(ctx)
+		if err != nil {
+			return err
+		}
+		for state, count := range count(clusters) {
+			set(float64(count), state)
+		}
+		return nil
+	})
+	heartbeats := metrics.NewAges(metrics.Definition{
+		Name: "capstan_cluster_heartbeat_age_seconds",
+		Help: "Age of the latest heartbeat of each accepted cluster, when the metric is read. Buckets are all clusters up to an age, not events: use them without rate().",
+	}, []float64{30, 60, 120, 300, 600, 3600}, func(ctx context.Context, age func(float64)) error {
+		clusters, err := list(ctx)
+		if err != nil {
+			return err
+		}
+		leases := &coordinationv1.LeaseList{}
+		if err := reader.List(ctx, leases, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing the leases of clusters: %w", err)
+		}
+		for _, renewed := range heartbeats(clusters, leases.Items) {
+			age(max(0, clk.Since(renewed.Time).Seconds()))
+		}
+		return nil
+	})
+	return []prometheus.Collector{clusters, heartbeats}
 }
 
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- c.clusters }
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(metrics chan<- prometheus.Metric) {
-	clusters, err := c.list()
-	if err != nil {
-		metrics <- prometheus.NewInvalidMetric(c.clusters, fmt.Errorf("listing ManagedClusters: %w", err))
-		return
+// heartbeats returns when each accepted cluster was heard of last. One that never
+// was counts from when it got its lease.
+func heartbeats(clusters []clusterv1.ManagedCluster, leases []coordinationv1.Lease) (renewed []metav1.Time) {
+	accepted := make(map[string]bool, len(clusters))
+	for i := range clusters {
+		cluster := view.Of(&clusters[i], nil)
+		accepted[clusters[i].Name] = cluster.Admission == view.Admitted && !cluster.Deleting
 	}
-	for state, count := range count(clusters) {
-		metrics <- prometheus.MustNewConstMetric(c.clusters, prometheus.GaugeValue, float64(count), state)
+	for i := range leases {
+		lease := &leases[i]
+		if lease.Name != clusterv1.LeaseName || !accepted[lease.Namespace] {
+			continue
+		}
+		if lease.Spec.RenewTime != nil {
+			renewed = append(renewed, metav1.Time(*lease.Spec.RenewTime))
+		} else {
+			renewed = append(renewed, lease.CreationTimestamp)
+		}
 	}
+	return renewed
 }
 
 func count(clusters []clusterv1.ManagedCluster) map[string]int {

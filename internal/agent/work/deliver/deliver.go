@@ -38,6 +38,9 @@ type Deliverer struct {
 	Parallel int
 	// ReadInterval is how often objects are looked for that are only read.
 	ReadInterval time.Duration
+	// Corrected is called for each object that somebody had changed and that was put
+	// back. It is called concurrently.
+	Corrected func()
 }
 
 // Delivery is that of one work in one pass.

@@ -71,6 +71,7 @@ func (o *object) restore(ctx context.Context, how applier) {
 	}
 	if correction && !o.spared && written.ResourceVersion != before {
 		it.Damper = it.Damper.Corrected(o.Clock.Now())
+		o.Corrected()
 	}
 }
 

@@ -89,13 +89,13 @@ func (m *WorkMemory) ahead(cached, written *workv1.ManifestWork) *workv1.Manifes
 	return &merged
 }
 
-// WriteStatus writes the status of a work if it changed. The patch does
-// without the manifests, which can be large.
+// WriteStatus writes the status of a work if it changed, and tells whether it did.
+// The patch does without the manifests, which can be large.
 func (w *Works) WriteStatus(
 	ctx context.Context, before *workv1.ManifestWork, status *workv1.ManifestWorkStatus, memory *WorkMemory,
-) error {
+) (written bool, err error) {
 	if equality.Semantic.DeepEqual(&before.Status, status) {
-		return nil
+		return false, nil
 	}
 	slim := func(status *workv1.ManifestWorkStatus) *workv1.ManifestWork {
 		return &workv1.ManifestWork{
@@ -108,21 +108,21 @@ func (w *Works) WriteStatus(
 	after := slim(status)
 	patch, err := client.MergeFromWithOptions(slim(&before.Status), client.MergeFromWithOptimisticLock{}).Data(after)
 	if err != nil {
-		return fmt.Errorf("encoding the status of manifestwork %q: %w", before.Name, err)
+		return false, fmt.Errorf("encoding the status of manifestwork %q: %w", before.Name, err)
 	}
 	// The answer is metadata only: it would have the manifests, too.
-	written, err := w.metadata().Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	answer, err := w.metadata().Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
 		if apierrors.IsConflict(err) {
 			memory.status.Store(nil) // a hub that was restored does not get to what was written before
 		}
-		return fmt.Errorf("reporting on manifestwork %q: %w", before.Name, err)
+		return false, fmt.Errorf("reporting on manifestwork %q: %w", before.Name, err)
 	}
-	after.ResourceVersion, after.Generation = written.ResourceVersion, written.Generation
+	after.ResourceVersion, after.Generation = answer.ResourceVersion, answer.Generation
 	memory.status.Store(after)
 	version := after.ResourceVersion // alone, or it would keep all of after
 	memory.written.Store(&version)
-	return nil
+	return true, nil
 }
 
 func (w *Works) metadata() metadata.ResourceInterface {

@@ -1,0 +1,207 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/metrics"
+)
+
+// state is what capstan_works counts a work as.
+type state uint32
+
+// A work without a state is not counted: there is only a record of it.
+const (
+	stateNone state = iota
+	statePending
+	stateApplied
+	stateAvailable
+	stateFailed
+	stateSuspended
+	stateDeleting
+	statesEnd
+)
+
+func (s state) String() string {
+	return [statesEnd]string{"", "pending", "applied", "available", "failed", "suspended", "deleting"}[s]
+}
+
+// stateOf returns what a work is after a pass, by its status as the pass left it.
+func stateOf(work *workv1.ManifestWork, status *workv1.ManifestWorkStatus) state {
+	applied := meta.FindStatusCondition(status.Conditions, workv1.ManifestWorkConditionApplied)
+	switch {
+	case work.DeletionTimestamp != nil:
+		return stateDeleting
+	case suspended(work):
+		return stateSuspended
+	case applied == nil || applied.ObservedGeneration != work.Generation:
+		return statePending
+	case applied.Status != metav1.ConditionTrue:
+		return stateFailed
+	case meta.IsStatusConditionTrue(status.Conditions, workv1.ManifestWorkConditionAvailable):
+		return stateAvailable
+	}
+	return stateApplied
+}
+
+// moment is a time that something waits since; zero is none. It is safe for
+// concurrent use.
+type moment struct{ nanos atomic.Int64 }
+
+// begin notes the time, unless something waits for longer.
+func (m *moment) begin(now time.Time) { m.nanos.CompareAndSwap(0, now.UnixNano()) }
+
+// end returns since when something waits, and forgets it.
+func (m *moment) end() (since time.Time, waits bool) {
+	nanos := m.nanos.Swap(0)
+	return time.Unix(0, nanos), nanos != 0
+}
+
+// meter measures deliveries, of whatever cluster and work.
+type meter struct {
+	clock       clock.PassiveClock
+	applied     prometheus.Histogram
+	reported    prometheus.Histogram
+	corrections prometheus.Counter
+}
+
+// latencies are buckets from 10 ms to 11 minutes.
+func latencies() []float64 { return prometheus.ExponentialBuckets(0.01, 2, 17) }
+
+func newMeter(clk clock.PassiveClock) *meter {
+	return &meter{
+		clock: clk,
+		applied: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "capstan_work_apply_latency_seconds",
+			Help:    "Time from when the agent saw a change of a ManifestWork until all of its objects were applied.",
+			Buckets: latencies(),
+		}),
+		reported: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "capstan_work_status_latency_seconds",
+			Help:    "Time from when objects were applied, or changed on the member, until the hub had the status of the ManifestWork.",
+			Buckets: latencies(),
+		}),
+		corrections: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "capstan_work_drift_corrections_total",
+			Help: "Objects that somebody changed or deleted on the member, and that were put back.",
+		}),
+	}
+}
+
+// times are since when a work waits for what is measured.
+type times struct {
+	// spec is when a change of the work was seen that is not applied yet.
+	spec moment
+	// member is when something changed on the member that the hub was not told yet.
+	member moment
+}
+
+// measured are the times of one pass.
+type measured struct {
+	// member is when the earliest change on the member was that the pass tells of;
+	// zero if there is none, or the hub was told.
+	member time.Time
+	// applied is when the pass was done with the objects.
+	applied time.Time
+}
+
+// begin takes up what the pass is going to tell the hub.
+func (t *times) begin() (m measured) {
+	if since, waits := t.member.end(); waits {
+		m.member = since
+	}
+	return m
+}
+
+// giveBack keeps what a pass did not tell.
+func (t *times) giveBack(m measured) {
+	if !m.member.IsZero() {
+		t.member.begin(m.member)
+	}
+}
+
+// news are what a work is by the status that it had and by the one that the hub has
+// now, which was written if they differ in anything.
+type news struct {
+	before, after state
+	written       bool
+}
+
+// told is called when the hub has the status that a pass found.
+func (m *meter) told(t *times, pass *measured, n news) {
+	if delivered(n.after) && !pass.applied.IsZero() {
+		// A work that had been applied when the agent started is no news.
+		if since, waits := t.spec.end(); waits && !delivered(n.before) {
+			m.applied.Observe(pass.applied.Sub(since).Seconds())
+		}
+	}
+	from := pass.member
+	if pass.member = (time.Time{}); from.IsZero() {
+		from = pass.applied
+	}
+	if n.written && !from.IsZero() {
+		m.reported.Observe(m.clock.Since(from).Seconds())
+	}
+}
+
+func delivered(s state) bool { return s == stateApplied || s == stateAvailable }
+
+// Collectors returns the metrics of the part.
+func (p *Part) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "capstan_work_queue_depth",
+			Help: "ManifestWorks that wait for the agent, of all clusters that it works for.",
+		}, p.depth),
+		metrics.NewComputed(metrics.Definition{
+			Name:   "capstan_works",
+			Help:   "Number of ManifestWorks of the agent by state, of which each has one: pending (not looked at yet in this generation), failed (not all objects could be applied), applied (but not available), available, suspended, deleting.",
+			Labels: []string{"state"},
+		}, p.countWorks),
+		p.meter.applied, p.meter.reported, p.meter.corrections,
+	}
+}
+
+// depth is 0 before the part starts.
+func (p *Part) depth() float64 {
+	p.mu.Lock()
+	queue := p.queue
+	p.mu.Unlock()
+	if queue == nil {
+		return 0
+	}
+	return float64(queue.Len())
+}
+
+// countWorks counts what is remembered of the works, since the cache has them
+// compressed.
+func (p *Part) countWorks(_ context.Context, set metrics.Set) error {
+	p.mu.Lock()
+	clusters := make([]*cluster, 0, len(p.clusters))
+	for _, s := range p.clusters {
+		clusters = append(clusters, s)
+	}
+	p.mu.Unlock()
+	var counts [statesEnd]int
+	for _, s := range clusters {
+		s.mu.Lock()
+		for _, m := range s.memories {
+			counts[m.state.Load()]++
+		}
+		s.mu.Unlock()
+	}
+	for state := stateNone + 1; state < statesEnd; state++ {
+		set(float64(counts[state]), state.String())
+	}
+	return nil
+}
