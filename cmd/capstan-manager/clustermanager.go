@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
@@ -94,6 +95,7 @@ func (f *clusterManagerFlags) run(ctx context.Context) error {
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Events: events.NewRecorder(mgr.GetEventRecorder(clustermanager.FieldOwner)),
 		CRDs:   crds, Propagation: propagation, Rules: config.Rules, Options: f.operator, Upgrade: signal,
+		Metrics: controllermetrics.Registry,
 	}
 	if err := clustermanager.New(deps).SetupWithManager(mgr); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -57,7 +58,7 @@ func runControlPlane(ctx context.Context, flags *managerFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := controlplane.Setup(mgr, namespace); err != nil {
+	if err := controlplane.Setup(mgr, namespace, controllermetrics.Registry); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -16,6 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -104,6 +105,7 @@ func (f *klusterletFlags) complete() {
 	f.settings.Namespace = process.Namespace(operatorv1.DefaultOperatorNamespace)
 	f.settings.Version = version.Get()
 	f.settings.Env = proxy.ReadProxyVarsFromEnv()
+	f.settings.Metrics = controllermetrics.Registry
 }
 
 // permissions finds out what the role of the operator allows, before there is a

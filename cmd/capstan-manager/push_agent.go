@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/agent/push"
@@ -22,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/logging"
+	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/process"
 )
@@ -39,6 +41,7 @@ type pushAgentFlags struct {
 	customClaims       int
 	reservedSuffixes   []string
 	gates              []string
+	metricsPerCluster  bool
 	verbosity          int
 }
 
@@ -66,6 +69,7 @@ func (f *pushAgentFlags) add(fs *pflag.FlagSet) {
 	f.server.AddFlags(fs)
 	f.works.add(fs)
 	fs.IntVarP(&f.verbosity, "v", "v", f.verbosity, "verbosity of the logs; 0 is for operators")
+	fs.BoolVar(&f.metricsPerCluster, "metrics-per-cluster", false, "name the clusters in the metrics of connections, which makes as many series as there are clusters")
 	fs.StringVar(&f.hubURL, "hub-url", "", "URL of the hub that agents of OCM in clusters have, so that these can become Push; that of --kubeconfig if empty")
 	fs.StringSliceVar(&f.allowed, "allowed-networks", nil, "networks, as CIDRs, that may be dialled although they are those of the hub, or loopback or link-local")
 	fs.StringSliceVar(&f.forbidden, "forbidden-networks", nil, "networks, as CIDRs, that must not be dialled, besides those of the hub's Services, loopback and link-local")
@@ -124,11 +128,14 @@ func (f *pushAgentFlags) lead(ctx context.Context, hub, home *rest.Config, guard
 		return err
 	}
 	a, err := push.New(push.Options{
-		Hub: hub, HubURL: f.hubURL, Guard: guard, Log: logger, Parts: []fleet.Part{works},
+		Hub: hub, HubURL: f.hubURL, Guard: guard, Log: logger, Parts: []fleet.Part{works}, MetricsPerCluster: f.metricsPerCluster,
 		ClaimRules: clusterstatus.ClaimRules{CustomMax: f.customClaims, ReservedSuffixes: f.reservedSuffixes},
 	})
 	if err != nil {
 		return err
+	}
+	if err := metrics.Register(controllermetrics.Registry, a.Collectors()...); err != nil {
+		return fmt.Errorf("connections: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return works.Start(ctx) })

@@ -18,12 +18,14 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/agent"
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/logging"
+	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/process"
 )
@@ -165,6 +167,9 @@ func (f *registrationAgentFlags) run(ctx context.Context, component string, more
 	}
 	a, err := agent.New(chosen)
 	if err != nil {
+		return err
+	}
+	if err := metrics.Register(controllermetrics.Registry, a.Collectors()...); err != nil {
 		return err
 	}
 	lead, err := process.Leading(chosen.Home, f.election, chosen.Namespace, leases, func(ctx context.Context) error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -30,6 +31,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/succession"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
+	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
 )
 
@@ -137,6 +139,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.registry.Close()
 	running.Wait()
 	return nil
+}
+
+// Collectors returns the metrics of the agent, but for those of its parts.
+func (a *Agent) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{metrics.NewExpiriesOf(func(_ context.Context, see func(string, time.Time)) error {
+		if expires := a.machine.CertificateExpires(); !expires.IsZero() {
+			see("agent-client", expires)
+		}
+		return nil
+	})}
 }
 
 // Step tells where the handshake is, and what it waits for.

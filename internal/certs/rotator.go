@@ -45,6 +45,9 @@ type Rotator struct {
 	SignerLifetime time.Duration
 	// Replacement asks for another signer before its time. Defaults to none.
 	Replacement Replacement
+	// Kept is called for the signer and each certificate that is kept or was issued,
+	// with the name of its Secret. May be nil.
+	Kept func(secret string, expires time.Time)
 }
 
 // Rotate makes what is missing of the wanted certificates and renews what is
@@ -90,9 +93,26 @@ func (r *Rotator) Rotate(ctx context.Context, wanted []Leaf, trusted [][]byte) (
 		if err != nil {
 			return nil, time.Time{}, err
 		}
+		observed.Leaves[leaf.Secret] = pair
 		plan.Due = earlier(plan.Due, renewTime(pair.Certificate))
 	}
+	r.tell(observed)
 	return plan.Bundle, plan.Due, nil
+}
+
+// tell says what there is now.
+func (r *Rotator) tell(now Observed) {
+	if r.Kept == nil {
+		return
+	}
+	if now.Signer != nil {
+		r.Kept(r.SignerSecret, now.Signer.Certificate.NotAfter)
+	}
+	for secret, pair := range now.Leaves {
+		if pair != nil {
+			r.Kept(secret, pair.Certificate.NotAfter)
+		}
+	}
 }
 
 // observe reads everything but the signers.

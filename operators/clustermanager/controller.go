@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,7 @@ import (
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/install/upgrade"
+	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/internal/remote"
 	"github.com/capstan-io/capstan/operators/clustermanager/arrivals"
@@ -86,6 +88,8 @@ type Deps struct {
 	Propagation []*apiextensionsv1.CustomResourceDefinition
 	Rules       manifests.Rules
 	Options     Options
+	// Metrics is where the metrics are registered. Nil means nowhere.
+	Metrics prometheus.Registerer
 }
 
 // clusters are those that the operator works on, and what it does so with.
@@ -98,6 +102,8 @@ type clusters struct {
 	prober     probe.Prober
 	// arrivals watches the Push clusters of hubs.
 	arrivals *arrivals.Source
+	// expiries are those of the certificates of the hubs.
+	expiries *metrics.Expiries
 }
 
 // Controller installs hubs.
@@ -117,6 +123,7 @@ func New(d Deps) *Controller {
 		management: install.NewTarget(d.Client, install.Readers{Live: d.Reader, Secrets: d.Reader}, FieldOwner),
 		hubs:       remote.NewClients(d.Client.Scheme()),
 		arrivals:   arrivals.New(d.Client.Scheme()),
+		expiries:   metrics.NewExpiries(),
 	}
 	c := &Controller{clusters: all, watches: &install.Watches{}, connections: &install.Watches{}}
 	may := permitted{clusters: all, review: &review{client: d.Client, clock: d.Clock}, watches: c.watches}

@@ -167,6 +167,7 @@ func (r *removal) removeAPI(ctx context.Context, p *pass) error {
 // removeInstalled removes everything but namespaces: first what would refuse
 // others their changes, then those who work on the hub, then what lets them.
 func (r *removal) removeInstalled(ctx context.Context, p *pass) error {
+	r.expiries.Replace(p.hub.Name, nil)
 	if p.target != nil && p.target != r.management {
 		if err := removeGates(ctx, p); err != nil {
 			return err

@@ -40,6 +40,7 @@ import (
 	"github.com/capstan-io/capstan/internal/fleet"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
+	"github.com/capstan-io/capstan/internal/metrics"
 )
 
 // workers is how many hubs are worked on at the same time, so that one of mode
@@ -115,12 +116,26 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("setting up the controller %s: %w", c.Name(), err)
 	}
+	if err := metrics.Register(c.Metrics, c.expiries, install.ConditionMetric("ClusterManager", conditionsOf(mgr.GetClient()))); err != nil {
+		return err
+	}
 	if err := running.Watch(c.arrivals); err != nil {
 		return fmt.Errorf("setting up the watches of hubs for the controller %s: %w", c.Name(), err)
 	}
 	c.watches.Add(c.watchesOf(running, mgr.GetCache())...)
 	c.connections.Add(c.watchConnections(running, mgr.GetCache()))
 	return nil
+}
+
+// conditionsOf returns what lists the conditions of all hubs.
+func conditionsOf(reader client.Reader) func(context.Context) ([][]metav1.Condition, error) {
+	return install.ConditionsOf(reader, func() *operatorv1.ClusterManagerList { return &operatorv1.ClusterManagerList{} },
+		func(list *operatorv1.ClusterManagerList) (all [][]metav1.Condition) {
+			for i := range list.Items {
+				all = append(all, list.Items[i].Status.Conditions)
+			}
+			return all
+		})
 }
 
 func ownerOf(_ context.Context, object client.Object) []reconcile.Request {

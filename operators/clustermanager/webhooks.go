@@ -47,10 +47,17 @@ func (i *installation) certificates(ctx context.Context, p *pass) error {
 		}
 		trusted = append(trusted, further...)
 	}
-	bundle, due, err := i.rotator(p.hub).Rotate(ctx, wanted, trusted)
+	rotator, expires := i.rotator(p.hub), map[string]time.Time{}
+	rotator.Kept = func(secret string, at time.Time) {
+		if purpose := purposeOf(secret); expires[purpose].IsZero() || at.Before(expires[purpose]) {
+			expires[purpose] = at
+		}
+	}
+	bundle, due, err := rotator.Rotate(ctx, wanted, trusted)
 	if err != nil {
 		return err
 	}
+	i.expiries.Replace(p.hub.Name, expires)
 	p.hub.CABundle = bundle
 	p.DueBy(due)
 	for _, name := range manifests.OptionalCertificates() {
@@ -62,6 +69,19 @@ func (i *installation) certificates(ctx context.Context, p *pass) error {
 		}
 	}
 	return nil
+}
+
+// purposeOf returns what a certificate is for, as the metric of their expiry has it.
+func purposeOf(secret string) string {
+	switch secret {
+	case operatorv1.SignerSecret:
+		return "hub-ca"
+	case operatorv1.APIServerServingCertSecret:
+		return "apiserver-serving"
+	case operatorv1.PlacementDebugServingCertSecret:
+		return "debug-serving"
+	}
+	return "webhook-serving"
 }
 
 // rotator returns what keeps the certificates of the hub.

@@ -8,7 +8,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,14 +25,20 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fence"
+	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/metrics"
 )
 
 // workers is how many ControlPlanes are worked on at the same time, so that an
 // API server that does not respond holds up its own ControlPlane only.
 const workers = 4
 
-// Setup adds the operator, which runs in the namespace, to the manager.
-func Setup(mgr ctrl.Manager, namespace string) error {
+// Setup adds the operator, which runs in the namespace, to the manager, and its
+// metrics to the registry; a nil registry takes none.
+func Setup(mgr ctrl.Manager, namespace string, registry prometheus.Registerer) error {
+	if err := metrics.Register(registry, collectors(mgr.GetClient())...); err != nil {
+		return err
+	}
 	c := New(Deps{
 		Serves: serves,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
@@ -39,6 +48,34 @@ func Setup(mgr ctrl.Manager, namespace string) error {
 		},
 	})
 	return c.SetupWithManager(mgr)
+}
+
+// collectors returns the metrics of the ControlPlanes in the cache.
+func collectors(reader client.Reader) []prometheus.Collector {
+	newList := func() *fleetv1alpha1.ControlPlaneList { return &fleetv1alpha1.ControlPlaneList{} }
+	conditions := install.ConditionsOf(reader, newList, func(list *fleetv1alpha1.ControlPlaneList) (all [][]metav1.Condition) {
+		for i := range list.Items {
+			all = append(all, list.Items[i].Status.Conditions)
+		}
+		return all
+	})
+	expiries := metrics.NewExpiriesOf(func(ctx context.Context, see func(string, time.Time)) error {
+		list := newList()
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing ControlPlanes: %w", err)
+		}
+		for i := range list.Items {
+			for _, certificate := range list.Items[i].Status.Certificates {
+				purpose := "control-plane"
+				if certificate.Authority {
+					purpose = "control-plane-ca"
+				}
+				see(purpose, certificate.Expires.Time)
+			}
+		}
+		return nil
+	})
+	return []prometheus.Collector{install.ConditionMetric("ControlPlane", conditions), expiries}
 }
 
 // serves finds out whether the server at the address has a certificate for the

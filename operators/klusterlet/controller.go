@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -56,6 +57,8 @@ type Settings struct {
 	SyncLabels bool
 	// Env is added to the environment of the agents, for example a proxy.
 	Env []corev1.EnvVar
+	// Metrics is where the metrics are registered. Nil means nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Deps are what a Controller works with.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -32,9 +33,11 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/definitions"
 	"github.com/capstan-io/capstan/internal/install/secretcache"
 	"github.com/capstan-io/capstan/internal/install/upgrade"
+	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/probe"
 	"github.com/capstan-io/capstan/operators/klusterlet/hubprobe"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
@@ -93,6 +96,9 @@ func Setup(mgr ctrl.Manager, settings Settings, allowed *permissions.Set, signal
 		return err
 	}
 	answers := source.Channel(changed, &handler.TypedEnqueueRequestForObject[*operatorv1.Klusterlet]{})
+	if err := metrics.Register(settings.Metrics, install.ConditionMetric("Klusterlet", conditionsOf(mgr.GetClient()))); err != nil {
+		return err
+	}
 	if err := c.SetupWithManager(mgr, append(sources, answers)...); err != nil {
 		return fmt.Errorf("setting up the controller of Klusterlets: %w", err)
 	}
@@ -108,6 +114,17 @@ func Setup(mgr ctrl.Manager, settings Settings, allowed *permissions.Set, signal
 		return fmt.Errorf("setting up the controller that asks hubs: %w", err)
 	}
 	return nil
+}
+
+// conditionsOf returns what lists the conditions of all Klusterlets.
+func conditionsOf(reader client.Reader) func(context.Context) ([][]metav1.Condition, error) {
+	return install.ConditionsOf(reader, func() *operatorv1.KlusterletList { return &operatorv1.KlusterletList{} },
+		func(list *operatorv1.KlusterletList) (all [][]metav1.Condition) {
+			for i := range list.Items {
+				all = append(all, list.Items[i].Status.Conditions)
+			}
+			return all
+		})
 }
 
 // secretReader reads secrets from their caches, and those that the operator may

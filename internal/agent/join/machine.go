@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -68,6 +69,9 @@ type Machine struct {
 
 	mu       sync.Mutex
 	rotation *metav1.Condition
+	// expires is when the client certificate for the hub does, in seconds since
+	// 1970; 0 without one.
+	expires atomic.Int64
 
 	// group has what runs beside the loop; only the loop uses what follows.
 	group     sync.WaitGroup
@@ -140,6 +144,24 @@ func (m *Machine) Rotation() *metav1.Condition {
 	return m.rotation.DeepCopy()
 }
 
+// CertificateExpires returns when the client certificate for the hub expires; zero
+// if there is none.
+func (m *Machine) CertificateExpires() time.Time {
+	if seconds := m.expires.Load(); seconds != 0 {
+		return time.Unix(seconds, 0)
+	}
+	return time.Time{}
+}
+
+// noteExpiry takes the certificate that the agent has now.
+func (m *Machine) noteExpiry() {
+	if hub := m.state.facts.Hub; hub != nil {
+		m.expires.Store(hub.NotAfter.Unix())
+	} else {
+		m.expires.Store(0)
+	}
+}
+
 // Step tells where the handshake is, as it is written for the Klusterlet.
 func (m *Machine) Step() (reason, message string) { return m.reporter.current() }
 
@@ -149,6 +171,7 @@ func (m *Machine) step(ctx context.Context) (time.Duration, error) {
 		m.reportError(ctx, err)
 		return 0, err
 	}
+	m.noteExpiry()
 	d := decide(m.state.facts)
 	if m.options.BootstrapFile != "" && !m.state.bootstrapInSecret {
 		d.Again = min(d.Again, fileAgain)

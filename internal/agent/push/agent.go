@@ -50,6 +50,8 @@ type Options struct {
 	// Parts are engaged for each cluster besides those of registration.
 	Parts []fleet.Part
 	Guard dial.Guard
+	// MetricsPerCluster names the clusters in the metrics of connections.
+	MetricsPerCluster bool
 	// Clock says when tokens are due. Defaults to the real one, which the parts have.
 	Clock clock.Clock
 	Log   logr.Logger
@@ -59,6 +61,7 @@ type Options struct {
 type Agent struct {
 	options  Options
 	registry *fleet.Registry
+	meter    *meter
 	cache    cache.Cache
 	// hub reads ClusterConnections and ManagedClusters from the cache; secrets has
 	// none.
@@ -94,7 +97,7 @@ func New(o Options) (*Agent, error) {
 	if o.HubURL == "" {
 		o.HubURL = o.Hub.Host
 	}
-	a := &Agent{options: o, sessions: map[string]*running{}, ending: map[string]*running{}, identities: map[string]string{}}
+	a := &Agent{options: o, meter: newMeter(o.MetricsPerCluster), sessions: map[string]*running{}, ending: map[string]*running{}, identities: map[string]string{}}
 	scheme, err := connect.HubScheme()
 	if err != nil {
 		return nil, err
@@ -237,6 +240,9 @@ func (a *Agent) ended(r *running) {
 	defer a.mu.Unlock()
 	if a.ending[r.session.name] == r {
 		delete(a.ending, r.session.name)
+	}
+	if a.sessions[r.session.name] == nil {
+		a.meter.forget(r.session.name)
 	}
 }
 

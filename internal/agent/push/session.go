@@ -72,6 +72,7 @@ type session struct {
 	refused time.Time
 	// known is false until there is something to tell.
 	known bool
+	gauge gauge
 }
 
 // outcome is what is told of a cluster.
@@ -118,6 +119,7 @@ func (s *session) pass(ctx context.Context) (time.Duration, error) {
 	if err != nil || !s.known || ctx.Err() != nil {
 		return 0, err
 	}
+	s.measure()
 	return again, s.agent.report(ctx, connection, s.outcome, s.id)
 }
 
@@ -247,6 +249,7 @@ func (s *session) look(ctx context.Context, connection *fleetv1alpha1.ClusterCon
 		return probeEvery, nil
 	}
 	s.failures++
+	s.failed(found.Reason)
 	wait := backoff.After(s.failures, backoff.Between(probeAgainMin, probeAgainMax))
 	s.next = now.Add(wait)
 	switch {

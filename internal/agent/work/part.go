@@ -128,7 +128,7 @@ func New(options Options) (*Part, error) {
 	p := &Part{
 		options: options, clusters: map[fleet.ClusterName]*cluster{},
 		workers: runtime.NewWorkers(options.Workers, options.WorkersPerCluster), meter: newMeter(options.Clock),
-		hubs:    interpreters.New(options.Logger, options.Clock),
+		hubs: interpreters.New(options.Logger, options.Clock),
 	}
 	anyName := true
 	c, err := controller.NewTypedUnmanaged("work", controller.TypedOptions[Request]{

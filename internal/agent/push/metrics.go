@@ -1,0 +1,121 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/metrics"
+)
+
+// contact is how far the agent is with a cluster.
+type contact uint32
+
+const (
+	contactPending contact = iota
+	contactConnected
+	contactFailed
+	contactsEnd
+)
+
+func (c contact) String() string {
+	return [contactsEnd]string{"pending", "connected", "failed"}[c]
+}
+
+// meter counts connections and why there are none. It names clusters only if it
+// was asked to.
+type meter struct {
+	perCluster bool
+	errors     *prometheus.CounterVec
+}
+
+func newMeter(perCluster bool) *meter {
+	return &meter{perCluster: perCluster, errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "capstan_push_connection_errors_total",
+		Help: "Failed attempts to connect to a Push cluster, by reason as in conditions Connected and CredentialsValid of ClusterConnections. What is not an attempt counts when it begins, such as a Secret that is missing. The label cluster is empty without --metrics-per-cluster.",
+	}, []string{"reason", "cluster"})}
+}
+
+// label is the value of the label cluster.
+func (m *meter) label(cluster string) string {
+	if m.perCluster {
+		return cluster
+	}
+	return ""
+}
+
+// forget drops what names a cluster that is gone.
+func (m *meter) forget(cluster string) {
+	if m.perCluster {
+		m.errors.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+	}
+}
+
+// gauge is what the meter knows of one session.
+type gauge struct {
+	contact atomic.Uint32
+	// counted is the reason that was counted last; only the session uses it.
+	counted string
+}
+
+// failed counts an attempt that failed.
+func (s *session) failed(reason string) {
+	s.gauge.counted = reason
+	s.agent.meter.errors.WithLabelValues(reason, s.agent.meter.label(s.name)).Inc()
+}
+
+// measure notes what a pass found out.
+func (s *session) measure() {
+	reason := s.outcome.connected.Reason
+	if reason == fleetv1alpha1.ClusterConnectionReasonCredentialsInvalid {
+		reason = s.outcome.credentials.Reason
+	}
+	if reason != "" && reason != s.gauge.counted {
+		s.failed(reason)
+	}
+	s.gauge.counted = reason
+	state := contactFailed
+	switch {
+	case reason == "" && s.engaged:
+		state = contactConnected
+	case reason == "":
+		state = contactPending
+	}
+	s.gauge.contact.Store(uint32(state))
+}
+
+// Collectors returns the metrics of the agent, but for those of its parts.
+func (a *Agent) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{
+		a.meter.errors,
+		metrics.NewComputed(metrics.Definition{
+			Name:   "capstan_push_connections",
+			Help:   "Number of Push clusters by state, of which each has one: pending (nothing is known yet), connected, failed. The label cluster is empty without --metrics-per-cluster.",
+			Labels: []string{"state", "cluster"},
+		}, a.countConnections),
+	}
+}
+
+func (a *Agent) countConnections(_ context.Context, set metrics.Set) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var counts [contactsEnd]int
+	for name, running := range a.sessions {
+		state := contact(running.session.gauge.contact.Load())
+		counts[state]++
+		if a.meter.perCluster {
+			set(1, state.String(), name)
+		}
+	}
+	if !a.meter.perCluster {
+		for state := range contactsEnd {
+			set(float64(counts[state]), state.String(), "")
+		}
+	}
+	return nil
+}

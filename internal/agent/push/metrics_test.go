@@ -1,0 +1,109 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package push
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	"github.com/capstan-io/capstan/internal/dial"
+)
+
+func TestConnectionsAreMeasured(t *testing.T) {
+	unreachable := dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonUnreachable}
+	for name, tc := range map[string]struct {
+		perCluster bool
+		want       map[string]float64
+	}{
+		"without the names of clusters": {want: map[string]float64{
+			"capstan_push_connections{pending}": 1, "capstan_push_connections{connected}": 2, "capstan_push_connections{failed}": 2,
+			"capstan_push_connection_errors_total{Unreachable}": 4, "capstan_push_connection_errors_total{SecretMissing}": 1,
+		}},
+		"with the names of clusters": {perCluster: true, want: map[string]float64{
+			"capstan_push_connections{pending,new}": 1, "capstan_push_connections{connected,well}": 1, "capstan_push_connections{connected,shaky}": 1,
+			"capstan_push_connections{failed,lost}": 1, "capstan_push_connections{failed,poor}": 1,
+			"capstan_push_connection_errors_total{Unreachable,shaky}":  1,
+			"capstan_push_connection_errors_total{Unreachable,lost}":   3,
+			"capstan_push_connection_errors_total{SecretMissing,poor}": 1,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &Agent{meter: newMeter(tc.perCluster), sessions: map[string]*running{}}
+			begin := func(name string) *session {
+				s := &session{agent: a, name: name}
+				a.sessions[name] = &running{session: s, ended: make(chan struct{})}
+				return s
+			}
+			begin("new")
+			well := begin("well")
+			well.engaged = true
+			well.measure()
+
+			shaky := begin("shaky") // one probe alone is no reason to give a cluster up
+			shaky.engaged = true
+			shaky.failed(unreachable.Reason)
+			shaky.measure()
+
+			lost := begin("lost")
+			lost.engaged, lost.outcome.connected = true, unreachable
+			for range 3 {
+				lost.failed(unreachable.Reason)
+				lost.measure()
+			}
+
+			poor := begin("poor") // nothing is tried again and again without a Secret
+			poor.suspend(dial.Problem{Reason: fleetv1alpha1.ClusterConnectionReasonSecretMissing})
+			poor.measure()
+			poor.measure()
+
+			gone := begin("gone")
+			if tc.perCluster {
+				gone.failed(unreachable.Reason)
+			}
+			r := a.sessions["gone"]
+			delete(a.sessions, "gone")
+			a.ended(r)
+
+			if diff := cmp.Diff(tc.want, gather(t, a)); diff != "" {
+				t.Errorf("metrics (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// gather returns the values of the agent's metrics by name and labels.
+func gather(t *testing.T, a *Agent) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	for _, collector := range a.Collectors() {
+		if err := registry.Register(collector); err != nil {
+			t.Fatal(err)
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			name := family.GetName() + "{" + labels["state"] + labels["reason"]
+			if labels["cluster"] != "" {
+				name += "," + labels["cluster"]
+			}
+			if len(labels) != 2 {
+				t.Errorf("%s has the labels %v", family.GetName(), labels)
+			}
+			values[name+"}"] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		}
+	}
+	return values
+}

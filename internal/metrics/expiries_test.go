@@ -1,0 +1,42 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestExpiriesAreThoseOfTheFirstCertificateToExpire(t *testing.T) {
+	expiries := NewExpiries()
+	registry := prometheus.NewPedanticRegistry()
+	if err := Register(registry, expiries); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(want map[string]float64) {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, family := range families {
+			for _, metric := range family.GetMetric() {
+				got[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue()
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("expiries (-want +got):\n%s", diff)
+		}
+	}
+	expect(map[string]float64{})
+	expiries.Replace("one", map[string]time.Time{"hub-ca": time.Unix(300, 0), "webhook-serving": time.Unix(200, 0)})
+	expiries.Replace("two", map[string]time.Time{"hub-ca": time.Unix(100, 0)})
+	expect(map[string]float64{"hub-ca": 100, "webhook-serving": 200})
+	expiries.Replace("two", nil)
+	expect(map[string]float64{"hub-ca": 300, "webhook-serving": 200})
+}
