@@ -19,6 +19,8 @@ GO_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/version.release=$(
 
 CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
 OPENAPI_GEN := go tool -modfile=hack/tools/go.mod openapi-gen
+APPLYCONFIGURATION_GEN := go tool -modfile=hack/tools/go.mod applyconfiguration-gen
+CLIENT_GEN := go tool -modfile=hack/tools/go.mod client-gen
 KUSTOMIZE := go tool -modfile=hack/tools/go.mod kustomize
 GOLANGCI_LINT := go tool -modfile=hack/lint/go.mod golangci-lint
 

@@ -28,11 +28,27 @@ RBAC_control-plane-namespace := operators/controlplane/manifests
 RBAC_COMPONENTS := cluster-manager klusterlet control-plane control-plane-namespace registration-controller registration-webhook work-webhook work-controller placement-controller propagation-controller apiserver push-agent registration-agent work-agent
 
 .PHONY: generate
-generate: generate-deepcopy generate-openapi generate-crd generate-rbac generate-fence generate-spec generate-cli generate-docs ## Writes deep copies, OpenAPI definitions, CRDs, roles, fences, the tables of docs/spec and docs/ARCHITECTURE.md, and docs/reference/cli.md from the code.
+generate: generate-deepcopy generate-client generate-openapi generate-crd generate-rbac generate-fence generate-spec generate-cli generate-docs ## Writes deep copies, the client of fleet.capstan.io, OpenAPI definitions, CRDs, roles, fences, the tables of docs/spec and docs/ARCHITECTURE.md, and docs/reference/cli.md from the code.
 
 .PHONY: generate-deepcopy
 generate-deepcopy:
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
+
+# The group that is our own has no other project's clients. Its types do not import
+# what is made here, so that who wants them alone does not link it.
+FLEET_CLIENT := apis/fleet/client
+FLEET_VERSIONS := fleet/v1alpha1
+
+.PHONY: generate-client
+generate-client:
+	rm -rf $(FLEET_CLIENT)
+	$(APPLYCONFIGURATION_GEN) --go-header-file hack/boilerplate.go.txt \
+	  --output-dir $(FLEET_CLIENT)/applyconfiguration --output-pkg github.com/capstan-io/capstan/$(FLEET_CLIENT)/applyconfiguration \
+	  $(addprefix ./apis/,$(FLEET_VERSIONS))
+	$(CLIENT_GEN) --go-header-file hack/boilerplate.go.txt \
+	  --clientset-name versioned --output-dir $(FLEET_CLIENT) --output-pkg github.com/capstan-io/capstan/$(FLEET_CLIENT) \
+	  --apply-configuration-package github.com/capstan-io/capstan/$(FLEET_CLIENT)/applyconfiguration \
+	  --input-base github.com/capstan-io/capstan/apis $(addprefix --input ,$(FLEET_VERSIONS))
 
 # What the aggregated API server serves is described by the types themselves.
 OPENAPI_KUBERNETES := $(addprefix k8s.io/apimachinery/pkg/,apis/meta/v1 api/resource runtime version)

@@ -17,6 +17,8 @@ import (
 // cluster: that requires an apiEndpoint here, and a Secret with a token in the
 // namespace of the cluster.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=clcon

@@ -16,6 +16,7 @@ import (
 // It ends with a kubeconfig in a Secret, which a ClusterManager in mode Hosted
 // takes to install a hub there.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=cplane

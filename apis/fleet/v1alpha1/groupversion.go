@@ -15,6 +15,9 @@ const GroupName = "fleet.capstan.io"
 // GroupVersion is the API group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
+// SchemeGroupVersion is GroupVersion under the name that generated clients use.
+var SchemeGroupVersion = GroupVersion
+
 // AddToScheme makes the kinds of this package known to a scheme. It never
 // fails for a scheme that does not know other types under the same names.
 func AddToScheme(scheme *runtime.Scheme) error {

@@ -11,6 +11,9 @@ import (
 // the hub makes that again for clusters whose turn has not come, and if a change
 // is undone. The hub writes and deletes them; nobody else needs to.
 //
+// +genclient
+// +genclient:nonNamespaced
+// +genclient:noStatus
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=prv
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.bindingNamespace`

@@ -13,6 +13,7 @@ import (
 // groups before it have it and are healthy. Without a rollout, all clusters get a
 // change at once.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=pro
@@ -42,6 +43,8 @@ type PropagationRollout struct {
 // ClusterPropagationRollout is a PropagationRollout of a ClusterPropagationPolicy,
 // or of an object without a namespace.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=cpro
