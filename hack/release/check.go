@@ -88,7 +88,7 @@ func runNotes(_ context.Context, _ io.Writer, flags *flag.FlagSet, args []string
 	if err != nil {
 		return err
 	}
-	text = fmt.Sprintf("# Capstan %s\n\n%s\n\n## Image\n\n`%s`, for linux/amd64 and linux/arm64. How to verify it and the files of this release is in\n`docs/RELEASE.md`.\n",
+	text = fmt.Sprintf("# Capstan %s\n\n%s\n\n## Image\n\n`%s`, for linux/amd64 and linux/arm64.\n\nHow to verify it, and the files of this release, is in docs/RELEASE.md.\n",
 		*version, text, *image)
 	return os.WriteFile(*output, []byte(text), 0o644)
 }

@@ -16,6 +16,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 
 	"github.com/capstan-io/capstan/hack/release/internal/krew"
+	"github.com/capstan-io/capstan/hack/release/internal/ociimage"
 	"github.com/capstan-io/capstan/hack/release/internal/sbom"
 )
 
@@ -44,6 +45,9 @@ func runBillOfMaterials(_ context.Context, _ io.Writer, flags *flag.FlagSet, arg
 		repository, digest, found := strings.Cut(*image, "@sha256:")
 		if !found {
 			return fmt.Errorf("-image=%s has no digest", *image)
+		}
+		if subject.Data, err = ociimage.RootsModule(); err != nil {
+			return err
 		}
 		subject.Type = cdx.ComponentTypeContainer
 		subject.PackageURL = fmt.Sprintf("pkg:oci/capstan@sha256%%3A%s?arch=%s&repository_url=%s&tag=%s", digest, architecture, repository, subject.Version)

@@ -6,6 +6,8 @@ package ociimage
 import (
 	"bytes"
 	"encoding/pem"
+	"errors"
+	"runtime/debug"
 
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
@@ -24,4 +26,18 @@ func Roots() ([]byte, error) {
 		}
 	}
 	return out.Bytes(), nil
+}
+
+// RootsModule returns the module that they come from, with its version.
+func RootsModule() (*debug.Module, error) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil, errors.New("this executable does not say what it was made of")
+	}
+	for _, module := range info.Deps {
+		if module.Path == "golang.org/x/crypto/x509roots/fallback" {
+			return module, nil
+		}
+	}
+	return nil, errors.New("the certificates of authorities come from no known module")
 }

@@ -36,6 +36,8 @@ type Subject struct {
 	Date   time.Time
 	// Executables are files.
 	Executables []string
+	// Data is a module that is there as data only, or nil.
+	Data *debug.Module
 }
 
 // Encode writes the bill of materials.
@@ -50,15 +52,21 @@ func (s Subject) Encode(out io.Writer) error {
 			return fmt.Errorf("reading what %s was made of: %w", path, err)
 		}
 	}
+	parts := make([]string, 0, len(s.Executables)+1)
+	for _, path := range s.Executables {
+		parts = append(parts, reference(path))
+	}
+	if s.Data != nil {
+		data := library(s.Data)
+		data.Type = cdx.ComponentTypeData
+		components[data.BOMRef] = data
+		parts = append(parts, data.BOMRef)
+	}
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Timestamp: s.Date.UTC().Format(time.RFC3339), Component: &root}
 	sorted := slices.SortedFunc(maps.Values(components), func(a, b cdx.Component) int { return cmp.Compare(a.BOMRef, b.BOMRef) })
 	bom.Components = &sorted
-	executables := make([]string, 0, len(s.Executables))
-	for _, path := range s.Executables {
-		executables = append(executables, reference(path))
-	}
-	uses[root.BOMRef] = executables
+	uses[root.BOMRef] = parts
 	dependencies := make([]cdx.Dependency, 0, len(uses))
 	for _, ref := range slices.Sorted(maps.Keys(uses)) {
 		on := slices.Sorted(slices.Values(uses[ref]))

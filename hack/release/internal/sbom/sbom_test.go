@@ -6,6 +6,7 @@ package sbom
 import (
 	"bytes"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func TestABillOfMaterialsHasWhatWasLinked(t *testing.T) {
 	}
 	subject := Subject{
 		Name: "capstan", Version: "1.2.3", Type: cdx.ComponentTypeApplication, PackageURL: "pkg:golang/github.com/capstan-io/capstan@v1.2.3",
-		Commit: "abc", Date: time.Unix(0, 0), Executables: []string{executable},
+		Commit: "abc", Date: time.Unix(0, 0), Executables: []string{executable}, Data: &debug.Module{Path: "example.com/data", Version: "v1.0.0"},
 	}
 	var first, second bytes.Buffer
 	for _, out := range []*bytes.Buffer{&first, &second} {
@@ -47,7 +48,7 @@ func TestABillOfMaterialsHasWhatWasLinked(t *testing.T) {
 func checkComponents(t *testing.T, bom *cdx.BOM) {
 	t.Helper()
 	known := map[string]bool{bom.Metadata.Component.BOMRef: true}
-	var libraries []string
+	var libraries, data []string
 	for _, component := range *bom.Components {
 		known[component.BOMRef] = true
 		switch component.Type {
@@ -57,10 +58,15 @@ func checkComponents(t *testing.T, bom *cdx.BOM) {
 			}
 		case cdx.ComponentTypeLibrary:
 			libraries = append(libraries, component.PackageURL)
+		case cdx.ComponentTypeData:
+			data = append(data, component.PackageURL)
 		}
 	}
 	if !strings.Contains(strings.Join(libraries, "\n"), "pkg:golang/std@1.") {
 		t.Errorf("the standard library is not among %q", libraries)
+	}
+	if len(data) != 1 || data[0] != "pkg:golang/example.com/data@v1.0.0" {
+		t.Errorf("the data is %q", data)
 	}
 	for _, dependency := range *bom.Dependencies {
 		for _, ref := range append(*dependency.Dependencies, dependency.Ref) {
