@@ -144,3 +144,12 @@ release-push: $(RELEASE) ## Pushes the image of dist/VERSION, and its signature,
 .PHONY: test-release-programs
 test-release-programs: ## Tests the programs that make releases, with small files.
 	cd hack/release && go test -count=1 ./...
+
+RELEASE_TEST_TIMEOUT := 15m
+
+.PHONY: test-release
+test-release: lab-build ## Tests dist/VERSION: executables of all platforms, and the image in pods of a real cluster. Needs root. Makes what is not there, also from a tree with changes.
+	[[ -e $(RELEASE_DIR)/SHA256SUMS ]] || $(MAKE) --no-print-directory release VERSION=$(VERSION) RELEASE_CHECK=-allow-dirty
+	$(MAKE) --no-print-directory release-verify
+	VERSION=$(VERSION) RELEASE_DIR=$(abspath $(RELEASE_DIR)) IMAGE_NAME=$(IMAGE_NAME) RELEASE_PLATFORMS='$(RELEASE_PLATFORMS)' RELEASE_IMAGE_PLATFORMS='$(RELEASE_IMAGE_PLATFORMS)' \
+	  go test -tags e2e -count=1 -v -timeout $(RELEASE_TEST_TIMEOUT) ./test/release
