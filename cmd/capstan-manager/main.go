@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/capstan-io/capstan/internal/instance"
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/version"
 )
@@ -75,6 +76,7 @@ func newRootCommand(calledAs string) *cobra.Command {
 			newKlusterletCommand(options.DefaultServer()),
 			newControlPlaneCommand(options.DefaultServer()),
 			newEtcdDataCommand(),
+			instance.NewCommand(),
 			newAgentCommand(),
 			newPushAgentCommand(),
 			newRegistrationControllerCommand(),
