@@ -25,6 +25,8 @@ const (
 	// ByOLM is the Operator Lifecycle Manager, which changes it again whatever
 	// others write.
 	ByOLM Installer = "OLM"
+	// ByHelm is a release of our chart, which the next upgrade of it sets back.
+	ByHelm Installer = "Helm"
 	// ByOther is somebody else: most probably it is an operator of OCM.
 	ByOther Installer = "another tool"
 )
@@ -32,6 +34,9 @@ const (
 const (
 	// labelOLM is on what OLM installs.
 	labelOLM = "olm.owner"
+	// labelManagedBy names the tool that installs an object; managedByHelm is on what
+	// our charts install.
+	labelManagedBy, managedByHelm = "app.kubernetes.io/managed-by", "Helm"
 	// fieldOwnerMake is the field owner of make deploy-*.
 	fieldOwnerMake = "capstan-deploy"
 )
@@ -42,6 +47,8 @@ func InstallerOf(object metav1.Object) Installer {
 	switch {
 	case labels[labelOLM] != "":
 		return ByOLM
+	case labels[operatorv1.LabelPartOf] == operatorv1.PartOfCapstan && labels[labelManagedBy] == managedByHelm:
+		return ByHelm
 	case labels[operatorv1.LabelPartOf] == operatorv1.PartOfCapstan:
 		return ByCapstan
 	case slices.ContainsFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {

@@ -63,6 +63,8 @@ func TestInstallersAreTold(t *testing.T) {
 		"kubectl apply -k":            {made("app.kubernetes.io/part-of", "capstan", "kubectl"), ByCapstan},
 		"an earlier make deploy-hub":  {made("app", "cluster-manager", "capstan-deploy"), ByCapstan},
 		"OLM, from a bundle of ours":  {&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"olm.owner": "x", "app.kubernetes.io/part-of": "capstan"}}}, ByOLM},
+		"Helm, from a chart of ours":  {&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/part-of": "capstan"}}}, ByHelm},
+		"Helm, from another chart":    {&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}}, ByOther},
 		"an operator of another tool": {made("app", "cluster-manager", "helm"), ByOther},
 	}
 	for name, c := range cases {

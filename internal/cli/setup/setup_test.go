@@ -51,6 +51,8 @@ func expect(t *testing.T, err error, want string) {
 
 func TestHubsAreMadeWhereThereIsNone(t *testing.T) {
 	ours, others := deployment(operatorv1.LabelPartOf, operatorv1.PartOfCapstan), deployment("app", "x")
+	ofHelm := deployment(operatorv1.LabelPartOf, operatorv1.PartOfCapstan)
+	ofHelm.Labels["app.kubernetes.io/managed-by"] = "Helm"
 	deleted := hubNamed("cluster-manager", operatorv1.InstallModeDefault)
 	deleted.DeletionTimestamp = &metav1.Time{}
 	*deleted.DeletionTimestamp = metav1.Now()
@@ -68,6 +70,7 @@ func TestHubsAreMadeWhereThereIsNone(t *testing.T) {
 		"it is to be replaced":             {found: situation{deployment: others}, force: true},
 		"an operator in another namespace": {found: situation{definition: &metav1.PartialObjectMetadata{}}, want: "which Capstan has not installed"},
 		"OLM's":                            {found: situation{deployment: deployment("olm.owner", "x")}, force: true, want: "installed by OLM"},
+		"Helm's":                           {found: situation{deployment: ofHelm}, force: true, want: "installed by Helm"},
 		"a hub of another name":            {found: situation{deployment: ours, hubs: []operatorv1.ClusterManager{hubNamed("mine", "Default")}}, want: `ClusterManager "mine"`},
 		"hubs elsewhere":                   {found: situation{deployment: ours, hubs: []operatorv1.ClusterManager{hubNamed("mine", "Hosted")}}},
 		"a hub that is being removed":      {found: situation{deployment: ours, hubs: []operatorv1.ClusterManager{deleted}}, want: "just being removed"},

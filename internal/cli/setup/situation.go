@@ -95,6 +95,9 @@ func (s situation) foreign(force bool) error {
 	case by == install.ByOLM:
 		return exit.Next(fmt.Errorf("there is %s, installed by OLM, which undoes what others change", s.what()),
 			"Change it by its Subscription. A ClusterManager for it is at the end of what \"capstan init -o yaml\" prints.")
+	case by == install.ByHelm:
+		return exit.Next(fmt.Errorf("there is %s, installed by Helm, which sets back what others change", s.what()),
+			"Change it with \"helm upgrade\", and remove it with \"helm uninstall\"; \"helm list -A\" shows the release.")
 	case by == install.ByOther && !force:
 		return exit.Next(fmt.Errorf("there is %s already, which Capstan has not installed", s.what()),
 			"Probably this is a hub or member of OCM. Choose another cluster with --context, or let Capstan take its place with --force: the clusters and works in it stay.")
