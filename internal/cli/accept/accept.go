@@ -120,6 +120,9 @@ func (a *accepting) one(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	for _, refused := range p.refused {
+		fmt.Fprintf(a.session.ErrOut, "Warning: the request %s of %s is left alone: %s\n", refused.Request.Name, refused.Request.Spec.Username, refused.Why)
+	}
 	if len(p.approve) == 0 && !p.accept {
 		fmt.Fprintf(a.session.Out, "cluster %q is accepted already, and no request waits\n", name)
 	}
@@ -128,11 +131,8 @@ func (a *accepting) one(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	for _, request := range p.approve {
-		if err := a.approve(ctx, request); err != nil {
-			return fmt.Errorf("approve the request %q: %w", request.Name, err)
-		}
-		a.say("certificatesigningrequest.certificates.k8s.io/%s approved", request.Name)
+	if err := a.approveAll(ctx, p.approve); err != nil {
+		return err
 	}
 	if p.pull {
 		if err := a.changeToPull(ctx, name); err != nil {
@@ -149,7 +149,17 @@ func (a *accepting) one(ctx context.Context, name string) error {
 		a.say("managedcluster.cluster.open-cluster-management.io/%s accepted", name)
 	}
 	if a.wait && a.mode.Changes() {
-		return a.untilReady(ctx, patience, name)
+		return a.untilReady(ctx, patience, name, len(p.approve) == 0)
+	}
+	return nil
+}
+
+func (a *accepting) approveAll(ctx context.Context, all []*certificatesv1.CertificateSigningRequest) error {
+	for _, request := range all {
+		if err := a.approve(ctx, request); err != nil {
+			return fmt.Errorf("approve the request %q: %w", request.Name, err)
+		}
+		a.say("certificatesigningrequest.certificates.k8s.io/%s approved", request.Name)
 	}
 	return nil
 }
@@ -212,11 +222,7 @@ func (a *accepting) look(ctx context.Context, name string) (plan, error) {
 		return plan{}, err
 	}
 	p, err := decide(f)
-	if err == nil {
-		for _, refused := range f.requests.Refused {
-			fmt.Fprintf(a.session.ErrOut, "Warning: the request %s of %s is left alone: %s\n", refused.Request.Name, refused.Request.Spec.Username, refused.Why)
-		}
-	}
+	p.refused = f.requests.Refused
 	return p, err
 }
 
@@ -273,8 +279,10 @@ func setAccepted(ctx context.Context, mode dryrun.Mode, write client.Client, nam
 	return write.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch))
 }
 
-// untilReady waits until the cluster is ready.
-func (a *accepting) untilReady(ctx, patience context.Context, name string) error {
+// untilReady waits until the cluster is ready. An agent that asks while we wait is
+// accepted, too: what was approved before it asked may be of another one, from
+// when the cluster was here before.
+func (a *accepting) untilReady(ctx, patience context.Context, name string, mayAsk bool) error {
 	for {
 		cluster := &clusterv1.ManagedCluster{}
 		if err := a.read.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
@@ -284,6 +292,16 @@ func (a *accepting) untilReady(ctx, patience context.Context, name string) error
 		if state.Ready == metav1.ConditionTrue {
 			fmt.Fprintf(a.session.Out, "cluster(%s) is joined successfully\n", name)
 			return nil
+		}
+		if mayAsk {
+			p, err := a.look(ctx, name)
+			if err != nil && !errors.Is(err, errNoRequest) {
+				return err
+			}
+			if err := a.approveAll(ctx, p.approve); err != nil {
+				return err
+			}
+			mayAsk = len(p.approve) == 0
 		}
 		if sleep(patience, lookEvery) != nil {
 			err := fmt.Errorf("cluster %q is accepted, but not ready: %s: %s", name, state.Reason, state.Message)

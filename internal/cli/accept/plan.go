@@ -35,6 +35,8 @@ type plan struct {
 	cluster *clusterv1.ManagedCluster
 	// approve are the requests to approve.
 	approve []*certificatesv1.CertificateSigningRequest
+	// refused are requests that must not be approved.
+	refused []requests.Refused
 	// accept says whether the cluster is to be accepted, too.
 	accept bool
 	// pull says whether a cluster that the hub calls is to call the hub from now on.
