@@ -66,8 +66,7 @@ func TestAnAgentThatAsksWhileWeWaitIsAccepted(t *testing.T) {
 	cluster.Spec.HubAcceptsClient = true
 	former := asks(t, "c1-former", "c1", certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue})
 	late, looks := asks(t, "c1-late", "c1"), 0
-	var c client.WithWatch
-	c = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, former).WithStatusSubresource(cluster).WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, former).WithStatusSubresource(cluster).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if looks++; looks == 2 {
 				if err := w.Create(ctx, late.DeepCopy()); err != nil {
