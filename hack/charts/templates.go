@@ -249,6 +249,7 @@ version: %s
 appVersion: %q
 kubeVersion: ">= %s-0"
 home: https://github.com/capstan-io/capstan
+icon: https://raw.githubusercontent.com/capstan-io/capstan/main/config/manifests/%s/icon.svg
 sources:
 - https://github.com/capstan-io/capstan
 keywords:
@@ -257,5 +258,5 @@ keywords:
 - open-cluster-management
 maintainers:
 - name: The Capstan Authors
-`, c.name, c.about, c.release, c.release, version.KubernetesMinimum)
+`, c.name, c.about, c.release, c.release, version.KubernetesMinimum, strings.ToLower(c.kind))
 }

@@ -4,7 +4,7 @@
 verify: verify-generated vet lint ## Regenerates, vets and lints; fails if a committed file is not as generated.
 
 .PHONY: verify-generated
-verify-generated: ## Fails if a generated file is not as `make generate bundle` makes it.
+verify-generated: ## Fails if a generated file is not as `make generate bundle charts` makes it.
 	hack/verify-generated.sh
 
 .PHONY: vet
