@@ -144,7 +144,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // Collectors returns the metrics of the agent, but for those of its parts.
 func (a *Agent) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{metrics.NewExpiriesOf(func(_ context.Context, see func(string, time.Time)) error {
-		if expires := a.machine.CertificateExpires(); !expires.IsZero() {
+		if expires := a.machine.Expiry.Time(); !expires.IsZero() {
 			see("agent-client", expires)
 		}
 		return nil

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -256,4 +257,23 @@ func (a *application) isOurs(csr *certificatesv1.CertificateSigningRequest) bool
 	}
 	ours, err := x509.MarshalPKIXPublicKey(a.key.Public())
 	return err == nil && bytes.Equal(ours, theirs)
+}
+
+// Expiry is when a certificate expires. It is safe for concurrent use.
+type Expiry struct{ seconds atomic.Int64 } // since 1970; 0 without one
+
+// Time returns when the certificate expires; zero if there is none.
+func (e *Expiry) Time() time.Time {
+	if seconds := e.seconds.Load(); seconds != 0 {
+		return time.Unix(seconds, 0)
+	}
+	return time.Time{}
+}
+
+func (e *Expiry) note(hub *credential) {
+	if hub == nil {
+		e.seconds.Store(0)
+		return
+	}
+	e.seconds.Store(hub.NotAfter.Unix())
 }

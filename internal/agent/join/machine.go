@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -62,6 +61,9 @@ type Options struct {
 
 // Machine brings the agent into the hub and keeps it there.
 type Machine struct {
+	// Expiry is that of the client certificate for the hub.
+	Expiry Expiry
+
 	options  Options
 	loop     *fleet.Loop
 	reporter *reporter
@@ -69,9 +71,6 @@ type Machine struct {
 
 	mu       sync.Mutex
 	rotation *metav1.Condition
-	// expires is when the client certificate for the hub does, in seconds since
-	// 1970; 0 without one.
-	expires atomic.Int64
 
 	// group has what runs beside the loop; only the loop uses what follows.
 	group     sync.WaitGroup
@@ -144,24 +143,6 @@ func (m *Machine) Rotation() *metav1.Condition {
 	return m.rotation.DeepCopy()
 }
 
-// CertificateExpires returns when the client certificate for the hub expires; zero
-// if there is none.
-func (m *Machine) CertificateExpires() time.Time {
-	if seconds := m.expires.Load(); seconds != 0 {
-		return time.Unix(seconds, 0)
-	}
-	return time.Time{}
-}
-
-// noteExpiry takes the certificate that the agent has now.
-func (m *Machine) noteExpiry() {
-	if hub := m.state.facts.Hub; hub != nil {
-		m.expires.Store(hub.NotAfter.Unix())
-	} else {
-		m.expires.Store(0)
-	}
-}
-
 // Step tells where the handshake is, as it is written for the Klusterlet.
 func (m *Machine) Step() (reason, message string) { return m.reporter.current() }
 
@@ -171,7 +152,7 @@ func (m *Machine) step(ctx context.Context) (time.Duration, error) {
 		m.reportError(ctx, err)
 		return 0, err
 	}
-	m.noteExpiry()
+	m.Expiry.note(m.state.facts.Hub)
 	d := decide(m.state.facts)
 	if m.options.BootstrapFile != "" && !m.state.bootstrapInSecret {
 		d.Again = min(d.Again, fileAgain)
