@@ -67,7 +67,7 @@ func (c Completion) Add(ctx context.Context, wanted, missing []rbacv1.PolicyRule
 	role := rbacv1ac.ClusterRole(c.Name).WithLabels(c.Labels).WithOwnerReferences(owners...)
 	for _, rule := range slices.Concat(kept, missing) {
 		role.WithRules(rbacv1ac.PolicyRule().WithAPIGroups(rule.APIGroups...).WithResources(rule.Resources...).
-			WithResourceNames(rule.ResourceNames...).WithVerbs(rule.Verbs...))
+			WithResourceNames(rule.ResourceNames...).WithNonResourceURLs(rule.NonResourceURLs...).WithVerbs(rule.Verbs...))
 	}
 	if err := c.Client.Apply(ctx, role, client.FieldOwner(c.Name), client.ForceOwnership); err != nil {
 		return fmt.Errorf("completing the role of %q by ClusterRole %q: %w", account.Name, c.Name, err)

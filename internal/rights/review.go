@@ -39,6 +39,9 @@ func Review(ctx context.Context, c client.Writer) (Rights, error) {
 			APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames, Verbs: rule.Verbs,
 		})
 	}
+	for _, rule := range review.Status.NonResourceRules {
+		held.rules = append(held.rules, rbacv1.PolicyRule{NonResourceURLs: rule.NonResourceURLs, Verbs: rule.Verbs})
+	}
 	return held, nil
 }
 

@@ -24,7 +24,7 @@ func Of(rules ...rbacv1.PolicyRule) Rights { return Rights{rules: rules} }
 // All returns the Rights to do everything.
 func All() Rights {
 	each := []string{"*"}
-	return Of(rbacv1.PolicyRule{APIGroups: each, Resources: each, Verbs: each})
+	return Of(rbacv1.PolicyRule{APIGroups: each, Resources: each, Verbs: each}, rbacv1.PolicyRule{NonResourceURLs: each, Verbs: each})
 }
 
 // Lacks returns those parts of the rules that the Rights do not allow.

@@ -174,6 +174,7 @@ func installing(may permitted, before *preparation, i *installation) []install.P
 		{Name: "services", Reason: resources, Run: i.services},
 		{Name: "network policies", Reason: resources, Run: i.networkPolicies},
 		{Name: "components", Reason: operatorv1.ClusterManagerReasonRuntimeResourceApplyFailed, Run: i.components},
+		{Name: "monitoring", Reason: resources, Run: i.monitoring},
 		{Name: "webhooks", Reason: operatorv1.ClusterManagerReasonWebhookApplyFailed, Run: i.webhooks},
 		{Name: "aggregated API", Reason: resources, Run: i.aggregatedAPI},
 		// Who may register comes after those who check what is registered.

@@ -36,6 +36,7 @@ func TestHub(t *testing.T) {
 		"UnknownGateIsToldAndOthersWork":           unknownGate,
 		"GateTurnedOffRemovesItsObjects":           gateTurnedOff,
 		"DebugEndpointComesAndGoesWithItsGate":     debugEndpoint,
+		"PrometheusFindsItIfItAsks":                monitored,
 		"AggregatedAPIComesAndGoesWithItsGate":     aggregatedAPI,
 		"APIServiceOfOthersIsLeftAlone":            takenAPIService,
 		"PropagationBringsItsDefinitions":          propagation,

@@ -87,6 +87,11 @@ import (
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks;manifestworkreplicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placements;managedclustersetbindings,verbs=create;update;patch;delete
 
+// What lets Prometheus find and read the metrics. It is created by server-side
+// apply, for which names count.
+// +kubebuilder:rbac:groups=monitoring.coreos.com,resources=podmonitors,resourceNames=capstan-hub;capstan-cluster-manager,verbs=create;get;patch;delete
+// +kubebuilder:rbac:urls=/metrics,verbs=get
+
 // What leads requests to the aggregated API server: by name, as any other would
 // put the operator between all users and an API. Objects are created by
 // server-side apply, for which names count.

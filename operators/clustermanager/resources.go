@@ -21,6 +21,8 @@ import (
 
 	"github.com/capstan-io/capstan/internal/fence"
 	"github.com/capstan-io/capstan/internal/install"
+	"github.com/capstan-io/capstan/internal/install/monitoring"
+	"github.com/capstan-io/capstan/internal/podmonitor"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/internal/rights"
 	"github.com/capstan-io/capstan/operators/clustermanager/allowed"
@@ -60,7 +62,26 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 	if err != nil {
 		return fmt.Errorf("reading the rules of the components: %w", err)
 	}
+	if granted, _ := p.home.Grant(podmonitor.ReaderRules()); len(granted) > 0 {
+		own = append(own, manifests.MetricsReader(p.hub))
+	}
 	return p.apply(ctx, i.management, own)
+}
+
+// monitoring lets Prometheus find the metrics, if the ClusterManager asks for that.
+func (i *installation) monitoring(ctx context.Context, p *pass) error {
+	again, err := podMonitors(p).Run(ctx, i.management)
+	if again > 0 {
+		p.DueIn(again)
+	}
+	return err
+}
+
+func podMonitors(p *pass) monitoring.Request {
+	return monitoring.Request{
+		Object: p.Object, Conditions: &p.Object.Status.Conditions, Owner: p.hub.Owner(),
+		Monitors: manifests.PodMonitors(p.hub), Apply: p.ApplyNamed,
+	}
 }
 
 // guard keeps others from what the Cluster API stores on the hub, whatever the

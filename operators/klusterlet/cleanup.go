@@ -58,6 +58,9 @@ func onMember(phase func(context.Context, *pass) error) func(context.Context, *p
 
 // removeAgents deletes the Deployments and waits for their pods to end.
 func (r *removal) removeAgents(ctx context.Context, p *pass) error {
+	if err := r.podMonitors(p).Remove(ctx, r.management); err != nil {
+		return err
+	}
 	marks := manifests.Marks(p.Object)
 	_, err := r.management.Applier.Prune(ctx, render.Scope{
 		Kinds:  []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},

@@ -146,6 +146,7 @@ func installing(i *installation) []install.Phase[*pass] {
 		{Name: "kubeconfigs", Reason: managed, Run: i.kubeconfigs},
 		{Name: "network", Reason: management, Run: i.network},
 		{Name: "agents", Reason: management, Run: i.agents},
+		{Name: "monitoring", Reason: management, Run: i.monitoring},
 		{Name: "observation", Reason: management, Run: i.observer.observe},
 		{Name: "migration", Reason: operatorv1.KlusterletReasonApplyFailed, Run: i.migrate},
 	}

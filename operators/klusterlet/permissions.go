@@ -17,6 +17,12 @@ package klusterlet
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=appliedmanifestworks,verbs=get;list;watch;update;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;update;patch
 
+// What lets Prometheus find and read the metrics. It is created by server-side
+// apply, for which names count.
+//
+// +kubebuilder:rbac:groups=monitoring.coreos.com,resources=podmonitors,resourceNames=capstan-agents;capstan-klusterlet,verbs=create;get;patch;delete
+// +kubebuilder:rbac:urls=/metrics,verbs=get
+
 // What the registration agent gets with feature gate ClusterProperty.
 //
 // +kubebuilder:rbac:groups=about.k8s.io,resources=clusterproperties,verbs=get;list;watch

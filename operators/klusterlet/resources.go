@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/install/definitions"
+	"github.com/capstan-io/capstan/internal/install/monitoring"
 	"github.com/capstan-io/capstan/internal/render"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 	"github.com/capstan-io/capstan/operators/klusterlet/permissions"
@@ -28,11 +29,32 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 	if err := p.Apply(ctx, i.management, manifests.HomeAccess(p.Object, i.Rules, p.options.PullSecret)...); err != nil {
 		return err
 	}
+	if i.Permissions.Allows(permissions.GrantingMetrics()) {
+		if err := p.Apply(ctx, i.management, manifests.MetricsReader(p.Object)); err != nil {
+			return err
+		}
+	}
 	rules := i.Rules
 	if p.registrationGates.Enabled(features.ClusterProperty) {
 		rules = rules.WithProperties()
 	}
 	return p.Apply(ctx, p.member, manifests.Access(p.Object, rules, p.options.PullSecret)...)
+}
+
+// monitoring lets Prometheus find the metrics, if the Klusterlet asks for that.
+func (i *installation) monitoring(ctx context.Context, p *pass) error {
+	again, err := i.podMonitors(p).Run(ctx, i.management)
+	if again > 0 {
+		p.DueIn(again)
+	}
+	return err
+}
+
+func (c *clusters) podMonitors(p *pass) monitoring.Request {
+	return monitoring.Request{
+		Object: p.Object, Conditions: &p.Object.Status.Conditions, Owner: manifests.Marks(p.Object),
+		Monitors: manifests.PodMonitors(p.Object, c.Settings.Namespace), Apply: p.ApplyNamed,
+	}
 }
 
 // network makes the network policies, or removes them where the gate is off.

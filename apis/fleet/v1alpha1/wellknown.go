@@ -149,3 +149,15 @@ const (
 	// AnnotationRevisionSince is when the work was made of it first, in RFC 3339.
 	AnnotationRevisionSince = "fleet.capstan.io/revision-since"
 )
+
+// AnnotationMonitoring on a ClusterManager or Klusterlet asks its operator for objects
+// by which a monitoring system finds the metrics of what it installs.
+const AnnotationMonitoring = "fleet.capstan.io/monitoring"
+
+// MonitoringPodMonitor is the value of AnnotationMonitoring that asks for PodMonitors
+// of the Prometheus operator. There is no other.
+const MonitoringPodMonitor = "PodMonitor"
+
+// MonitoringTokenSecret is the Secret, beside each PodMonitor, whose key token has the
+// bearer token that Prometheus reads metrics with. Whoever runs Prometheus makes it.
+const MonitoringTokenSecret = "capstan-metrics-token"

@@ -35,6 +35,14 @@ func NetworkPolicies() Use {
 	}
 }
 
+// GrantingMetrics makes the role of those who read the metrics of agents.
+func GrantingMetrics() Use {
+	return Use{
+		[]rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+		"there is no role for those who read the metrics of agents",
+	}
+}
+
 // DeletingAppliedWorks deletes AppliedManifestWorks.
 func DeletingAppliedWorks() Use {
 	return Use{
@@ -47,7 +55,7 @@ func DeletingAppliedWorks() Use {
 // the watches, as a cache whose watch is forbidden never fills.
 func uses() []Use {
 	all := []Use{
-		Pods(), NetworkPolicies(), DeletingAppliedWorks(),
+		Pods(), NetworkPolicies(), DeletingAppliedWorks(), GrantingMetrics(),
 		{
 			named(rule("", "secrets", "get", "list", "watch", "update", "delete"), operatorv1.HubKubeConfigPendingSecret),
 			"agents are not installed, as the secret that they keep a new key in cannot be guarded",

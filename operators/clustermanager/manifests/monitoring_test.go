@@ -1,0 +1,59 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/features"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+func TestPodMonitorsHaveAllComponentsAndAreThoseThatTheOperatorMayWrite(t *testing.T) {
+	h := Hub{Name: "cluster-manager", OperatorNamespace: "open-cluster-management", PushClusters: true}
+	var err error
+	if h.Placement, err = features.Parse(features.HubPlacement, []string{"Propagation=true"}); err != nil {
+		t.Fatal(err)
+	}
+	rules, _, err := config.Rules(config.ClusterManager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var allowed, components []string
+	for _, rule := range rules {
+		if slices.Contains(rule.Resources, "podmonitors") {
+			allowed = append(allowed, rule.ResourceNames...)
+		}
+	}
+	for _, object := range PodMonitors(h) {
+		monitor, err := render.Unstructured(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(allowed, monitor.GetName()) {
+			t.Errorf("the role of the operator does not name PodMonitor %q: %q", monitor.GetName(), allowed)
+		}
+		endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "podMetricsEndpoints")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, endpoint := range endpoints {
+			relabelings, _, _ := unstructured.NestedSlice(endpoint.(map[string]any), "relabelings")
+			last, _ := relabelings[len(relabelings)-1].(map[string]any)
+			components = append(components, last["replacement"].(string))
+		}
+	}
+	slices.Sort(components)
+	want := []string{
+		"cluster-manager", "placement-controller", "propagation-controller", "push-agent", "registration-controller",
+		"registration-webhook", "work-webhook",
+	}
+	if !slices.Equal(components, want) {
+		t.Errorf("got the components %q, want %q", components, want)
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustermanager
+
+import (
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+)
+
+// monitored has the rights of the operator's role, which names its PodMonitors.
+func monitored(t *testing.T, l *lab) {
+	l.hub(t, func(cm *operatorv1.ClusterManager) {
+		cm.Annotations = map[string]string{fleetv1alpha1.AnnotationMonitoring: fleetv1alpha1.MonitoringPodMonitor}
+	})
+	l.settle(t)
+	if got := l.condition(t, operatorv1.ConditionMonitored); got.Reason != operatorv1.ReasonPodMonitorUndefined {
+		t.Errorf("without the definition, condition Monitored is %+v", got)
+	}
+	if !l.exists(t, &rbacv1.ClusterRole{}, "open-cluster-management:cluster-manager-metrics-reader", "") {
+		t.Error("there is no role for readers of metrics")
+	}
+	if _, err := envtest.InstallCRDs(l.adminConfig, envtest.CRDInstallOptions{
+		Paths: []string{"../../internal/install/monitoring/testdata/podmonitors.yaml"}, MaxTime: time.Minute,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l.settle(t)
+	if got := l.condition(t, operatorv1.ConditionMonitored); got.Status != metav1.ConditionTrue {
+		t.Errorf("with the definition, condition Monitored is %+v", got)
+	}
+	there := func(name, namespace string) bool {
+		monitor := &unstructured.Unstructured{}
+		monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"})
+		return l.exists(t, monitor, name, namespace)
+	}
+	both := map[string]string{"capstan-hub": testHubNS, "capstan-cluster-manager": operatorv1.DefaultOperatorNamespace}
+	for name, namespace := range both {
+		if !there(name, namespace) {
+			t.Errorf("there is no PodMonitor %s/%s", namespace, name)
+		}
+	}
+	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations = nil })
+	l.settle(t)
+	if got := l.condition(t, operatorv1.ConditionMonitored); got.Type != "" {
+		t.Errorf("without the annotation, condition Monitored is %+v", got)
+	}
+	for name, namespace := range both {
+		if there(name, namespace) {
+			t.Errorf("the PodMonitor %s/%s is left", namespace, name)
+		}
+	}
+}

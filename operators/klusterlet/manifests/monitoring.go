@@ -1,0 +1,35 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/podmonitor"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// Names of the PodMonitors: RBAC lets the operator write these only.
+const (
+	agentMonitor    = "capstan-agents"
+	operatorMonitor = "capstan-klusterlet"
+)
+
+// MetricsReader returns the role of those who may read the metrics of the agents, for
+// the cluster that their pods run on.
+func MetricsReader(klusterlet *operatorv1.Klusterlet) render.Object {
+	return render.ClusterRole(agentMeta(klusterlet, rolePrefix+klusterlet.Name+"-metrics-reader").In(""), podmonitor.ReaderRules())
+}
+
+// PodMonitors returns how Prometheus finds the metrics of the agents, and of the
+// operator in its namespace.
+func PodMonitors(klusterlet *operatorv1.Klusterlet, operatorNamespace string) []render.Object {
+	return []render.Object{
+		podmonitor.New(agentMeta(klusterlet, agentMonitor),
+			podmonitor.Pods{Component: "registration-agent", App: RegistrationApp, Port: metricsPort},
+			podmonitor.Pods{Component: "work-agent", App: WorkApp, Port: metricsPort},
+			podmonitor.Pods{Component: "agent", App: SingletonApp, Port: metricsPort}),
+		podmonitor.New(agentMeta(klusterlet, operatorMonitor).In(operatorNamespace),
+			podmonitor.Pods{Component: "klusterlet", App: operatorApp, Port: metricsPort}),
+	}
+}
