@@ -30,7 +30,7 @@ func newCollectors(reader client.Reader, clk clock.PassiveClock) []prometheus.Co
 	}
 	clusters := metrics.NewComputed(metrics.Definition{
 		Name:   "capstan_managed_clusters",
-		Help:   "Number of ManagedClusters by state: all, accepted, joined, available (True), unavailable (False), unknown, deleting, duplicate (the same cluster as another one, so that all minus duplicate is the number of clusters).",
+		Help:   "Number of ManagedClusters by state: all, accepted, joined, available (True), unavailable (False), unknown, unreachable (unknown although accepted and joined), deleting, duplicate (the same cluster as another one, so that all minus duplicate is the number of clusters).",
 		Labels: []string{"state"},
 	}, func(ctx context.Context, set metrics.Set) error {
 		clusters, err := list(ctx)
@@ -85,7 +85,10 @@ func heartbeats(clusters []clusterv1.ManagedCluster, leases []coordinationv1.Lea
 }
 
 func count(clusters []clusterv1.ManagedCluster) map[string]int {
-	counts := map[string]int{"all": len(clusters), "accepted": 0, "joined": 0, "duplicate": 0, "available": 0, "unavailable": 0, "unknown": 0, "deleting": 0}
+	counts := map[string]int{
+		"all": len(clusters), "accepted": 0, "joined": 0, "duplicate": 0,
+		"available": 0, "unavailable": 0, "unknown": 0, "unreachable": 0, "deleting": 0,
+	}
 	for i := range clusters {
 		cluster := view.Of(&clusters[i], nil)
 		if cluster.Deleting {
@@ -107,6 +110,9 @@ func count(clusters []clusterv1.ManagedCluster) map[string]int {
 			counts["unavailable"]++
 		default:
 			counts["unknown"]++
+			if cluster.Admission == view.Admitted && cluster.Joined && !cluster.Deleting {
+				counts["unreachable"]++
+			}
 		}
 	}
 	return counts

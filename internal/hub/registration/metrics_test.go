@@ -29,6 +29,10 @@ func TestClustersAreCountedWhenMetricsAreRead(t *testing.T) {
 			}},
 		}
 	}
+	joined := func(c *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
+		c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue})
+		return c
+	}
 	lease := func(cluster, name string, age time.Duration) *coordinationv1.Lease {
 		renewed := metav1.NewMicroTime(now.Add(-age))
 		return &coordinationv1.Lease{
@@ -38,11 +42,11 @@ func TestClustersAreCountedWhenMetricsAreRead(t *testing.T) {
 	born := lease("young", clusterv1.LeaseName, 0)
 	born.Spec.RenewTime, born.CreationTimestamp = nil, metav1.NewTime(now.Add(-10*time.Second))
 	objects := []client.Object{
-		cluster("well", metav1.ConditionTrue, metav1.ConditionTrue), lease("well", clusterv1.LeaseName, 45*time.Second),
-		cluster("lost", metav1.ConditionTrue, metav1.ConditionUnknown), lease("lost", clusterv1.LeaseName, 2*time.Hour),
+		joined(cluster("well", metav1.ConditionTrue, metav1.ConditionTrue)), lease("well", clusterv1.LeaseName, 45*time.Second),
+		joined(cluster("lost", metav1.ConditionTrue, metav1.ConditionUnknown)), lease("lost", clusterv1.LeaseName, 2*time.Hour),
 		cluster("ahead", metav1.ConditionTrue, metav1.ConditionFalse), lease("ahead", clusterv1.LeaseName, -time.Hour),
 		cluster("young", metav1.ConditionTrue, metav1.ConditionUnknown), born,
-		cluster("denied", metav1.ConditionFalse, metav1.ConditionUnknown), lease("denied", clusterv1.LeaseName, time.Hour),
+		joined(cluster("denied", metav1.ConditionFalse, metav1.ConditionUnknown)), lease("denied", clusterv1.LeaseName, time.Hour),
 		lease("well", "addon-lease", time.Hour), lease("forgotten", clusterv1.LeaseName, time.Hour),
 	}
 	scheme, err := NewScheme()
@@ -78,7 +82,7 @@ func TestClustersAreCountedWhenMetricsAreRead(t *testing.T) {
 		}
 	}
 	wantStates := map[string]float64{
-		"all": 5, "accepted": 4, "joined": 0, "available": 1, "unavailable": 1, "unknown": 3, "deleting": 0, "duplicate": 0,
+		"all": 5, "accepted": 4, "joined": 3, "available": 1, "unavailable": 1, "unknown": 3, "unreachable": 1, "deleting": 0, "duplicate": 0,
 	}
 	if diff := cmp.Diff(wantStates, states); diff != "" {
 		t.Errorf("clusters by state (-want +got):\n%s", diff)
