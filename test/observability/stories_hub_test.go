@@ -9,6 +9,7 @@ func deliveryStories() []story {
 	const (
 		works   = `capstan_works{state="failed",` + target1 + `} `
 		pushed  = `capstan_push_connections{state="failed",` + target1 + `} `
+		stopped = `capstan_propagation_rollouts{phase="TooManyFailures",` + target1 + `} `
 		latency = `capstan_work_apply_latency_seconds_bucket{` + target1 + `,le=`
 		depth   = `workqueue_depth{name="managedcluster",controller="managedcluster",priority="0",` + target1 + `} `
 	)
@@ -50,6 +51,13 @@ func deliveryStories() []story {
 			quiet: 15 * time.Minute, fires: 17 * time.Minute, labels: warning, says: "1 Push clusters",
 		},
 		{
+			name: "a change breaks the first clusters", alert: "CapstanRolloutStopped", series: stopped + "0x5 1x60\n",
+			quiet: 10 * time.Minute, fires: 12 * time.Minute, labels: warning, says: "1 rollouts have stopped",
+		},
+		{
+			name: "somebody undoes it at once", alert: "CapstanRolloutStopped", series: stopped + "0x5 1x3 0x60\n", quiet: 40 * time.Minute,
+		},
+		{
 			name: "a cluster restarts", alert: "CapstanPushClusterUnreachable", series: pushed + "0x5 1x5 0x60\n", quiet: 40 * time.Minute,
 		},
 	}
@@ -71,7 +79,7 @@ func componentStories() []story {
 			series: condition + `type="HubPlacementDegraded",status="True",` + target1 + "} 0x5 1x60\n" +
 				condition + `type="HubPlacementDegraded",status="False",` + target1 + "} 1x5 0x60\n" +
 				condition + `type="Applied",status="False",` + target1 + "} 0x5 1x60\n",
-			quiet: 15 * time.Minute, fires: 17 * time.Minute, says: "kind ClusterManager",
+			quiet: 15 * time.Minute, fires: 17 * time.Minute, says: "1 objects of kind ClusterManager",
 			labels: []string{
 				`{kind="ClusterManager", namespace="hub", severity="warning", type="HubPlacementDegraded"}`,
 				`{kind="ClusterManager", namespace="hub", severity="warning", type="Applied"}`,
