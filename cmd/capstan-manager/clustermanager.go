@@ -93,7 +93,7 @@ func (f *clusterManagerFlags) run(ctx context.Context) error {
 	}
 	deps := clustermanager.Deps{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{},
-		Events: events.NewRecorder(mgr.GetEventRecorder(clustermanager.FieldOwner)),
+		Events: events.NewRecorder(mgr.GetEventRecorder(clustermanager.FieldOwner)).Logged(mgr.GetLogger()),
 		CRDs:   crds, Propagation: propagation, Rules: config.Rules, Options: f.operator, Upgrade: signal,
 		Metrics: controllermetrics.Registry,
 	}

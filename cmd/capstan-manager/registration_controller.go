@@ -157,6 +157,6 @@ func (f *registrationFlags) tellOfUnused(logger logr.Logger) {
 	}
 	if len(given) > 0 {
 		slices.Sort(given)
-		logger.Info("some flags have no effect in this release", "flags", given)
+		logger.Info("Some flags have no effect in this release", "flags", given)
 	}
 }

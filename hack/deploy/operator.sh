@@ -67,6 +67,8 @@ refuse_while_in_use() {
 delete() {
   say "removing the operator $name"
   refuse_while_in_use
+  # The operator ends first, while it may still do what ending takes.
+  k -n "$OPERATOR_NAMESPACE" delete deployment "$name" --ignore-not-found --cascade=foreground --timeout="${WAIT_SECONDS}s"
   # The namespace may be home to other operators.
   manifests "$1" | without_namespaces | k delete --ignore-not-found --wait=false -f -
   wait_gone "customresourcedefinition/$kind.$group" 60

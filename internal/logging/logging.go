@@ -28,7 +28,7 @@ func Setup(v int) (logr.Logger, error) {
 	config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	config.Sampling = nil
 	config.DisableStacktrace = true // errors are wrapped and say where they come from
-	zapLogger, err := config.Build()
+	zapLogger, err := config.Build(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return calm{core} }))
 	if err != nil {
 		return logr.Logger{}, fmt.Errorf("building the logger for verbosity %d: %w", v, err)
 	}
@@ -36,4 +36,22 @@ func Setup(v int) (logr.Logger, error) {
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	return logger, nil
+}
+
+// afterStop is what controller-runtime logs as an error about what ends because the
+// process was told to end: in particular that a leader gives its lease back.
+const afterStop = "error received after stop sequence was engaged"
+
+// calm logs what libraries take for errors, and is none, as information.
+type calm struct{ zapcore.Core }
+
+// With is part of zapcore.Core.
+func (c calm) With(fields []zapcore.Field) zapcore.Core { return calm{c.Core.With(fields)} }
+
+// Check is part of zapcore.Core.
+func (c calm) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if entry.Message == afterStop {
+		entry.Level = zapcore.InfoLevel
+	}
+	return c.Core.Check(entry, checked)
 }

@@ -42,7 +42,7 @@ func Setup(mgr ctrl.Manager, namespace string, registry prometheus.Registerer) e
 	c := New(Deps{
 		Serves: serves,
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
-		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)), Namespace: namespace,
+		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)).Logged(mgr.GetLogger()), Namespace: namespace,
 		Connect: func(config *rest.Config) (client.Client, error) {
 			return client.New(config, client.Options{Scheme: mgr.GetScheme()})
 		},

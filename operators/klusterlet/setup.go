@@ -86,7 +86,7 @@ func Setup(mgr ctrl.Manager, settings Settings, allowed *permissions.Set, signal
 	c := New(Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: secrets,
 		Results: results, Rules: rules, Settings: settings, Clock: clock.RealClock{},
-		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)), Upgrade: signal, Permissions: allowed,
+		Events: events.NewRecorder(mgr.GetEventRecorder(FieldOwner)).Logged(mgr.GetLogger()), Upgrade: signal, Permissions: allowed,
 	})
 	if err := mgr.Add(allowed.Guard(mgr.GetClient())); err != nil {
 		return fmt.Errorf("watching over the role of the operator: %w", err)

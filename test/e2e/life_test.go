@@ -39,6 +39,7 @@ func (s *story) agentCertificate(t *testing.T) *x509.Certificate {
 }
 
 func (s *story) renewal(t *testing.T) {
+	begin := time.Now()
 	pods := s.agentPods(t)
 	before := s.agentCertificate(t)
 	eventually(t, func() error {
@@ -52,6 +53,7 @@ func (s *story) renewal(t *testing.T) {
 	ended, cancel := context.WithDeadline(t.Context(), before.NotAfter.Add(time.Second))
 	defer cancel()
 	<-ended.Done()
+	s.quietSince(t, begin)
 	s.hub.apply(t, fmt.Sprintf(workload, s.clusterName, "renewed"))
 	s.memberHas(t, "greeting", "renewed")
 	s.isAvailable(t)

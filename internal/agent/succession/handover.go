@@ -148,7 +148,7 @@ func (h *Handover) Run(ctx context.Context, logger logr.Logger) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		logger.V(1).Info("trying again", "what", "removing the mark of a handover", "cluster", h.connection.Name, "reason", err.Error())
+		logger.V(1).Info("Trying again to remove the mark of a handover", "cluster", h.connection.Name, "problem", err.Error())
 		if !backoff.Sleep(ctx, clock.RealClock{}, wait.Step()) {
 			return
 		}

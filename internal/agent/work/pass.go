@@ -86,7 +86,7 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 	case ctx.Err() != nil, errors.Is(err, errDeleted):
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		log.FromContext(ctx).V(1).Info("something changed in between; looking again", "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("Something changed in between; looking again", "problem", err.Error())
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	case err != nil:
 		return reconcile.Result{}, err

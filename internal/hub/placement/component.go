@@ -82,7 +82,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	c := New(mgr.GetClient(), o.Clock, events.Allowed(mgr.GetEventRecorder(ComponentName), held))
+	c := New(mgr.GetClient(), o.Clock, events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger()))
 	if err := metrics.Register(o.Metrics, c.Collectors()...); err != nil {
 		return err
 	}

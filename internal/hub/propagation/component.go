@@ -156,7 +156,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held)
+	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger())
 	for _, index := range []func(context.Context, client.FieldIndexer) error{
 		bindings.Index, namespaces.Index, dependencies.Index, detector.Index, policies.Index,
 	} {

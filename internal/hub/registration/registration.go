@@ -160,7 +160,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held)
+	recorder := events.Allowed(mgr.GetEventRecorder(ComponentName), held).Logged(mgr.GetLogger())
 	mirrored := o.Mirror && held.Allow(projection.Needs()...)
 	life := lifecycle.Deps{
 		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace, Rights: held,
@@ -214,7 +214,7 @@ func review(ctx context.Context, mgr ctrl.Manager) (rights.Rights, error) {
 	}
 	lacked := held.Lacks(wanted...)
 	if len(lacked) > 0 {
-		mgr.GetLogger().Info("this account may not do all that the hub can do; what needs the rest is off", "lacks", rights.Describe(lacked))
+		mgr.GetLogger().Info("This account may not do all that the hub can do; what needs the rest is off", "lacks", rights.Describe(lacked))
 	}
 	return held, mgr.Add(&rights.Guard{Client: mgr.GetClient(), Wanted: wanted, Lacked: lacked, Every: reviewEvery})
 }

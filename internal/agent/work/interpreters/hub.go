@@ -144,7 +144,7 @@ func (h *Hub) Need(ctx context.Context, c *fleet.Connection) {
 	h.ended = make(chan struct{})
 	reader, err := newReader(c)
 	if err != nil { // the agent goes on as with a hub that has none
-		h.hubs.log.Error(err, "cannot read what the users of the hub say of kinds", "hub", h.url)
+		h.hubs.log.Error(err, "Cannot read what the users of the hub say of kinds", "hub", h.url)
 		h.known, h.heard = true, true
 		close(h.ended)
 		return
@@ -231,7 +231,7 @@ func (h *Hub) read(ctx context.Context, from *reader, what source) {
 	for goesOn := true; goesOn; {
 		may, err := from.may(ctx, what.resource)
 		if err != nil {
-			h.hubs.log.V(1).Info("trying again", "reason", err.Error())
+			h.hubs.log.V(1).Info("Trying again", "problem", err.Error())
 			goesOn = backoff.Sleep(ctx, h.hubs.clock, failed.Step())
 			continue
 		}

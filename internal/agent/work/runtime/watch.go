@@ -106,7 +106,7 @@ func (w *Watcher) handle(informer cache.Informer, changed func(before, after any
 	}
 	return registration.HasSyncedChecker(), func() {
 		if err := informer.RemoveEventHandler(registration); err != nil {
-			w.Logger.Error(err, "cannot stop watching", "cluster", w.Connection.Name)
+			w.Logger.Error(err, "Cannot stop watching", "cluster", w.Connection.Name)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (w *Watcher) retry(ctx context.Context, what string, try func(context.Conte
 		if ctx.Err() != nil {
 			return false
 		}
-		w.Logger.V(1).Info("trying again", "what", what, "cluster", w.Connection.Name, "reason", err.Error())
+		w.Logger.V(1).Info("Trying again", "part", what, "cluster", w.Connection.Name, "problem", err.Error())
 		if !backoff.Sleep(ctx, clock.RealClock{}, wait.Step()) {
 			return false
 		}

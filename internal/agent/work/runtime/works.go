@@ -147,7 +147,9 @@ func (w *Works) Finished(ctx context.Context, work *workv1.ManifestWork, memory 
 		return false, nil
 	}
 	now, err := w.metadata().Get(ctx, work.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	// The hub takes the permission to read works back when a cluster that leaves has
+	// none left, and the connection ends with it.
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return true, nil
 	}
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -38,17 +40,25 @@ func TestFinishedAsksTheHub(t *testing.T) {
 		return []k8sruntime.Object{found}
 	}
 	for name, test := range map[string]struct {
-		hub  []k8sruntime.Object
-		want bool
+		hub       []k8sruntime.Object
+		forbidden bool
+		want      bool
 	}{
+		"the hub lets a cluster go that has no works left": {hub: nil, forbidden: true, want: true},
 		"the cache does not know yet that it is gone":      {hub: nil, want: true},
 		"the cache does not know yet that we let go of it": {hub: onHub("one", "others.example.com/finalizer"), want: true},
 		"another has its name":                             {hub: onHub("two", workv1.FinalizerManifestWorkCleanup), want: true},
 		"the hub was restored":                             {hub: onHub("one", workv1.FinalizerManifestWorkCleanup), want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			hub := metadatafake.NewSimpleMetadataClient(scheme, test.hub...)
+			if test.forbidden {
+				hub.PrependReactor("get", "manifestworks", func(clienttesting.Action) (bool, k8sruntime.Object, error) {
+					return true, nil, apierrors.NewForbidden(workv1.GroupVersion.WithResource("manifestworks").GroupResource(), leaving.Name, nil)
+				})
+			}
 			works := &Works{
-				Namespace: leaving.Namespace, Metadata: metadatafake.NewSimpleMetadataClient(scheme, test.hub...),
+				Namespace: leaving.Namespace, Metadata: hub,
 				Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(leaving.DeepCopy()).Build(),
 			}
 			memory := &WorkMemory{}

@@ -74,7 +74,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		h.log.V(1).Info("The client of the debug endpoint has gone", "error", err.Error())
+		h.log.V(1).Info("The client of the debug endpoint has gone", "problem", err.Error())
 	}
 }
 

@@ -162,7 +162,7 @@ func (a *Announcer) write(ctx context.Context, event Event) {
 	case err == nil || ctx.Err() != nil:
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || event.attempts >= attemptsMax:
 		a.dropped.Inc()
-		log.FromContext(ctx).V(1).Info("an event was not recorded", "reason", event.Reason, "about", event.About, "error", err.Error())
+		log.FromContext(ctx).V(1).Info("An event was not recorded", "reason", event.Reason, "kind", event.About.Kind, "namespace", event.About.Namespace, "name", event.About.Name, "problem", err.Error())
 	default:
 		time.AfterFunc(again, func() { a.queue(event) })
 	}

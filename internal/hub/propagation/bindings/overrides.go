@@ -30,7 +30,7 @@ func (c *Controller) onOverride() handler.EventHandler {
 		for _, policy := range policies {
 			names, err := c.overridden(ctx, policy)
 			if err != nil {
-				log.FromContext(ctx).Error(err, "finding the bindings of an override policy", "policy", client.ObjectKeyFromObject(policy))
+				log.FromContext(ctx).Error(err, "Cannot find the bindings of an override policy", "namespace", policy.GetNamespace(), "name", policy.GetName())
 			}
 			for _, name := range names {
 				q.Add(reconcile.Request{NamespacedName: name})

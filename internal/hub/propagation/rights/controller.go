@@ -259,7 +259,7 @@ func (c *Controller) lookAgain(ctx context.Context, unserved map[string]error) t
 	names := slices.Sorted(maps.Keys(unserved))
 	if all := strings.Join(names, "; "); all != c.unserved {
 		c.unserved, c.looks = all, 0
-		log.FromContext(ctx).Info("policies need kinds that the API server does not serve", "kinds", all, "reason", unserved[names[0]].Error())
+		log.FromContext(ctx).Info("Policies need kinds that the API server does not serve", "kinds", all, "problem", unserved[names[0]].Error())
 	}
 	c.looks++
 	return backoff.After(c.looks, backoff.Between(unservedMin, unservedMax))

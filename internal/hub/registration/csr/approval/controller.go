@@ -27,6 +27,7 @@ import (
 
 const (
 	fieldOwner    = "registration-controller-csr"
+	action        = "Approve" // what events say that the controller was about
 	reconcilesMax = 8
 	// RequestsMax is how many requests one user may have for one cluster at a
 	// time, whether approved or not, before the hub stops looking at them. The API
@@ -126,7 +127,12 @@ func (c *Controller) approve(
 			return client.IgnoreNotFound(err)
 		}
 	}
-	return c.sign(ctx, csr, decision)
+	if err := c.sign(ctx, csr, decision); err != nil {
+		return err
+	}
+	c.Events.Eventf(mc, csr, corev1.EventTypeNormal, decision.Reason, action,
+		"CertificateSigningRequest %q of user %q was approved: %s", csr.Name, csr.Spec.Username, decision.Message)
+	return nil
 }
 
 // sign approves a request, which makes the API server's signer sign it. It does
@@ -173,7 +179,6 @@ func (c *Controller) warn(csr *certificatesv1.CertificateSigningRequest, mc *clu
 	if !c.quiet.over(cluster + "/" + decision.Reason) {
 		return
 	}
-	const action = "Approve"
 	c.Events.Eventf(csr, nil, corev1.EventTypeWarning, decision.Reason, action, "not approved: %s", decision.Message)
 	if mc.Name != "" {
 		c.Events.Eventf(mc, csr, corev1.EventTypeWarning, decision.Reason, action,

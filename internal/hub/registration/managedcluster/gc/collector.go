@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -135,7 +136,7 @@ func (c *Collector) deleteOne(ctx context.Context, obj *metav1.PartialObjectMeta
 	what := fmt.Sprintf("%s %q", obj.Kind, client.ObjectKeyFromObject(obj))
 	if obj.DeletionTimestamp.IsZero() {
 		uid := obj.UID
-		err := c.client.Delete(ctx, obj, client.Preconditions{UID: &uid})
+		err := c.client.Delete(ctx, named(obj), client.Preconditions{UID: &uid})
 		if client.IgnoreNotFound(err) != nil {
 			return waiting, fmt.Errorf("deleting %s of the deleted cluster: %w", what, err)
 		}
@@ -155,6 +156,17 @@ func (c *Collector) deleteOne(ctx context.Context, obj *metav1.PartialObjectMeta
 		return waiting, fmt.Errorf("removing the finalizers of %s: %w", what, err)
 	}
 	return released, nil
+}
+
+// named returns what names an object to those who delete it. The client decodes
+// what stays for its finalizers, and of metadata alone it takes the kind for one
+// that its scheme has to know.
+func named(obj *metav1.PartialObjectMetadata) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(obj.GroupVersionKind())
+	u.SetNamespace(obj.Namespace)
+	u.SetName(obj.Name)
+	return u
 }
 
 // list returns the objects of a kind. A kind that the hub does not have, or

@@ -69,16 +69,19 @@ func saySame(before, after []metav1.Condition) bool {
 }
 
 // tell emits an event for what an administrator should notice: a cluster that is
-// not let in, and one that is there twice.
+// let in or not, and one that is there twice.
 func (c *Controller) tell(mc *clusterv1.ManagedCluster, before, after []metav1.Condition) {
 	for kind, well := range map[string]metav1.ConditionStatus{
 		clusterv1.ManagedClusterConditionHubAccepted:       metav1.ConditionTrue,
 		clusterv1.ManagedClusterConditionDuplicateIdentity: metav1.ConditionFalse,
 	} {
 		was, is := meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind)
-		if is == nil || is.Status == well || (was != nil && was.Reason == is.Reason) {
-			continue
+		switch {
+		case is == nil || was != nil && was.Reason == is.Reason:
+		case is.Status != well:
+			c.Events.Eventf(mc, nil, corev1.EventTypeWarning, is.Reason, "Accept", "%s", is.Message)
+		case kind == clusterv1.ManagedClusterConditionHubAccepted:
+			c.Events.Eventf(mc, nil, corev1.EventTypeNormal, is.Reason, "Accept", "%s", is.Message)
 		}
-		c.Events.Eventf(mc, nil, corev1.EventTypeWarning, is.Reason, "Accept", "%s", is.Message)
 	}
 }
