@@ -40,7 +40,7 @@ func run(args []string) error {
 		return err
 	}
 	if flags.NArg() == 0 {
-		return fmt.Errorf("usage: catalog [-out DIRECTORY] [-registry REGISTRY] BUNDLE[=IMAGE]...")
+		return fmt.Errorf("usage: catalog [-out DIRECTORY] [-registry REGISTRY] BUNDLE[=IMAGE], for one or more bundles")
 	}
 	packages := map[string][]bundle{}
 	for _, arg := range flags.Args() {
