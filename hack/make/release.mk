@@ -44,13 +44,13 @@ $(RELEASE):
 	go build -C hack/release -o $(CURDIR)/$@ .
 
 # Without what git knows: the same commit has to give the same executables, be it
-# tagged, in a shallow clone, or exported. SBOMs and labels have the commit.
+# tagged, in a shallow clone, or exported. SBOMs and labels have the commit. Go
+# leaves an executable alone that is as it would make it.
 .PHONY: release-build
 release-build: $(addprefix release-build/,$(sort $(RELEASE_PLATFORMS) $(RELEASE_IMAGE_PLATFORMS)))
 
 .PHONY: release-build/%
 release-build/%:
-	rm -rf $(RELEASE_BIN)/$(call release_platform,$*)
 	mkdir -p $(RELEASE_BIN)/$(call release_platform,$*)
 	GOOS=$(firstword $(subst /, ,$*)) GOARCH=$(lastword $(subst /, ,$*)) go build -buildvcs=false -ldflags '$(GO_LDFLAGS)' \
 	  -o $(RELEASE_BIN)/$(call release_platform,$*)/ $(if $(filter $*,$(RELEASE_IMAGE_PLATFORMS)),./cmd/...,./cmd/capstan)
