@@ -60,7 +60,7 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 	return nil
 }
 
-// limited notes the limits that the ClusterManager sets. It returns a
+// limited notes the limits that the ClusterManager sets, on series of metrics, too. It returns a
 // MistakeError if one is no number: with the default instead, a hub that is to be
 // narrower would be wide open.
 func limited(p *pass) error {
@@ -70,6 +70,7 @@ func limited(p *pass) error {
 		limit, err = p.Object.MaxUnacceptedClusters()
 		p.hub.MaxUnaccepted = &limit
 	}
+	p.hub.MetricsPerCluster = p.Object.Annotations[operatorv1.AnnotationMetricsPerCluster] == "true"
 	requests, mistake := p.Object.MaxRequestsPerUser()
 	p.hub.MaxRequestsPerUser = requests
 	if err = errors.Join(err, mistake); err != nil {

@@ -38,6 +38,9 @@ const (
 	// on port 443. Without it, a hub whose API server is a Service of the management
 	// cluster reaches it by its Service there.
 	AnnotationAPIServerAddress = "fleet.capstan.io/apiserver-address"
+	// AnnotationMetricsPerCluster set to "true" on a ClusterManager makes the metrics
+	// of connections to Push clusters name these, which makes as many series.
+	AnnotationMetricsPerCluster = "fleet.capstan.io/metrics-per-cluster"
 )
 
 // MaxUnacceptedClustersDefault is the limit of a hub whose ClusterManager has no

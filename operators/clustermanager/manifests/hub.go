@@ -42,6 +42,8 @@ type Hub struct {
 	// NoPush says that there can be no Push clusters, so that there is no push
 	// agent either; PushClusters that there are some.
 	NoPush, PushClusters bool
+	// MetricsPerCluster says that metrics of the push agent name clusters.
+	MetricsPerCluster bool
 	// ProxyEnv are the variables by which components find a proxy.
 	ProxyEnv []corev1.EnvVar
 	// TLSFlags are the flags by which components are told TLS settings.

@@ -14,6 +14,15 @@ import (
 	"github.com/capstan-io/capstan/internal/render"
 )
 
+func TestMetricsNameClustersOnlyIfAsked(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		args := pushAgent(Hub{Name: "cluster-manager", MetricsPerCluster: asked}).Workload.Args
+		if slices.Contains(args, "--metrics-per-cluster") != asked {
+			t.Errorf("asked: %t, the push agent has the arguments %q", asked, args)
+		}
+	}
+}
+
 func TestPodMonitorsHaveAllComponentsAndAreThoseThatTheOperatorMayWrite(t *testing.T) {
 	h := Hub{Name: "cluster-manager", OperatorNamespace: "open-cluster-management", PushClusters: true}
 	var err error

@@ -26,6 +26,9 @@ func pushAgent(h Hub) Component {
 	w := h.workload("push-agent", h.OwnImage)
 	w.ServiceAccount = fleetv1alpha1.PushAgentServiceAccount
 	w.Args = append([]string{"/capstan-manager", "push-agent"}, h.TLSFlags...)
+	if h.MetricsPerCluster {
+		w.Args = append(w.Args, "--metrics-per-cluster")
+	}
 	if wanted := h.Spec.ResourceRequirement; wanted == nil || wanted.Type == operatorv1.ResourceQosClassDefault {
 		w.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(pushAgentMemory)}
 	}
