@@ -59,24 +59,38 @@ func (c cluster) apply(t *testing.T, manifests string) {
 // get returns the value of a JSONPath of an object; empty if there is none.
 func (c cluster) get(t *testing.T, path string, object ...string) string {
 	t.Helper()
-	return c.kubectl(t, append([]string{"get", "--ignore-not-found", "-o", "jsonpath=" + path}, object...)...)
+	value, err := c.read(t, path, object...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// read is get for those who wait, whom a busy API server does not stop.
+func (c cluster) read(t *testing.T, path string, object ...string) (string, error) {
+	return c.try(t.Context(), "", append([]string{"get", "--ignore-not-found", "-o", "jsonpath=" + path}, object...)...)
 }
 
 // condition returns "STATUS Reason: message" of a condition.
 func (c cluster) condition(t *testing.T, conditionType string, object ...string) string {
 	t.Helper()
+	return c.get(t, conditionPath(conditionType), object...)
+}
+
+func conditionPath(conditionType string) string {
 	item := fmt.Sprintf(`{.status.conditions[?(@.type==%q)]`, conditionType)
-	return c.get(t, item+".status} "+item+".reason}: "+item+".message}", object...)
+	return item + ".status} " + item + ".reason}: " + item + ".message}"
 }
 
 // waitCondition waits until a condition begins with want.
 func (c cluster) waitCondition(t *testing.T, conditionType, want string, object ...string) {
 	t.Helper()
 	eventually(t, func() error {
-		if got := c.condition(t, conditionType, object...); !strings.HasPrefix(got, want) {
+		got, err := c.read(t, conditionPath(conditionType), object...)
+		if err == nil && !strings.HasPrefix(got, want) {
 			return fmt.Errorf("condition %s of %s on %s is %q, want %q", conditionType, strings.Join(object, " "), c.name, got, want)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -84,10 +98,11 @@ func (c cluster) waitCondition(t *testing.T, conditionType, want string, object 
 func (c cluster) waitFor(t *testing.T, path, want string, object ...string) {
 	t.Helper()
 	eventually(t, func() error {
-		if got := c.get(t, path, object...); got != want {
+		got, err := c.read(t, path, object...)
+		if err == nil && got != want {
 			return fmt.Errorf("%s of %s on %s is %q, want %q", path, strings.Join(object, " "), c.name, got, want)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -95,10 +110,11 @@ func (c cluster) waitFor(t *testing.T, path, want string, object ...string) {
 func (c cluster) waitGone(t *testing.T, object ...string) {
 	t.Helper()
 	eventually(t, func() error {
-		if found := c.kubectl(t, append([]string{"get", "--ignore-not-found", "-o", "name"}, object...)...); found != "" {
+		found, err := c.try(t.Context(), "", append([]string{"get", "--ignore-not-found", "-o", "name"}, object...)...)
+		if err == nil && found != "" {
 			return fmt.Errorf("on %s there still is %q", c.name, strings.Fields(found))
 		}
-		return nil
+		return err
 	})
 }
 
