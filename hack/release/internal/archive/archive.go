@@ -153,10 +153,7 @@ func Tar(out io.Writer, files []File, date time.Time) error {
 
 // TarGzip writes a compressed tar archive.
 func TarGzip(out io.Writer, files []File, date time.Time) error {
-	compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	compressed := gzip.NewWriter(out)
 	if err := Tar(compressed, files, date); err != nil {
 		return err
 	}
