@@ -17,6 +17,11 @@ test-olm: lab-root lab-build image olm-build ## Installs, upgrades and removes b
 
 .PHONY: test-olm-short
 test-olm-short: lab-root lab-build image olm-build ## The same without what OLM has to refuse or to hold back.
+	@$(MAKE) --no-print-directory test-olm-ways
+
+# For test-e2e, which builds what it needs.
+.PHONY: test-olm-ways
+test-olm-ways:
 	cd test/olm-e2e && go test -tags e2e -short -count=1 -v -timeout $(OLM_TIMEOUT) .
 
 # What needs no cluster.

@@ -46,7 +46,7 @@ test-unit-rest:
 	go test -short $$(go list ./... | grep -vE '/capstan/(internal|operators|cmd)/')
 	cd test/differential && go test ./...
 	$(MAKE) -C test/lab test
-	$(MAKE) test-bundle
+	$(MAKE) test-bundle test-olm-unit test-observability test-release-programs
 
 # Only these executables of tests are built with cgo; what users get is static.
 .PHONY: test-race
@@ -68,8 +68,8 @@ test-conformance-dedicated: envtest-assets ## The same on a hub whose API server
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) -run '^TestConformance$$' ./test/integration/conformance -args -dedicated
 
 .PHONY: test-e2e
-test-e2e: lab-build image ## Tests on real clusters with real pods, and each fault in short. Needs root; installs Debian's packages.
-	hack/test.sh test-hub-and-spoke+test-walkthroughs+test-walkthrough-dedicated+test-fault-short
+test-e2e: lab-build image olm-build bin/helm ## Tests on real clusters with real pods, each way to install, and each fault in short. Needs root; installs Debian's packages.
+	hack/test.sh test-hub-and-spoke+test-walkthroughs+test-walkthrough-dedicated+test-fault-short test-install-ways+test-olm-ways
 
 # Parts of test-e2e, which builds what they need. Each has a lab of its own and
 # waits most of the time, so they run side by side.
