@@ -96,15 +96,19 @@ func (i Instances) until(ctx context.Context, step func(context.Context) (waits 
 	}
 }
 
-// Apply creates or changes the object, as soon as there is its definition.
-// Fields that it does not have stay as they are.
+// Apply creates or changes the object, as soon as there is its definition. One that
+// is being deleted is waited for, and then created again. Fields that it does not
+// have stay as they are.
 func (i Instances) Apply(ctx context.Context, object *unstructured.Unstructured) error {
 	what := object.GetKind() + " " + object.GetName()
 	err := i.until(ctx, func(ctx context.Context) (string, error) {
-		sent := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
-		err := i.Client.Apply(ctx, sent, client.FieldOwner(fieldOwner), client.ForceOwnership)
+		answer := object.DeepCopy()
+		err := i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner(fieldOwner), client.ForceOwnership)
 		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 			return "", final{err}
+		}
+		if err == nil && answer.GetDeletionTimestamp() != nil {
+			return what + " is being removed, and is created again then", nil
 		}
 		return "", err
 	})
@@ -120,13 +124,18 @@ type Removal struct {
 	Kind schema.GroupVersionKind
 	// Name of the object; empty to remove none.
 	Name string
-	// Operator tells that the operator is removed next: then no other object of
-	// the kind may be left, and the definition is deleted, too.
+	// Operator tells that the operator is removed next: then nothing is removed while
+	// there are other objects of the kind, and the definition is deleted, too.
 	Operator bool
 }
 
 // Remove deletes the object and waits until its operator has cleaned up.
 func (i Instances) Remove(ctx context.Context, r Removal) error {
+	if r.Operator {
+		if err := i.until(ctx, func(ctx context.Context) (string, error) { return "", i.alone(ctx, r) }); err != nil {
+			return fmt.Errorf("looking for other objects: %w", err)
+		}
+	}
 	if r.Name != "" {
 		if err := i.until(ctx, func(ctx context.Context) (string, error) { return i.remove(ctx, r) }); err != nil {
 			return fmt.Errorf("removing %s %s: %w", r.Kind.Kind, r.Name, err)
@@ -179,8 +188,9 @@ func deleting(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// removeDefinition deletes the definition of a kind that has no objects.
-func (i Instances) removeDefinition(ctx context.Context, kind schema.GroupVersionKind) error {
+// alone fails for good if there are other objects of the kind than the one to remove.
+func (i Instances) alone(ctx context.Context, r Removal) error {
+	kind := r.Kind
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := i.Client.List(ctx, list); apierrors.IsNotFound(err) { // there is no definition
@@ -190,11 +200,21 @@ func (i Instances) removeDefinition(ctx context.Context, kind schema.GroupVersio
 	}
 	names := make([]string, 0, len(list.Items))
 	for n := range list.Items {
-		names = append(names, list.Items[n].Name)
+		if name := list.Items[n].Name; name != r.Name {
+			names = append(names, name)
+		}
 	}
 	if len(names) > 0 {
 		return final{fmt.Errorf("there is still %s %s, which this release has not made and which only the operator can clean up after; delete it first: kubectl delete %s %s",
 			kind.Kind, strings.Join(names, ", "), strings.ToLower(kind.Kind), strings.Join(names, " "))}
+	}
+	return nil
+}
+
+// removeDefinition deletes the definition of a kind that has no objects.
+func (i Instances) removeDefinition(ctx context.Context, kind schema.GroupVersionKind) error {
+	if err := i.alone(ctx, Removal{Kind: kind}); err != nil { // one may have come meanwhile
+		return err
 	}
 	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: definitionOf(kind)}}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))

@@ -113,6 +113,9 @@ func TestRemove(t *testing.T) {
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got the error %v, want %q", err, tc.want)
 			}
+			if kept := there(t, i.Client, klusterlet("a")); strings.Contains(tc.want, "there is still") && !kept {
+				t.Error("what the release has made was removed before it was refused")
+			}
 			if got := there(t, i.Client, crd()); got != tc.definition {
 				t.Errorf("the definition is there: %t, want %t", got, tc.definition)
 			}
@@ -129,6 +132,33 @@ func TestRemoveTellsWhatItWaitedFor(t *testing.T) {
 	err := i.Remove(ctx, removal("a", false))
 	if err == nil || !strings.Contains(err.Error(), "2 works are left") {
 		t.Errorf("got %v, want an error that says what the removal waited for", err)
+	}
+}
+
+func TestApplyWaitsForARemoval(t *testing.T) {
+	going := klusterlet("klusterlet", "operator/cleanup")
+	i, log := start(t, interceptor.Funcs{}, going)
+	if err := i.Client.Delete(t.Context(), going); err != nil {
+		t.Fatal(err)
+	}
+	waited := false
+	log.listen = func(line string) {
+		if waited || !strings.Contains(line, "is being removed") {
+			return
+		}
+		waited = true
+		if err := i.Client.Patch(t.Context(), going, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil { // the fake looks for what it has just removed
+			t.Error(err)
+		}
+	}
+	wanted := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"clusterName": "c1"}}}
+	wanted.SetGroupVersionKind(operatorv1.GroupVersion.WithKind("Klusterlet"))
+	wanted.SetName("klusterlet")
+	if err := i.Apply(t.Context(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	if got := klusterlet("klusterlet"); !waited || !there(t, i.Client, got) || got.DeletionTimestamp != nil {
+		t.Errorf("waited: %t; want the object created again; log:\n%s", waited, log)
 	}
 }
 

@@ -37,6 +37,6 @@ containers:
   - /capstan-manager
   - instance
   {{- range .args }}
-  - {{ . }}
+  - {{ . | quote }}
   {{- end }}
 {{- end }}

@@ -1,5 +1,10 @@
 {{- define "capstan.hooks" -}}
-{{- if .Values.noOperator }}{{ printf "%s-%s" .Release.Name .Values.klusterlet.name | trunc 40 | trimSuffix "-" }}-{{ end }}klusterlet-hooks
+{{- if .Values.noOperator -}}
+{{- $of := printf "%s-%s" .Release.Name .Values.klusterlet.name -}}
+{{- /* With the suffixes of its Jobs a name has 63 characters at most. */ -}}
+{{- if gt (len $of) 39 }}{{ $of = printf "%s-%s" (trunc 30 $of) (sha256sum $of | trunc 8) }}{{ end -}}
+{{ $of }}-
+{{- end }}klusterlet-hooks
 {{- end }}
 
 {{- define "capstan.instanceName" -}}
@@ -26,7 +31,7 @@
 apiVersion: operator.open-cluster-management.io/v1
 kind: Klusterlet
 metadata:
-  name: {{ include "capstan.instanceName" . }}
+  name: {{ include "capstan.instanceName" . | quote }}
   labels:
     app.kubernetes.io/part-of: capstan
   {{- with .Values.klusterlet.annotations }}
@@ -45,12 +50,12 @@ spec:
   {{- end }}
   deployOption:
     mode: {{ .Values.klusterlet.mode }}
-  namespace: {{ .Values.klusterlet.namespace }}
+  namespace: {{ .Values.klusterlet.namespace | quote }}
   {{- with .Values.klusterlet.clusterName }}
   clusterName: {{ . | quote }}
   {{- end }}
   {{- with .Values.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   {{- include "capstan.spec" (dict "values" .Values.klusterlet "names" (list "externalServerURLs" "nodePlacement" "registrationConfiguration" "workConfiguration" "hubApiServerHostAlias" "resourceRequirement")) | nindent 2 }}
 {{- end }}

@@ -7,7 +7,7 @@
 {{- define "capstan.labels" -}}
 app.kubernetes.io/part-of: capstan
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
 {{- end }}
 
@@ -19,7 +19,7 @@ app: @operator@
 {{/* The names of the Secrets that images are pulled with, as a list; or nothing. */}}
 {{- define "capstan.pullSecrets" -}}
 {{- range .Values.images.imagePullSecrets }}
-- name: {{ . }}
+- name: {{ . | quote }}
 {{- end }}
 {{- if .Values.images.imageCredentials.createImageCredentials }}
 - name: open-cluster-management-image-pull-credentials
