@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	clientmetrics "k8s.io/client-go/tools/metrics"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/capstan-io/capstan/internal/agent/clusterstatus"
@@ -100,12 +101,32 @@ func (f *pushAgentFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !f.metricsPerCluster {
+		if err := countTogether(hub, home); err != nil {
+			return err
+		}
+	}
 	lead, err := process.Leading(home, f.election, process.Namespace(hubNamespaceDefault), []string{push.LockName},
 		func(ctx context.Context) error { return f.lead(ctx, hub, home, guard, logger) })
 	if err != nil {
 		return err
 	}
 	return process.While(ctx, f.server, home, "push-agent", lead)
+}
+
+// countTogether has all requests counted together that do not go to the clusters of
+// these configs.
+func countTogether(configs ...*rest.Config) error {
+	named := map[string]bool{}
+	for _, config := range configs {
+		server, _, err := rest.DefaultServerUrlFor(config)
+		if err != nil {
+			return fmt.Errorf("reading the address of the hub: %w", err)
+		}
+		named[server.Host] = true
+	}
+	clientmetrics.RequestResult = metrics.Hosts{Next: clientmetrics.RequestResult, Named: named}
+	return nil
 }
 
 // lead works for the clusters until ctx ends.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -37,7 +38,9 @@ func Options(port int, setTLS func(*tls.Config)) metricsserver.Options {
 	options := metricsserver.Options{
 		BindAddress:   ":" + strconv.Itoa(port),
 		SecureServing: true,
-		TLSOpts:       []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.Get }},
+		// A metric whose values cannot be found leaves the others as they are.
+		HandlerOpts: []func(*promhttp.HandlerOpts){func(o *promhttp.HandlerOpts) { o.ErrorHandling = promhttp.ContinueOnError }},
+		TLSOpts:     []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificate.Get }},
 		FilterProvider: func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 			reviews, err := guard.New(config, httpClient)
 			if err != nil {

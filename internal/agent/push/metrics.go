@@ -5,6 +5,8 @@ package push
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -75,18 +77,30 @@ func (s *session) measure() {
 	if reason == fleetv1alpha1.ClusterConnectionReasonCredentialsInvalid {
 		reason = s.outcome.credentials.Reason
 	}
-	if reason != "" && reason != s.gauge.counted {
+	if reason != "" && !unwanted(reason) && reason != s.gauge.counted {
 		s.failed(reason)
 	}
 	s.gauge.counted = reason
-	state := contactFailed
+	s.gauge.contact.Store(uint32(contactBy(reason, s.engaged)))
+}
+
+// unwanted tells whether a reason is no failure: the hub does not want the cluster,
+// or not yet.
+func unwanted(reason string) bool {
+	return reason == fleetv1alpha1.ClusterConnectionReasonNotAccepted || reason == fleetv1alpha1.ClusterConnectionReasonManagedClusterMissing
+}
+
+// contactBy returns how far the agent is by why there is no connection, which is
+// empty if nothing is known to be wrong. A cluster whose answer was too large is
+// looked after all the same.
+func contactBy(reason string, engaged bool) contact {
 	switch {
-	case reason == "" && s.engaged:
-		state = contactConnected
-	case reason == "":
-		state = contactPending
+	case engaged && (reason == "" || reason == fleetv1alpha1.ClusterConnectionReasonAnswerTooLarge):
+		return contactConnected
+	case reason == "" || unwanted(reason):
+		return contactPending
 	}
-	s.gauge.contact.Store(uint32(state))
+	return contactFailed
 }
 
 // Collectors returns the metrics of the agent, but for those of its parts.
@@ -95,7 +109,7 @@ func (a *Agent) Collectors() []prometheus.Collector {
 		a.meter.errors,
 		metrics.NewComputed(metrics.Definition{
 			Name:   "capstan_push_connections",
-			Help:   "Number of Push clusters by state, of which each has one: pending (nothing is known yet), connected, failed. The label cluster is empty without --metrics-per-cluster.",
+			Help:   "Number of Push clusters by state, of which each has one: pending (not accepted, or nothing is known yet), connected, failed. The label cluster is empty without --metrics-per-cluster.",
 			Labels: []string{"state", "cluster"},
 		}, a.countConnections),
 	}
@@ -105,8 +119,8 @@ func (a *Agent) countConnections(_ context.Context, set metrics.Set) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var counts [contactsEnd]int
-	for name, running := range a.sessions {
-		state := contact(running.session.gauge.contact.Load())
+	for _, name := range slices.Sorted(maps.Keys(a.sessions)) {
+		state := contact(a.sessions[name].session.gauge.contact.Load())
 		counts[state]++
 		if a.meter.perCluster {
 			set(1, state.String(), name)

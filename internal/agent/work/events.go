@@ -38,8 +38,13 @@ func (s *cluster) workChanged(before, work *workv1.ManifestWork) {
 	}
 	m := s.memory(s.request(work.Name))
 	m.state.CompareAndSwap(uint32(stateNone), uint32(statePending))
-	if before == nil || before.Generation != work.Generation {
+	if suspended(work) {
+		m.times.spec.end()
+	} else if before == nil || before.Generation != work.Generation || suspended(before) {
 		m.times.spec.begin(s.options.Clock.Now())
+		if before != nil {
+			m.state.Store(uint32(statePending))
+		}
 	}
 	m.deleting.Store(work.DeletionTimestamp != nil)
 	if work.DeletionTimestamp != nil {

@@ -32,6 +32,9 @@ const (
 	Approve Verdict = "Approve"
 )
 
+// Verdicts returns all of them.
+func Verdicts() []Verdict { return []Verdict{Ignore, Wait, Leave, Refuse, Approve} }
+
 // Kind is what a certificate is asked for.
 type Kind string
 
@@ -42,6 +45,9 @@ const (
 	// Renewal is a certificate that an agent asks for with the one it has.
 	Renewal Kind = "Renewal"
 )
+
+// Kinds returns all of them.
+func Kinds() []Kind { return []Kind{Bootstrap, Renewal} }
 
 // Reasons of decisions. They are the reasons of the events, too.
 const (

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -19,8 +20,10 @@ import (
 	"github.com/capstan-io/capstan/internal/metrics"
 )
 
-// newCollectors returns the metrics of the clusters in the cache.
-func newCollectors(reader client.Reader, clk clock.PassiveClock) []prometheus.Collector {
+// newCollectors returns the metrics of the clusters in the cache. Those of
+// heartbeats begin when leading is closed: a replica that waits watches none, and
+// must not begin to because somebody reads its metrics.
+func newCollectors(reader client.Reader, clk clock.PassiveClock, leading <-chan struct{}) []prometheus.Collector {
 	list := func(ctx context.Context) ([]clusterv1.ManagedCluster, error) {
 		clusters := &clusterv1.ManagedClusterList{}
 		if err := reader.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -46,6 +49,11 @@ func newCollectors(reader client.Reader, clk clock.PassiveClock) []prometheus.Co
 		Name: "capstan_cluster_heartbeat_age_seconds",
 		Help: "Age of the latest heartbeat of each accepted cluster, when the metric is read. Buckets are all clusters up to an age, not events: use them without rate().",
 	}, []float64{30, 60, 120, 300, 600, 3600}, func(ctx context.Context, age func(float64)) error {
+		select {
+		case <-leading:
+		default:
+			return &cache.ErrCacheNotStarted{}
+		}
 		clusters, err := list(ctx)
 		if err != nil {
 			return err

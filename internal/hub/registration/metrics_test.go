@@ -54,8 +54,10 @@ func TestClustersAreCountedWhenMetricsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	leading := make(chan struct{})
+	close(leading)
 	registry := prometheus.NewPedanticRegistry()
-	for _, collector := range newCollectors(reader, clocktesting.NewFakePassiveClock(now)) {
+	for _, collector := range newCollectors(reader, clocktesting.NewFakePassiveClock(now), leading) {
 		if err := registry.Register(collector); err != nil {
 			t.Fatal(err)
 		}
