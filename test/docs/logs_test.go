@@ -143,22 +143,17 @@ func TestLogsAreAsDocumented(t *testing.T) {
 		}
 	}
 	readCode(t).calls(func(at string, receiver ast.Expr, method string, call *ast.CallExpr) {
-		first := 1
-		switch {
-		case method == "V" && isLogger(receiver):
+		if method == "V" && isLogger(receiver) {
 			if level, ok := call.Args[0].(*ast.BasicLit); ok {
 				documented(at, "level", level.Value, levels)
 			}
 			return
-		case method == "Info" && isLogger(receiver):
-			used["level 0"] = true
-		case method == "Error" && isLogger(receiver):
-			first = 2
-		case method == "WithValues" && isLogger(receiver):
-			first = 0
-		default:
+		}
+		first, logs := map[string]int{"Info": 1, "Error": 2, "WithValues": 0}[method], method == "Info" || method == "Error" || method == "WithValues"
+		if !logs || !isLogger(receiver) {
 			return
 		}
+		used["level 0"] = true
 		for i := first; i < len(call.Args); i += 2 {
 			if key, ok := text(call.Args[i]); ok {
 				documented(at, "key", key, keys)
