@@ -4,11 +4,16 @@
 package main
 
 import (
+	"fmt"
+	"os"
+
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-io/capstan/internal/options"
 	"github.com/capstan-io/capstan/internal/process"
+	"github.com/capstan-io/capstan/internal/tracing"
+	"github.com/capstan-io/capstan/internal/tracing/otlp"
 )
 
 // managerFlags are the flags that all programs with controllers have.
@@ -55,5 +60,19 @@ func (f *managerFlags) manager(component process.Options) (ctrl.Manager, error) 
 		return nil, err
 	}
 	component.Server, component.Election = f.server, f.election
+	if component.Tracer, err = tracer(component.Component); err != nil {
+		return nil, err
+	}
 	return process.NewManager(component)
+}
+
+// tracer returns what traces deliveries if the environment asks for it, and nil
+// otherwise. Spans are sent every few seconds; those of the last ones before the
+// process ends are lost.
+func tracer(program string) (*tracing.Tracer, error) {
+	t, _, err := otlp.Start(os.Getenv, program)
+	if err != nil {
+		return nil, fmt.Errorf("tracing: %w", err)
+	}
+	return t, nil
 }

@@ -73,6 +73,10 @@ func (f *workFlags) options(logger logr.Logger, gateFlags []string) (work.Option
 	if err != nil {
 		return work.Options{}, err
 	}
+	traces, err := tracer("agent")
+	if err != nil {
+		return work.Options{}, err
+	}
 	watched := f.maxFeedbackWatch
 	if watched == 0 {
 		watched = -1 // 0 is the default there
@@ -81,7 +85,7 @@ func (f *workFlags) options(logger logr.Logger, gateFlags []string) (work.Option
 		Logger: logger.WithName("work"), StatusSyncInterval: f.statusSyncInterval, EvictionGracePeriod: f.evictionGrace,
 		KeepExecutorDecisions: gates.Enabled(features.ExecutorValidatingCaches),
 		Feedback:              feedback.Options{RawJSON: gates.Enabled(features.RawFeedbackJSONString), MaxRawJSON: f.maxJSONRaw},
-		MaxFeedbackWatch:      watched, Health: gates.Enabled(features.ReportHealth),
+		MaxFeedbackWatch:      watched, Health: gates.Enabled(features.ReportHealth), Tracer: traces,
 	}, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/health"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/tracing"
 )
 
 // Options say what a manager runs and where.
@@ -52,6 +53,8 @@ type Options struct {
 	// works, within the times of Election. All of them work if it is empty.
 	Lease, Namespace string
 	Election         options.LeaderElection
+	// Tracer traces the works that the component writes, and watches; nil does not.
+	Tracer *tracing.Tracer
 }
 
 // frugal keeps the memory of a process small, whether it leads or not.
@@ -81,6 +84,9 @@ func NewManager(o Options) (ctrl.Manager, error) {
 		Metrics:                metrics.AskedOf(metrics.Options(o.Server.MetricsPort, setTLS), home),
 		HealthProbeBindAddress: o.Server.HealthProbeAddress(),
 	}
+	if o.Tracer != nil {
+		settings.NewClient = o.tracedClient
+	}
 	if o.Lease != "" {
 		if err := elect(&settings, home, o); err != nil {
 			return nil, err
@@ -95,6 +101,9 @@ func NewManager(o Options) (ctrl.Manager, error) {
 	}
 	if err := manager.Add(frugal{}); err != nil {
 		return nil, fmt.Errorf("keeping the memory of %s small: %w", o.Component, err)
+	}
+	if err := o.traceArrivals(manager); err != nil {
+		return nil, err
 	}
 	checks := health.Checks{
 		Live:  map[string]healthz.Checker{"ping": healthz.Ping},

@@ -161,3 +161,7 @@ const MonitoringPodMonitor = "PodMonitor"
 // MonitoringTokenSecret is the Secret, beside each PodMonitor, whose key token has the
 // bearer token that Prometheus reads metrics with. Whoever runs Prometheus makes it.
 const MonitoringTokenSecret = "capstan-metrics-token"
+
+// AnnotationTraceparent is on a ManifestWork while tracing is on, and has the trace of
+// its delivery: a W3C traceparent. It stays on the hub.
+const AnnotationTraceparent = "fleet.capstan.io/traceparent"

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
 	"github.com/capstan-io/capstan/internal/manifestwork/rules"
+	"github.com/capstan-io/capstan/internal/tracing"
 )
 
 // Defaults of Options, and limits that have no option.
@@ -87,6 +88,8 @@ type Options struct {
 	// for feedbackScrapeType Watch, in each cluster. The others are read every
 	// StatusSyncInterval. Defaults to DefaultMaxFeedbackWatch; less than 0 is none.
 	MaxFeedbackWatch int
+	// Tracer traces deliveries; nil does not.
+	Tracer *tracing.Tracer
 	// Health reports the health of the objects of all works, not only of those
 	// that ask for it.
 	Health bool

@@ -24,6 +24,7 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work/runtime"
 	"github.com/capstan-io/capstan/internal/apply"
 	"github.com/capstan-io/capstan/internal/budget"
+	"github.com/capstan-io/capstan/internal/tracing"
 )
 
 const (
@@ -59,6 +60,8 @@ type pass struct {
 	// again is when to come back if nothing happens; zero is never.
 	again    time.Duration
 	measured measured
+	// span is that of the delivery, if it is traced.
+	span *tracing.Span
 }
 
 // phase is a step of a pass over a work that is to be applied.
@@ -80,7 +83,9 @@ func (p *Part) Reconcile(ctx context.Context, request Request) (reconcile.Result
 		return reconcile.Result{}, err
 	}
 	this.measured = this.memory.times.begin()
-	err = this.walk(ctx)
+	walking, span := traced(ctx, this)
+	err = this.walk(walking)
+	span.End(err)
 	this.memory.times.giveBack(this.measured)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errDeleted):
@@ -143,7 +148,7 @@ func (p *pass) walk(ctx context.Context) error {
 // deliver makes the work real, phase by phase.
 func (p *pass) deliver(ctx context.Context) error {
 	for _, phase := range []phase{
-		(*pass).prepare, (*pass).note, (*pass).apply, (*pass).prune, (*pass).emptyKeeper, (*pass).observe, (*pass).conclude,
+		(*pass).prepare, (*pass).note, applyTraced, (*pass).prune, (*pass).emptyKeeper, (*pass).observe, concludeTraced,
 	} {
 		if err := phase(p, ctx); err != nil {
 			return err

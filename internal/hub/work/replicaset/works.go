@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 )
@@ -52,6 +53,9 @@ func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	}}
 	if health, ok := work.Annotations[workv1.AnnotationReportHealth]; ok {
 		trimmed.Annotations[workv1.AnnotationReportHealth] = health
+	}
+	if trace, ok := work.Annotations[fleetv1alpha1.AnnotationTraceparent]; ok {
+		trimmed.Annotations[fleetv1alpha1.AnnotationTraceparent] = trace
 	}
 	for _, name := range []string{
 		workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable,

@@ -1,0 +1,157 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"testing"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+)
+
+// recorded returns a Tracer and what it has recorded.
+func recorded() (*Tracer, *tracetest.InMemoryExporter) {
+	spans := tracetest.NewInMemoryExporter()
+	return New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), spans
+}
+
+func hub(t *testing.T) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := workv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).Build()
+}
+
+func newWork() *workv1.ManifestWork {
+	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "hello", Generation: 1}}
+}
+
+// TestOneTraceThereAndBack: hub and agent are processes of their own, which share
+// nothing but the work.
+func TestOneTraceThereAndBack(t *testing.T) {
+	ctx := t.Context()
+	hubTracer, hubSpans := recorded()
+	agentTracer, agentSpans := recorded()
+	stored := hub(t)
+	if err := hubTracer.Client(stored).Create(ctx, newWork()); err != nil {
+		t.Fatal(err)
+	}
+	seen := &workv1.ManifestWork{}
+	if err := stored.Get(ctx, client.ObjectKeyFromObject(newWork()), seen); err != nil {
+		t.Fatal(err)
+	}
+	within, deliver := agentTracer.Of(ctx, SpanDeliver, seen)
+	_, apply := agentTracer.Start(within, SpanApply)
+	apply.End(nil)
+	deliver.End(nil)
+	reportedWork := seen.DeepCopy()
+	reportedWork.Generation = 1
+	reportedWork.Status.Conditions = []metav1.Condition{{Type: workv1.ManifestWorkConditionApplied, ObservedGeneration: 1}}
+	hubTracer.Seen(ctx).OnUpdate(seen, reportedWork)
+	hubTracer.Seen(ctx).OnUpdate(reportedWork, reportedWork) // nothing new
+
+	at, on := hubSpans.GetSpans(), agentSpans.GetSpans()
+	if len(at) != 2 || len(on) != 2 {
+		t.Fatalf("got %d spans of the hub and %d of the agent, want 2 of each", len(at), len(on))
+	}
+	begin := at[0].SpanContext
+	for _, span := range append(on, at[1]) {
+		if span.SpanContext.TraceID() != begin.TraceID() {
+			t.Errorf("%s is in trace %s, want %s", span.Name, span.SpanContext.TraceID(), begin.TraceID())
+		}
+	}
+	if on[1].Parent.SpanID() != begin.SpanID() || at[1].Parent.SpanID() != begin.SpanID() || at[1].Name != SpanSeen {
+		t.Errorf("the agent's span and that of the status have to follow the one that wrote the work")
+	}
+}
+
+func TestEveryChangeOfTheSpecIsATraceOfItsOwn(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason string
+		patch  client.Patch
+		traced bool
+	}{
+		"Merge":  {"a merge carries the trace", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deleteOption":{"propagationPolicy":"Orphan"}}}`)), true},
+		"JSON":   {"a JSON patch has it written before", client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec","value":{}}]`)), true},
+		"Labels": {"what does not change the spec delivers nothing", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tracer, spans := recorded()
+			c := tracer.Client(hub(t))
+			work := newWork()
+			if err := c.Create(t.Context(), work); err != nil {
+				t.Fatal(err)
+			}
+			before := work.Annotations[fleetv1alpha1.AnnotationTraceparent]
+			if err := c.Patch(t.Context(), work, test.patch); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+				t.Fatal(err)
+			}
+			if changed := work.Annotations[fleetv1alpha1.AnnotationTraceparent] != before; changed != test.traced {
+				t.Errorf("%s: the trace has changed: %t", test.reason, changed)
+			}
+			if got := spans.GetSpans(); test.traced && (len(got) != 2 || got[0].SpanContext.TraceID() == got[1].SpanContext.TraceID()) {
+				t.Errorf("%s: got %d spans, want two of different traces", test.reason, len(got))
+			}
+		})
+	}
+}
+
+func TestNothingIsWrittenAndNothingAllocatedWhenOff(t *testing.T) {
+	var off *Tracer
+	c := hub(t)
+	if off.Client(c) != c {
+		t.Error("a client is wrapped although tracing is off")
+	}
+	work, ctx := newWork(), t.Context()
+	if n := testing.AllocsPerRun(100, func() {
+		within, span := off.Of(ctx, SpanDeliver, work)
+		_, inner := off.Start(within, SpanApply)
+		inner.End(nil)
+		span.End(nil)
+	}); n != 0 {
+		t.Errorf("a delivery that is not traced allocates %v times", n)
+	}
+}
+
+func TestTracesOfOthersAreReadWithCare(t *testing.T) {
+	const id, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	for name, test := range map[string]struct {
+		reason, text string
+		want         bool
+	}{
+		"Version00": {"the version that there is", "00-" + id + "-" + parent + "-01", true},
+		"Unsampled": {"one that is not recorded is one", "00-" + id + "-" + parent + "-00", true},
+		"Later":     {"later versions may have more", "01-" + id + "-" + parent + "-01-more", true},
+		"Longer":    {"this version may not", "00-" + id + "-" + parent + "-01-more", false},
+		"Reserved":  {"ff is no version", "ff-" + id + "-" + parent + "-01", false},
+		"NoID":      {"zeros are no ID", "00-00000000000000000000000000000000-" + parent + "-01", false},
+		"NoFlags":   {"flags are two digits", "00-" + id + "-" + parent + "-zz", false},
+		"Nonsense":  {"text is none", "hello", false},
+		"Nothing":   {"nor is nothing", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := parse(test.text)
+			if got.IsValid() != test.want || test.want && (got.TraceID().String() != id || !got.IsRemote()) {
+				t.Errorf("%s: got %v", test.reason, got)
+			}
+			if test.want && test.text[len("00-"):] == id+"-"+parent+"-00" && got.TraceFlags() != trace.TraceFlags(0) {
+				t.Errorf("%s: it is sampled", test.reason)
+			}
+		})
+	}
+}
