@@ -49,6 +49,7 @@ func TestOperator(t *testing.T) {
 		"HoldsOLMBackUntilTheLastRemovalEnds":         testUpgrade,
 		"CopiesThePullSecret":                         testPullSecret,
 		"PutsItsLabelsOnWhatIsItsOwn":                 testSyncLabels,
+		"TellsWhyThereAreNoPodMonitors":               testMonitoring,
 		"TellsWhyTheClusterDoesNotJoin":               testHandshake,
 		"TellsWhyTheAgentDoesNotRun":                  testPodProblem,
 		"MovesTheAgentsWithTheirCredential":           testNamespaceChange,

@@ -153,7 +153,7 @@ func encodeAttributes(attributes []attribute.KeyValue) []keyValue {
 			is := a.Value.AsBool()
 			value.Bool = &is
 		default:
-			text := a.Value.Emit()
+			text := a.Value.String()
 			value.String = &text
 		}
 		encoded = append(encoded, keyValue{Key: string(a.Key), Value: value})

@@ -49,8 +49,7 @@ func Start(getenv func(string) string, program string) (tracer *tracing.Tracer, 
 	}
 	// The SDK reads samplers, limits of batches and attributes of the resource from
 	// the environment itself.
-	described, err := resource.New(context.Background(),
-		resource.WithAttributes(attribute.String("service.name", "capstan-"+program)), resource.WithFromEnv())
+	described, err := resource.Merge(resource.NewSchemaless(attribute.String("service.name", "capstan-"+program)), resource.Environment())
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
