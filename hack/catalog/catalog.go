@@ -44,11 +44,12 @@ func catalog(name string, bundles []bundle) ([]object, error) {
 }
 
 // channelEntries returns the graph of upgrades: a chain, in which each bundle
-// replaces the one before it.
+// replaces the one before it. What the oldest one replaces need not be there, as
+// in opm's catalogs: a release has nothing but the bundles of its own version.
 func channelEntries(bundles []bundle) ([]object, error) {
 	var entries []object
 	previous := ""
-	for _, b := range bundles {
+	for i, b := range bundles {
 		name, replaces := b.csv.Metadata.Name, b.csv.Spec.Replaces
 		if name == previous {
 			return nil, fmt.Errorf("%s is there twice", name)
@@ -56,7 +57,7 @@ func channelEntries(bundles []bundle) ([]object, error) {
 		if len(b.csv.Spec.Icon) == 0 {
 			return nil, fmt.Errorf("%s has no icon", name)
 		}
-		if replaces != previous {
+		if i > 0 && replaces != previous {
 			return nil, fmt.Errorf("%s replaces %q, but what is before it in the channel is %q: name the bundles of all versions, or make it with another -replaces", name, replaces, previous)
 		}
 		entry := object{"name": name}

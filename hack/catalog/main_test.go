@@ -85,12 +85,12 @@ func TestTheOrderOfTheBundlesIsNoMatter(t *testing.T) {
 }
 
 func TestAChannelIsAChain(t *testing.T) {
-	first, second := copied(t, "klusterlet", "0.1.0", ""), copied(t, "klusterlet", "0.2.0", "0.1.0")
+	first := copied(t, "klusterlet", "0.1.0", "")
 	for name, tc := range map[string]struct {
 		bundles []string
 		want    string
 	}{
-		"a version that is not there cannot be replaced": {[]string{second}, `replaces "capstan-klusterlet.v0.1.0"`},
+		"a gap in the middle":                            {[]string{first, copied(t, "klusterlet", "0.3.0", "0.2.0")}, `replaces "capstan-klusterlet.v0.2.0"`},
 		"a version that replaces nothing is out of it":   {[]string{first, copied(t, "klusterlet", "0.2.0", "")}, `is "capstan-klusterlet.v0.1.0"`},
 		"a version is there once":                        {[]string{first, first}, "there twice"},
 		"a bundle is a directory":                        {[]string{t.TempDir()}, "annotations.yaml"},
@@ -101,5 +101,16 @@ func TestAChannelIsAChain(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestTheOldestBundleMayReplaceOneThatIsNotThere(t *testing.T) {
+	files, err := catalogs(t, copied(t, "klusterlet", "0.3.0", "0.2.0"), copied(t, "klusterlet", "0.2.0", "0.1.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "entries:\n- name: capstan-klusterlet.v0.2.0\n  replaces: capstan-klusterlet.v0.1.0\n- name: capstan-klusterlet.v0.3.0\n  replaces: capstan-klusterlet.v0.2.0\n"
+	if !strings.Contains(files["capstan-klusterlet"], want) {
+		t.Errorf("the catalog lacks %q:\n%s", want, files["capstan-klusterlet"])
 	}
 }

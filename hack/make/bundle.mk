@@ -19,6 +19,7 @@ bundle: operator-manifests ## Writes the OLM bundles of both operators to bundle
 
 # The bundles of earlier versions that the catalog has besides that of VERSION, as
 # directories, or DIRECTORY=IMAGE; BUNDLE_REPLACES is then the latest of them.
+# Without any, what BUNDLE_REPLACES names is not in the catalog.
 CATALOG_BUNDLES ?=
 CATALOG_DIR ?= bin/catalog
 

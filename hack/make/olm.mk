@@ -46,5 +46,5 @@ olm-programs:
 
 .PHONY: olm-bundles
 olm-bundles:
-	$(MAKE) --no-print-directory bundle BUNDLE_DIR=bin/olm/bundles/0.1.0 VERSION=0.1.0 BUNDLE_IMAGE=$(IMAGE_NAME)
+	$(MAKE) --no-print-directory bundle BUNDLE_DIR=bin/olm/bundles/0.1.0 VERSION=0.1.0 BUNDLE_IMAGE=$(IMAGE_NAME) BUNDLE_REPLACES=
 	$(MAKE) --no-print-directory bundle BUNDLE_DIR=bin/olm/bundles/$(OLM_NEXT) VERSION=$(OLM_NEXT) BUNDLE_IMAGE=$(OLM_NEXT_IMAGE) BUNDLE_REPLACES=0.1.0

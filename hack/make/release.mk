@@ -28,7 +28,7 @@ release_cli = capstan$(if $(findstring windows,$1),.exe)
 
 # The order matters, so these call make again. An incomplete release is removed.
 .PHONY: release
-release: $(RELEASE) ## Makes dist/VERSION from a clean tree, always with the same bytes. SIGNING_KEY signs it. Minutes. RELEASE_CHECK=-allow-dirty for a trial.
+release: release-arguments $(RELEASE) ## Makes dist/VERSION from a clean tree, always with the same bytes. SIGNING_KEY signs it. Minutes. RELEASE_CHECK=-allow-dirty for a trial.
 	@test '$(origin VERSION)' != file || { echo "say which release: make release VERSION=0.2.0" >&2; exit 1; }
 	$(RELEASE) check -version '$(VERSION)' $(RELEASE_CHECK)
 	rm -rf $(RELEASE_DIR)
@@ -37,6 +37,13 @@ release: $(RELEASE) ## Makes dist/VERSION from a clean tree, always with the sam
 	  $(MAKE) --no-print-directory release-$$step || { rm -rf $(RELEASE_DIR); exit 1; }; \
 	done
 	@echo "$(RELEASE_DIR) has the release; docs/RELEASE.md says how to publish it"
+
+# What would fail only after minutes.
+.PHONY: release-arguments
+release-arguments:
+	@for bundle in $(CATALOG_BUNDLES); do \
+	  [[ -e $${bundle%%=*}/metadata/annotations.yaml ]] || { echo "CATALOG_BUNDLES: $${bundle%%=*} is no directory with a bundle" >&2; exit 1; }; \
+	done
 
 # Go knows whether there is anything to do.
 .PHONY: $(RELEASE)
@@ -132,7 +139,7 @@ release-check: ## Makes the release of VERSION again from a clone in another dir
 	rm -rf bin/again
 	git clone --quiet --no-hardlinks . bin/again
 	$(MAKE) --no-print-directory -C bin/again release VERSION=$(VERSION) IMAGE_REGISTRY=$(IMAGE_REGISTRY) \
-	  SIGNING_KEY='$(if $(SIGNING_KEY),$(abspath $(SIGNING_KEY)))'
+	  SIGNING_KEY='$(if $(SIGNING_KEY),$(abspath $(SIGNING_KEY)))' CATALOG_BUNDLES='$(abspath $(CATALOG_BUNDLES))'
 	diff -r $(RELEASE_DIR) bin/again/$(RELEASE_DIR)
 	rm -rf bin/again
 	@echo "$(RELEASE_DIR) is the same, byte for byte"

@@ -1,0 +1,55 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// unknown is a version that CHANGELOG.md does not have, so that nothing is made
+// of it even if make lets it pass.
+const unknown = "VERSION=99.0.0"
+
+// callMake runs make as from a shell of its own, whoever runs the test.
+func callMake(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "-C", filepath.Join("..", "..")}, args...)...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "MAKE") })
+	output, err := cmd.CombinedOutput()
+	return string(output), err
+}
+
+func TestMakeRefusesAtOnceWhatCannotBecomeARelease(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an earlier bundle that is not there": {[]string{"release", unknown, "CATALOG_BUNDLES=nowhere=example.com/a@sha256:1"}, "nowhere is no directory with a bundle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if output, err := callMake(t, c.args...); err == nil || !strings.Contains(output, c.want) {
+				t.Errorf("got %v, want %q; it said:\n%s", err, c.want, output)
+			}
+		})
+	}
+}
+
+// The clone is another directory, in which relative names would be sought.
+func TestTheCloneIsGivenAbsoluteNamesOfBundles(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing is run: MAKE is what would be.
+	output, err := callMake(t, "-n", "release-check", "MAKE=echo", unknown, "CATALOG_BUNDLES=old/a=example.com/a@sha256:1 /old/b")
+	want := "CATALOG_BUNDLES=" + root + "/old/a=example.com/a@sha256:1 /old/b\n"
+	if err != nil || !strings.Contains(output, want) {
+		t.Errorf("got %v, want %q; it said:\n%s", err, want, output)
+	}
+}
