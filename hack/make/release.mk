@@ -146,7 +146,7 @@ release-check: ## Makes the release of VERSION again from a clone in another dir
 
 .PHONY: release-push
 release-push: $(RELEASE) ## Pushes the image of dist/VERSION, and its signature, to IMAGE_NAME.
-	$(RELEASE) push -layout $(RELEASE_DIR)/image -to $(IMAGE_NAME)
+	$(RELEASE) push -dir $(RELEASE_DIR) -layout $(RELEASE_DIR)/image -to $(IMAGE_NAME)
 
 .PHONY: test-release-programs
 test-release-programs: ## Tests the programs that make releases, with small files.

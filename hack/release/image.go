@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/capstan-io/capstan/hack/release/internal/checksums"
 	"github.com/capstan-io/capstan/hack/release/internal/ociimage"
 	"github.com/capstan-io/capstan/hack/release/internal/signing"
 )
@@ -163,12 +165,19 @@ func loadKey(path string) (*signing.Key, error) {
 }
 
 func runPush(ctx context.Context, out io.Writer, flags *flag.FlagSet, args []string) error {
-	dir := flags.String("layout", "", "directory with the OCI layout")
+	layoutDir := flags.String("layout", "", "directory with the OCI layout")
+	dir := flags.String("dir", "", "directory of the release; that with the layout if empty")
 	to := flags.String("to", "", "name and tag to push to; that of the image if empty")
 	if err := parse(flags, args, "layout"); err != nil {
 		return err
 	}
-	layout, err := ociimage.Open(*dir)
+	if *dir == "" {
+		*dir = filepath.Dir(filepath.Clean(*layoutDir))
+	}
+	if err := checksums.Verify(*dir, publicKeyName); err != nil {
+		return err
+	}
+	layout, err := ociimage.Open(*layoutDir)
 	if err != nil {
 		return err
 	}
@@ -176,11 +185,23 @@ func runPush(ctx context.Context, out io.Writer, flags *flag.FlagSet, args []str
 	if err != nil {
 		return err
 	}
+	digest, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	if err := checkReleased(*dir, *layoutDir, tag.Digest(digest.String())); err != nil {
+		return err
+	}
 	if *to != "" {
 		if tag, err = name.NewTag(*to); err != nil {
 			return err
 		}
 	}
+	return push(ctx, out, layout, index, tag)
+}
+
+// push pushes an image and, if it is signed, its signature.
+func push(ctx context.Context, out io.Writer, layout *ociimage.Layout, index v1.ImageIndex, tag name.Tag) error {
 	digest, err := index.Digest()
 	if err != nil {
 		return err

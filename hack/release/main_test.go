@@ -31,6 +31,11 @@ type made struct{ dir, layout, key, public string }
 // its own.
 func newRelease(t *testing.T, keys string) made {
 	t.Helper()
+	return newReleaseOf(t, keys, "abc")
+}
+
+func newReleaseOf(t *testing.T, keys, commit string) made {
+	t.Helper()
 	source, dir := t.TempDir(), t.TempDir()
 	r := made{dir: dir, layout: filepath.Join(dir, "image")}
 	for _, path := range []string{"amd64/manager", "amd64/apiserver", "arm64/manager", "arm64/apiserver", "LICENSE"} {
@@ -42,8 +47,8 @@ func newRelease(t *testing.T, keys string) made {
 	if keys != "" {
 		r.key, r.public = filepath.Join(keys, "cosign.key"), filepath.Join(keys, "cosign.pub")
 	}
-	call(t, "image", "-ref", "registry.test/capstan:1.2.3", "-version", "1.2.3", "-commit", "abc", "-license", filepath.Join(source, "LICENSE"),
-		"-layout", r.layout, "-archive", filepath.Join(dir, "image.oci.tar"), "-docker", filepath.Join(dir, "image-"), "-digest", filepath.Join(dir, "digest.txt"),
+	call(t, "image", "-ref", "registry.test/capstan:1.2.3", "-version", "1.2.3", "-commit", commit, "-license", filepath.Join(source, "LICENSE"),
+		"-layout", r.layout, "-archive", filepath.Join(dir, "image.oci.tar"), "-docker", filepath.Join(dir, "image-"), "-digest", filepath.Join(dir, "image-digest.txt"),
 		"-program", "manager", "-program", "apiserver", "-link", "work", "-key", r.key,
 		"-platform", "linux/amd64="+filepath.Join(source, "amd64"), "-platform", "linux/arm64="+filepath.Join(source, "arm64"))
 	for _, format := range []string{"tar.gz", "zip"} {
@@ -98,17 +103,19 @@ func TestAReleaseIsVerified(t *testing.T) {
 	others := t.TempDir()
 	call(t, "keys", "-dir", others)
 	otherKey := filepath.Join(others, "cosign.pub")
+	earlier := newReleaseOf(t, keys, "earlier")
 	for name, c := range map[string]struct {
 		unsigned bool
 		change   func(r *made) error
 		want     string
 	}{
-		"as it was made":          {change: func(*made) error { return nil }},
-		"another key":             {change: func(r *made) error { r.public = otherKey; return nil }, want: "not signed with this key"},
-		"nobody signed":           {unsigned: true, change: func(r *made) error { r.public = otherKey; return nil }, want: "SHA256SUMS is not signed"},
-		"unsigned, and no key":    {unsigned: true, change: func(*made) error { return nil }},
-		"checksums of another":    {change: func(r *made) error { return appendTo(filepath.Join(r.dir, "cli.zip")) }, want: "cli.zip is not the file"},
-		"a blob that has changed": {change: func(r *made) error { return appendTo(largestBlob(r.layout)) }, want: "damaged"},
+		"as it was made":       {change: func(*made) error { return nil }},
+		"another key":          {change: func(r *made) error { r.public = otherKey; return nil }, want: "not signed with this key"},
+		"nobody signed":        {unsigned: true, change: func(r *made) error { r.public = otherKey; return nil }, want: "SHA256SUMS is not signed"},
+		"unsigned, and no key": {unsigned: true, change: func(*made) error { return nil }},
+		"checksums of another": {change: func(r *made) error { return appendTo(filepath.Join(r.dir, "cli.zip")) }, want: "cli.zip is not the file"},
+		"an earlier image, signed with the same key": {change: func(r *made) error { r.layout = earlier.layout; return nil }, want: "was released"},
+		"a blob that has changed":                    {change: func(r *made) error { return appendTo(largestBlob(r.layout)) }, want: "damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			used := keys
@@ -278,7 +285,7 @@ func TestAPushedImageIsTheReleasedOneWithItsSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(r.dir, "digest.txt"))
+	text, err := os.ReadFile(filepath.Join(r.dir, "image-digest.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,6 +302,35 @@ func TestAPushedImageIsTheReleasedOneWithItsSignature(t *testing.T) {
 	}
 	if manifest.Layers[0].Annotations["dev.cosignproject.cosign/signature"] == "" {
 		t.Error("the manifest beside the image has no signature")
+	}
+}
+
+func TestOnlyTheImageOfTheReleaseIsPushed(t *testing.T) {
+	server := httptest.NewServer(registry.New())
+	defer server.Close()
+	to := strings.TrimPrefix(server.URL, "http://") + "/team/capstan:1.2.3"
+	keys := newKeys(t)
+	r, earlier := newRelease(t, keys), newReleaseOf(t, keys, "earlier")
+	if err := errors.Join(os.RemoveAll(r.layout), os.Rename(earlier.layout, r.layout)); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(want string) {
+		t.Helper()
+		if _, err := try(t, "push", "-layout", r.layout+"/", "-to", to); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	refused("was released")
+	if err := os.WriteFile(filepath.Join(r.dir, digestName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("image-digest.txt is not the file")
+	tag, err := name.NewTag(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := remote.Index(tag); err == nil {
+		t.Error("the registry has an image")
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
+
 	"github.com/capstan-io/capstan/hack/release/internal/checksums"
 	"github.com/capstan-io/capstan/hack/release/internal/ociimage"
 	"github.com/capstan-io/capstan/hack/release/internal/signing"
@@ -21,6 +23,9 @@ import (
 // publicKeyName is the file with the public key of a release. It is no proof of
 // anything where it lies: users compare it with the one that the project shows.
 const publicKeyName = "cosign.pub"
+
+// digestName is the file with the name and digest of the image of a release.
+const digestName = "image-digest.txt"
 
 func runSums(_ context.Context, out io.Writer, flags *flag.FlagSet, args []string) error {
 	dir := flags.String("dir", "", "directory of the release")
@@ -87,7 +92,7 @@ func runVerify(_ context.Context, out io.Writer, flags *flag.FlagSet, args []str
 	if *layout == "" {
 		return nil
 	}
-	return verifyImage(out, *layout, verifier)
+	return verifyImage(out, *dir, *layout, verifier)
 }
 
 func verifySums(dir string, verifier signing.Verifier) error {
@@ -108,8 +113,10 @@ func verifySums(dir string, verifier signing.Verifier) error {
 	return nil
 }
 
-func verifyImage(out io.Writer, dir string, verifier *signing.Verifier) error {
-	layout, err := ociimage.Open(dir)
+// verifyImage verifies the layout, which has no checksum itself, with what the
+// release, whose checksums have been verified, says about it.
+func verifyImage(out io.Writer, dir, layoutDir string, verifier *signing.Verifier) error {
+	layout, err := ociimage.Open(layoutDir)
 	if err != nil {
 		return err
 	}
@@ -122,6 +129,9 @@ func verifyImage(out io.Writer, dir string, verifier *signing.Verifier) error {
 		return err
 	}
 	image := tag.Digest(digest.String())
+	if err := checkReleased(dir, layoutDir, image); err != nil {
+		return err
+	}
 	fmt.Fprintf(out, "the blobs of %s are as their digests say\n", image)
 	if verifier == nil {
 		return nil
@@ -137,6 +147,20 @@ func verifyImage(out io.Writer, dir string, verifier *signing.Verifier) error {
 		return fmt.Errorf("%s is not signed with this key: %w", image, err)
 	}
 	fmt.Fprintf(out, "%s is signed with this key\n", image)
+	return nil
+}
+
+// checkReleased fails if the image of a layout is not that of the release: another
+// one can be signed with the same key.
+func checkReleased(dir, layoutDir string, image name.Digest) error {
+	content, err := os.ReadFile(filepath.Join(dir, digestName))
+	if err != nil {
+		return fmt.Errorf("reading which image was released: %w", err)
+	}
+	if released := strings.TrimSpace(string(content)); released != image.Name() {
+		return fmt.Errorf("%s has the image %s, but %s says that %s was released: unpack the image of this release again",
+			layoutDir, image.Name(), filepath.Join(dir, digestName), released)
+	}
 	return nil
 }
 
