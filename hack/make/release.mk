@@ -7,6 +7,9 @@ RELEASE_DIR ?= dist/$(VERSION)
 # Where the command line runs, and where the image does.
 RELEASE_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 RELEASE_IMAGE_PLATFORMS ?= linux/amd64 linux/arm64
+# What else decides about the bytes that Go writes, whatever the machine has set:
+# Go's own settings, a workspace, and variants of architectures.
+RELEASE_GO := GOENV=off GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFIPS140=off go
 # Where the files of the release will be downloaded.
 RELEASE_URL ?= https://github.com/capstan-io/capstan/releases/download/v$(VERSION)
 # A private key of cosign, whose password is COSIGN_PASSWORD. Nothing is signed without.
@@ -48,7 +51,7 @@ release-arguments:
 # Go knows whether there is anything to do.
 .PHONY: $(RELEASE)
 $(RELEASE):
-	go build -C hack/release -o $(CURDIR)/$@ .
+	$(RELEASE_GO) build -C hack/release -o $(CURDIR)/$@ .
 
 # Without what git knows: the same commit has to give the same executables, be it
 # tagged, in a shallow clone, or exported. SBOMs and labels have the commit. Go
@@ -59,7 +62,7 @@ release-build: $(addprefix release-build/,$(sort $(RELEASE_PLATFORMS) $(RELEASE_
 .PHONY: release-build/%
 release-build/%:
 	mkdir -p $(RELEASE_BIN)/$(call release_platform,$*)
-	GOOS=$(firstword $(subst /, ,$*)) GOARCH=$(lastword $(subst /, ,$*)) go build -buildvcs=false -ldflags '$(GO_LDFLAGS)' \
+	GOOS=$(firstword $(subst /, ,$*)) GOARCH=$(lastword $(subst /, ,$*)) $(RELEASE_GO) build -buildvcs=false -ldflags '$(GO_LDFLAGS)' \
 	  -o $(RELEASE_BIN)/$(call release_platform,$*)/ $(if $(filter $*,$(RELEASE_IMAGE_PLATFORMS)),./cmd/...,./cmd/capstan)
 
 .PHONY: release-image

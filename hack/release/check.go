@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
 
 	"github.com/capstan-io/capstan/hack/release/internal/changelog"
@@ -32,6 +33,9 @@ func runCheck(ctx context.Context, out io.Writer, flags *flag.FlagSet, args []st
 	var problems []error
 	if !*dirty {
 		problems = append(problems, checkTree(ctx, *root))
+	}
+	if err := checkToolchain(ctx, *root); err != nil {
+		problems = append(problems, err)
 	}
 	if err := checkVersion(*version); err != nil {
 		problems = append(problems, err)
@@ -53,6 +57,34 @@ func checkVersion(version string) error {
 		return fmt.Errorf("VERSION=%s is no semantic version, such as 0.2.0 or 0.2.0-rc.1", version)
 	case semver.Build("v"+version) != "":
 		return fmt.Errorf("VERSION=%s has metadata of a build, which the tag of an image cannot have", version)
+	}
+	return nil
+}
+
+// checkToolchain fails if Go is not of the version that go.mod names as its
+// toolchain: another one writes other bytes. The go line is no such name, as it is
+// the oldest version; without a toolchain, the SBOM says which one was used.
+func checkToolchain(ctx context.Context, root string) error {
+	content, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return err
+	}
+	module, err := modfile.Parse("go.mod", content, nil)
+	if err != nil {
+		return err
+	}
+	if module.Toolchain == nil {
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION")
+	cmd.Dir = root
+	output, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("asking go for its version: %w", err)
+	}
+	if used := strings.TrimSpace(string(output)); used != module.Toolchain.Name {
+		return fmt.Errorf("go.mod names the toolchain %s, but this is %s, which writes other bytes; set GOTOOLCHAIN=%s",
+			module.Toolchain.Name, used, module.Toolchain.Name)
 	}
 	return nil
 }

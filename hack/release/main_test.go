@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -336,7 +337,8 @@ func TestOnlyTheImageOfTheReleaseIsPushed(t *testing.T) {
 
 func TestWhatCannotBeReleased(t *testing.T) {
 	changes := "# Changelog\n\n## [Unreleased]\n\n- Something.\n\n## [1.0.0] - 2026-01-01\n\n- All.\n"
-	for name, c := range map[string]struct{ version, dirty, want string }{
+	used := runtime.Version()
+	for name, c := range map[string]struct{ version, dirty, toolchain, want string }{
 		"a version with an entry":      {version: "1.0.0"},
 		"a candidate":                  {version: "1.1.0-rc.1"},
 		"a version without an entry":   {version: "1.1.0", want: "no entry 1.1.0"},
@@ -344,6 +346,8 @@ func TestWhatCannotBeReleased(t *testing.T) {
 		"no semantic version":          {version: "1.0", want: "no semantic version"},
 		"a version with metadata":      {version: "1.0.0+1", want: "tag of an image"},
 		"a tree that is not clean":     {version: "1.0.0", dirty: "LICENSE", want: "not clean"},
+		"the toolchain of go.mod":      {version: "1.0.0", toolchain: used},
+		"another toolchain":            {version: "1.0.0", toolchain: "go1.21.0", want: "set GOTOOLCHAIN=go1.21.0"},
 		"a file that git has not seen": {version: "1.0.0", dirty: "new", want: "?? new"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -361,6 +365,11 @@ func TestWhatCannotBeReleased(t *testing.T) {
 			}
 			write("CHANGELOG.md", changes)
 			write("LICENSE", "text")
+			module := "module example.com/a\n\ngo 1.21\n"
+			if c.toolchain != "" {
+				module += "\ntoolchain " + c.toolchain + "\n"
+			}
+			write("go.mod", module)
 			git("init", "-q")
 			git("add", ".")
 			git("commit", "-q", "-m", "all")

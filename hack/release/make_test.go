@@ -53,3 +53,13 @@ func TestTheCloneIsGivenAbsoluteNamesOfBundles(t *testing.T) {
 		t.Errorf("got %v, want %q; it said:\n%s", err, want, output)
 	}
 }
+
+func TestExecutablesDoNotDependOnSettingsOfTheMachine(t *testing.T) {
+	for _, target := range []string{"release-build/linux/arm64", "bin/release"} {
+		output, err := callMake(t, "-n", target)
+		want := "GOENV=off GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFIPS140=off go build"
+		if err != nil || !strings.Contains(output, want) {
+			t.Errorf("make %s: got %v, want %q; it said:\n%s", target, err, want, output)
+		}
+	}
+}
