@@ -109,13 +109,18 @@ release-charts: $(RELEASE)
 RELEASE_ISO_DATE = $(shell $(RELEASE_ENV); date -u -d "@$$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 RELEASE_SHA = $(lastword $(subst @, ,$(shell cat $(RELEASE_DIGEST))))
 RELEASE_OLM := bin/release-olm
+release_operator = -add operators/$1/ci.yaml=bin/bundles/$(VERSION)/$2/ci.yaml \
+  $(foreach part,manifests metadata tests,-add operators/$1/$(VERSION)/$(part)=bin/bundles/$(VERSION)/$2/$(part))
 
+# The bundles are laid out as OperatorHub's repositories have them: by
+# package and version, with ci.yaml beside the versions.
 .PHONY: release-olm
 release-olm: $(RELEASE)
 	rm -rf $(RELEASE_OLM) bin/bundles/$(VERSION)
 	$(MAKE) --no-print-directory catalog CATALOG_DIR=$(RELEASE_OLM)/catalog \
 	  BUNDLE_IMAGE=$(IMAGE_NAME) BUNDLE_DIGEST=$(RELEASE_SHA) BUNDLE_DATE=$(RELEASE_ISO_DATE)
-	$(RELEASE_STEP) archive -o $(RELEASE_PREFIX)-olm.tar.gz -add bundles=bin/bundles/$(VERSION) -add catalog=$(RELEASE_OLM)/catalog
+	$(RELEASE_STEP) archive -o $(RELEASE_PREFIX)-olm.tar.gz -add catalog=$(RELEASE_OLM)/catalog \
+	  $(call release_operator,capstan-hub,clustermanager) $(call release_operator,capstan-klusterlet,klusterlet)
 
 .PHONY: release-notes
 release-notes: $(RELEASE)

@@ -63,3 +63,17 @@ func TestExecutablesDoNotDependOnSettingsOfTheMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestBundlesAreLaidOutAsOperatorHubHasThem(t *testing.T) {
+	// Nothing is run: MAKE is what would be.
+	output, err := callMake(t, "-n", "release-olm", "MAKE=echo", unknown)
+	for _, want := range []string{
+		"-add operators/capstan-hub/ci.yaml=bin/bundles/99.0.0/clustermanager/ci.yaml ",
+		"-add operators/capstan-hub/99.0.0/manifests=bin/bundles/99.0.0/clustermanager/manifests ",
+		"-add operators/capstan-klusterlet/99.0.0/tests=bin/bundles/99.0.0/klusterlet/tests\n",
+	} {
+		if err != nil || !strings.Contains(output, want) {
+			t.Errorf("got %v, want %q; it said:\n%s", err, want, output)
+		}
+	}
+}

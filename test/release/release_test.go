@@ -204,9 +204,13 @@ func TestWhatInstallsTheImageNamesItsDigest(t *testing.T) {
 	want := fmt.Sprintf("%s@%s", repository, digest)
 	dir := t.TempDir()
 	untar(t, m.file("olm.tar.gz"), dir)
-	paths, err := filepath.Glob(filepath.Join(dir, "bundles/*/manifests/*.clusterserviceversion.yaml"))
+	paths, err := filepath.Glob(filepath.Join(dir, "operators/capstan-*", m.version, "manifests/*.clusterserviceversion.yaml"))
 	if err != nil || len(paths) != 2 {
 		t.Fatalf("there are bundles %q (%v), want two", paths, err)
+	}
+	beside, err := filepath.Glob(filepath.Join(dir, "operators/capstan-*/ci.yaml"))
+	if err != nil || len(beside) != len(paths) {
+		t.Errorf("beside the versions are %q (%v), want a ci.yaml of each package", beside, err)
 	}
 	for _, path := range append(paths, filepath.Join(m.dir, "RELEASE_NOTES.md"), filepath.Join(m.dir, "image-digest.txt")) {
 		content, err := os.ReadFile(path)
