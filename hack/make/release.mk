@@ -44,6 +44,8 @@ release: release-arguments $(RELEASE) ## Makes dist/VERSION from a clean tree, a
 # What would fail only after minutes.
 .PHONY: release-arguments
 release-arguments:
+	@[[ ' $(RELEASE_PLATFORMS) $(RELEASE_IMAGE_PLATFORMS) ' == *' $(RELEASE_HOST_PLATFORM) '* ]] || \
+	  { echo "RELEASE_PLATFORMS or RELEASE_IMAGE_PLATFORMS has to have $(RELEASE_HOST_PLATFORM): this machine runs the command line to make its completions" >&2; exit 1; }
 	@for bundle in $(CATALOG_BUNDLES); do \
 	  [[ -e $${bundle%%=*}/metadata/annotations.yaml ]] || { echo "CATALOG_BUNDLES: $${bundle%%=*} is no directory with a bundle" >&2; exit 1; }; \
 	done
@@ -74,7 +76,8 @@ release-image: $(RELEASE)
 	  $(foreach platform,$(RELEASE_IMAGE_PLATFORMS),-platform $(platform)=$(RELEASE_BIN)/$(call release_platform,$(platform)))
 
 # The completions are those of the executable for the machine that makes the release.
-RELEASE_HOST = $(RELEASE_BIN)/$(shell go env GOHOSTOS)-$(shell go env GOHOSTARCH)
+RELEASE_HOST_PLATFORM = $(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH)
+RELEASE_HOST = $(RELEASE_BIN)/$(call release_platform,$(RELEASE_HOST_PLATFORM))
 RELEASE_COMPLETIONS := $(RELEASE_BIN)/completions
 
 .PHONY: release-cli
@@ -144,6 +147,9 @@ release-verify: $(RELEASE) ## Verifies dist/VERSION: checksums, digests and, wit
 
 .PHONY: release-check
 release-check: ## Makes the release of VERSION again from a clone in another directory, and compares it with dist/VERSION.
+	@case '$(RELEASE_DIR)/' in /*|*../*) \
+	  echo "RELEASE_DIR=$(RELEASE_DIR): write it relative to the repository and within it, as the clone would remove this one" >&2; exit 1;; \
+	esac
 	rm -rf bin/again
 	git clone --quiet --no-hardlinks . bin/again
 	$(MAKE) --no-print-directory -C bin/again release VERSION=$(VERSION) IMAGE_REGISTRY=$(IMAGE_REGISTRY) \

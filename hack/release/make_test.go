@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -30,13 +31,33 @@ func TestMakeRefusesAtOnceWhatCannotBecomeARelease(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an earlier bundle that is not there": {[]string{"release", unknown, "CATALOG_BUNDLES=nowhere=example.com/a@sha256:1"}, "nowhere is no directory with a bundle"},
+		"an earlier bundle that is not there":        {[]string{"release", unknown, "CATALOG_BUNDLES=nowhere=example.com/a@sha256:1"}, "nowhere is no directory with a bundle"},
+		"no executable for this machine":             {[]string{"release", unknown, "RELEASE_PLATFORMS=plan9/386", "RELEASE_IMAGE_PLATFORMS="}, "has to have " + runtime.GOOS + "/" + runtime.GOARCH},
+		"no executable but one whose name is longer": {[]string{"release", unknown, "RELEASE_PLATFORMS=" + runtime.GOOS + "/" + runtime.GOARCH + "le", "RELEASE_IMAGE_PLATFORMS="}, "has to have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if output, err := callMake(t, c.args...); err == nil || !strings.Contains(output, c.want) {
 				t.Errorf("got %v, want %q; it said:\n%s", err, c.want, output)
 			}
 		})
+	}
+}
+
+// The clone would make its release in the same place, after removing what is there.
+func TestMakeComparesNothingWithItself(t *testing.T) {
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "SHA256SUMS")
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{dir, "bin/../../" + filepath.Base(dir), ".."} {
+		output, err := callMake(t, "release-check", unknown, "RELEASE_DIR="+name)
+		if err == nil || !strings.Contains(output, "relative to the repository") {
+			t.Errorf("%s: got %v; it said:\n%s", name, err, output)
+		}
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("the release is gone: %v", err)
 	}
 }
 
