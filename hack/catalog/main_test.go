@@ -90,11 +90,11 @@ func TestAChannelIsAChain(t *testing.T) {
 		bundles []string
 		want    string
 	}{
-		"a gap in the middle":                            {[]string{first, copied(t, "klusterlet", "0.3.0", "0.2.0")}, `replaces "capstan-klusterlet.v0.2.0"`},
-		"a version that replaces nothing is out of it":   {[]string{first, copied(t, "klusterlet", "0.2.0", "")}, `is "capstan-klusterlet.v0.1.0"`},
-		"a version is there once":                        {[]string{first, first}, "there twice"},
-		"a bundle is a directory":                        {[]string{t.TempDir()}, "annotations.yaml"},
-		"there is a bundle":                              {nil, "usage"},
+		"a gap in the middle":                          {[]string{first, copied(t, "klusterlet", "0.3.0", "0.2.0")}, `replaces "capstan-klusterlet.v0.2.0"`},
+		"a version that replaces nothing is out of it": {[]string{first, copied(t, "klusterlet", "0.2.0", "")}, `is "capstan-klusterlet.v0.1.0"`},
+		"a version is there once":                      {[]string{first, first}, "there twice"},
+		"a bundle is a directory":                      {[]string{t.TempDir()}, "annotations.yaml"},
+		"there is a bundle":                            {nil, "usage"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := catalogs(t, tc.bundles...); err == nil || !strings.Contains(err.Error(), tc.want) {
