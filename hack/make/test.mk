@@ -4,6 +4,8 @@
 # executables; nothing is downloaded.
 ENVTEST_ASSETS := $(CURDIR)/bin/envtest
 INTEGRATION_TIMEOUT := 20m
+# How many packages test at a time: they wait more than they compute.
+INTEGRATION_PACKAGES ?= 3
 E2E_TIMEOUT := 40m
 FAULT_TIMEOUT := 30m
 # Arguments for the fault tests, such as -long, or -seed N to replay one.
@@ -56,7 +58,7 @@ test-race: envtest-assets ## Unit tests, and some controller tests, under the ra
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -p 2 -timeout $(INTEGRATION_TIMEOUT) $(LONG_TESTS) $$($(WITH_API_SERVERS))
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -p $(INTEGRATION_PACKAGES) -timeout $(INTEGRATION_TIMEOUT) $(LONG_TESTS) $$($(WITH_API_SERVERS))
 	cd test/compat && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...
 
 .PHONY: test-conformance
