@@ -188,7 +188,8 @@ func deleting(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// alone fails for good if there are other objects of the kind than the one to remove.
+// alone fails if there are other objects of the kind than the one to remove: for good
+// unless all of them are going.
 func (i Instances) alone(ctx context.Context, r Removal) error {
 	kind := r.Kind
 	list := &metav1.PartialObjectMetadataList{}
@@ -198,15 +199,22 @@ func (i Instances) alone(ctx context.Context, r Removal) error {
 	} else if err != nil {
 		return fmt.Errorf("listing %ss: %w", kind.Kind, err)
 	}
-	names := make([]string, 0, len(list.Items))
+	var names, going []string
 	for n := range list.Items {
-		if name := list.Items[n].Name; name != r.Name {
-			names = append(names, name)
+		switch other := &list.Items[n]; {
+		case other.Name == r.Name:
+		case other.DeletionTimestamp != nil:
+			going = append(going, other.Name)
+		default:
+			names = append(names, other.Name)
 		}
 	}
 	if len(names) > 0 {
 		return final{fmt.Errorf("there is still %s %s, which this release has not made and which only the operator can clean up after; delete it first: kubectl delete %s %s",
 			kind.Kind, strings.Join(names, ", "), strings.ToLower(kind.Kind), strings.Join(names, " "))}
+	}
+	if len(going) > 0 {
+		return fmt.Errorf("%s %s is being removed, too", kind.Kind, strings.Join(going, ", "))
 	}
 	return nil
 }

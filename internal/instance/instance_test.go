@@ -93,6 +93,27 @@ func TestRemoveWaitsForTheOperator(t *testing.T) {
 	}
 }
 
+func TestRemoveWaitsForOthersThatAreGoing(t *testing.T) {
+	other := klusterlet("b", "operator/cleanup")
+	i, log := start(t, interceptor.Funcs{}, klusterlet("a"), other, crd())
+	if err := i.Client.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	waited := false
+	log.listen = func(line string) {
+		if waited || !strings.Contains(line, "Klusterlet b is being removed, too") {
+			return
+		}
+		waited = true
+		if err := i.Client.Patch(t.Context(), other, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	}
+	if err := i.Remove(t.Context(), removal("a", true)); err != nil || !waited || there(t, i.Client, crd()) {
+		t.Errorf("waited: %t, error: %v; want all gone; log:\n%s", waited, err, log)
+	}
+}
+
 func TestRemove(t *testing.T) {
 	cases := map[string]struct {
 		there      []client.Object

@@ -72,16 +72,16 @@ func escalate() rbacv1.PolicyRule {
 // a person would write them, in the order in which they come.
 func compact(parts []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	verbs := join(parts,
-		func(r rbacv1.PolicyRule) []string { return slices.Concat(r.APIGroups, r.Resources, r.ResourceNames) },
+		func(r rbacv1.PolicyRule) []string { return slices.Concat(r.NonResourceURLs, r.APIGroups, r.Resources, r.ResourceNames) },
 		func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs })
 	names := join(verbs,
 		func(r rbacv1.PolicyRule) []string {
-			return append(slices.Concat(r.APIGroups, r.Resources, r.Verbs), fmt.Sprint(len(r.ResourceNames) > 0))
+			return append(slices.Concat(r.NonResourceURLs, r.APIGroups, r.Resources, r.Verbs), fmt.Sprint(len(r.ResourceNames) > 0))
 		},
 		func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames })
 	return join(names,
 		func(r rbacv1.PolicyRule) []string {
-			return slices.Concat(r.APIGroups, r.Verbs, []string{"/"}, r.ResourceNames)
+			return slices.Concat(r.NonResourceURLs, r.APIGroups, r.Verbs, []string{"/"}, r.ResourceNames)
 		},
 		func(r *rbacv1.PolicyRule) *[]string { return &r.Resources })
 }

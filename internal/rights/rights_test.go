@@ -93,3 +93,12 @@ func TestAllAllowsEverything(t *testing.T) {
 		t.Error("there is something that all rights do not allow")
 	}
 }
+
+func TestURLsAreNotLost(t *testing.T) {
+	url := func(path string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{NonResourceURLs: []string{path}, Verbs: []string{"get"}}
+	}
+	if got := Describe(compact([]rbacv1.PolicyRule{url("/metrics"), url("/healthz")})); got != "get /metrics; get /healthz" {
+		t.Errorf("got %q, want both URLs", got)
+	}
+}

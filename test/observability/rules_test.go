@@ -16,7 +16,7 @@ import (
 
 // sections are what every runbook has, in this order.
 func sections() []string {
-	return []string{"## What it means", "## What suffers", "## Find the cause", "## Mend it"}
+	return []string{"## What it means", "## Impact", "## Find the cause", "## Fix it"}
 }
 
 // TestEveryAlertHasARunbook compares the alerts with the pages, in both
