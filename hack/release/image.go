@@ -177,19 +177,12 @@ func runPush(ctx context.Context, out io.Writer, flags *flag.FlagSet, args []str
 	if err := checksums.Verify(*dir, publicKeyName); err != nil {
 		return err
 	}
-	layout, err := ociimage.Open(*layoutDir)
+	layout, _, err := openReleased(*dir, *layoutDir)
 	if err != nil {
 		return err
 	}
 	index, tag, err := layout.Image()
 	if err != nil {
-		return err
-	}
-	digest, err := index.Digest()
-	if err != nil {
-		return err
-	}
-	if err := checkReleased(*dir, *layoutDir, tag.Digest(digest.String())); err != nil {
 		return err
 	}
 	if *to != "" {

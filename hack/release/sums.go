@@ -116,20 +116,8 @@ func verifySums(dir string, verifier signing.Verifier) error {
 // verifyImage verifies the layout, which has no checksum itself, with what the
 // release, whose checksums have been verified, says about it.
 func verifyImage(out io.Writer, dir, layoutDir string, verifier *signing.Verifier) error {
-	layout, err := ociimage.Open(layoutDir)
+	layout, image, err := openReleased(dir, layoutDir)
 	if err != nil {
-		return err
-	}
-	index, tag, err := layout.Image()
-	if err != nil {
-		return err
-	}
-	digest, err := index.Digest()
-	if err != nil {
-		return err
-	}
-	image := tag.Digest(digest.String())
-	if err := checkReleased(dir, layoutDir, image); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "the blobs of %s are as their digests say\n", image)
@@ -148,6 +136,24 @@ func verifyImage(out io.Writer, dir, layoutDir string, verifier *signing.Verifie
 	}
 	fmt.Fprintf(out, "%s is signed with this key\n", image)
 	return nil
+}
+
+// openReleased opens the layout with the image of a release.
+func openReleased(dir, layoutDir string) (*ociimage.Layout, name.Digest, error) {
+	layout, err := ociimage.Open(layoutDir)
+	if err != nil {
+		return nil, name.Digest{}, err
+	}
+	index, tag, err := layout.Image()
+	if err != nil {
+		return nil, name.Digest{}, err
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return nil, name.Digest{}, err
+	}
+	image := tag.Digest(digest.String())
+	return layout, image, checkReleased(dir, layoutDir, image)
 }
 
 // checkReleased fails if the image of a layout is not that of the release: another
