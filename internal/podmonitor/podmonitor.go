@@ -75,7 +75,6 @@ func (p Pods) endpoint() map[string]any {
 		"authorization": map[string]any{"credentials": map[string]any{
 			"name": fleetv1alpha1.MonitoringTokenSecret, "key": "token",
 		}},
-		"honorLabels": true, // capstan_build_info has the label component itself
 		"relabelings": []any{
 			map[string]any{"action": "keep", "sourceLabels": []any{"__meta_kubernetes_pod_label_" + render.AppLabel}, "regex": p.App},
 			address(`([0-9.]+)`, "${1}"),

@@ -22,6 +22,9 @@ func TestEachComponentIsFoundOnceAtItsPort(t *testing.T) {
 	if err != nil || len(endpoints) != 1 {
 		t.Fatalf("got the endpoints %v, %v", endpoints, err)
 	}
+	if _, honours := endpoints[0].(map[string]any)["honorLabels"]; honours {
+		t.Error("a label of a metric that is empty, such as cluster of capstan_push_connections, would remove that of the target")
+	}
 	relabelings, _, err := unstructured.NestedSlice(endpoints[0].(map[string]any), "relabelings")
 	if err != nil {
 		t.Fatal(err)
