@@ -9,12 +9,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -30,23 +33,31 @@ func TestInTheLab(t *testing.T) {
 	if !t.Run("queries", func(t *testing.T) { queriesReturnSeries(t, l, s) }) {
 		t.Fatal("what alerts are made of is not there")
 	}
-	together := faults()
-	for _, fault := range together {
-		fault.plant(t, l)
-	}
-	for _, fault := range together {
-		for _, alert := range fault.alerts {
-			t.Run(alert, func(t *testing.T) { fires(t, s, alert) })
+	var all []*seen
+	for _, together := range faults() {
+		for _, f := range together {
+			f.plant(t, l)
+		}
+		planted := time.Now()
+		for _, f := range together {
+			for _, alert := range f.alerts {
+				all = append(all, &seen{fault: f, alert: alert})
+				t.Run(alert, func(t *testing.T) { fires(t, s, all[len(all)-1], planted) })
+			}
 		}
 	}
-	for _, fault := range together {
-		fault.mend(t, l)
-	}
-	for _, fault := range together {
-		for _, alert := range fault.alerts {
-			t.Run(alert+" ends", func(t *testing.T) { ends(t, s, alert) })
+	// The fault that came last is mended first, as what mends another may need that.
+	mended := map[string]time.Time{}
+	for _, together := range slices.Backward(faults()) {
+		for _, f := range together {
+			f.mend(t, l)
+			mended[f.name] = time.Now()
 		}
 	}
+	for _, one := range all {
+		t.Run(one.alert+" ends", func(t *testing.T) { ends(t, s, one, mended[one.fault.name]) })
+	}
+	t.Logf("the alerts:\n%s\nall that fired: %s", alertTable(all), strings.Join(s.fired(), ", "))
 }
 
 // busy lets all controllers have something to do.
@@ -62,10 +73,11 @@ spec: {clusterSet: default}
 ---
 apiVersion: cluster.open-cluster-management.io/v1beta1
 kind: Placement
-metadata: {name: all, namespace: shop}
+metadata: {name: odd, namespace: shop}
 spec:
   predicates:
   - requiredClusterSelector:
+      labelSelector: {matchLabels: {round: odd}}
       celSelector: {celExpressions: ["managedCluster.metadata.name != ''"]}
 `
 
@@ -82,10 +94,9 @@ spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name:
 // empty are the panels whose queries return nothing in this lab, with the reason.
 func empty() map[string]string {
 	return map[string]string{
-		"fleet.json: Writes to Clusters":              "the feature gate for the Cluster API is off, so nobody writes Clusters",
-		"push-agent.json: Errors by reason":           "no connection has failed yet",
-		"hub-health.json: Targets that do not answer": "all answer",
-		"delivery.json: Events that were dropped":     "feature gate KarmadaEvents is off",
+		"fleet: Writes to Clusters":              "the feature gate for the Cluster API is off, so nobody writes Clusters",
+		"hub-health: Targets that do not answer": "all answer",
+		"delivery: Events that were dropped":     "feature gate KarmadaEvents is off",
 	}
 }
 
@@ -126,7 +137,7 @@ func (l *lab) change(t *testing.T, round int) error {
 	for _, command := range [][]string{
 		{"--context", hub, "apply", "--server-side", "-f", path},
 		{"--context", member, "-n", "default", "delete", "configmap", "greeting", "--ignore-not-found"},
-		{"--context", hub, "label", "managedcluster", member, "--overwrite", fmt.Sprintf("round=%d", round)},
+		{"--context", hub, "label", "managedcluster", member, "--overwrite", "round=" + []string{"even", "odd"}[round%2]},
 	} {
 		if _, err := l.run(t.Context(), "kubectl", command...); err != nil {
 			return err
@@ -136,22 +147,25 @@ func (l *lab) change(t *testing.T, round int) error {
 }
 
 // missing runs all queries of the dashboards, and returns an error that names those
-// that return nothing without a reason, or something in spite of one.
+// that return no number without a reason. A series without one is a share or a quantile
+// of what has not happened yet.
 func missing(ctx context.Context, t *testing.T, s *server, all map[string]result) error {
 	t.Helper()
 	var wrong []string
 	for _, d := range dashboards(t) {
 		for _, p := range d.Panels {
-			name := d.file + ": " + p.Title
+			name := strings.TrimSuffix(d.file, ".json") + ": " + p.Title
 			for _, target := range p.Targets {
-				vector, err := s.query(ctx, filled(target.Expr, rateInterval))
+				// No series may lack the label by which the clusters are told apart.
+				expr := strings.ReplaceAll(target.Expr, "$cluster", hub+"|"+member)
+				vector, err := s.query(ctx, filled(expr, rateInterval))
 				if err != nil {
 					t.Fatal(err)
 				}
 				reason, mayBeEmpty := empty()[name]
 				got := result{series: fmt.Sprint(len(vector)), example: reason}
-				if len(vector) > 0 {
-					got.example = "`" + vector[0].Metric.String() + "` " + number(vector[0].F)
+				if i := slices.IndexFunc(vector, func(s promql.Sample) bool { return !math.IsNaN(s.F) }); i >= 0 {
+					got.example = "`" + vector[i].Metric.String() + "` " + number(vector[i].F)
 				} else if !mayBeEmpty {
 					wrong = append(wrong, name+" "+target.RefID)
 				}
@@ -160,7 +174,7 @@ func missing(ctx context.Context, t *testing.T, s *server, all map[string]result
 		}
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("%d queries return nothing: %s", len(wrong), strings.Join(wrong, "; "))
+		return fmt.Errorf("%d queries return no number: %s", len(wrong), strings.Join(wrong, "; "))
 	}
 	return nil
 }
@@ -168,7 +182,6 @@ func missing(ctx context.Context, t *testing.T, s *server, all map[string]result
 // unseen are the series that rules read and this lab does not have, with the reason.
 func unseen() map[string]string {
 	return map[string]string{
-		`capstan_certificate_request_decisions_total{verdict="Refuse"}`:        "nobody asks for what is not theirs",
 		`capstan_operator_condition{status="True",type=~".*Degraded"}`:         "only statuses that a condition has are there, and all is well",
 		`capstan_operator_condition{status="False",type=~"Applied|Available"}`: "the same",
 	}
@@ -215,13 +228,25 @@ func ruleData(t *testing.T, s *server) error {
 
 // fault is something that breaks, and the alerts that tell of it.
 type fault struct {
+	name        string
 	alerts      []string
 	plant, mend func(t *testing.T, l *lab)
 }
 
-func faults() []fault {
-	return []fault{
+// seen is what came of an alert: after what time it fired and ended, counted from
+// when the faults that come together were planted, and its own was mended.
+type seen struct {
+	fault
+	alert, says  string
+	fired, ended time.Duration
+}
+
+// faults are those that are planted at the same time, and then those that are planted
+// when the alerts of the first fire.
+func faults() [][]fault {
+	return [][]fault{{
 		{
+			name:   "a work with an object of a kind that the Pull member does not know",
 			alerts: []string{"CapstanWorksFailing"},
 			plant: func(t *testing.T, l *lab) {
 				l.apply(t, hub, strings.ReplaceAll(work(member, "unknown", "x"), "{apiVersion: v1, kind: ConfigMap,", "{apiVersion: example.org/v1, kind: Database,"))
@@ -231,34 +256,53 @@ func faults() []fault {
 			},
 		},
 		{
-			alerts: []string{"CapstanPushClusterUnreachable"},
+			name:   "the power of the Push member is cut",
+			alerts: []string{"CapstanPushClusterUnreachable", "CapstanClusterUnavailable"},
 			plant:  func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "stop", pushed) },
 			mend:   func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "start", pushed) },
 		},
-	}
+	}, {
+		{
+			name:   "the network between the hub and the Pull member is cut",
+			alerts: []string{"CapstanClusterUnreachable"},
+			plant:  func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "partition", hub, member) },
+			mend:   func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "heal", hub, member) },
+		},
+	}}
 }
 
 // fires waits for the alert.
-func fires(t *testing.T, s *server, name string) {
+func fires(t *testing.T, s *server, one *seen, planted time.Time) {
 	t.Helper()
 	eventually(t, func() error {
-		if len(s.firing(name)) == 0 {
-			return fmt.Errorf("alert %s does not fire", name)
+		firing := s.firing(one.alert)
+		if len(firing) == 0 {
+			return fmt.Errorf("alert %s does not fire", one.alert)
 		}
+		one.says = firing[0].Annotations.Get("description")
+		one.fired = firing[0].FiredAt.Sub(planted)
 		return nil
 	})
-	for _, alert := range s.firing(name) {
-		t.Logf("fires: %s: %s", alert.Labels, alert.Annotations.Get("description"))
-	}
 }
 
 // ends waits for the end of the alert, after the fault is mended.
-func ends(t *testing.T, s *server, name string) {
+func ends(t *testing.T, s *server, one *seen, mended time.Time) {
 	t.Helper()
 	eventually(t, func() error {
-		if left := s.firing(name); len(left) > 0 {
-			return fmt.Errorf("all is mended, and alert %s still fires: %s", name, left[0].Labels)
+		if left := s.firing(one.alert); len(left) > 0 {
+			return fmt.Errorf("all is mended, and alert %s still fires: %s", one.alert, left[0].Labels)
 		}
+		one.ended = max(0, s.resolved(one.alert).Sub(mended))
 		return nil
 	})
+}
+
+// alertTable is what the documentation shows.
+func alertTable(all []*seen) string {
+	var table strings.Builder
+	table.WriteString("| fault | alert | says | fires after | ends after |\n|---|---|---|---|---|\n")
+	for _, one := range all {
+		fmt.Fprintf(&table, "| %s | `%s` | %s | %s | %s |\n", one.fault.name, one.alert, one.says, one.fired.Round(time.Second), one.ended.Round(time.Second))
+	}
+	return table.String()
 }

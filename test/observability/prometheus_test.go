@@ -102,7 +102,6 @@ global: {scrape_interval: %[1]s, scrape_timeout: %[1]s}
 scrape_configs:
 - job_name: capstan
   scheme: https
-  honor_labels: true
   authorization: {credentials: %[2]q}
   tls_config: {insecure_skip_verify: true}
 `, scrapeInterval, l.token(t, cluster)), promslog.NewNopLogger())
@@ -206,4 +205,31 @@ func (s *server) firing(name string) []*rules.Alert {
 		}
 	}
 	return firing
+}
+
+// resolved is when the last alert of a rule that has fired ended.
+func (s *server) resolved(name string) time.Time {
+	var latest time.Time
+	for _, rule := range s.rules.AlertingRules() {
+		if rule.Name() != name {
+			continue
+		}
+		rule.ForEachActiveAlert(func(alert *rules.Alert) {
+			if alert.ResolvedAt.After(latest) {
+				latest = alert.ResolvedAt
+			}
+		})
+	}
+	return latest
+}
+
+// fired are the names of the rules of which an alert fires, or has ended lately.
+func (s *server) fired() []string {
+	var names []string
+	for _, rule := range s.rules.AlertingRules() {
+		if len(s.firing(rule.Name())) > 0 || !s.resolved(rule.Name()).IsZero() {
+			names = append(names, rule.Name())
+		}
+	}
+	return names
 }
