@@ -138,7 +138,7 @@ func New(d Deps) *Controller {
 		Remove: removing(may, &removal{clusters: all}),
 		Kind: install.Kind[*operatorv1.ClusterManager, *pass]{
 			Name:          "ClusterManager",
-			Begin:         begin,
+			Begin:         all.begin,
 			Conditions:    func(cm *operatorv1.ClusterManager) *[]metav1.Condition { return &cm.Status.Conditions },
 			Report:        report,
 			ReportRemoval: reportRemoval,

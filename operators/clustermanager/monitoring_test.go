@@ -19,9 +19,10 @@ import (
 
 // monitored has the rights of the operator's role, which names its PodMonitors.
 func monitored(t *testing.T, l *lab) {
-	l.hub(t, func(cm *operatorv1.ClusterManager) {
+	ask := func(cm *operatorv1.ClusterManager) {
 		cm.Annotations = map[string]string{fleetv1alpha1.AnnotationMonitoring: fleetv1alpha1.MonitoringPodMonitor}
-	})
+	}
+	l.hub(t, ask)
 	l.settle(t)
 	if got := l.condition(t, operatorv1.ConditionMonitored); got.Reason != operatorv1.ReasonPodMonitorUndefined {
 		t.Errorf("without the definition, condition Monitored is %+v", got)
@@ -38,25 +39,32 @@ func monitored(t *testing.T, l *lab) {
 	if got := l.condition(t, operatorv1.ConditionMonitored); got.Status != metav1.ConditionTrue {
 		t.Errorf("with the definition, condition Monitored is %+v", got)
 	}
-	there := func(name, namespace string) bool {
-		monitor := &unstructured.Unstructured{}
-		monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"})
-		return l.exists(t, monitor, name, namespace)
-	}
-	both := map[string]string{"capstan-hub": testHubNS, "capstan-cluster-manager": operatorv1.DefaultOperatorNamespace}
-	for name, namespace := range both {
-		if !there(name, namespace) {
-			t.Errorf("there is no PodMonitor %s/%s", namespace, name)
-		}
-	}
+	l.expectPodMonitors(t, true)
 	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations = nil })
 	l.settle(t)
 	if got := l.condition(t, operatorv1.ConditionMonitored); got.Type != "" {
 		t.Errorf("without the annotation, condition Monitored is %+v", got)
 	}
-	for name, namespace := range both {
-		if there(name, namespace) {
-			t.Errorf("the PodMonitor %s/%s is left", namespace, name)
+	l.expectPodMonitors(t, false)
+
+	l.change(t, ask)
+	l.await(t, "the PodMonitors are back", func() bool {
+		l.settle(t)
+		return l.condition(t, operatorv1.ConditionMonitored).Status == metav1.ConditionTrue
+	})
+	l.expectPodMonitors(t, true)
+	l.clean(t)
+	l.expectPodMonitors(t, false)
+}
+
+// expectPodMonitors sees whether the PodMonitors of the hub and the operator are there.
+func (l *lab) expectPodMonitors(t *testing.T, want bool) {
+	t.Helper()
+	for name, namespace := range map[string]string{"capstan-hub": testHubNS, "capstan-cluster-manager": operatorv1.DefaultOperatorNamespace} {
+		monitor := &unstructured.Unstructured{}
+		monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"})
+		if got := l.exists(t, monitor, name, namespace); got != want {
+			t.Errorf("PodMonitor %s/%s is there: %t, want %t", namespace, name, got, want)
 		}
 	}
 }

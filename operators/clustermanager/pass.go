@@ -44,13 +44,15 @@ type pass struct {
 	rollouts []status.Rollout
 }
 
-func begin(base *install.Pass[*operatorv1.ClusterManager]) *pass {
+// begin begins a walk. What a removal looks for is known from its start.
+func (c *clusters) begin(base *install.Pass[*operatorv1.ClusterManager]) *pass {
 	p := &pass{Pass: base}
 	if base.Object.DeletionTimestamp.IsZero() {
 		p.DueIn(resync)
 	} else {
 		p.hub = hubOf(base.Object)
 	}
+	p.hub.OperatorNamespace = c.Options.Namespace
 	return p
 }
 
