@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,9 +45,10 @@ func (w *writer) Create(ctx context.Context, object client.Object, options ...cl
 	return err //nolint:wrapcheck // it is a client
 }
 
-// Patch changes an object; of a work whose spec changes, the trace, too. A JSON patch
-// cannot say that without knowing whether there are annotations, so the trace goes
-// before it in a write of its own, which starts nothing.
+// Patch changes an object; of a work whose spec changes, the trace, too, in the same
+// request: what is refused leaves no trace. A JSON patch cannot say that without knowing
+// whether the work has annotations, so with one, pass a work that has those it is known
+// to have.
 func (w *writer) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 	work, ok := object.(*workv1.ManifestWork)
 	if !ok {
@@ -65,8 +68,9 @@ func (w *writer) Patch(ctx context.Context, object client.Object, patch client.P
 		return err
 	case patch.Type() == types.JSONPatchType:
 		ctx, span := w.tracer.Of(ctx, SpanWrite, fresh)
-		err := w.merge(ctx, fresh, []byte("{}"), span.Traceparent(), options)
-		if err == nil {
+		err := w.json(ctx, work, body, span.Traceparent(), options)
+		if apierrors.IsInvalid(err) {
+			// Its annotations may have changed, and no delivery fails for a trace.
 			err = w.Client.Patch(ctx, work, patch, options...)
 		}
 		span.End(err)
@@ -81,6 +85,30 @@ func changesSpec(body []byte) bool {
 		Spec json.RawMessage `json:"spec"`
 	}
 	return json.Unmarshal(body, &has) == nil && has.Spec != nil
+}
+
+// annotationsPath is where a JSON patch finds annotations.
+const annotationsPath = "/metadata/annotations"
+
+// json sends a JSON patch with the trace in it.
+func (w *writer) json(ctx context.Context, work *workv1.ManifestWork, body []byte, traceparent string, options []client.PatchOption) error {
+	var operations []any
+	if err := json.Unmarshal(body, &operations); err != nil {
+		return fmt.Errorf("reading a change of ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
+	}
+	if len(work.Annotations) > 0 {
+		member := annotationsPath + "/" + strings.ReplaceAll(fleetv1alpha1.AnnotationTraceparent, "/", "~1")
+		operations = append(operations, map[string]any{"op": "add", "path": member, "value": traceparent})
+	} else {
+		operations = append(operations, // null is also what is not there
+			map[string]any{"op": "test", "path": annotationsPath, "value": nil},
+			map[string]any{"op": "add", "path": annotationsPath, "value": map[string]string{fleetv1alpha1.AnnotationTraceparent: traceparent}})
+	}
+	traced, err := json.Marshal(operations)
+	if err != nil {
+		return fmt.Errorf("encoding a change of ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
+	}
+	return w.Client.Patch(ctx, work, client.RawPatch(types.JSONPatchType, traced), options...) //nolint:wrapcheck // it is a client
 }
 
 // merge sends a merge patch with the trace in it.

@@ -4,16 +4,24 @@
 package tracing
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -25,7 +33,7 @@ func recorded() (*Tracer, *tracetest.InMemoryExporter) {
 	return New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))), spans
 }
 
-func hub(t *testing.T) client.Client {
+func hub(t *testing.T) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := workv1.AddToScheme(scheme); err != nil {
@@ -84,7 +92,7 @@ func TestEveryChangeOfTheSpecIsATraceOfItsOwn(t *testing.T) {
 		traced bool
 	}{
 		"Merge":  {"a merge carries the trace", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deleteOption":{"propagationPolicy":"Orphan"}}}`)), true},
-		"JSON":   {"a JSON patch has it written before", client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec","value":{}}]`)), true},
+		"JSON":   {"so does a JSON patch", client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec","value":{}}]`)), true},
 		"Labels": {"what does not change the spec delivers nothing", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,10 +119,73 @@ func TestEveryChangeOfTheSpecIsATraceOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestAJSONPatchAndItsTraceAreOneRequest: what is refused must not change the work, or
+// its change would bring the same request again and again.
+func TestAJSONPatchAndItsTraceAreOneRequest(t *testing.T) {
+	const uid = `{"op":"test","path":"/metadata/uid","value":"u1"}`
+	traced := func(more string) string {
+		return `[` + uid + `,{"op":"replace","path":"/spec","value":{"manifestConfigs":[]}},` + more + `]`
+	}
+	added := traced(`{"op":"add","path":"/metadata/annotations/fleet.capstan.io~1traceparent","value":"TRACE"}`)
+	began := traced(`{"op":"test","path":"/metadata/annotations","value":null},{"op":"add","path":"/metadata/annotations","value":{"fleet.capstan.io/traceparent":"TRACE"}}`)
+	plain := strings.TrimSuffix(traced(""), ",]") + "]"
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ManifestWork"}, "hello", nil)
+	for name, test := range map[string]struct {
+		reason      string
+		annotations map[string]string
+		answers     []error
+		want        []string
+	}{
+		"Some":    {"annotations of others stay", map[string]string{"a": "b"}, []error{nil}, []string{added}},
+		"None":    {"the first annotation makes their map, if there is none", nil, []error{nil}, []string{began}},
+		"Refused": {"a refusal leaves nothing behind", nil, []error{errors.New("no")}, []string{began}},
+		"Stale":   {"annotations that are not as they were cost the trace, not the change", nil, []error{invalid, nil}, []string{began, plain}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent []string
+			stored := interceptor.NewClient(hub(t), interceptor.Funcs{
+				Patch: func(_ context.Context, _ client.WithWatch, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+					body, err := patch.Data(o)
+					sent = append(sent, string(body))
+					if n := len(sent); n <= len(test.answers) {
+						return errors.Join(err, test.answers[n-1])
+					}
+					return err
+				},
+			})
+			tracer, spans := recorded()
+			work := newWork()
+			work.Annotations = test.annotations
+			err := tracer.Client(stored).Patch(t.Context(), work, client.RawPatch(types.JSONPatchType, []byte(plain)))
+			if last := test.answers[len(test.answers)-1]; (err != nil) != (last != nil) {
+				t.Errorf("%s: got error %v, want %v", test.reason, err, last)
+			}
+			if len(spans.GetSpans()) != 1 || len(sent) != len(test.want) {
+				t.Fatalf("%s: got the requests %q, want %q", test.reason, sent, test.want)
+			}
+			of := &Span{trace.SpanFromContext(trace.ContextWithSpanContext(t.Context(), spans.GetSpans()[0].SpanContext))}
+			for i, want := range test.want {
+				sameJSON(t, sent[i], strings.ReplaceAll(want, "TRACE", of.Traceparent()))
+			}
+		})
+	}
+}
+
+func sameJSON(t *testing.T, got, want string) {
+	t.Helper()
+	var a, b any
+	if err := errors.Join(json.Unmarshal([]byte(got), &a), json.Unmarshal([]byte(want), &b)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(b, a); diff != "" {
+		t.Errorf("the request, -want +got:\n%s", diff)
+	}
+}
+
 func TestNothingIsWrittenAndNothingAllocatedWhenOff(t *testing.T) {
 	var off *Tracer
 	c := hub(t)
-	if off.Client(c) != c {
+	if off.Client(c) != client.Client(c) {
 		t.Error("a client is wrapped although tracing is off")
 	}
 	work, ctx := newWork(), t.Context()

@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,8 +85,12 @@ func (c *Controller) put(ctx context.Context, set *workv1alpha1.ManifestWorkRepl
 	if w.Work == nil {
 		return c.create(ctx, newWork(set, w.Cluster, w.Placement))
 	}
+	target := targetOf(w.Work)
+	target.Annotations = maps.Clone(w.Work.Annotations) // of a patch by a tracing client
+	delete(target.Annotations, keptHash)
 	if w.Meta {
-		if err := c.label(ctx, set, w); err != nil {
+		target = targetOf(w.Work) // becomes what there is afterwards
+		if err := c.label(ctx, set, w, target); err != nil {
 			return err
 		}
 	}
@@ -100,7 +106,7 @@ func (c *Controller) put(ctx context.Context, set *workv1alpha1.ManifestWorkRepl
 	if err != nil {
 		return fmt.Errorf("encoding the template: %w", err)
 	}
-	return c.patch(ctx, w.Work, client.RawPatch(types.JSONPatchType, patch))
+	return c.patch(ctx, target, client.RawPatch(types.JSONPatchType, patch))
 }
 
 // create creates a work. One that exists already is ours, and was made by another
@@ -129,7 +135,7 @@ func (e foreignError) Error() string {
 
 // label writes the label and the annotation of a work. The spec, and so the
 // generation, remains as it is.
-func (c *Controller) label(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, w write) error {
+func (c *Controller) label(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, w write, target *workv1.ManifestWork) error {
 	var health any // null removes it
 	if value, ok := set.Annotations[workv1.AnnotationReportHealth]; ok {
 		health = value
@@ -143,13 +149,16 @@ func (c *Controller) label(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 		return fmt.Errorf("encoding labels: %w", err)
 	}
 	// With a field owner of its own, the time when the spec was written stays.
-	return c.patch(ctx, w.Work, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(labelOwner))
+	return c.patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(labelOwner))
 }
 
-func (c *Controller) patch(ctx context.Context, work *workv1.ManifestWork, patch client.Patch, options ...client.PatchOption) error {
-	target := &workv1.ManifestWork{}
-	target.Namespace, target.Name = work.Namespace, work.Name
-	return wrap("changing", work, client.IgnoreNotFound(c.client.Patch(ctx, target, patch, options...)))
+// targetOf returns what a request about a work needs of it.
+func targetOf(work *workv1.ManifestWork) *workv1.ManifestWork {
+	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+}
+
+func (c *Controller) patch(ctx context.Context, target *workv1.ManifestWork, patch client.Patch, options ...client.PatchOption) error {
+	return wrap("changing", target, client.IgnoreNotFound(c.client.Patch(ctx, target, patch, options...)))
 }
 
 // remove deletes the work that was looked at, not a later one of its name.

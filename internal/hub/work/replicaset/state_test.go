@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/rollout"
 )
@@ -100,7 +101,7 @@ func TestTheCacheKeepsAHashAndNoManifests(t *testing.T) {
 		fields(100, "", `{"f:spec":{}}`), fields(200, "", `{"f:metadata":{"f:finalizers":{}}}`), fields(300, "status", `{"f:status":{"f:spec":{}}}`),
 	}
 	want := cached(condition("Applied", metav1.ConditionTrue, 110))
-	want.Annotations = map[string]string{keptHash: hashOf(&spec), workv1.AnnotationReportHealth: "true"}
+	want.Annotations = map[string]string{keptHash: hashOf(&spec), workv1.AnnotationReportHealth: "true", fleetv1alpha1.AnnotationTraceparent: ""}
 	got, ours := Trim(full)
 	if diff := cmp.Diff(want, got); !ours || diff != "" {
 		t.Errorf("ours %t (-want +got):\n%s", ours, diff)

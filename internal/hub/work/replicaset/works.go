@@ -54,8 +54,8 @@ func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	if health, ok := work.Annotations[workv1.AnnotationReportHealth]; ok {
 		trimmed.Annotations[workv1.AnnotationReportHealth] = health
 	}
-	if trace, ok := work.Annotations[fleetv1alpha1.AnnotationTraceparent]; ok {
-		trimmed.Annotations[fleetv1alpha1.AnnotationTraceparent] = trace
+	if len(work.Annotations) > 0 { // even if empty, since a patch has to know that there are annotations
+		trimmed.Annotations[fleetv1alpha1.AnnotationTraceparent] = work.Annotations[fleetv1alpha1.AnnotationTraceparent]
 	}
 	for _, name := range []string{
 		workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable,

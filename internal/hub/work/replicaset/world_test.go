@@ -36,6 +36,7 @@ import (
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/work"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/tracing"
 )
 
 const (
@@ -54,6 +55,7 @@ type hub struct {
 	client.Client
 	config    *rest.Config
 	namespace string
+	tracer    *tracing.Tracer // of the controller
 }
 
 // in returns the hub for a subtest, with a namespace of its own.
@@ -102,7 +104,7 @@ func (h hub) run(t *testing.T, intercepted interceptor.Funcs) {
 			if err != nil {
 				return nil, err
 			}
-			return interceptor.NewClient(watching, intercepted), nil
+			return h.tracer.Client(interceptor.NewClient(watching, intercepted)), nil
 		},
 	})
 	if err != nil {
