@@ -4,9 +4,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -60,19 +60,19 @@ func (f *managerFlags) manager(component process.Options) (ctrl.Manager, error) 
 		return nil, err
 	}
 	component.Server, component.Election = f.server, f.election
-	if component.Tracer, err = tracer(component.Component); err != nil {
-		return nil, err
-	}
+	component.Tracer = tracer(ctrl.Log, component.Component, os.Getenv)
 	return process.NewManager(component)
 }
 
 // tracer returns what traces deliveries if the environment asks for it, and nil
-// otherwise. Spans are sent every few seconds; those of the last ones before the
-// process ends are lost.
-func tracer(program string) (*tracing.Tracer, error) {
-	t, _, err := otlp.Start(os.Getenv, program)
+// otherwise: also for what the environment has wrong, since no program stops for its
+// telemetry. Spans are sent every few seconds; those of the last ones before the process
+// ends are lost.
+func tracer(logger logr.Logger, program string, getenv func(string) string) *tracing.Tracer {
+	t, _, err := otlp.Start(getenv, program)
 	if err != nil {
-		return nil, fmt.Errorf("tracing: %w", err)
+		logger.Info("Deliveries are not traced until this is mended and the process starts again", "problem", err.Error())
+		return nil
 	}
-	return t, nil
+	return t
 }

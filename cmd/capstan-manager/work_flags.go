@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -73,10 +74,6 @@ func (f *workFlags) options(logger logr.Logger, gateFlags []string) (work.Option
 	if err != nil {
 		return work.Options{}, err
 	}
-	traces, err := tracer("agent")
-	if err != nil {
-		return work.Options{}, err
-	}
 	watched := f.maxFeedbackWatch
 	if watched == 0 {
 		watched = -1 // 0 is the default there
@@ -85,12 +82,14 @@ func (f *workFlags) options(logger logr.Logger, gateFlags []string) (work.Option
 		Logger: logger.WithName("work"), StatusSyncInterval: f.statusSyncInterval, EvictionGracePeriod: f.evictionGrace,
 		KeepExecutorDecisions: gates.Enabled(features.ExecutorValidatingCaches),
 		Feedback:              feedback.Options{RawJSON: gates.Enabled(features.RawFeedbackJSONString), MaxRawJSON: f.maxJSONRaw},
-		MaxFeedbackWatch:      watched, Health: gates.Enabled(features.ReportHealth), Tracer: traces,
+		MaxFeedbackWatch:      watched, Health: gates.Enabled(features.ReportHealth),
 	}, nil
 }
 
-// newWorkPart returns the part for works, whose metrics are among those of the program.
+// newWorkPart returns the part for works, whose metrics are among those of the program,
+// and whose deliveries are traced if the environment asks for it.
 func newWorkPart(o work.Options) (*work.Part, error) {
+	o.Tracer = tracer(o.Logger, "agent", os.Getenv)
 	part, err := work.New(o)
 	if err != nil {
 		return nil, err
