@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-io/capstan/internal/options"
@@ -69,6 +71,7 @@ func (f *managerFlags) manager(component process.Options) (ctrl.Manager, error) 
 // telemetry. Spans are sent every few seconds; those of the last ones before the process
 // ends are lost.
 func tracer(logger logr.Logger, program string, getenv func(string) string) *tracing.Tracer {
+	otel.SetErrorHandler(otlp.NewLosses(logger, clock.RealClock{}))
 	t, _, err := otlp.Start(getenv, program)
 	if err != nil {
 		logger.Info("Deliveries are not traced until this is mended and the process starts again", "problem", err.Error())

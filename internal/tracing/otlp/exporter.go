@@ -84,24 +84,31 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	if len(spans) == 0 {
 		return nil
 	}
+	if err := e.send(ctx, spans); err != nil {
+		return lostError{spans: len(spans), cause: err}
+	}
+	return nil
+}
+
+func (e *exporter) send(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	body, err := json.Marshal(encode(spans))
 	if err != nil {
 		return fmt.Errorf("encoding spans: %w", err)
 	}
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, e.address, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("sending spans to %s: %w", e.address, err)
+		return fmt.Errorf("sending spans: %w", err)
 	}
 	post.Header = e.headers.Clone()
 	post.Header.Set("Content-Type", "application/json")
 	response, err := e.client.Do(post)
 	if err != nil {
-		return fmt.Errorf("sending spans to %s: %w", e.address, err)
+		return fmt.Errorf("sending spans: %w", err) // which has the URL, without a password
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerMax))
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("sending spans to %s: %s", e.address, response.Status)
+		return fmt.Errorf("sending spans to %s: %s", post.URL.Redacted(), response.Status)
 	}
 	return nil
 }

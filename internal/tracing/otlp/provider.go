@@ -33,7 +33,8 @@ const (
 
 // Start returns the Tracer of a program as the environment asks for it, and what ends
 // it. The Tracer is nil unless OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set.
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. What goes wrong later, the SDK tells the
+// otel.ErrorHandler of the process.
 func Start(getenv func(string) string, program string) (tracer *tracing.Tracer, stop func(context.Context) error, err error) {
 	address, err := endpoint(getenv)
 	if err != nil || address == "" {
@@ -48,11 +49,9 @@ func Start(getenv func(string) string, program string) (tracer *tracing.Tracer, 
 		return nil, nil, err
 	}
 	// The SDK reads samplers, limits of batches and attributes of the resource from
-	// the environment itself.
-	described, err := resource.Merge(resource.NewSchemaless(attribute.String("service.name", "capstan-"+program)), resource.Environment())
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", err)
-	}
+	// the environment itself, and tells its error handler what it cannot read. Merge
+	// fails for two schemas only, and neither has one.
+	described, _ := resource.Merge(resource.NewSchemaless(attribute.String("service.name", "capstan-"+program)), resource.Environment())
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithResource(described),
 		sdktrace.WithBatcher(&exporter{client: client, address: address, headers: headers}),
