@@ -8,9 +8,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +28,8 @@ func tolerated() map[string]string { return map[string]string{} }
 
 // entry is what a line of a log says.
 type entry struct {
-	Level string `json:"level"`
+	Level string    `json:"level"`
+	Time  time.Time `json:"ts"`
 }
 
 // isError tells whether a line is that of an error, or of a panic, which is no
@@ -53,6 +54,23 @@ func errorsOf(log string) []string {
 	return found
 }
 
+// since returns the lines of a log from a time on. What is no JSON, and has no time, is
+// of the time of the line before it.
+func since(log string, begin time.Time) string {
+	var later strings.Builder
+	is := false
+	for line := range strings.Lines(log) {
+		var e entry
+		if err := json.Unmarshal([]byte(line), &e); err == nil && !e.Time.IsZero() {
+			is = !e.Time.Before(begin)
+		}
+		if is {
+			later.WriteString(line)
+		}
+	}
+	return later.String()
+}
+
 // pod is a pod of Capstan.
 type pod struct {
 	cluster         cluster
@@ -61,13 +79,16 @@ type pod struct {
 
 func (p pod) String() string { return p.cluster.name + "/" + p.namespace + "/" + p.name }
 
+// present are the pods of a list that do not end.
+const present = "go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}"
+
 // pods returns those that the clusters have now.
 func (s *story) pods(t *testing.T) []pod {
 	t.Helper()
 	var found []pod
 	for _, c := range []cluster{s.hub, s.member} {
 		for _, namespace := range []string{operatorNamespace, hubNamespace, agentNamespace} {
-			for name := range strings.FieldsSeq(c.kubectl(t, "-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}")) {
+			for name := range strings.FieldsSeq(c.kubectl(t, "-n", namespace, "get", "pods", "-o", present)) {
 				found = append(found, pod{c, namespace, name})
 			}
 		}
@@ -107,31 +128,52 @@ type followed struct {
 	stop  context.CancelFunc
 	ended sync.WaitGroup
 	mutex sync.Mutex
-	logs  map[string]string
+	logs  map[pod]string
+	// failed are the errors of what was not read to its end.
+	failed []error
 }
 
-// follow reads what the pods log from now on, until they end.
+// follow reads all that the pods have logged, and what they log from now on, until they
+// end.
 func (s *story) follow(t *testing.T) *followed {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &followed{stop: cancel, logs: map[string]string{}}
+	f := &followed{stop: cancel, logs: map[pod]string{}}
 	for _, p := range s.pods(t) {
-		reader := exec.CommandContext(ctx, theLab.bin("kubectl"), "--kubeconfig", p.cluster.kubeconfig, "--context", p.cluster.name,
-			"-n", p.namespace, "logs", p.name, "--all-containers", "--follow", "--since=1s")
 		f.ended.Go(func() {
 			// It ends with the pod, or when nobody waits for more.
-			out, _ := reader.Output()
+			log, err := p.cluster.try(ctx, "", "-n", p.namespace, "logs", p.name, "--all-containers", "--follow")
 			f.mutex.Lock()
 			defer f.mutex.Unlock()
-			f.logs[p.String()] = string(out)
+			f.logs[p] = log
+			if err != nil && ctx.Err() == nil {
+				f.failed = append(f.failed, fmt.Errorf("the log of %s was not read to its end: %w", p, err))
+			}
 		})
 	}
 	return f
 }
 
+// unread returns what is wrong with what was read, and has to be of these namespaces of
+// a cluster. Every program logs something when it starts.
+func (f *followed) unread(c cluster, namespaces ...string) []error {
+	problems := f.failed
+	for _, namespace := range namespaces {
+		read := false
+		for p, log := range f.logs {
+			read = read || p.cluster == c && p.namespace == namespace && strings.TrimSpace(log) != ""
+		}
+		if !read {
+			problems = append(problems, fmt.Errorf("no log of a pod in %s/%s was read", c.name, namespace))
+		}
+	}
+	return problems
+}
+
 // leaveWithoutErrors removes the member, while its components and those of the
 // hub must not log an error: to the last line.
 func (s *story) leaveWithoutErrors(t *testing.T) {
+	begin := time.Now()
 	f := s.follow(t)
 	defer f.stop()
 	for _, step := range []struct {
@@ -147,10 +189,15 @@ func (s *story) leaveWithoutErrors(t *testing.T) {
 	}
 	f.stop()
 	f.ended.Wait()
-	for _, name := range slices.Sorted(maps.Keys(f.logs)) {
-		for _, line := range errorsOf(f.logs[name]) {
-			t.Errorf("%s logged an error while the cluster left: %s", name, line)
+	for _, problem := range f.unread(s.member, agentNamespace, operatorNamespace) {
+		t.Error(problem)
+	}
+	for p, log := range f.logs {
+		late := since(log, begin)
+		for _, line := range errorsOf(late) {
+			t.Errorf("%s logged an error while the cluster left: %s", p, line)
 		}
+		t.Logf("%s: %d lines, %d of them while the cluster left", p, strings.Count(log, "\n"), strings.Count(late, "\n"))
 	}
 }
 
@@ -164,5 +211,44 @@ panic: nil map
 `
 	if got := errorsOf(log); len(got) != 3 {
 		t.Errorf("got %d lines, want the error, the panic and the odd arguments: %s", len(got), fmt.Sprint(got))
+	}
+}
+
+func TestLogsAreReadToTheirEnd(t *testing.T) {
+	member := cluster{name: "member"}
+	agent, operator := pod{member, agentNamespace, "agent-1"}, pod{member, operatorNamespace, "klusterlet-1"}
+	broken := errors.New("the connection broke")
+	for name, test := range map[string]struct {
+		reason string
+		logs   map[pod]string
+		failed []error
+		want   int
+	}{
+		"Read":      {"both were read", map[pod]string{agent: "{}\n", operator: "{}\n"}, nil, 0},
+		"Empty":     {"that of the agent is empty", map[pod]string{agent: "\n", operator: "{}\n"}, nil, 1},
+		"Missing":   {"nobody has followed the operator", map[pod]string{agent: "{}\n"}, nil, 1},
+		"Elsewhere": {"the hub's are not the member's", map[pod]string{{cluster{name: "hub"}, operatorNamespace, "a"}: "{}\n"}, nil, 2},
+		"Broken":    {"not to its end", map[pod]string{agent: "{}\n", operator: "{}\n"}, []error{broken}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &followed{logs: test.logs, failed: test.failed}
+			if got := f.unread(member, agentNamespace, operatorNamespace); len(got) != test.want {
+				t.Errorf("%s: got %v, want %d problems", test.reason, got, test.want)
+			}
+		})
+	}
+}
+
+func TestLinesSinceATime(t *testing.T) {
+	log := `{"ts":"2026-01-01T00:00:01.5Z","level":"error","msg":"before"}
+panic: before
+{"ts":"2026-01-01T00:00:02Z","level":"info","msg":"from now on"}
+panic: after
+`
+	want := `{"ts":"2026-01-01T00:00:02Z","level":"info","msg":"from now on"}
+panic: after
+`
+	if got := since(log, time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)); got != want {
+		t.Errorf("got the lines %s, want %s", got, want)
 	}
 }
