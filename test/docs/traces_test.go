@@ -9,9 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -45,26 +48,35 @@ func TestTracesPassTheDocumentedPolicies(t *testing.T) {
 		}
 		deployed := apps(t, files[policy.Namespace])
 		delete(files, policy.Namespace)
-		selected := policy.Spec.PodSelector.MatchExpressions
-		if len(selected) != 1 || selected[0].Key != "app" || selected[0].Operator != "In" || len(selected[0].Values) == 0 {
-			t.Fatalf("the policy in %s selects %+v", policy.Namespace, policy.Spec.PodSelector)
-		}
-		for _, app := range selected[0].Values {
-			if !slices.Contains(deployed, app) {
-				t.Errorf("the policy in %s is for %q, which is none of %q", policy.Namespace, app, deployed)
-			}
-		}
-		if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}) || len(policy.Spec.Egress) != 1 {
-			t.Fatalf("the policy in %s is %+v, want one rule about what goes out", policy.Namespace, policy.Spec)
-		}
-		rule := policy.Spec.Egress[0]
-		if len(rule.Ports) != 1 || rule.Ports[0].Port.IntValue() != 4318 || len(rule.To) != 1 ||
-			rule.To[0].NamespaceSelector.MatchLabels[corev1.LabelMetadataName] != "monitoring" {
-			t.Errorf("the policy in %s lets pods to %+v", policy.Namespace, rule)
-		}
+		letsOut(t, &policy, deployed)
 	}
 	for namespace := range files {
 		t.Errorf("%s has no policy for %s", observability, namespace)
+	}
+}
+
+// letsOut fails the test unless the policy lets some of the apps to the collector.
+func letsOut(t *testing.T, policy *networkingv1.NetworkPolicy, deployed []string) {
+	t.Helper()
+	selected := policy.Spec.PodSelector.MatchExpressions
+	if len(selected) != 1 || selected[0].Key != "app" || selected[0].Operator != "In" || len(selected[0].Values) == 0 {
+		t.Fatalf("the policy in %s selects %+v", policy.Namespace, policy.Spec.PodSelector)
+	}
+	for _, app := range selected[0].Values {
+		if !slices.Contains(deployed, app) {
+			t.Errorf("the policy in %s is for %q, which is none of %q", policy.Namespace, app, deployed)
+		}
+	}
+	port := intstr.FromInt32(4318)
+	want := []networkingv1.NetworkPolicyEgressRule{{
+		To:    []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "monitoring"}}}},
+		Ports: []networkingv1.NetworkPolicyPort{{Port: &port}},
+	}}
+	if diff := cmp.Diff(want, policy.Spec.Egress); diff != "" {
+		t.Errorf("what the policy in %s lets out, -want +got:\n%s", policy.Namespace, diff)
+	}
+	if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}) {
+		t.Errorf("the policy in %s is about %v", policy.Namespace, policy.Spec.PolicyTypes)
 	}
 }
 

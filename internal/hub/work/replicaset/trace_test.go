@@ -29,35 +29,17 @@ func TestWorksThatExistGetATrace(t *testing.T) {
 	h := start(t)
 	h.namespace, h.tracer = "default", tracing.New(sdktrace.NewTracerProvider())
 	var refused, merged atomic.Int64
-	h.run(t, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			if _, isWork := o.(*workv1.ManifestWork); !isWork {
-				return c.Patch(ctx, o, p, options...)
-			}
-			if p.Type() == types.JSONPatchType && o.GetNamespace() == "refused" {
-				refused.Add(1)
-				return errors.New("the work is refused")
-			}
-			if p.Type() == types.MergePatchType && o.GetNamespace() != "labelled" {
-				merged.Add(1)
-			}
-			return c.Patch(ctx, o, p, options...)
-		},
-	})
+	h.run(t, counting(&refused, &merged))
 	h.serve(t)
 	h.clusters("bare", "annotated", "labelled", "refused")
-	for _, cluster := range []string{"bare", "annotated", "labelled", "refused"} {
-		w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
-			Namespace: cluster, Name: "web-abcde",
+	for cluster, annotations := range map[string]map[string]string{
+		"bare": nil, "refused": nil, "annotated": {"theirs": "stays"},
+		"labelled": {workv1.AnnotationReportHealth: "true"}, // which it loses before its spec is changed
+	} {
+		h.create(&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: "web-abcde", Annotations: annotations,
 			Labels: map[string]string{workv1.LabelManifestWorkReplicaSet: "default.web", workv1.LabelPlacementName: "p"},
-		}, Spec: manifests("v0")}
-		if cluster == "annotated" {
-			w.Annotations = map[string]string{"theirs": "stays"}
-		}
-		if cluster == "labelled" { // and so changed twice, and loses its only annotation in between
-			w.Annotations = map[string]string{workv1.AnnotationReportHealth: "true"}
-		}
-		h.create(w)
+		}, Spec: manifests("v0")})
 	}
 	h.choose("p", []string{"annotated", "bare", "labelled", "refused"})
 	set := h.set("v1", "p", all)
@@ -85,5 +67,25 @@ func TestWorksThatExistGetATrace(t *testing.T) {
 		if (trace != first[w.Namespace]) != changed || changed && w.Generation != 3 {
 			t.Errorf("the work of %s has generation %d and the trace %q, and had %q before", w.Namespace, w.Generation, trace, first[w.Namespace])
 		}
+	}
+}
+
+// counting refuses the changes of the spec in one cluster, and counts them and the
+// merges that are none of labels.
+func counting(refused, merged *atomic.Int64) interceptor.Funcs {
+	return interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			if _, isWork := o.(*workv1.ManifestWork); !isWork {
+				return c.Patch(ctx, o, p, options...)
+			}
+			if p.Type() == types.JSONPatchType && o.GetNamespace() == "refused" {
+				refused.Add(1)
+				return errors.New("the work is refused")
+			}
+			if p.Type() == types.MergePatchType && o.GetNamespace() != "labelled" {
+				merged.Add(1)
+			}
+			return c.Patch(ctx, o, p, options...)
+		},
 	}
 }
