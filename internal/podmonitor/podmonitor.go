@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/render"
 )
 
@@ -26,6 +27,12 @@ const discovered = "health"
 // ReaderRules are what a reader of metrics has to be allowed.
 func ReaderRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}
+}
+
+// Marks are the labels that all PodMonitors have beside those of their meta. One that
+// several objects ask for has no others: they would overwrite each other's.
+func Marks() map[string]string {
+	return map[string]string{operatorv1.LabelPartOf: operatorv1.PartOfCapstan}
 }
 
 // Pods are those of one component.
@@ -50,7 +57,11 @@ func New(m render.Meta, pods ...Pods) render.Object {
 	u.SetKind("PodMonitor")
 	u.SetName(m.Name)
 	u.SetNamespace(m.Namespace)
-	u.SetLabels(m.Labels)
+	labels := Marks()
+	for key, value := range m.Labels {
+		labels[key] = value
+	}
+	u.SetLabels(labels)
 	u.Object["spec"] = map[string]any{
 		"selector": map[string]any{"matchExpressions": []any{
 			map[string]any{"key": render.AppLabel, "operator": "In", "values": apps},

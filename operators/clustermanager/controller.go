@@ -138,7 +138,7 @@ func New(d Deps) *Controller {
 		Remove: removing(may, &removal{clusters: all}),
 		Kind: install.Kind[*operatorv1.ClusterManager, *pass]{
 			Name:          "ClusterManager",
-			Begin:         all.begin,
+			Begin:         func(base *install.Pass[*operatorv1.ClusterManager]) *pass { return begin(base, d.Options.Namespace) },
 			Conditions:    func(cm *operatorv1.ClusterManager) *[]metav1.Condition { return &cm.Status.Conditions },
 			Report:        report,
 			ReportRemoval: reportRemoval,

@@ -168,7 +168,7 @@ func (r *removal) removeAPI(ctx context.Context, p *pass) error {
 // others their changes, then those who work on the hub, then what lets them.
 func (r *removal) removeInstalled(ctx context.Context, p *pass) error {
 	r.expiries.Replace(p.hub.Name, nil)
-	if err := podMonitors(p).Remove(ctx, r.management); err != nil {
+	if err := podMonitors(r.clusters, p).Remove(ctx, r.management); err != nil {
 		return err
 	}
 	if p.target != nil && p.target != r.management {

@@ -47,6 +47,7 @@ func (w *preparation) environment(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
+	p.hub.OperatorNamespace = w.Options.Namespace
 	p.hub.OwnImage = w.Options.Image
 	p.hub.Replicas = replicas
 	p.hub.ProxyEnv = w.Options.ProxyEnv

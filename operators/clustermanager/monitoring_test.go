@@ -39,32 +39,50 @@ func monitored(t *testing.T, l *lab) {
 	if got := l.condition(t, operatorv1.ConditionMonitored); got.Status != metav1.ConditionTrue {
 		t.Errorf("with the definition, condition Monitored is %+v", got)
 	}
-	l.expectPodMonitors(t, true)
+	l.expectPodMonitors(t, true, true)
+
+	hosted := &operatorv1.ClusterManager{ObjectMeta: metav1.ObjectMeta{Name: "hosted"}}
+	hosted.Spec.DeployOption.Mode = operatorv1.InstallModeHosted
+	ask(hosted)
+	l.create(t, hosted)
+	hosted.Status.Conditions = l.get(t).Status.Conditions
+	if err := l.client.Status().Update(t.Context(), hosted); err != nil {
+		t.Fatal(err)
+	}
 	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations = nil })
 	l.settle(t)
 	if got := l.condition(t, operatorv1.ConditionMonitored); got.Type != "" {
 		t.Errorf("without the annotation, condition Monitored is %+v", got)
 	}
-	l.expectPodMonitors(t, false)
+	l.expectPodMonitors(t, false, true) // that of the operator is the other's, too
+	if err := l.client.Delete(t.Context(), hosted); err != nil {
+		t.Fatal(err)
+	}
 
+	// What the status does not tell of would not be found again.
 	l.change(t, ask)
-	l.await(t, "the PodMonitors are back", func() bool {
-		l.settle(t)
-		return l.condition(t, operatorv1.ConditionMonitored).Status == metav1.ConditionTrue
-	})
-	l.expectPodMonitors(t, true)
+	l.settle(t)
+	if got := l.condition(t, operatorv1.ConditionMonitored); got.Reason != operatorv1.ReasonPodMonitorsPending {
+		t.Errorf("before the PodMonitors are made, condition Monitored is %+v", got)
+	}
+	l.expectPodMonitors(t, false, true)
+	l.settle(t)
+	l.expectPodMonitors(t, true, true)
 	l.clean(t)
-	l.expectPodMonitors(t, false)
+	l.expectPodMonitors(t, false, false)
 }
 
-// expectPodMonitors sees whether the PodMonitors of the hub and the operator are there.
-func (l *lab) expectPodMonitors(t *testing.T, want bool) {
+// expectPodMonitors sees whether the PodMonitors of the hub and of the operator are there.
+func (l *lab) expectPodMonitors(t *testing.T, hub, operator bool) {
 	t.Helper()
-	for name, namespace := range map[string]string{"capstan-hub": testHubNS, "capstan-cluster-manager": operatorv1.DefaultOperatorNamespace} {
+	for _, want := range []struct {
+		namespace, name string
+		there           bool
+	}{{testHubNS, "capstan-hub", hub}, {operatorv1.DefaultOperatorNamespace, "capstan-cluster-manager", operator}} {
 		monitor := &unstructured.Unstructured{}
 		monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"})
-		if got := l.exists(t, monitor, name, namespace); got != want {
-			t.Errorf("PodMonitor %s/%s is there: %t, want %t", namespace, name, got, want)
+		if got := l.exists(t, monitor, want.name, want.namespace); got != want.there {
+			t.Errorf("PodMonitor %s/%s is there: %t, want %t", want.namespace, want.name, got, want.there)
 		}
 	}
 }

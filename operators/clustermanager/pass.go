@@ -44,15 +44,13 @@ type pass struct {
 	rollouts []status.Rollout
 }
 
-// begin begins a walk. What a removal looks for is known from its start.
-func (c *clusters) begin(base *install.Pass[*operatorv1.ClusterManager]) *pass {
+func begin(base *install.Pass[*operatorv1.ClusterManager], operatorNamespace string) *pass {
 	p := &pass{Pass: base}
 	if base.Object.DeletionTimestamp.IsZero() {
 		p.DueIn(resync)
 	} else {
-		p.hub = hubOf(base.Object)
+		p.hub = hubOf(base.Object, operatorNamespace)
 	}
-	p.hub.OperatorNamespace = c.Options.Namespace
 	return p
 }
 
@@ -63,8 +61,8 @@ func (p *pass) apply(ctx context.Context, to *install.Target, objects []render.O
 
 // hubOf returns the hub of the ClusterManager as it is installed, as far as names
 // go, whatever became of the spec since.
-func hubOf(cm *operatorv1.ClusterManager) manifests.Hub {
-	h := manifests.Hub{Name: cm.Name, Spec: *cm.Spec.DeepCopy()}
+func hubOf(cm *operatorv1.ClusterManager, operatorNamespace string) manifests.Hub {
+	h := manifests.Hub{Name: cm.Name, Spec: *cm.Spec.DeepCopy(), OperatorNamespace: operatorNamespace}
 	h.Spec.DeployOption.Mode = installedMode(cm)
 	return h
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/fence"
 	"github.com/capstan-io/capstan/internal/install"
 	"github.com/capstan-io/capstan/internal/install/monitoring"
@@ -70,18 +71,33 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 
 // monitoring lets Prometheus find the metrics, if the ClusterManager asks for that.
 func (i *installation) monitoring(ctx context.Context, p *pass) error {
-	again, err := podMonitors(p).Run(ctx, i.management)
-	if again > 0 {
+	if again := podMonitors(i.clusters, p).Run(ctx, i.management); again > 0 {
 		p.DueIn(again)
 	}
-	return err
+	return nil
 }
 
-func podMonitors(p *pass) monitoring.Request {
+func podMonitors(c *clusters, p *pass) monitoring.Request {
 	return monitoring.Request{
-		Object: p.Object, Conditions: &p.Object.Status.Conditions, Owner: p.hub.Owner(),
+		Object: p.Object, Conditions: &p.Object.Status.Conditions,
 		Monitors: manifests.PodMonitors(p.hub), Apply: p.ApplyNamed,
+		Others: func(ctx context.Context) ([]render.Object, error) { return podMonitorsOfOthers(ctx, c, p.Object.Name) },
 	}
+}
+
+// podMonitorsOfOthers returns those that other ClusterManagers ask for.
+func podMonitorsOfOthers(ctx context.Context, c *clusters, name string) ([]render.Object, error) {
+	list := &operatorv1.ClusterManagerList{}
+	if err := c.Reader.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing ClusterManagers: %w", err)
+	}
+	var monitors []render.Object
+	for i := range list.Items {
+		if other := &list.Items[i]; other.Name != name && monitoring.Asks(other, other.Status.Conditions) {
+			monitors = append(monitors, manifests.PodMonitors(hubOf(other, c.Options.Namespace))...)
+		}
+	}
+	return monitors, nil
 }
 
 // guard keeps others from what the Cluster API stores on the hub, whatever the

@@ -270,24 +270,24 @@ func (r *removal) usedByOthers(ctx context.Context, p *pass, where *install.Targ
 	if where != r.management {
 		return used, nil
 	}
-	others, err := r.others(ctx, p.Object)
-	for i := range others {
-		used[manifests.AgentNamespace(&others[i])] = true
+	staying, err := others(ctx, r.Live, p.Object)
+	for i := range staying {
+		used[manifests.AgentNamespace(&staying[i])] = true
 	}
 	return used, err
 }
 
 // others returns the Klusterlets that stay.
-func (r *removal) others(ctx context.Context, klusterlet *operatorv1.Klusterlet) ([]operatorv1.Klusterlet, error) {
+func others(ctx context.Context, live client.Reader, klusterlet *operatorv1.Klusterlet) ([]operatorv1.Klusterlet, error) {
 	list := &operatorv1.KlusterletList{}
-	if err := r.Live.List(ctx, list); err != nil {
+	if err := live.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing Klusterlets: %w", err)
 	}
-	var others []operatorv1.Klusterlet
+	var staying []operatorv1.Klusterlet
 	for _, other := range list.Items {
 		if other.Name != klusterlet.Name && other.DeletionTimestamp.IsZero() {
-			others = append(others, other)
+			staying = append(staying, other)
 		}
 	}
-	return others, nil
+	return staying, nil
 }

@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/install/definitions"
@@ -43,18 +44,33 @@ func (i *installation) access(ctx context.Context, p *pass) error {
 
 // monitoring lets Prometheus find the metrics, if the Klusterlet asks for that.
 func (i *installation) monitoring(ctx context.Context, p *pass) error {
-	again, err := i.podMonitors(p).Run(ctx, i.management)
-	if again > 0 {
+	if again := i.podMonitors(p).Run(ctx, i.management); again > 0 {
 		p.DueIn(again)
 	}
-	return err
+	return nil
 }
 
 func (c *clusters) podMonitors(p *pass) monitoring.Request {
 	return monitoring.Request{
-		Object: p.Object, Conditions: &p.Object.Status.Conditions, Owner: manifests.Marks(p.Object),
+		Object: p.Object, Conditions: &p.Object.Status.Conditions,
 		Monitors: manifests.PodMonitors(p.Object, c.Settings.Namespace), Apply: p.ApplyNamed,
+		Others: func(ctx context.Context) ([]render.Object, error) { return podMonitorsOfOthers(ctx, c, p.Object) },
 	}
+}
+
+// podMonitorsOfOthers returns those that other Klusterlets ask for.
+func podMonitorsOfOthers(ctx context.Context, c *clusters, klusterlet *operatorv1.Klusterlet) ([]render.Object, error) {
+	staying, err := others(ctx, c.Live, klusterlet)
+	if err != nil {
+		return nil, err
+	}
+	var monitors []render.Object
+	for i := range staying {
+		if monitoring.Asks(&staying[i], staying[i].Status.Conditions) {
+			monitors = append(monitors, manifests.PodMonitors(&staying[i], c.Settings.Namespace)...)
+		}
+	}
+	return monitors, nil
 }
 
 // network makes the network policies, or removes them where the gate is off.

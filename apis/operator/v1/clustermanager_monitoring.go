@@ -12,12 +12,17 @@ const ConditionMonitored = "Monitored"
 const (
 	// ReasonPodMonitorsApplied (True): they are there.
 	ReasonPodMonitorsApplied = "PodMonitorsApplied"
+	// ReasonPodMonitorsPending (False): they are about to be made.
+	ReasonPodMonitorsPending = "PodMonitorsPending"
 	// ReasonPodMonitorUndefined (False): the cluster does not have the kind, which comes
 	// with the Prometheus operator.
 	ReasonPodMonitorUndefined = "PodMonitorUndefined"
 	// ReasonPodMonitorsForbidden (False): the role of the operator does not allow them.
 	ReasonPodMonitorsForbidden = "PodMonitorsForbidden"
+	// ReasonPodMonitorsFailed (False): they could not be made, or not be removed; the
+	// message has the error. Everything else works.
+	ReasonPodMonitorsFailed = "PodMonitorsFailed"
 	// ReasonMonitoringUnknown (False): the annotation has a value that this operator does
-	// not know.
+	// not know; PodMonitors of before are gone.
 	ReasonMonitoringUnknown = "MonitoringUnknown"
 )

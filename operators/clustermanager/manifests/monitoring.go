@@ -26,7 +26,7 @@ func MetricsReader(h Hub) render.Object {
 }
 
 // PodMonitors returns how Prometheus finds the metrics of the components and of the
-// operator.
+// operator. Several ClusterManagers share the latter, so it has the marks of none.
 func PodMonitors(h Hub) []render.Object {
 	var pods []podmonitor.Pods
 	for _, c := range Components(h) {
@@ -36,7 +36,7 @@ func PodMonitors(h Hub) []render.Object {
 	}
 	return []render.Object{
 		podmonitor.New(h.meta(hubMonitor), pods...),
-		podmonitor.New(h.meta(operatorMonitor).In(h.OperatorNamespace),
+		podmonitor.New(render.Meta{Name: operatorMonitor, Namespace: h.OperatorNamespace},
 			podmonitor.Pods{Component: "cluster-manager", App: operatorApp, Port: metricsPort}),
 	}
 }

@@ -22,14 +22,15 @@ func MetricsReader(klusterlet *operatorv1.Klusterlet) render.Object {
 }
 
 // PodMonitors returns how Prometheus finds the metrics of the agents, and of the
-// operator in its namespace.
+// operator in its namespace. Several Klusterlets share the latter, and the former if
+// their agents share a namespace, so neither has the marks of one.
 func PodMonitors(klusterlet *operatorv1.Klusterlet, operatorNamespace string) []render.Object {
 	return []render.Object{
-		podmonitor.New(agentMeta(klusterlet, agentMonitor),
+		podmonitor.New(render.Meta{Name: agentMonitor, Namespace: AgentNamespace(klusterlet)},
 			podmonitor.Pods{Component: "registration-agent", App: RegistrationApp, Port: metricsPort},
 			podmonitor.Pods{Component: "work-agent", App: WorkApp, Port: metricsPort},
 			podmonitor.Pods{Component: "agent", App: SingletonApp, Port: metricsPort}),
-		podmonitor.New(agentMeta(klusterlet, operatorMonitor).In(operatorNamespace),
+		podmonitor.New(render.Meta{Name: operatorMonitor, Namespace: operatorNamespace},
 			podmonitor.Pods{Component: "klusterlet", App: operatorApp, Port: metricsPort}),
 	}
 }
