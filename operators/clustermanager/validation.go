@@ -70,10 +70,11 @@ func limited(p *pass) error {
 		limit, err = p.Object.MaxUnacceptedClusters()
 		p.hub.MaxUnaccepted = &limit
 	}
-	p.hub.MetricsPerCluster = p.Object.Annotations[operatorv1.AnnotationMetricsPerCluster] == "true"
+	named, unclear := p.Object.MetricsPerCluster()
+	p.hub.MetricsPerCluster = named
 	requests, mistake := p.Object.MaxRequestsPerUser()
 	p.hub.MaxRequestsPerUser = requests
-	if err = errors.Join(err, mistake); err != nil {
+	if err = errors.Join(err, unclear, mistake); err != nil {
 		return install.MistakeError{Message: err.Error()}
 	}
 	return nil

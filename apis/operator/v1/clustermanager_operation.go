@@ -64,6 +64,20 @@ func (c *ClusterManager) MaxRequestsPerUser() (int, error) {
 	return c.limit(AnnotationMaxRequestsPerUser, MaxRequestsPerUserDefault)
 }
 
+// MetricsPerCluster tells whether the annotations of the ClusterManager ask for metrics
+// that name clusters.
+func (c *ClusterManager) MetricsPerCluster() (bool, error) {
+	value, ok := c.Annotations[AnnotationMetricsPerCluster]
+	if !ok {
+		return false, nil
+	}
+	asked, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("annotation %s is %q, which is neither true nor false", AnnotationMetricsPerCluster, value)
+	}
+	return asked, nil
+}
+
 // limit returns the limit that an annotation sets.
 func (c *ClusterManager) limit(annotation string, byDefault int) (int, error) {
 	value, ok := c.Annotations[annotation]
