@@ -95,6 +95,7 @@ spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name:
 func empty() map[string]string {
 	return map[string]string{
 		"fleet: Writes to Clusters":              "the feature gate for the Cluster API is off, so nobody writes Clusters",
+		"push-agent: Errors by reason":           "no connection has failed yet",
 		"hub-health: Targets that do not answer": "all answer",
 		"delivery: Events that were dropped":     "feature gate KarmadaEvents is off",
 	}
