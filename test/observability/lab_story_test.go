@@ -34,20 +34,20 @@ func TestInTheLab(t *testing.T) {
 		t.Fatal("what alerts are made of is not there")
 	}
 	var all []*seen
+	planted, mended := map[string]time.Time{}, map[string]time.Time{}
 	for _, together := range faults() {
 		for _, f := range together {
 			f.plant(t, l)
+			planted[f.name] = time.Now()
 		}
-		planted := time.Now()
 		for _, f := range together {
 			for _, alert := range f.alerts {
 				all = append(all, &seen{fault: f, alert: alert})
-				t.Run(alert, func(t *testing.T) { fires(t, s, all[len(all)-1], planted) })
+				t.Run(alert, func(t *testing.T) { fires(t, s, all[len(all)-1], planted[f.name]) })
 			}
 		}
 	}
-	// The fault that came last is mended first, as what mends another may need that.
-	mended := map[string]time.Time{}
+	// The faults that came last are mended first, as what mends another may need that.
 	for _, together := range slices.Backward(faults()) {
 		for _, f := range together {
 			f.mend(t, l)
@@ -227,18 +227,21 @@ func ruleData(t *testing.T, s *server) error {
 	return nil
 }
 
-// fault is something that breaks, and the alerts that tell of it.
+// fault is something that breaks, and the rules whose alerts tell of it.
 type fault struct {
-	name        string
-	alerts      []string
+	name   string
+	alerts []string
+	// objects is of how many objects a rule has to tell, if that is not one.
+	objects     int
 	plant, mend func(t *testing.T, l *lab)
 }
 
-// seen is what came of an alert: after what time it fired and ended, counted from
-// when the faults that come together were planted, and its own was mended.
+// seen is what came of a rule: when all its alerts fired and had ended, counted from
+// when the fault was planted and mended.
 type seen struct {
 	fault
-	alert, says  string
+	alert        string
+	says         []string
 	fired, ended time.Duration
 }
 
@@ -269,7 +272,23 @@ func faults() [][]fault {
 			plant:  func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "partition", hub, member) },
 			mend:   func(t *testing.T, l *lab) { l.must(t, "lab", "--dir", l.dir, "heal", hub, member) },
 		},
+		{
+			name:   "the operator of the hub and the placement controller have no pods",
+			alerts: []string{"CapstanComponentAbsent"}, objects: 2,
+			plant: func(t *testing.T, l *lab) {
+				l.scale(t, "open-cluster-management", "cluster-manager", 0) // it would bring back the other
+				l.must(t, "kubectl", "--context", hub, "-n", "open-cluster-management", "wait", "pod", "-l", "app=cluster-manager", "--for=delete", "--timeout", patience.String())
+				l.scale(t, "open-cluster-management-hub", "cluster-manager-placement-controller", 0)
+			},
+			mend: func(t *testing.T, l *lab) { l.scale(t, "open-cluster-management", "cluster-manager", 1) },
+		},
 	}}
+}
+
+// scale says how many pods a Deployment of the hub has.
+func (l *lab) scale(t *testing.T, namespace, name string, replicas int) {
+	t.Helper()
+	l.must(t, "kubectl", "--context", hub, "-n", namespace, "scale", "deployment", name, fmt.Sprintf("--replicas=%d", replicas))
 }
 
 // fires waits for the alert.
@@ -277,11 +296,15 @@ func fires(t *testing.T, s *server, one *seen, planted time.Time) {
 	t.Helper()
 	eventually(t, func() error {
 		firing := s.firing(one.alert)
-		if len(firing) == 0 {
-			return fmt.Errorf("alert %s does not fire", one.alert)
+		if want := max(one.objects, 1); len(firing) != want {
+			return fmt.Errorf("alert %s fires for %d objects, want %d", one.alert, len(firing), want)
 		}
-		one.says = firing[0].Annotations.Get("description")
-		one.fired = firing[0].FiredAt.Sub(planted)
+		one.says, one.fired = nil, 0
+		for _, alert := range firing {
+			one.says = append(one.says, alert.Annotations.Get("description"))
+			one.fired = max(one.fired, alert.FiredAt.Sub(planted))
+		}
+		slices.Sort(one.says)
 		return nil
 	})
 }
@@ -301,9 +324,9 @@ func ends(t *testing.T, s *server, one *seen, mended time.Time) {
 // alertTable is what the documentation shows.
 func alertTable(all []*seen) string {
 	var table strings.Builder
-	table.WriteString("| fault | alert | says | fires after | ends after |\n|---|---|---|---|---|\n")
+	table.WriteString("| fault | alert | what it says | fires after | ends after |\n|---|---|---|---|---|\n")
 	for _, one := range all {
-		fmt.Fprintf(&table, "| %s | `%s` | %s | %s | %s |\n", one.fault.name, one.alert, one.says, one.fired.Round(time.Second), one.ended.Round(time.Second))
+		fmt.Fprintf(&table, "| %s | `%s` | %s | %s | %s |\n", one.fault.name, one.alert, strings.Join(one.says, " "), one.fired.Round(time.Second), one.ended.Round(time.Second))
 	}
 	return table.String()
 }
