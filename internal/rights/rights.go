@@ -72,7 +72,9 @@ func escalate() rbacv1.PolicyRule {
 // a person would write them, in the order in which they come.
 func compact(parts []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	verbs := join(parts,
-		func(r rbacv1.PolicyRule) []string { return slices.Concat(r.NonResourceURLs, r.APIGroups, r.Resources, r.ResourceNames) },
+		func(r rbacv1.PolicyRule) []string {
+			return slices.Concat(r.NonResourceURLs, r.APIGroups, r.Resources, r.ResourceNames)
+		},
 		func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs })
 	names := join(verbs,
 		func(r rbacv1.PolicyRule) []string {
