@@ -4,8 +4,8 @@
 # executables; nothing is downloaded.
 ENVTEST_ASSETS := $(CURDIR)/bin/envtest
 INTEGRATION_TIMEOUT := 20m
-# How many packages test at a time: they wait more than they compute.
-INTEGRATION_PACKAGES ?= 3
+# How many packages test at a time.
+INTEGRATION_PACKAGES ?= 2
 E2E_TIMEOUT := 40m
 FAULT_TIMEOUT := 30m
 # Arguments for the fault tests, such as -long, or -seed N to replay one.

@@ -19,7 +19,8 @@ func ConditionMetric(kind string, list func(context.Context) ([][]metav1.Conditi
 	return metrics.NewComputed(metrics.Definition{
 		Name:   "capstan_operator_condition",
 		Help:   "Number of objects of the operator's kind whose condition of the type has the status (True, False or Unknown).",
-		Labels: []string{"kind", "type", "status"},
+		Labels: []string{"type", "status"},
+		Fixed:  map[string]string{"kind": kind}, // one process may be the operator of several kinds
 	}, func(ctx context.Context, set metrics.Set) error {
 		all, err := list(ctx)
 		if err != nil {
@@ -36,7 +37,7 @@ func ConditionMetric(kind string, list func(context.Context) ([][]metav1.Conditi
 			}
 		}
 		for key, count := range counts {
-			set(float64(count), kind, key.conditionType, string(key.status))
+			set(float64(count), key.conditionType, string(key.status))
 		}
 		return nil
 	})

@@ -26,9 +26,14 @@ const (
 type Definition struct {
 	Name, Help string
 	Labels     []string
+	// Fixed are labels that have one value here. Others may define the same metric
+	// with other values of theirs.
+	Fixed map[string]string
 }
 
-func (d Definition) desc() *prometheus.Desc { return prometheus.NewDesc(d.Name, d.Help, d.Labels, nil) }
+func (d Definition) desc() *prometheus.Desc {
+	return prometheus.NewDesc(d.Name, d.Help, d.Labels, d.Fixed)
+}
 
 // Set gives a metric one value, with the values of its labels in their order.
 type Set func(value float64, labels ...string)

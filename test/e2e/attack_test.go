@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -275,12 +276,23 @@ func (s *story) agentName(t *testing.T) string {
 
 func (s *story) fromHubSecret(t *testing.T, key string) string {
 	t.Helper()
-	encoded := s.member.jsonpath(t, "{.data."+strings.ReplaceAll(key, ".", `\.`)+"}", "-n", agentNamespace, "secret/hub-kubeconfig-secret")
-	value, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || len(value) == 0 {
-		t.Fatalf("hub-kubeconfig-secret has no key %s: %v", key, err)
+	return string(s.hubSecret(t, key)[key])
+}
+
+// hubSecret returns what the Secret of the agent has, which has to have the keys: all
+// of one moment, since the agent renews its certificate meanwhile.
+func (s *story) hubSecret(t *testing.T, keys ...string) map[string][]byte {
+	t.Helper()
+	var data map[string][]byte
+	if err := json.Unmarshal([]byte(s.member.jsonpath(t, "{.data}", "-n", agentNamespace, "secret/hub-kubeconfig-secret")), &data); err != nil {
+		t.Fatalf("reading hub-kubeconfig-secret: %v", err)
 	}
-	return string(value)
+	for _, key := range keys {
+		if len(data[key]) == 0 {
+			t.Fatalf("hub-kubeconfig-secret has no key %s", key)
+		}
+	}
+	return data
 }
 
 // agentKubeconfig writes the agent's own kubeconfig, as the administrator of
@@ -288,8 +300,10 @@ func (s *story) fromHubSecret(t *testing.T, key string) string {
 func (s *story) agentKubeconfig(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, key := range []string{"kubeconfig", "tls.crt", "tls.key"} {
-		if err := os.WriteFile(filepath.Join(dir, key), []byte(s.fromHubSecret(t, key)), 0o600); err != nil {
+	keys := []string{"kubeconfig", "tls.crt", "tls.key"}
+	data := s.hubSecret(t, keys...)
+	for _, key := range keys {
+		if err := os.WriteFile(filepath.Join(dir, key), data[key], 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -175,12 +175,12 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster, u
 // warn tells an administrator of a request that is refused, on the request and
 // on the cluster, once in a while.
 func (c *Controller) warn(csr *certificatesv1.CertificateSigningRequest, mc *clusterv1.ManagedCluster, decision policy.Decision) {
-	cluster := csr.Labels[clusterv1.LabelClusterName]
-	if !c.quiet.over(cluster + "/" + decision.Reason) {
-		return
+	what := csr.Labels[clusterv1.LabelClusterName] + "/" + decision.Reason
+	if c.quiet.over("request/" + what) {
+		c.Events.Eventf(csr, nil, corev1.EventTypeWarning, decision.Reason, action, "not approved: %s", decision.Message)
 	}
-	c.Events.Eventf(csr, nil, corev1.EventTypeWarning, decision.Reason, action, "not approved: %s", decision.Message)
-	if mc.Name != "" {
+	// A request may be seen before its cluster, which is told when it is there.
+	if mc.Name != "" && c.quiet.over("cluster/"+what) {
 		c.Events.Eventf(mc, csr, corev1.EventTypeWarning, decision.Reason, action,
 			"CertificateSigningRequest %q of user %q was not approved: %s", csr.Name, csr.Spec.Username, decision.Message)
 	}
