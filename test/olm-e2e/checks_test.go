@@ -6,6 +6,7 @@
 package olm
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,6 +66,22 @@ func revisions(t *testing.T, c cluster, namespace string) map[string]string {
 	return found
 }
 
+// onlyNextPods fails if there is a pod without the next image, or one that was restarted.
+func onlyNextPods(t *testing.T, c cluster, namespace string) error {
+	t.Helper()
+	pods, err := c.read(t, `{range .items[*]}{.metadata.name} {.spec.containers[*].image} {.status.containerStatuses[*].restartCount}{"\n"}{end}`, "-n", namespace, "pods")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(pods) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || !strings.HasSuffix(fields[1], ":"+next) || fields[2] != "0" {
+			return fmt.Errorf("a pod on %s is %q, want the image of %s and no restarts", c.name, strings.TrimSpace(line), next)
+		}
+	}
+	return nil
+}
+
 // wantUpgraded expects all Deployments to have been rolled out once, to the next
 // image, and nothing else to have changed.
 func wantUpgraded(t *testing.T, before state, hub, spoke cluster) {
@@ -91,15 +108,8 @@ func wantUpgraded(t *testing.T, before state, hub, spoke cluster) {
 			t.Errorf("the upgrade changed %s: %q before, %q after", what, value, after.kept[what])
 		}
 	}
-	for c, namespace := range map[cluster]string{hub: hubNamespace, spoke: agentNamespace} {
-		pods := c.get(t, `{range .items[*]}{.metadata.name} {.spec.containers[*].image} {.status.containerStatuses[*].restartCount}{"\n"}{end}`, "-n", namespace, "pods")
-		for line := range strings.Lines(pods) {
-			fields := strings.Fields(line)
-			if len(fields) != 3 || !strings.HasSuffix(fields[1], ":"+next) || fields[2] != "0" {
-				t.Errorf("a pod on %s is %q, want the image of %s and no restarts", c.name, strings.TrimSpace(line), next)
-			}
-		}
-	}
+	// A pod that was replaced takes a moment to end.
+	eventually(t, func() error { return errors.Join(onlyNextPods(t, hub, hubNamespace), onlyNextPods(t, spoke, agentNamespace)) })
 	theLab.say("all %d Deployments were rolled out once to %s; works, objects, pods of users and credentials are the same", len(want), next)
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		theLab.say("  %s: revision %s, then %s", name, before.revisions[name], after.revisions[name])
