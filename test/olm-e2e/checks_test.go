@@ -109,7 +109,9 @@ func wantUpgraded(t *testing.T, before state, hub, spoke cluster) {
 		}
 	}
 	// A pod that was replaced takes a moment to end.
-	eventually(t, func() error { return errors.Join(onlyNextPods(t, hub, hubNamespace), onlyNextPods(t, spoke, agentNamespace)) })
+	eventually(t, func() error {
+		return errors.Join(onlyNextPods(t, hub, hubNamespace), onlyNextPods(t, spoke, agentNamespace))
+	})
 	theLab.say("all %d Deployments were rolled out once to %s; works, objects, pods of users and credentials are the same", len(want), next)
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		theLab.say("  %s: revision %s, then %s", name, before.revisions[name], after.revisions[name])
