@@ -190,8 +190,9 @@ kubectl --context %[1]s get "$kinds" -A --ignore-not-found --no-headers -o custo
 	var all []string
 	for line := range strings.Lines(out) {
 		fields := strings.Fields(line)
-		// Kubernetes deletes Events and requests for certificates after an hour.
-		if len(fields) == 3 && fields[0] != "Event" && fields[0] != "CertificateSigningRequest" {
+		// Kubernetes deletes Events and requests for certificates after an hour, and the
+		// kubelet makes the Lease of its node when it gets to it.
+		if len(fields) == 3 && fields[0] != "Event" && fields[0] != "CertificateSigningRequest" && fields[1] != "kube-node-lease" {
 			all = append(all, strings.Join(fields, " "))
 		}
 	}
