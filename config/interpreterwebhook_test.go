@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // interpreterWebhook returns a configuration that is accepted, and its webhook.
@@ -45,7 +44,7 @@ func TestTheDefinitionOfInterpreterWebhooksRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = []*apiextensionsv1.CustomResourceDefinition{definitions[0]} })
+	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDs = []*apiextensionsv1.CustomResourceDefinition{definitions[0]} })
 	scheme := runtime.NewScheme()
 	if err := configv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
 	hub, err := client.New(restConfig, client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // Charts and tools of OCM start its operators by these command lines and ask
@@ -56,7 +55,7 @@ func TestOperatorsAreAskedWhereOCMsAre(t *testing.T) {
 // An operator whose cache cannot sync, as the definitions that it works with are
 // not there yet, lives and is not ready.
 func TestOperatorsTellBothWaysHowTheyAre(t *testing.T) {
-	server, config := env.Start(t)
+	server, config := servers.Start(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, server.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)

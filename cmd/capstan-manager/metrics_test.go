@@ -38,7 +38,6 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/metrics"
-	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/operators/clustermanager"
 	"github.com/capstan-io/capstan/operators/controlplane"
 	"github.com/capstan-io/capstan/operators/klusterlet"
@@ -181,7 +180,7 @@ func kindOf(t *testing.T, c prometheus.Collector) string {
 func exposedMetrics(t *testing.T) map[string]exposedMetric {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, hub := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../config/crd"} })
+	_, hub := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../config/crd"} })
 	all := map[string]exposedMetric{}
 	to := func(component string) *recorder {
 		return &recorder{Registry: prometheus.NewRegistry(), t: t, component: component, into: all}

@@ -75,7 +75,7 @@ type home struct {
 
 func newHub(t *testing.T) *hub {
 	t.Helper()
-	server, cfg := env.Start(t, func(e *envtest.Environment) {
+	server, cfg := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{"../../config/crd"}
 	})
 	scheme := runtime.NewScheme()

@@ -23,7 +23,6 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/placer"
 )
 
@@ -113,7 +112,7 @@ func sums(t *testing.T, w *world, deployment, replicas string) {
 // startMember starts an API server that member1.kubeconfig leads to.
 func (w *world) startMember(t *testing.T, file string) {
 	t.Helper()
-	environment, config := env.Start(t)
+	environment, config := servers.Start(t)
 	c, err := client.New(config, client.Options{Scheme: w.scheme})
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,6 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/install"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // registered is a member without nodes, in which the test plays what Kubernetes
@@ -51,7 +50,7 @@ func (w *world) testRegister(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	environment, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
 	m := &registered{world: w, config: restConfig, kubeconfig: filepath.Join(t.TempDir(), "member")}
 	if err := os.WriteFile(m.kubeconfig, environment.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)

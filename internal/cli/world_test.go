@@ -51,7 +51,6 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/placer"
 	"github.com/capstan-io/capstan/internal/version"
 )
@@ -103,7 +102,7 @@ func TestCapstan(t *testing.T) {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{scheme: runtime.NewScheme()}
-	environment, restConfig := env.Start(t, func(e *envtest.Environment) {
+	environment, restConfig := servers.Start(t, func(e *envtest.Environment) {
 		e.ControlPlane.GetAPIServer().Configure().Set("enable-bootstrap-token-auth", "true")
 	})
 	w.config, w.server = restConfig, environment

@@ -24,7 +24,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // patience is how long a test waits; the Lease lasts much longer, so what
@@ -168,7 +167,7 @@ func (r run) stop(t *testing.T) {
 }
 
 func TestLeadersAreReplacedLongBeforeTheirLeaseRunsOut(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 func TestNotesAreCutToWhatTheAPITakes(t *testing.T) {
@@ -47,7 +46,7 @@ func TestNotesAreCutToWhatTheAPITakes(t *testing.T) {
 const eventPatience = time.Minute
 
 func TestTheAPIServerTakesLongNotes(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

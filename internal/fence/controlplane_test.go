@@ -37,7 +37,7 @@ func projected(pod *corev1.PodSpec) {
 // TestFenceOfTheOperatorOfControlPlanes lets the account of that operator try what
 // it shall not, where somebody has given it more permissions than it needs.
 func TestFenceOfTheOperatorOfControlPlanes(t *testing.T) {
-	_, admin := env.Start(t)
+	_, admin := servers.Start(t)
 	root := connect(t, admin)
 	const home, hub = "hub-control-plane", "hub"
 	for _, n := range []*corev1.Namespace{

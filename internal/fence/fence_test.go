@@ -175,7 +175,7 @@ func work(own, account string) map[string]try {
 // installed with, try what they shall not, first without their fence, to see
 // that it is the fence which stops them, and then with it.
 func TestFence(t *testing.T) {
-	_, admin := env.Start(t)
+	_, admin := servers.Start(t)
 	cases := map[string]struct {
 		folder        string
 		operator      fence.Operator
@@ -367,7 +367,7 @@ func as(t *testing.T, admin *rest.Config, name string) client.Client {
 // TestAnOperatorTellsWhetherItIsFencedIn lets a Keeper make a fence, and shows it
 // what can become of one.
 func TestAnOperatorTellsWhetherItIsFencedIn(t *testing.T) {
-	_, admin := env.Start(t)
+	_, admin := servers.Start(t)
 	root := connect(t, admin)
 	o := fence.Klusterlet(operatorv1.DefaultOperatorNamespace)
 	now := clocktesting.NewFakePassiveClock(time.Now())

@@ -29,7 +29,7 @@ import (
 )
 
 func TestMetricsServerAsksARealAPIServer(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)

@@ -16,13 +16,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // TestManagersHandOverTheirLease runs managers as the operators and the hub's
 // controllers do: the Lease lasts for hours here, so none may have to run out.
 func TestManagersHandOverTheirLease(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +99,7 @@ func waitElected(t *testing.T, mgr ctrl.Manager) {
 // TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces: while a Klusterlet
 // changes its mode, agents of both modes run for a moment.
 func TestAnAgentOfAllPartsHasTheLeasesOfThoseThatItReplaces(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	times := options.DefaultLeaderElection()
 	works := func(ran chan<- string, name string) func(context.Context) error {
 		return func(ctx context.Context) error {

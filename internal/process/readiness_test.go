@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 const patience = time.Minute
@@ -109,7 +108,7 @@ func startWatching(t *testing.T, config *rest.Config) string {
 // TestReadinessHasLocalCausesOnly: a pod is ready once its cache has synced, and
 // stays so when the API server is away.
 func TestReadinessHasLocalCausesOnly(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	server, release := slowServer(t, config)
 	process := startWatching(t, &rest.Config{Host: server.URL, QPS: -1})
 
@@ -137,7 +136,7 @@ func TestReadinessHasLocalCausesOnly(t *testing.T) {
 // A replica that waits for its turn watches nothing: were it not ready, the
 // rollout that is to replace the leader would wait for ever.
 func TestAReplicaThatDoesNotLeadIsReady(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	server, _ := slowServer(t, config)
 	config = &rest.Config{Host: server.URL, QPS: -1}
 	ports := []int{freePort(t), freePort(t)}

@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 const (
@@ -145,7 +144,7 @@ func until(t *testing.T, what string, done func() bool) {
 }
 
 func TestAProxyThatEndsIdleWatches(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	direct, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func newHostedLab(t *testing.T) *hostedLab {
 	t.Helper()
 	l := &hostedLab{lab: newLab(t)}
 	l.namespace = testName
-	l.hubEnv, l.hubConfig = env.Start(t)
+	l.hubEnv, l.hubConfig = servers.Start(t)
 	admin, err := client.New(l.hubConfig, client.Options{Scheme: l.client.Scheme()})
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func newLab(t *testing.T) *lab {
 	if err := errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	_, restConfig := env.Start(t, func(e *envtest.Environment) {
+	_, restConfig := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{filepath.Join("..", "..", "config", "crd", "operator.open-cluster-management.io_clustermanagers.yaml")}
 	})
 	direct, err := client.NewWithWatch(restConfig, client.Options{Scheme: scheme})

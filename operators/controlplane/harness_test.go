@@ -63,7 +63,7 @@ type harness struct {
 
 func start(t *testing.T) *harness {
 	t.Helper()
-	environment, admin := env.Start(t, func(e *envtest.Environment) {
+	environment, admin := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDInstallOptions.Paths = []string{"../../config/crd/fleet.capstan.io_controlplanes.yaml"}
 	})
 	h := &harness{t: t, config: admin, recorder: events.NewFakeRecorder(100), clock: clocktesting.NewFakeClock(time.Now())}

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/operators/controlplane/manifests"
 )
 
@@ -34,7 +33,7 @@ import (
 // in an API server with the admission of a control plane, where others say what
 // they say about pods elsewhere, and deletes it.
 func TestTemplatesAreStoredAsTheyWereWritten(t *testing.T) {
-	_, admin := env.Start(t, func(e *envtest.Environment) {
+	_, admin := servers.Start(t, func(e *envtest.Environment) {
 		e.ControlPlane.GetAPIServer().Configure().Set("disable-admission-plugins", disabledAdmission(t))
 	})
 	hub, err := client.New(admin, client.Options{})

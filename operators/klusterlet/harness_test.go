@@ -76,7 +76,7 @@ func start(t *testing.T) *harness {
 // startGranted is start of an operator that has been given another role.
 func startGranted(t *testing.T, granted []rbacv1.PolicyRule) *harness {
 	t.Helper()
-	environment, config := env.Start(t, func(e *envtest.Environment) {
+	environment, config := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDInstallOptions.Paths = []string{"../../config/crd/operator.open-cluster-management.io_klusterlets.yaml"}
 	})
 	h := &harness{

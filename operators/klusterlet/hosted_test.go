@@ -21,7 +21,6 @@ import (
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/operators/klusterlet/manifests"
 )
 
@@ -43,7 +42,7 @@ func startHosted(t *testing.T) *hostedHarness {
 // host gives the operator a managed cluster.
 func host(t *testing.T, h *harness) *hostedHarness {
 	t.Helper()
-	environment, memberConfig := env.Start(t)
+	environment, memberConfig := servers.Start(t)
 	member := &harness{t: t, env: environment, config: memberConfig}
 	member.admin = member.client(memberConfig)
 	rules, _, err := config.Rules(config.Klusterlet)

@@ -25,7 +25,6 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/compressed"
 	"github.com/capstan-io/capstan/internal/agent/connect"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 const member = "m"
@@ -33,7 +32,7 @@ const member = "m"
 // TestNobodyTakesACompressedWorkForAnEmptyOne: before, a Get through the
 // ordinary client returned a work without manifests, and no error.
 func TestNobodyTakesACompressedWorkForAnEmptyOne(t *testing.T) {
-	_, config := env.Start(t, func(e *envtest.Environment) {
+	_, config := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{filepath.Join("..", "..", "..", "config", "crd")}
 	})
 	work := createWork(t, config)

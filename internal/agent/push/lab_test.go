@@ -46,7 +46,6 @@ import (
 	"github.com/capstan-io/capstan/internal/agent/work"
 	"github.com/capstan-io/capstan/internal/dial"
 	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // patience is how long a test waits for what should take seconds.
@@ -60,7 +59,7 @@ type side struct {
 
 func newSide(t *testing.T) side {
 	t.Helper()
-	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, clusterv1.AddToScheme, workv1.AddToScheme, fleetv1alpha1.AddToScheme,

@@ -38,7 +38,6 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/fleet"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // patience is how long a test waits for what should take milliseconds.
@@ -53,7 +52,7 @@ type lab struct {
 
 func newLab(t testing.TB) *lab {
 	t.Helper()
-	environment, config := env.Start(t, func(e *envtest.Environment) {
+	environment, config := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{filepath.Join("..", "..", "..", "config", "crd")}
 	})
 	ctrl.SetLogger(logr.Discard())

@@ -25,7 +25,6 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/hub/placement"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // patience only decides how long a failure takes.
@@ -38,7 +37,7 @@ type hub struct {
 
 func TestPlacements(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
-	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme, err := placement.NewScheme()
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,6 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/hub/placement"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 const (
@@ -278,7 +277,7 @@ func TestTheDefinitionRefusesMistakes(t *testing.T) {
 // is that of its writes.
 func startCounted(t *testing.T) (hub, *atomic.Int64) {
 	t.Helper()
-	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme, err := placement.NewScheme()
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ type hub struct {
 func startHub(t testing.TB, o registration.Options) *hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, restConfig := env.Start(t, func(e *envtest.Environment) {
+	_, restConfig := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{"../../../config/crd"}
 	})
 	scheme, err := registration.NewScheme()

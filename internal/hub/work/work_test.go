@@ -43,7 +43,7 @@ const (
 
 func TestFinishedWorksEnd(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
-	_, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	admin := newClient(t, restConfig)
 	create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	t.Run("NotASecondTooEarly", func(t *testing.T) { testReconcile(t, admin) })

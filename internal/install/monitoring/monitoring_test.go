@@ -112,7 +112,7 @@ func target(t *testing.T, config *rest.Config) *install.Target {
 }
 
 func TestPodMonitorsAreMadeForThoseWhoAsk(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	a := &asked{t: t, on: target(t, config), object: &operatorv1.ClusterManager{}}
 	a.says("", "")
 	a.says("ServiceMonitor", operatorv1.ReasonMonitoringUnknown)

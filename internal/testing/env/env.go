@@ -3,17 +3,26 @@
 
 // Package env gives a test a real Kubernetes API server.
 //
+// Servers is how a package's tests get one: each test finds it as if it had just
+// been started, and most of them do not wait for a start. Start gives a test a
+// server of its own, for who changes what an API server is started with, or breaks it.
+//
 // The server comes from the executables in KUBEBUILDER_ASSETS, which
 // `make envtest-assets` lays out; nothing is downloaded.
 package env
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/capstan-io/capstan/internal/testing/timing"
 )
 
 // serverPatience is how long a busy machine may take to start or stop an API
@@ -37,19 +46,20 @@ func Need(t testing.TB) {
 func Start(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config) {
 	t.Helper()
 	Need(t)
-	environment, config, err := start(options)
+	environment, config, err := start(t.Name(), configured(options))
 	if err != nil {
 		t.Fatalf("starting an API server: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
+		if err := stop(t.Name(), environment); err != nil {
 			t.Errorf("stopping the API server: %v", err)
 		}
 	})
 	return environment, config
 }
 
-func start(options []func(*envtest.Environment)) (*envtest.Environment, *rest.Config, error) {
+// configured returns an API server that is not started yet.
+func configured(options []func(*envtest.Environment)) *envtest.Environment {
 	environment := &envtest.Environment{
 		ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: serverPatience, ControlPlaneStopTimeout: serverPatience,
 		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: serverPatience},
@@ -57,10 +67,38 @@ func start(options []func(*envtest.Environment)) (*envtest.Environment, *rest.Co
 	for _, option := range options {
 		option(environment)
 	}
+	return environment
+}
+
+// start starts an API server, and installs its definitions once it serves, so that
+// the one is measured apart from the other.
+func start(test string, environment *envtest.Environment) (*envtest.Environment, *rest.Config, error) {
+	definitions := environment.CRDInstallOptions
+	definitions.CRDs = slices.Concat(definitions.CRDs, environment.CRDs)
+	definitions.Paths = slices.Concat(definitions.Paths, environment.CRDDirectoryPaths)
+	definitions.ErrorIfPathMissing = environment.ErrorIfCRDPathMissing
+	environment.CRDInstallOptions, environment.CRDs, environment.CRDDirectoryPaths = envtest.CRDInstallOptions{}, nil, nil
+
+	begun := time.Now()
 	config, err := environment.Start()
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // the caller says what was tried
 	}
 	config.QPS, config.Burst = -1, 0
+	timing.Record(test, timing.Start, begun)
+
+	if len(definitions.CRDs)+len(definitions.Paths) > 0 {
+		begun = time.Now()
+		definitions.WebhookOptions = environment.WebhookInstallOptions
+		if environment.CRDs, err = envtest.InstallCRDs(config, definitions); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("installing definitions: %w", err), environment.Stop())
+		}
+		timing.Record(test, timing.Definitions, begun)
+	}
 	return environment, config, nil
+}
+
+func stop(test string, environment *envtest.Environment) error {
+	defer timing.Record(test, timing.Stop, time.Now())
+	return environment.Stop() //nolint:wrapcheck // the caller says what was tried
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -59,10 +60,19 @@ func (s *Server) Ends() {
 	s.end()
 }
 
-// ComesBack waits until the server has ended, and starts it again after a time.
-func (s *Server) ComesBack(after time.Duration) {
-	for !s.Ended() {
-		<-time.After(5 * time.Millisecond)
+// patience is how long it may take until as much is written as ends a server.
+const patience = 2 * time.Minute
+
+// ComesBack waits until the server has ended, and starts it again after a time. It
+// fails the test if the server does not end, as nobody writes enough.
+func (s *Server) ComesBack(t testing.TB, after time.Duration) {
+	t.Helper()
+	for limit := time.After(patience); !s.Ended(); {
+		select {
+		case <-limit:
+			t.Fatalf("the API server has not ended: only %d writes were asked for", s.Writes())
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 	<-time.After(after)
 	s.mu.Lock()

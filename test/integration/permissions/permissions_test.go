@@ -16,8 +16,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 var update = flag.Bool("update", false, "write the permissions that are found to testdata")
@@ -29,7 +27,7 @@ var wildcards = regexp.MustCompile(`(?m)^\*.*|.*\[[^]]*\*[^]]*\]$|^\S*\*\.\S*`)
 // TestPermissionsAreAsCommitted installs the accounts of each installation in
 // turn, and compares what the API server lets each of them do with testdata.
 func TestPermissionsAreAsCommitted(t *testing.T) {
-	_, config := env.Start(t)
+	_, config := servers.Start(t)
 	c := newCluster(t, config)
 	found := map[string]bool{}
 	for _, i := range installations() {

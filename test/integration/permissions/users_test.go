@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capstan-io/capstan/config"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // attempt is a write of one kind. It is a dry run, so it changes nothing.
@@ -33,7 +32,7 @@ func TestUsersOfANamespaceDeliverNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDs = slices.Concat(crds, propagation) })
+	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDs = slices.Concat(crds, propagation) })
 	c := newCluster(t, restConfig)
 	c.install(t, users(t))
 	const (

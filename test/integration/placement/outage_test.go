@@ -58,14 +58,14 @@ func testOutageDuringRollouts(w *world) {
 	}
 	server.EndsAfter(inTheMiddle, true)
 	w.create(set)
-	server.ComesBack(lasts)
+	server.ComesBack(w.T, lasts)
 	created := w.rolledOut("0", size)
 
 	server.EndsAfter(inTheMiddle, true)
 	before := set.DeepCopy()
 	set.Spec.ManifestWorkTemplate = template("1")
 	w.must(w.Patch(w.Context(), set, client.MergeFrom(before)))
-	server.ComesBack(lasts)
+	server.ComesBack(w.T, lasts)
 	changed := w.rolledOut("1", size)
 	for key, work := range created {
 		if changed[key].UID != work.UID {

@@ -4,7 +4,6 @@
 package propagation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,7 +39,6 @@ func TestARolloutOfAClusterPropagationPolicy(t *testing.T) {
 	r := &fleetv1alpha1.ClusterPropagationRollout{ObjectMeta: metav1.ObjectMeta{Name: "wide"}, Spec: stages(nil).Spec}
 	r.Spec.Policy.Name = "wide"
 	w.create(viewer, web, wide)
-	t.Cleanup(func() { w.take(context.WithoutCancel(w.Context()), viewer) }) // clear leaves ClusterRoles alone
 	w.have("web", "1 1.27 x1, 2 1.27 x1, 3 1.27 x1")
 	w.roles("1 pods, 2 pods, 3 pods")
 	w.create(r)

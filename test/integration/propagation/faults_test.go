@@ -173,14 +173,14 @@ func TestAnOutageInTheMiddle(t *testing.T) {
 	server.EndsAfter(6, true)
 	w.start(server.Wrap)
 	s := w.open("api", "admin")
-	server.ComesBack(lasts)
+	server.ComesBack(w.T, lasts)
 	w.become(s.on("member1", "member2"), nil)
 	w.quiet(server)
 	before := w.remember()
 
 	server.EndsAfter(4, true)
 	w.change(s.policy, func() { s.policy.Spec.Placement = onClusters("member2", "member3") })
-	server.ComesBack(lasts)
+	server.ComesBack(w.T, lasts)
 	w.become(s.on("member2", "member3"), before)
 	w.quiet(server)
 }

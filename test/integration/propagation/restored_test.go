@@ -68,7 +68,7 @@ func (w world) etcd(what string, request, answer any) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	post, err := http.NewRequestWithContext(w.Context(), http.MethodPost, hub.Etcd(w)+"/v3/kv/"+what, bytes.NewReader(body))
+	post, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.storage+"/v3/kv/"+what, bytes.NewReader(body))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +38,6 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // patience only decides how long a failure takes.
@@ -50,17 +48,13 @@ type world struct {
 	*testing.T
 	client.WithWatch
 	config  *rest.Config
+	storage string               // where its etcd serves anybody
 	options *propagation.Options // of the controllers that are started next
 	ended   *func()              // stops the controllers
 }
 
-// hub is the API server of all tests. Each takes away what it has made.
-var hub = env.NewShared(func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{definitions} })
-
 // definitions are the kinds of the hub.
 const definitions = "../../../config/crd"
-
-func TestMain(m *testing.M) { os.Exit(hub.Main(m)) }
 
 // newWorld starts a hub with so many clusters, named member1 and on, and an agent
 // for each. The wrappers are about the requests of the controllers.
@@ -68,7 +62,7 @@ func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) worl
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	config := hub.Config(t)
+	environment, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{definitions} })
 	scheme, err := propagation.NewScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +74,8 @@ func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) worl
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world{T: t, WithWatch: c, config: config, options: &propagation.Options{Gates: gates(t)}, ended: new(func() {})}
-	t.Cleanup(w.clear)
+	w := world{T: t, WithWatch: c, config: config, storage: environment.ControlPlane.Etcd.URL.String(), options: &propagation.Options{Gates: gates(t)}, ended: new(func() {})}
+	t.Cleanup(w.stop)
 	for i := range members {
 		w.join(fmt.Sprintf("member%d", i+1))
 	}

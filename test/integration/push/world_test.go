@@ -64,7 +64,7 @@ type side struct {
 
 func newSide(t *testing.T, options ...func(*envtest.Environment)) *side {
 	t.Helper()
-	environment, config := env.Start(t, options...)
+	environment, config := servers.Start(t, options...)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, clusterv1.AddToScheme, workv1.AddToScheme, fleetv1alpha1.AddToScheme, operatorv1.AddToScheme,

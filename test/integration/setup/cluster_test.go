@@ -33,7 +33,6 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/cli/install"
-	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/version"
 	"github.com/capstan-io/capstan/operators/clustermanager"
 )
@@ -56,7 +55,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, options ...func(*envtest.Environment)) *cluster {
 	t.Helper()
-	environment, restConfig := env.Start(t, options...)
+	environment, restConfig := servers.Start(t, options...)
 	scheme, err := clustermanager.NewScheme()
 	if err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func must(t *testing.T, err error) {
 
 func newSide(t *testing.T) side {
 	t.Helper()
-	server, cfg := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	server, cfg := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme, err := registration.NewScheme()
 	must(t, err)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, workv1.AddToScheme, fleetv1alpha1.AddToScheme, operatorv1.AddToScheme} {

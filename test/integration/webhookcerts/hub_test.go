@@ -37,7 +37,6 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/options"
-	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/webhook/cluster"
 	"github.com/capstan-io/capstan/internal/webhook/serving"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
@@ -72,7 +71,7 @@ type hub struct {
 
 func newHub(t *testing.T, begin time.Time) *hub {
 	t.Helper()
-	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	log.SetLogger(logr.Discard())
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme} {

@@ -264,7 +264,7 @@ func (e *endpoint) ask(method, path, token string, body []byte) (int, []byte) {
 func start(t *testing.T) *endpoint {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
 	scheme, err := placement.NewScheme()
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func startHub(t *testing.T) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, admin := env.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	_, admin := servers.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
 	h := &hub{config: admin, root: newClient(t, admin), events: clientevents.NewFakeRecorder(16)}
 	who := env.ServiceAccount(operatorv1.DefaultHubNamespace, fleetv1alpha1.PropagationServiceAccount)
 	as := rest.CopyConfig(admin)

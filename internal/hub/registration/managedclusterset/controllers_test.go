@@ -24,7 +24,6 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/binding"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/builtin"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedclusterset/members"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // hub is an API server whose objects the controllers reconcile when a test
@@ -37,7 +36,7 @@ type hub struct {
 // TestControllers runs each controller of the sets by itself: no manager, no
 // cache, one Reconcile at a time.
 func TestControllers(t *testing.T) {
-	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,6 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/work"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 func TestReplicaSets(t *testing.T) {
@@ -45,7 +44,7 @@ func TestReplicaSets(t *testing.T) {
 func start(t *testing.T) hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../config/crd"} })
 	scheme, err := work.NewScheme()
 	if err != nil {
 		t.Fatal(err)

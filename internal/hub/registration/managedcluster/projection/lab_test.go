@@ -22,7 +22,6 @@ import (
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/projection"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // roundsMax is how often a test reconciles until nothing is left to do.
@@ -49,7 +48,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	_, config := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../../config/crd"} })
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../../../config/crd"} })
 	scheme, err := registration.NewScheme()
 	if err != nil {
 		t.Fatal(err)

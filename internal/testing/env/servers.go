@@ -1,0 +1,171 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/capstan-io/capstan/internal/testing/timing"
+)
+
+// Servers are the API servers of a package's tests. A server that a test is done with
+// is put back to what it stored when it had started, and the next test gets it. To a
+// test that is a new server: it has an address of its own, nothing is stored but what
+// the options ask for, and whatever an earlier test has left running does not reach it.
+//
+// What only a start can change lasts: the server's certificates and authorities, and
+// the UIDs of its system namespaces.
+type Servers struct {
+	mu   sync.Mutex
+	idle []*server
+}
+
+// idleMax is how many servers wait for another test: no test takes more at a time.
+const idleMax = 4
+
+// server is an API server that serves one test at a time.
+type server struct {
+	// flavour says what it was started with.
+	flavour     string
+	environment *envtest.Environment
+	config      *rest.Config
+	start       baseline
+	resets      atomic.Int64
+}
+
+// NewServers returns the API servers of a package. None is started yet.
+func NewServers() *Servers { return &Servers{} }
+
+// Main runs the tests of the package and stops the API servers. It is what TestMain
+// does, and returns the exit code.
+func (s *Servers) Main(m *testing.M) int {
+	code := m.Run()
+	for _, idle := range s.idle {
+		if err := stop("TestMain", idle.environment); err != nil {
+			fmt.Fprintf(os.Stderr, "stopping the API server: %v\n", err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// Start gives the test an API server, changed by the options, which may not depend
+// on the test: flags with files of the test, and webhooks, are for the function Start.
+// When the test ends, so does its way to the server.
+func (s *Servers) Start(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config) {
+	t.Helper()
+	Need(t)
+	wanted := configured(options)
+	flavour, err := flavourOf(wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.take(flavour)
+	if got == nil {
+		got = &server{flavour: flavour}
+		if got.environment, got.config, err = start(t.Name(), wanted); err != nil {
+			t.Fatalf("starting an API server: %v", err)
+		}
+		if got.start, err = got.settled(t.Context()); err != nil {
+			t.Fatalf("waiting for what an API server makes when it starts: %v", err)
+		}
+	}
+	way, err := openFront(t.Context(), net.JoinHostPort(got.secure().Address, got.secure().Port))
+	if err != nil {
+		t.Fatalf("opening a way to the API server: %v", err)
+	}
+	t.Cleanup(func() {
+		way.close()
+		s.giveBack(t, got)
+	})
+	return got.behind(way)
+}
+
+// take returns an idle server of the flavour, if there is one.
+func (s *Servers) take(flavour string) *server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, idle := range s.idle {
+		if idle.flavour == flavour {
+			s.idle = append(s.idle[:i:i], s.idle[i+1:]...)
+			return idle
+		}
+	}
+	return nil
+}
+
+// giveBack puts a server back to what it was, for the next test. One that it can't be
+// done with is stopped, as is that of a test that failed: nobody knows how it is.
+func (s *Servers) giveBack(t testing.TB, used *server) {
+	t.Helper()
+	if !t.Failed() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), serverPatience)
+		defer cancel()
+		begun := time.Now()
+		err := used.reset(ctx)
+		timing.Record(t.Name(), timing.Reset, begun)
+		if err == nil {
+			s.mu.Lock()
+			s.idle = append(s.idle, used)
+			used = nil
+			if len(s.idle) > idleMax {
+				used, s.idle = s.idle[0], s.idle[1:]
+			}
+			s.mu.Unlock()
+		} else {
+			t.Logf("the API server is stopped, as it can't be put back to what it was: %v", err)
+		}
+	}
+	if used == nil {
+		return
+	}
+	if err := stop(t.Name(), used.environment); err != nil {
+		t.Errorf("stopping the API server: %v", err)
+	}
+}
+
+func (s *server) secure() envtest.ListenAddr {
+	return s.environment.ControlPlane.APIServer.SecureServing.ListenAddr
+}
+
+// behind returns the server as a test sees it that reaches it by a front.
+func (s *server) behind(way *front) (*envtest.Environment, *rest.Config) {
+	host := func(text string) string { return strings.ReplaceAll(text, ":"+s.secure().Port, ":"+way.port()) }
+	environment, apiServer := *s.environment, *s.environment.ControlPlane.APIServer
+	apiServer.SecureServing.Port = way.port()
+	environment.ControlPlane.APIServer = &apiServer
+	environment.KubeConfig = []byte(host(string(environment.KubeConfig)))
+	config := rest.CopyConfig(s.config)
+	config.Host = host(config.Host)
+	environment.Config = config
+	return &environment, rest.CopyConfig(config)
+}
+
+// flavourOf returns what tells apart servers that cannot stand in for each other.
+func flavourOf(environment *envtest.Environment) (string, error) {
+	text, err := json.Marshal(map[string]any{
+		"flags":       environment.ControlPlane.GetAPIServer().Configure().AsStrings(nil),
+		"definitions": []any{environment.CRDs, environment.CRDInstallOptions.CRDs},
+		"paths":       []any{environment.CRDDirectoryPaths, environment.CRDInstallOptions.Paths},
+	})
+	if err != nil {
+		return "", fmt.Errorf("describing an API server: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}

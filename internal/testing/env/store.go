@@ -1,0 +1,131 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// objectsPrefix begins the keys of all that an API server stores.
+	objectsPrefix = "/registry/"
+	// objectsEnd is the key after all of them.
+	objectsEnd = "/registry0"
+
+	// changesMax is how many changes are sent at once; etcd takes 128.
+	changesMax = 100
+	// storeTimeout is how long etcd may take to answer on a busy machine.
+	storeTimeout = time.Minute
+)
+
+// store is an etcd that serves anybody, by the JSON form of its API.
+type store struct{ url string }
+
+// stored is what an API server has stored under a key.
+type stored struct {
+	Key      []byte `json:"key"`
+	Value    []byte `json:"value"`
+	Revision int64  `json:"mod_revision,string"` // of the last change
+}
+
+// revisions returns the keys of all objects with the revision of their last change.
+func (s store) revisions(ctx context.Context) (map[string]int64, error) {
+	all, err := s.list(ctx, map[string]any{"keys_only": true})
+	if err != nil {
+		return nil, err
+	}
+	revisions := make(map[string]int64, len(all))
+	for _, o := range all {
+		revisions[string(o.Key)] = o.Revision
+	}
+	return revisions, nil
+}
+
+// objects returns all objects by their keys.
+func (s store) objects(ctx context.Context) (map[string]stored, error) {
+	all, err := s.list(ctx, map[string]any{})
+	if err != nil {
+		return nil, err
+	}
+	objects := make(map[string]stored, len(all))
+	for _, o := range all {
+		objects[string(o.Key)] = o
+	}
+	return objects, nil
+}
+
+func (s store) list(ctx context.Context, question map[string]any) ([]stored, error) {
+	question["key"], question["range_end"] = []byte(objectsPrefix), []byte(objectsEnd)
+	answer := struct {
+		Objects []stored `json:"kvs"`
+	}{}
+	err := s.post(ctx, "range", question, &answer)
+	return answer.Objects, err
+}
+
+// remove deletes keys.
+func (s store) remove(ctx context.Context, keys []string) error {
+	for some := range slices.Chunk(keys, changesMax) {
+		var requests []map[string]any
+		for _, key := range some {
+			requests = append(requests, map[string]any{"request_delete_range": map[string]any{"key": []byte(key)}})
+		}
+		if err := s.post(ctx, "txn", map[string]any{"success": requests}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put stores the value of an object under its key, and returns the revision of that.
+func (s store) put(ctx context.Context, object stored) (int64, error) {
+	answer := struct {
+		Header struct {
+			Revision int64 `json:"revision,string"`
+		} `json:"header"`
+	}{}
+	err := s.post(ctx, "put", map[string]any{"key": object.Key, "value": object.Value}, &answer)
+	return answer.Header.Revision, err
+}
+
+// post asks etcd and reads its answer into a pointer, if there is one.
+func (s store) post(ctx context.Context, what string, question, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	body, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("asking etcd: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(s.url, "/")+"/v3/kv/"+what, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("asking etcd: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking etcd: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("reading the answer of etcd to %s: %w", what, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("asking etcd to %s: it answers %s: %s", what, response.Status, text)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("reading the answer of etcd to %s: %w", what, err)
+	}
+	return nil
+}
