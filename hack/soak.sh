@@ -1,40 +1,74 @@
 #!/usr/bin/env bash
-# Runs the tests of every package that needs an API server again and again while
-# other processes keep the CPU busy: soak.sh RUNS BURNERS. A wait that is too
-# short for a slow machine fails here first. Prints each failure when it happens
+# Runs tests again and again while other processes keep the CPU busy. A wait that is
+# too short for a slow machine fails here first. Prints each failure when it happens
 # and all of them at the end.
+#
+#   soak.sh all RUNS       every package that needs an API server
+#   soak.sh COMMIT RUNS    every package that changed since the commit, and three
+#                          times those that import one
+#
+# It goes on where it was ended: bin/soak has which packages have passed how often,
+# as they are now. SOAK_BURNERS is how many processes keep the CPU busy, 2 by default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-runs=$1 burners=$2
-log=$(mktemp -d)
+since=$1 runs=$2 burners=${SOAK_BURNERS:-2}
+dependants_runs=3
+done=bin/soak
+mkdir -p "$done"
+
+# What the packages of the tree are made of, as it is now, committed or not.
+tree() { git ls-files -s -- '*.go' go.mod; git diff HEAD; git ls-files --others --exclude-standard -z -- '*.go' | xargs -0 -r sha256sum; }
+state=$(tree | sha256sum | cut -c1-16)
+
+# All lines are "RUNS PACKAGE".
+all() { hack/packages.sh servers programs | sed "s/^/$runs /"; }
+changed() {
+  local folders
+  folders=$( { git diff --name-only "$since" -- '*.go' '*/testdata/*'; git ls-files --others --exclude-standard -- '*.go'; } |
+    sed -E 's,/testdata/.*,/x,; s,/[^/]*$,,; s,^,./,' | sort -u)
+  # Folders that are gone, and other modules, have no package here.
+  local packages
+  packages=$(for folder in $folders; do go list "$folder" 2>/dev/null || true; done)
+  [[ -n $packages ]] || { echo "soak: no package has changed since $since" >&2; return; }
+  sed "s/^/$runs /" <<<"$packages"
+  # A test binary depends on what the package and its tests import.
+  go list -test -f '{{with .ForTest}}{{.}} {{join $.Deps " "}}{{end}}' ./... |
+    awk -v runs="$dependants_runs" -v packages="$packages" '
+      BEGIN { n = split(packages, list, "\n"); for (i = 1; i <= n; i++) is[list[i]] = 1 }
+      !is[$1] { for (i = 2; i <= NF; i++) if (is[$i]) { print runs, $1; next } }' | sort -u
+}
+
+if [[ $since == all ]]; then list=$(all); else list=$(changed); fi
+
 pids=()
 for ((i = 0; i < burners; i++)); do
   (while :; do :; done) &
   pids+=($!)
 done
-trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$log"' EXIT
+trap 'kill "${pids[@]}" 2>/dev/null || true' EXIT
 
-# A package needs an API server if its tests import the environment for that.
-mapfile -t packages < <(go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... |
-  awk '/internal\/testing\/env( |$)/ { print $1 }')
-
-failed=()
-for ((run = 1; run <= runs; run++)); do
-  for package in "${packages[@]}"; do
+failed=() count=0
+while read -r times package; do
+  [[ -n $package ]] || continue
+  count=$((count + 1))
+  file=$done/$state-${package//\//_}
+  before=$(cat "$file" 2>/dev/null || echo 0)
+  for ((run = before + 1; run <= times; run++)); do
     start=$SECONDS
-    if go test -count=1 -timeout 60m "$package" >"$log/out" 2>&1; then
-      echo "run $run: ok   $package $((SECONDS - start)) s"
+    if go test -count=1 -vet=off -timeout 60m "$package" >"$file.log" 2>&1; then
+      echo "run $run of $times: ok   $package $((SECONDS - start)) s"
+      echo "$run" >"$file"
     else
-      echo "run $run: FAIL $package $((SECONDS - start)) s"
-      grep -E -A12 '^ *--- FAIL|^panic|^FAIL' "$log/out" | sed 's/^/  /' || true
+      echo "run $run of $times: FAIL $package $((SECONDS - start)) s"
+      grep -E -A12 '^ *--- FAIL|^panic|^FAIL' "$file.log" | sed 's/^/  /' || true
       failed+=("run $run $package")
     fi
   done
-done
+done <<<"$list"
 echo
 if ((${#failed[@]} > 0)); then
   printf 'failed: %s\n' "${failed[@]}" >&2
   exit 1
 fi
-echo "${#packages[@]} packages passed $runs times"
+echo "$count packages passed as often as they had to"

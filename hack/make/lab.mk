@@ -53,7 +53,7 @@ lab-older: ## Compiles test/lab/bin/older.tar: API server and controller manager
 .PHONY: lab-clean
 lab-clean: ## Removes what lab-build and envtest-assets have made.
 	$(MAKE) -C test/lab clean
-	rm -rf bin/envtest
+	rm -rf bin/envtest $(ENVTEST_CACHE)
 
 # build.mk is read before LAB is known.
 image: $(LAB)
@@ -67,10 +67,19 @@ $(LAB_KUBE): test/lab/go.mod test/lab/go.sum test/lab/Makefile $(wildcard test/l
 	$(MAKE) -C test/lab bin/kube
 	touch $@
 
+# The folder is named after what is in it, as Go keeps the results of tests by the
+# value of KUBEBUILDER_ASSETS and does not look into the programs.
+ENVTEST_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/capstan/envtest
+
 .PHONY: envtest-assets
 envtest-assets: bin/envtest/kube-controller-manager ## Lays out bin/envtest for envtest (KUBEBUILDER_ASSETS) and prints its path.
 	@echo $(CURDIR)/bin/envtest
 
 bin/envtest/kube-controller-manager: $(LAB_KUBE)
 	$(MAKE) -C test/lab bin/lab
-	$(LAB) assets bin/envtest
+	hash=$$(sha256sum $(LAB_KUBE) | cut -c1-16); folder=$(ENVTEST_CACHE)/$$hash; \
+	if [[ ! -e $$folder ]]; then \
+	  mkdir -p $(ENVTEST_CACHE); new=$$(mktemp -d $(ENVTEST_CACHE)/new.XXXX); \
+	  $(LAB) assets $$new; mv -T $$new $$folder; \
+	fi; \
+	mkdir -p bin; rm -rf bin/envtest; ln -s $$folder bin/envtest; touch $$folder/kube

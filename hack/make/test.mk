@@ -1,8 +1,8 @@
 ##@ Test
 
 # Packages whose tests need a Kubernetes API server get it from the lab's
-# executables; nothing is downloaded.
-ENVTEST_ASSETS := $(CURDIR)/bin/envtest
+# executables, in a folder named after what they are; nothing is downloaded.
+ENVTEST_ASSETS = $(shell readlink -f bin/envtest)
 INTEGRATION_TIMEOUT := 20m
 # How many packages test at a time.
 INTEGRATION_PACKAGES ?= 2
@@ -10,15 +10,14 @@ E2E_TIMEOUT := 40m
 FAULT_TIMEOUT := 30m
 # Arguments for the fault tests, such as -long, or -seed N to replay one.
 FAULT_ARGS ?=
-# Packages whose tests take minutes. They begin first, so that the end is not one
-# of them alone.
-LONG_TESTS := ./operators/... ./internal/agent/work/... ./internal/agent/push/... ./test/integration/... ./internal/hub/registration/...
-# Prints the packages whose tests start API servers.
-WITH_API_SERVERS := go list -test -f '{{with .ForTest}}{{.}} {{join $$.Deps " "}}{{end}}' ./... | awk '/capstan\/internal\/testing\/env/ { print $$1 }' | sort -u
-# Packages that run under the race detector, as far as -short goes, and those of
-# them whose controller tests do, too.
-RACED := ./internal/... ./operators/... ./cmd/...
+# What chance decides in the fault tests of CI: the same each time. test-fault-chance
+# leaves it to chance.
+FAULT_SEEDS ?= 20261127
+# Packages that run with all their tests under the race detector, and not only with
+# those that need no API server.
 RACE_CONTROLLERS := ./internal/election/... ./internal/guard/... ./internal/metrics/... ./internal/watch/...
+# make verify vets.
+TEST_FLAGS ?= -vet=off
 # How long fuzz runs each target, and where the inputs that it found interesting
 # are kept from run to run. One that fails goes to testdata/fuzz of its package.
 FUZZTIME ?= 1m
@@ -28,10 +27,18 @@ FUZZ_KEEP ?= 0
 # How often, and beside how many busy processes, soak runs each package.
 SOAK_RUNS ?= 10
 SOAK_BURNERS ?= 2
+# The commit before the changes that soak-changed is about.
+SOAK_BASE ?= origin/main
+
+CHECKS = go run ./test/checks -timings "$${TMPDIR:-/tmp}/capstan-test-timings"
+
+# What has not changed since it passed is not tested again, as Go knows from the
+# inputs of tests. It does not see what a program reads that a test starts, so the
+# packages that start some run each time (hack/packages.sh lists them).
 
 .PHONY: test
-test: test-needs ## Runs all tests and prints how long each part took. Needs gcc, and root on Debian for the e2e part.
-	hack/test.sh test-unit-rest test-race test-integration test-e2e
+test: test-needs ## Runs all tests, and says what failed and what took how long. Needs gcc, and root on Debian for the e2e part.
+	$(CHECKS) test
 
 # Tells at once what would be missing after half an hour.
 .PHONY: test-needs
@@ -39,27 +46,41 @@ test-needs: lab-root lab-packages
 	@command -v gcc >/dev/null || { echo "the race detector needs gcc: apt-get install gcc libc6-dev" >&2; exit 1; }
 
 .PHONY: test-unit
-test-unit: test-unit-rest ## Tests that need neither an API server nor root.
-	go test -short $(RACED)
+test-unit: test-modules ## Tests that need neither an API server nor root.
+	go test $(TEST_FLAGS) -short $$(hack/packages.sh raced servers rest)
+	go test $(TEST_FLAGS) -short -count=1 $$(hack/packages.sh programs)
 
-# The unit tests that test-race does not run.
+# The unit tests that are in none of the other parts.
 .PHONY: test-unit-rest
 test-unit-rest:
-	go test -short $$(go list ./... | grep -vE '/capstan/(internal|operators|cmd)/')
-	cd test/differential && go test ./...
+	go test $(TEST_FLAGS) -short $$(hack/packages.sh rest)
+
+# What has a Go module of its own. Go does not see the files that their tests read
+# of this one.
+.PHONY: test-modules test-differential test-lab-unit
+test-modules: test-differential test-lab-unit test-bundle test-olm-unit test-observability test-release-programs
+test-differential:
+	cd test/differential && go test $(TEST_FLAGS) -count=1 ./...
+test-lab-unit:
 	$(MAKE) -C test/lab test
-	$(MAKE) test-bundle test-olm-unit test-observability test-release-programs
 
 # Only these executables of tests are built with cgo; what users get is static.
 .PHONY: test-race
-test-race: envtest-assets ## Unit tests, and some controller tests, under the race detector. Needs gcc.
-	CGO_ENABLED=1 go test -race -short -count=1 $(RACED)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) CGO_ENABLED=1 go test -race -count=1 -p 1 -timeout $(INTEGRATION_TIMEOUT) $(RACE_CONTROLLERS)
+test-race: ## Unit tests of what has concurrency under the race detector. Needs gcc.
+	CGO_ENABLED=1 go test $(TEST_FLAGS) -race -short $$(hack/packages.sh raced)
+
+.PHONY: test-race-controllers
+test-race-controllers: envtest-assets ## Some controller tests under the race detector. Needs gcc.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) CGO_ENABLED=1 go test $(TEST_FLAGS) -race -p 1 -timeout $(INTEGRATION_TIMEOUT) $(RACE_CONTROLLERS)
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -p $(INTEGRATION_PACKAGES) -timeout $(INTEGRATION_TIMEOUT) $(LONG_TESTS) $$($(WITH_API_SERVERS))
-	cd test/compat && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -p $(INTEGRATION_PACKAGES) -timeout $(INTEGRATION_TIMEOUT) $$(hack/packages.sh servers)
+	cd test/compat && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...
+
+.PHONY: test-integration-programs
+test-integration-programs: envtest-assets ## Tests that start programs made of this tree, or read it by one: conformance, charts, importers of our types.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -count=1 -p 1 -timeout $(INTEGRATION_TIMEOUT) $$(hack/packages.sh programs)
 
 .PHONY: test-conformance
 test-conformance: envtest-assets ## What registration and works promise, in all modes: prints docs/spec/modes.md as a table of results.
@@ -70,11 +91,14 @@ test-conformance-dedicated: envtest-assets ## The same on a hub whose API server
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) -run '^TestConformance$$' ./test/integration/conformance -args -dedicated
 
 .PHONY: test-e2e
-test-e2e: lab-build image olm-build bin/helm ## Tests on real clusters with real pods, each way to install, and each fault in short. Needs root; installs Debian's packages.
-	hack/test.sh test-hub-and-spoke+test-walkthroughs+test-walkthrough-dedicated+test-fault-short test-install-ways+test-olm-ways
+test-e2e: test-needs ## Tests on real clusters with real pods, each way to install, and each fault in short. Needs root; installs Debian's packages.
+	$(CHECKS) test-e2e
 
-# Parts of test-e2e, which builds what they need. Each has a lab of its own and
-# waits most of the time, so they run side by side.
+.PHONY: test-builds
+test-builds: lab-build image olm-build bin/helm
+
+# Parts of test-e2e after test-builds. Each has a lab of its own and waits most of
+# the time, so they run side by side.
 .PHONY: test-hub-and-spoke test-walkthroughs test-walkthrough-dedicated test-fault-short
 test-hub-and-spoke:
 	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -skip '^(TestWalkthroughs|TestDrills)$$' ./test/e2e/...
@@ -83,6 +107,10 @@ test-walkthroughs:
 test-walkthrough-dedicated:
 	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -run '^TestWalkthroughs$$/^dedicated$$' ./test/e2e/...
 test-fault-short:
+	for seed in $(FAULT_SEEDS); do go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) -short ./test/fault -args -seed $$seed $(FAULT_ARGS); done
+
+.PHONY: test-fault-chance
+test-fault-chance: build lab-build ## Each fault in short, as chance decides. Needs root. A failure says its seed.
 	go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) -short ./test/fault $(if $(FAULT_ARGS),-args $(FAULT_ARGS))
 
 # What happens to a dedicated hub rarely, and takes long: CI runs none of it. Each
@@ -114,8 +142,12 @@ test-propagation-faults: envtest-assets ## The whole form of what test-integrati
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) ./test/integration/propagation -args -long
 
 .PHONY: soak
-soak: envtest-assets ## Runs every integration package SOAK_RUNS times while SOAK_BURNERS processes keep the CPU busy. Hours.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) hack/soak.sh $(SOAK_RUNS) $(SOAK_BURNERS)
+soak: envtest-assets ## Runs the tests of every package that needs an API server SOAK_RUNS times while SOAK_BURNERS processes keep the CPU busy. Hours.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) SOAK_BURNERS=$(SOAK_BURNERS) hack/soak.sh all $(SOAK_RUNS)
+
+.PHONY: soak-changed
+soak-changed: envtest-assets ## Does so with the packages that changed since SOAK_BASE, and three times with those that import them. Goes on where it was ended.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) SOAK_BURNERS=$(SOAK_BURNERS) hack/soak.sh $(SOAK_BASE) $(SOAK_RUNS)
 
 .PHONY: fuzz
 fuzz: ## Fuzzes every fuzz target for FUZZTIME, starting from the inputs kept in FUZZ_CORPUS and testdata/fuzz.

@@ -1,0 +1,246 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/testing/timing"
+)
+
+// TestThePlanCanBeCarriedOut: what a part needs stands before it, and each target is
+// one of make.
+func TestThePlanCanBeCarriedOut(t *testing.T) {
+	var before []string
+	for _, p := range plan() {
+		for _, need := range p.needs {
+			if !slices.Contains(before, need) {
+				t.Errorf("%s needs %s, which does not stand before it", p.target, need)
+			}
+		}
+		if slices.Contains(before, p.target) {
+			t.Errorf("%s is there twice", p.target)
+		}
+		before = append(before, p.target)
+	}
+	makefiles, err := filepath.Glob("../../hack/make/*.mk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text string
+	for _, file := range makefiles {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += "\n" + string(content)
+	}
+	for _, target := range before {
+		if !strings.Contains(text, "\n"+target+":") {
+			t.Errorf("make has no target %s", target)
+		}
+	}
+}
+
+func TestWhatIsAskedForIsChosen(t *testing.T) {
+	all := []part{
+		{target: "build", group: "test-e2e"}, {target: "lab", group: "test-e2e", needs: []string{"build"}},
+		{target: "lint", group: "verify"}, {target: "unit", group: "test"}, {target: "servers", group: "test", needs: []string{"build"}},
+	}
+	for name, c := range map[string]struct{ asked, want []string }{
+		"a group":                        {asked: []string{"verify"}, want: []string{"lint"}},
+		"test has the e2e part":          {asked: []string{"test"}, want: []string{"build", "lab", "unit", "servers"}},
+		"a target comes with its needs":  {asked: []string{"servers"}, want: []string{"build", "servers"}},
+		"two groups, each part one time": {asked: []string{"verify", "test"}, want: []string{"build", "lab", "lint", "unit", "servers"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := chosen(slices.Clone(all), c.asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, targets(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if _, err := chosen(all, []string{"tset"}); err == nil || !strings.Contains(err.Error(), "tset is no part of the checks: ask for verify") {
+		t.Errorf("an unknown part: %v", err)
+	}
+}
+
+// shell runs the target as a script.
+func shell(ctx context.Context, p part) *exec.Cmd {
+	return exec.CommandContext(ctx, "sh", "-c", p.target)
+}
+
+func verdicts(results []result) map[string]verdict {
+	all := map[string]verdict{}
+	for _, r := range results {
+		all[r.part.target] = r.verdict
+	}
+	return all
+}
+
+func TestAFailureEndsOnlyWhatNeedsIt(t *testing.T) {
+	var out bytes.Buffer
+	r := runner{out: &out, logs: t.TempDir(), command: shell}
+	parts := []part{
+		{target: "false", lane: clusters}, {target: "true # of it", lane: clusters, needs: []string{"false"}},
+		{target: "true # of that", lane: clusters, needs: []string{"true # of it"}}, {target: "echo said", lane: processors},
+	}
+	want := map[string]verdict{"false": failed, "true # of it": left, "true # of that": left, "echo said": passed}
+	if diff := cmp.Diff(want, verdicts(r.run(t.Context(), parts))); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(out.String(), "\nsaid\n== echo said passed") {
+		t.Errorf("what a part printed is not there:\n%s", out.String())
+	}
+}
+
+// TestALaneIsNoWiderThanItMayBe has each part write down that it runs, and count those
+// that do.
+func TestALaneIsNoWiderThanItMayBe(t *testing.T) {
+	running := t.TempDir()
+	r := runner{out: &bytes.Buffer{}, logs: t.TempDir(), command: func(ctx context.Context, _ part) *exec.Cmd {
+		return exec.CommandContext(ctx, "sh", "-c", "cd "+running+"; touch $$; ls | wc -l; sleep 0.1; rm $$")
+	}}
+	var parts []part
+	for _, target := range []string{"a", "b", "c", "d", "e", "f"} {
+		parts = append(parts, part{target: target, lane: processors}, part{target: target + "-cluster", lane: clusters})
+	}
+	most := map[lane]int{}
+	for _, ended := range r.run(t.Context(), parts) {
+		text, err := os.ReadFile(ended.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		most[ended.part.lane] = max(most[ended.part.lane], count)
+	}
+	if limit := processors.width() + clusters.width(); max(most[processors], most[clusters]) > limit {
+		t.Errorf("%v ran side by side, more than %d", most, limit)
+	}
+	if most[clusters] < 2 {
+		t.Error("no two parts ran side by side")
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for name, c := range map[string]struct{ log, want string }{
+		"without -v what a test said comes after": {
+			log:  "ok  \tour/first\t1.0s\n--- FAIL: TestA (0.01s)\n    --- FAIL: TestA/b (0.00s)\n        a_test.go:3: no\nFAIL\nFAIL\tour/second\t0.1s\nFAIL\n",
+			want: "--- FAIL: TestA (0.01s)\n    --- FAIL: TestA/b (0.00s)\n        a_test.go:3: no\nFAIL\nFAIL\tour/second\t0.1s\nFAIL",
+		},
+		"with -v it comes before": {
+			log:  "=== RUN   TestA\n    a_test.go:3: no\n--- FAIL: TestA (0.01s)\n=== RUN   TestB\n    b_test.go:3: fine\n--- PASS: TestB (0.01s)\nFAIL\n",
+			want: "--- FAIL: TestA (0.01s)\n    a_test.go:3: no\nFAIL",
+		},
+		"where no test failed, the end of the log": {
+			log:  "cc: no such file\nmake: *** [x] Error 1\n",
+			want: "cc: no such file\nmake: *** [x] Error 1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(strings.Split(c.want, "\n"), failuresOf(strings.NewReader(c.log))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestStampsAreForTheSameInputs changes files of a repository: those that a part
+// depends on make it run again, and no others.
+func TestStampsAreForTheSameInputs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	git := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-c", "user.name=somebody", "-c", "user.email=somebody@example.com"}, args...)
+		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	write := func(file, content string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := t.TempDir()
+	stampsOf := func() *stamps {
+		t.Helper()
+		s, err := openStamps(t.Context(), kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	p := part{target: "test-install-ways", tests: []string{"test/install"}}
+	git("init", "--quiet")
+	for _, file := range []string{"README.md", "main.go", "main_test.go", "test/install/install_test.go"} {
+		write(file, "1")
+	}
+	git("add", ".")
+	git("commit", "--quiet", "-m", "first")
+	if when := stampsOf().find(p); when != "" {
+		t.Errorf("it has passed before it ran: %s", when)
+	}
+	stampsOf().keep(p)
+	for _, c := range []struct {
+		file string
+		runs bool
+	}{{"README.md", false}, {"main_test.go", false}, {"main.go", true}, {"test/install/install_test.go", true}} {
+		write(c.file, "2")
+		if _, err := openStamps(t.Context(), kept); err == nil {
+			t.Errorf("there are stamps of a tree where %s is not as it was committed", c.file)
+		}
+		git("commit", "--quiet", "-a", "-m", c.file)
+		if runs := stampsOf().find(p) == ""; runs != c.runs {
+			t.Errorf("after a change of %s it runs again: %t", c.file, runs)
+		}
+		stampsOf().keep(p)
+	}
+	if when := stampsOf().find(part{target: "lint"}); when != "" {
+		t.Error("a part that always runs has a stamp")
+	}
+}
+
+func TestTheReport(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, []byte("ok  \tour/slow\t20.5s\nok  \tour/kept\t(cached)\n--- FAIL: TestA (1.00s)\nFAIL\tour/wrong\t2.0s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	report(&out, []result{
+		{part: part{target: "test"}, verdict: failed, why: "exit status 2", took: time.Minute, log: log},
+		{part: part{target: "labs"}, verdict: stood, why: "yesterday"}, {part: part{target: "other"}, verdict: left, why: "test FAILED"},
+	}, time.Hour, []timing.Timing{
+		{Folder: "/our/slow", Step: timing.Start, Seconds: 3}, {Folder: "/our/slow", Step: timing.Reset, Seconds: 1}, {Folder: "/our/other", Step: timing.Start, Seconds: 5},
+	})
+	for _, want := range []string{
+		"tests of 2 packages ran, and those of 1 had passed on the same inputs", "     20.5 s  our/slow\n",
+		"9.0 s  all: 2 x start 8.0 s 0 x definitions 0.0 s 1 x reset 1.0 s", "/our/other: 1 x start 5.0 s",
+		"what failed of test:\n--- FAIL: TestA", "\n1 passed, 1 failed, 1 skipped\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, out.String())
+		}
+	}
+}

@@ -1,0 +1,122 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"go/ast"
+	"go/token"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inputs is why the results of tests that start programs may be kept, or that they
+// are not: Go knows the files and variables that a test reads, and not what a program
+// reads that it starts.
+type inputs string
+
+const (
+	// ofAssets is of tests that start what is in KUBEBUILDER_ASSETS, a folder that is
+	// named after its content.
+	ofAssets inputs = "assets"
+	// eachTime is of tests that hack/packages.sh lists as programs: they run each time.
+	eachTime inputs = "programs"
+	// apart is of tests that run each time, as they have a build tag or a module of
+	// their own.
+	apart inputs = "apart"
+	// noTree is of what starts a program that is none of ours, and reads nothing of
+	// the tree.
+	noTree inputs = "no tree"
+)
+
+// starters lists the folders whose code or tests start programs.
+func starters() map[string]inputs {
+	return map[string]inputs{
+		"hack/charts":                  eachTime, // Helm reads charts, hooks are run
+		"hack/release":                 apart,
+		"internal/apiserver":           ofAssets,
+		"internal/cli/install":         eachTime, // hack/deploy
+		"internal/cli/interpret":       noTree,   // the user's editor
+		"internal/testing/env":         ofAssets,
+		"operators/controlplane":       ofAssets,
+		"operators/klusterlet":         ofAssets,
+		"test":                         eachTime, // go list
+		"test/apis":                    eachTime, // go build
+		"test/bench":                   apart,
+		"test/checks":                  noTree, // git in a folder of the test
+		"test/compat":                  apart,
+		"test/docs":                    eachTime, // go list
+		"test/e2e":                     apart,
+		"test/install":                 apart,
+		"test/integration/conformance": eachTime, // go build
+		"test/integration/setup":       ofAssets,
+		"test/internal/fleet":          apart, // of bench, fault and conformance
+		"test/observability":           apart,
+		"test/olm-e2e":                 apart,
+		"test/release":                 apart,
+	}
+}
+
+// TestResultsThatAreKeptHaveNoHiddenInputs looks for all that starts programs.
+func TestResultsThatAreKeptHaveNoHiddenInputs(t *testing.T) {
+	known, found, listed := starters(), foldersThatStartPrograms(t), foldersThatRunEachTime(t)
+	for _, folder := range slices.Sorted(maps.Keys(found)) {
+		if _, ok := known[folder]; !ok {
+			t.Errorf("%s starts programs: say in starters() what its tests depend on, and list it in hack/packages.sh if it is the tree", folder)
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(known)) {
+		if !found[folder] {
+			t.Errorf("%s is in starters() and starts no program", folder)
+		}
+		if runs := known[folder] == eachTime; runs != listed[folder] {
+			t.Errorf("%s: in starters() its tests run each time: %t, in hack/packages.sh: %t", folder, runs, listed[folder])
+		}
+		delete(listed, folder)
+	}
+	for folder := range listed {
+		t.Errorf("hack/packages.sh lists %s, which starters() does not", folder)
+	}
+}
+
+// foldersThatStartPrograms finds calls of exec.Command and its like, but for the lab,
+// which is a module of its own and the programs themselves.
+func foldersThatStartPrograms(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	forEachFile(t, func(path string, _ []byte, _ *token.FileSet, file *ast.File) {
+		if strings.HasPrefix(path, "test/lab/") {
+			return
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if selector, ok := node.(*ast.SelectorExpr); ok && startsProgram(selector) {
+				found[filepath.Dir(path)] = true
+			}
+			return true
+		})
+	})
+	return found
+}
+
+func startsProgram(selector *ast.SelectorExpr) bool {
+	of, ok := selector.X.(*ast.Ident)
+	return ok && (of.Name == "exec" && strings.HasPrefix(selector.Sel.Name, "Command") || of.Name == "os" && selector.Sel.Name == "StartProcess")
+}
+
+// foldersThatRunEachTime asks who chooses the packages of the checks.
+func foldersThatRunEachTime(t *testing.T) map[string]bool {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "../hack/packages.sh", "programs").Output()
+	if err != nil {
+		t.Fatalf("hack/packages.sh: %v", err)
+	}
+	listed := map[string]bool{}
+	for _, folder := range strings.Fields(string(out)) {
+		listed[strings.TrimPrefix(folder, "./")] = true
+	}
+	return listed
+}
