@@ -264,13 +264,18 @@ func shared(s *scene) {
 	s.hasNot("a")
 }
 
+// rivals lets two works want one object. The second one is refused without a write,
+// and goes on to be, however often it tries.
 func rivals(s *scene) {
 	s.namespace()
 	s.deliver("a", manifestsOf(configMap("a", "one")))
 	s.applied("a")
+	before := s.has("a", "one").ResourceVersion
 	s.deliver("b", manifestsOf(configMap("a", "two")))
 	s.message("b", 0, workv1.ManifestConditionApplied, "False AppliedManifestFailed", s.work("a", "{}").Name)
-	s.has("a", "one")
+	if after := s.remains("a", "one").ResourceVersion; after != before {
+		s.Errorf("the object was written while both want it: its version was %s and is %s", before, after)
+	}
 	s.applied("a")
 	s.remove("a")
 	s.has("a", "two")

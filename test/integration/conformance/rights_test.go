@@ -49,6 +49,15 @@ func (s *scene) identity() authorizationv1.SubjectAccessReviewSpec {
 	return authorizationv1.SubjectAccessReviewSpec{User: request.Subject.CommonName, Groups: request.Subject.Organization}
 }
 
+// rule is the right to do one thing, to the object of a name if there is one.
+func rule(group, resource, name, verb string) rbacv1.PolicyRule {
+	made := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
+	if name != "" {
+		made.ResourceNames = []string{name}
+	}
+	return made
+}
+
 // rights compares what the agent may do for its cluster and for another one,
 // which is accepted and has an agent of its own.
 func rights(s *scene) {
@@ -60,13 +69,6 @@ metadata: {name: %s, annotations: {%s: agent}}
 spec: {hubAcceptsClient: true}`, other, clusterv1.AnnotationAgents))
 	neighbour := agent
 	neighbour.User, neighbour.Groups = clusterv1.UserPrefix+other+":agent", []string{clusterv1.UserPrefix + other, clusterv1.GroupManagedClusters}
-	rule := func(group, resource, name, verb string) rbacv1.PolicyRule {
-		made := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
-		if name != "" {
-			made.ResourceNames = []string{name}
-		}
-		return made
-	}
 	inNamespace := []rbacv1.PolicyRule{
 		rule(workv1.GroupVersion.Group, "manifestworks", "", "list"),
 		rule(workv1.GroupVersion.Group, "manifestworks/status", "", "patch"),
@@ -75,9 +77,9 @@ spec: {hubAcceptsClient: true}`, other, clusterv1.AnnotationAgents))
 	status := func(cluster string) rbacv1.PolicyRule {
 		return rule(clusterv1.GroupVersion.Group, "managedclusters/status", cluster, "patch")
 	}
-	may := func(who authorizationv1.SubjectAccessReviewSpec, namespace string, rule rbacv1.PolicyRule, want bool) {
+	may := func(who authorizationv1.SubjectAccessReviewSpec, namespace string, right rbacv1.PolicyRule, want bool) {
 		s.Helper()
-		env.WaitAllowed(s.Context(), s, s.hub.config, who, namespace, rule, want)
+		env.WaitAllowed(s.Context(), s, s.hub.config, who, namespace, right, want)
 	}
 	for _, right := range inNamespace {
 		may(agent, s.clusterName(), right, true)

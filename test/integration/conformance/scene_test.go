@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -188,6 +189,23 @@ func (s *scene) has(name, value string) *corev1.ConfigMap {
 		}
 		return err
 	})
+	return found
+}
+
+// still is how long a case looks that nothing happens. A slow machine makes it see
+// less, and fails nothing.
+const still = 3 * time.Second
+
+// remains fails the case if the ConfigMap gets another value in a time in which an
+// agent that knew of one would have applied it many times.
+func (s *scene) remains(name, value string) *corev1.ConfigMap {
+	s.Helper()
+	found := &corev1.ConfigMap{}
+	for until := time.Now().Add(still); time.Now().Before(until); time.Sleep(podsAgain) {
+		if err := s.member.client.Get(s.Context(), client.ObjectKey{Namespace: s.id, Name: name}, found); err != nil || found.Data["key"] != value {
+			s.Fatalf("ConfigMap %s has %q and not %q any more: %v", name, found.Data["key"], value, err)
+		}
+	}
 	return found
 }
 

@@ -19,6 +19,7 @@ import (
 	karmadav1alpha1 "github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 func troubles() []testCase {
@@ -84,6 +85,7 @@ func denied(s *scene) {
 	s.namespace()
 	s.deliver("a", manifestsOf(configMap("a", "one")))
 	s.applied("a")
+	agent := s.identity()
 	s.setAccepted(s, false)
 	s.is(clusterv1.ManagedClusterConditionHubAccepted, "False HubClusterAdminDenied")
 	eventually(s, "the agent has no rights in the namespace of the cluster", func() error {
@@ -96,7 +98,14 @@ func denied(s *scene) {
 		}
 		return nil
 	})
+	for _, right := range []rbacv1.PolicyRule{
+		rule(workv1.GroupVersion.Group, "manifestworks", "", "list"), rule(workv1.GroupVersion.Group, "manifestworks/status", "", "patch"),
+		rule("coordination.k8s.io", "leases", clusterv1.LeaseName, "update"),
+	} {
+		env.WaitAllowed(s.Context(), s, s.hub.config, agent, s.clusterName(), right, false)
+	}
 	s.deliver("a", manifestsOf(configMap("a", "two")))
+	s.remains("a", "one") // also if a watch outlives the right to it
 	s.setAccepted(s, true)
 	s.is(clusterv1.ManagedClusterConditionHubAccepted, "True HubClusterAdminAccepted")
 	s.has("a", "two")
