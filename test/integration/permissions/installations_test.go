@@ -4,13 +4,18 @@
 package permissions
 
 import (
+	"errors"
+	"io"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -54,6 +59,8 @@ func installations() []installation {
 		{"operators", operators},
 		{"control-plane", controlPlane},
 		{"member-push", push},
+		{"helm-cluster-manager", helmHooks("cluster-manager")},
+		{"helm-klusterlet", helmHooks("klusterlet")},
 	}
 	for _, m := range []struct {
 		folder string
@@ -86,6 +93,30 @@ func operators(t *testing.T) []*unstructured.Unstructured {
 		all = append(all, objects...)
 	}
 	return all
+}
+
+// helmHooks are the accounts of the hooks of a chart, as Helm renders it.
+func helmHooks(chart string) func(*testing.T) []*unstructured.Unstructured {
+	return func(t *testing.T) []*unstructured.Unstructured {
+		t.Helper()
+		file, err := os.Open("../../../hack/charts/testdata/" + chart + "-default.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		var hooks []*unstructured.Unstructured
+		for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
+			object := &unstructured.Unstructured{}
+			if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+				return hooks
+			} else if err != nil {
+				t.Fatalf("reading chart %s: %v", chart, err)
+			}
+			if strings.Contains(object.GetName(), "-hooks") {
+				hooks = append(hooks, object)
+			}
+		}
+	}
 }
 
 // controlPlane is the operator of dedicated hubs, with what it is granted in the
