@@ -49,11 +49,46 @@ apply() {
   local crd=customresourcedefinition/$kind.$group
   manifests "$1" | k apply --server-side --force-conflicts --field-manager=capstan-deploy -f -
   k wait "$crd" --for=condition=Established --timeout="${WAIT_SECONDS}s" >/dev/null
-  if ! k -n "$OPERATOR_NAMESPACE" rollout status "deployment/$name" --timeout="${WAIT_SECONDS}s"; then
-    k -n "$OPERATOR_NAMESPACE" get pods -l "app=$name" >&2 || true
-    k -n "$OPERATOR_NAMESPACE" get events --sort-by=.lastTimestamp 2>/dev/null | tail -5 >&2 || true
-    fail "the operator $name does not run; is the image $IMAGE_NAME on the nodes or in a registry? See the pods and events above"
-  fi
+  wait_until_it_runs
+}
+
+# pull_seconds is how long the nodes may fail to pull the image: a registry may have
+# to be asked twice.
+pull_seconds=30
+
+# wait_until_it_runs waits for the rollout. The kubelet never gives up an image that
+# it cannot pull, so that is not waited for.
+wait_until_it_runs() {
+  local end=$((SECONDS + WAIT_SECONDS)) unpulled='' status
+  echo "   waiting up to $WAIT_SECONDS s for deployment/$name"
+  until status=$(k -n "$OPERATOR_NAMESPACE" rollout status "deployment/$name" --timeout=5s 2>/dev/null); do
+    if cannot_pull; then
+      unpulled=${unpulled:-$SECONDS}
+      if ((SECONDS - unpulled >= pull_seconds)); then
+        what_happened
+        fail "the nodes cannot pull the image $IMAGE_NAME, see the events above. Push it to a registry that they reach, or load it:" \
+          "'make image' writes bin/capstan-image.tar, and 'kind load image-archive bin/capstan-image.tar' brings it to the nodes of kind"
+      fi
+    else
+      unpulled=''
+    fi
+    if ((SECONDS >= end)); then
+      what_happened
+      fail "the operator $name does not run, see the pods and events above"
+    fi
+  done
+  tail -n 1 <<<"$status"
+}
+
+# cannot_pull reports whether a pod of the operator waits for its image in vain.
+cannot_pull() {
+  k -n "$OPERATOR_NAMESPACE" get pods -l "app=$name" -o jsonpath='{.items[*].status.containerStatuses[*].state.waiting.reason}' |
+    grep -qwE 'ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull'
+}
+
+what_happened() {
+  k -n "$OPERATOR_NAMESPACE" get pods -l "app=$name" >&2 || true
+  k -n "$OPERATOR_NAMESPACE" get events --sort-by=.lastTimestamp 2>/dev/null | tail -5 >&2 || true
 }
 
 # Deleting the CRD while there are objects of it, with nobody left to clean up
