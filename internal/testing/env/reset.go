@@ -52,7 +52,7 @@ func (b baseline) since(revisions map[string]int64) changes {
 	return c
 }
 
-// ofServer tells whether the API server itself keeps the object under a key, whatever
+// ofServer reports whether the API server itself keeps the object under a key, whatever
 // anybody does.
 func ofServer(key string) bool {
 	for _, prefix := range []string{
