@@ -96,7 +96,7 @@ func failuresOf(log io.Reader) []string {
 	return all
 }
 
-// onlyMake tells whether nothing but make says that something failed.
+// onlyMake reports whether nothing but make says that something failed.
 func onlyMake(lines []string) bool {
 	return !slices.ContainsFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "make") })
 }

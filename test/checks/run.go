@@ -155,7 +155,7 @@ func (r *runner) turn(parts []part, p part) string {
 	}
 }
 
-// precedes tells whether a part that stands before this one in its lane could begin
+// precedes reports whether a part that stands before this one in its lane could begin
 // now, too.
 func (r *runner) precedes(parts []part, p part) bool {
 	for _, other := range parts[:slices.IndexFunc(parts, func(other part) bool { return other.target == p.target })] {
