@@ -16,7 +16,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
 )
 
 // Charts and tools of OCM start its operators by these command lines and ask

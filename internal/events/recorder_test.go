@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-
 )
 
 func TestNotesAreCutToWhatTheAPITakes(t *testing.T) {

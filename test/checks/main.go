@@ -31,8 +31,9 @@ var errFailed = errors.New("not all checks have passed")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := checks(ctx, os.Args[1:], os.Stdout); err != nil {
+	err := checks(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "checks: %v\n", err)
 		os.Exit(1)
 	}

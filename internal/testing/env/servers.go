@@ -140,14 +140,14 @@ func (s *Servers) giveBack(t testing.TB, used *server) {
 }
 
 func (s *server) secure() envtest.ListenAddr {
-	return s.environment.ControlPlane.APIServer.SecureServing.ListenAddr
+	return s.environment.ControlPlane.APIServer.ListenAddr
 }
 
 // behind returns the server as a test sees it that reaches it by a front.
 func (s *server) behind(way *front) (*envtest.Environment, *rest.Config) {
 	host := func(text string) string { return strings.ReplaceAll(text, ":"+s.secure().Port, ":"+way.port()) }
 	environment, apiServer := *s.environment, *s.environment.ControlPlane.APIServer
-	apiServer.SecureServing.Port = way.port()
+	apiServer.Port = way.port()
 	environment.ControlPlane.APIServer = &apiServer
 	environment.KubeConfig = []byte(host(string(environment.KubeConfig)))
 	config := rest.CopyConfig(s.config)

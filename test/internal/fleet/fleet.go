@@ -265,8 +265,12 @@ func (f *Fleet) startHub(ctx context.Context) error {
 		}
 		f.HubProcesses = append(f.HubProcesses, p)
 	}
-	// A cluster that is created and deleted again shows that webhooks and
-	// controllers work.
+	return f.hubWorks(ctx)
+}
+
+// hubWorks waits until a cluster can be created and deleted again, which shows that
+// webhooks and controllers work.
+func (f *Fleet) hubWorks(ctx context.Context) error {
 	first := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 	limit, cancel := context.WithTimeout(ctx, hubReadyMax)
 	defer cancel()

@@ -43,11 +43,23 @@ func (f *Fleet) SaveHub(ctx context.Context) error {
 	})
 }
 
-// RestoreHub makes the hub store what was saved, as after a disaster.
+// RestoreHub makes the hub store what was saved, as after a disaster, and starts the
+// programs of the hub again. Their watches would go on at a revision that etcd has only
+// after as many writes as were lost, and report nothing until then; agents live with it.
 func (f *Fleet) RestoreHub(ctx context.Context) error {
-	return f.withHubStopped(ctx, func(data, saved string) error {
+	err := f.withHubStopped(ctx, func(data, saved string) error {
 		return errors.Join(os.RemoveAll(data), os.Rename(saved, data))
 	})
+	if err != nil {
+		return err
+	}
+	for i, p := range f.HubProcesses {
+		p.Stop()
+		if f.HubProcesses[i], err = Start(context.WithoutCancel(ctx), f.Path("logs"), p.program); err != nil {
+			return err
+		}
+	}
+	return f.hubWorks(ctx)
 }
 
 func (f *Fleet) withHubStopped(ctx context.Context, do func(data, saved string) error) error {

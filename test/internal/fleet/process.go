@@ -31,10 +31,10 @@ type Program struct {
 
 // Process is a program that runs on this machine.
 type Process struct {
-	name string
-	cmd  *exec.Cmd
-	log  *os.File
-	done chan struct{}
+	program Program
+	cmd     *exec.Cmd
+	log     *os.File
+	done    chan struct{}
 }
 
 // Start starts the program with its output at the end of dir/NAME.log. It is
@@ -55,7 +55,7 @@ func Start(ctx context.Context, dir string, program Program) (*Process, error) {
 		_ = log.Close()
 		return nil, fmt.Errorf("starting %s: %w", program.Name, err)
 	}
-	p := &Process{name: program.Name, cmd: cmd, log: log, done: make(chan struct{})}
+	p := &Process{program: program, cmd: cmd, log: log, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		_ = cmd.Wait() // the signal is its exit status
@@ -92,7 +92,7 @@ type Usage struct {
 func (p *Process) Usage() (Usage, error) {
 	usage, err := UsageOf(p.cmd.Process.Pid)
 	if err != nil {
-		return Usage{}, fmt.Errorf("%s has ended (see %s): %w", p.name, p.log.Name(), err)
+		return Usage{}, fmt.Errorf("%s has ended (see %s): %w", p.program.Name, p.log.Name(), err)
 	}
 	return usage, nil
 }
