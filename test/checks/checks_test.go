@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,23 +36,43 @@ func TestThePlanCanBeCarriedOut(t *testing.T) {
 		}
 		before = append(before, p.target)
 	}
+	recipes := recipesOfMake(t)
+	for _, target := range before {
+		if _, ok := recipes[target]; !ok {
+			t.Errorf("make has no target %s", target)
+		}
+	}
+}
+
+// TestNoPackageIsForgotten: there is a part for each kind of packages.
+func TestNoPackageIsForgotten(t *testing.T) {
+	recipes := recipesOfMake(t)
+	for _, kind := range []string{"raced", "servers", "programs", "rest"} {
+		if !slices.ContainsFunc(plan(), func(p part) bool { return strings.Contains(recipes[p.target], "hack/packages.sh "+kind+")") }) {
+			t.Errorf("no part of the plan tests the packages that hack/packages.sh calls %s", kind)
+		}
+	}
+}
+
+// recipesOfMake returns what make does for each target, as it is written.
+func recipesOfMake(t *testing.T) map[string]string {
+	t.Helper()
 	makefiles, err := filepath.Glob("../../hack/make/*.mk")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text string
+	recipes := map[string]string{}
+	rule := regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):.*\n((?:\t.*\n)*)`)
 	for _, file := range makefiles {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text += "\n" + string(content)
-	}
-	for _, target := range before {
-		if !strings.Contains(text, "\n"+target+":") {
-			t.Errorf("make has no target %s", target)
+		for _, found := range rule.FindAllStringSubmatch(string(content)+"\n", -1) {
+			recipes[found[1]] += found[2]
 		}
 	}
+	return recipes
 }
 
 func TestWhatIsAskedForIsChosen(t *testing.T) {

@@ -52,6 +52,7 @@ func plan() []part {
 		{target: "test-hub-and-spoke", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/e2e"}},
 		{target: "test-walkthrough-dedicated", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/e2e"}},
 		{target: "test-fault-short", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/fault", "test/internal"}},
+		{target: "test-integration-programs", lane: clusters, group: "test", needs: []string{lab}},
 		{target: "test-install-ways", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/install"}},
 		{target: "test-olm-ways", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/olm-e2e"}},
 
