@@ -15,12 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 func newClient(t *testing.T) client.Client {
 	t.Helper()
-	_, config := env.Start(t, func(e *envtest.Environment) {
+	_, config := servers.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{"../../../config/crd/fleet.capstan.io_clusterconnections.yaml"}
 	})
 	scheme := runtime.NewScheme()

@@ -33,6 +33,7 @@ import (
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/cli"
 	"github.com/capstan-io/capstan/internal/cli/install"
+	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/version"
 	"github.com/capstan-io/capstan/operators/clustermanager"
 )
@@ -55,7 +56,11 @@ type cluster struct {
 
 func newCluster(t *testing.T, options ...func(*envtest.Environment)) *cluster {
 	t.Helper()
-	environment, restConfig := servers.Start(t, options...)
+	start := servers.Start
+	if len(options) > 0 { // they have files of this test
+		start = env.Start
+	}
+	environment, restConfig := start(t, options...)
 	scheme, err := clustermanager.NewScheme()
 	if err != nil {
 		t.Fatal(err)
