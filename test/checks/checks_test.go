@@ -77,8 +77,11 @@ func recipesOfMake(t *testing.T) map[string]string {
 
 func TestWhatIsAskedForIsChosen(t *testing.T) {
 	all := []part{
-		{target: "build", group: "test-e2e"}, {target: "lab", group: "test-e2e", needs: []string{"build"}},
-		{target: "lint", group: "verify"}, {target: "unit", group: "test"}, {target: "servers", group: "test", needs: []string{"build"}},
+		{target: "build", group: "test-e2e"},
+		{target: "lab", group: "test-e2e", needs: []string{"build"}},
+		{target: "lint", group: "verify"},
+		{target: "unit", group: "test"},
+		{target: "servers", group: "test", needs: []string{"build"}},
 	}
 	for name, c := range map[string]struct{ asked, want []string }{
 		"a group":                        {asked: []string{"verify"}, want: []string{"lint"}},

@@ -103,7 +103,7 @@ func anchors(t *testing.T, file string) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dropped := regexp.MustCompile("[^\\p{L}\\p{N}_ -]")
+	dropped := regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	all := map[string]bool{}
 	for _, heading := range (document{text: string(text)}).found(regexp.MustCompile(`(?m)^#+ +(.+?) *$`)) {
 		all[strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")] = true
@@ -157,7 +157,7 @@ func TestTestsOfThePagesExist(t *testing.T) {
 	known := goNames(t, regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`))
 	looked := 0
 	for _, p := range pages(t) {
-		for _, name := range p.found(regexp.MustCompile("\\b(Test[A-Z][A-Za-z0-9]+)\\b")) {
+		for _, name := range p.found(regexp.MustCompile(`\b(Test[A-Z][A-Za-z0-9]+)\b`)) {
 			looked++
 			if !known[name] {
 				t.Errorf("%s: there is no %s", p.path, name)
