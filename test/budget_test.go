@@ -31,6 +31,14 @@ func registries() []string {
 	return []string{}
 }
 
+// facades are types that stand for a whole thing in tests, with the methods that they
+// may have: what would be taken out of one has no other user.
+func facades() map[string]int {
+	return map[string]int{
+		"test/internal/fleet.Fleet": 26, // a hub with its members, and what may happen to them
+	}
+}
+
 // figure is one measured thing.
 type figure struct {
 	what string
@@ -57,7 +65,7 @@ func check(t *testing.T, name string, limit int, figures []figure) {
 		if i < printedMost {
 			t.Logf("%s (at most %d): %3d %s", name, limit, f.n, f.what)
 		}
-		if f.n > limit {
+		if f.n > max(limit, facades()[f.what]) {
 			t.Errorf("%s has %d, more than %d %s: it has two concerns, give each a type or a package of its own", f.what, f.n, limit, name)
 		}
 	}
