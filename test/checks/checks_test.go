@@ -121,8 +121,10 @@ func TestAFailureEndsOnlyWhatNeedsIt(t *testing.T) {
 	var out bytes.Buffer
 	r := runner{out: &out, logs: t.TempDir(), command: shell}
 	parts := []part{
-		{target: "false", lane: clusters}, {target: "true # of it", lane: clusters, needs: []string{"false"}},
-		{target: "true # of that", lane: clusters, needs: []string{"true # of it"}}, {target: "echo said", lane: processors},
+		{target: "false", lane: clusters},
+		{target: "true # of it", lane: clusters, needs: []string{"false"}},
+		{target: "true # of that", lane: clusters, needs: []string{"true # of it"}},
+		{target: "echo said", lane: processors},
 	}
 	want := map[string]verdict{"false": failed, "true # of it": left, "true # of that": left, "echo said": passed}
 	if diff := cmp.Diff(want, verdicts(r.run(t.Context(), parts))); diff != "" {
@@ -254,7 +256,8 @@ func TestTheReport(t *testing.T) {
 	var out bytes.Buffer
 	report(&out, []result{
 		{part: part{target: "test"}, verdict: failed, why: "exit status 2", took: time.Minute, log: log},
-		{part: part{target: "labs"}, verdict: stood, why: "yesterday"}, {part: part{target: "other"}, verdict: left, why: "test FAILED"},
+		{part: part{target: "labs"}, verdict: stood, why: "yesterday"},
+		{part: part{target: "other"}, verdict: left, why: "test FAILED"},
 	}, time.Hour, []timing.Timing{
 		{Folder: "/our/slow", Step: timing.Start, Seconds: 3}, {Folder: "/our/slow", Step: timing.Reset, Seconds: 1}, {Folder: "/our/other", Step: timing.Start, Seconds: 5},
 	})
