@@ -23,7 +23,7 @@ servers() {
   go list -test -f '{{with .ForTest}}{{.}} {{join $.Deps " "}}{{end}}' ./... | awk '/capstan\/internal\/testing\/env( |$)/ { print $1 }' |
     sed "s,^$(go list -m),.," | sort -u | comm -23 - <(programs)
 }
-programs() { printf './%s\n' hack/charts internal/cli/install test test/apis test/docs test/integration/conformance; }
+programs() { printf './%s\n' hack/charts internal/cli/install test test/apis test/checks test/docs test/integration/conformance; }
 all() { go list ./... | sed "s,^$(go list -m),.," | sort; }
 rest() { comm -23 <(all) <( (raced; servers; programs) | sort -u); }
 

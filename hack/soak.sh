@@ -12,7 +12,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+[[ $# == 2 && $2 =~ ^[1-9][0-9]*$ ]] || { echo "usage: soak.sh all|COMMIT RUNS" >&2; exit 2; }
 since=$1 runs=$2 burners=${SOAK_BURNERS:-2}
+if [[ $since != all ]] && ! git rev-parse --quiet --verify "$since^{commit}" >/dev/null; then
+  echo "soak: $since is no commit of this clone: name the commit before the changes (make soak-changed SOAK_BASE=...), or fetch it" >&2
+  exit 2
+fi
 dependants_runs=3
 done=bin/soak
 mkdir -p "$done"
@@ -30,7 +35,7 @@ changed() {
   # Folders that are gone, and other modules, have no package here.
   local packages
   packages=$(for folder in $folders; do go list "$folder" 2>/dev/null || true; done)
-  [[ -n $packages ]] || { echo "soak: no package has changed since $since" >&2; return; }
+  [[ -n $packages ]] || { echo "soak: no package of this module has changed since $since" >&2; return 1; }
   sed "s/^/$runs /" <<<"$packages"
   # A test binary depends on what the package and its tests import.
   go list -test -f '{{with .ForTest}}{{.}} {{join $.Deps " "}}{{end}}' ./... |
@@ -39,7 +44,7 @@ changed() {
       !is[$1] { for (i = 2; i <= NF; i++) if (is[$i]) { print runs, $1; next } }' | sort -u
 }
 
-if [[ $since == all ]]; then list=$(all); else list=$(changed); fi
+if [[ $since == all ]]; then list=$(all); else list=$(changed) || exit 1; fi
 
 pids=()
 for ((i = 0; i < burners; i++)); do

@@ -47,7 +47,7 @@ func starters() map[string]inputs {
 		"test":                         eachTime, // go list
 		"test/apis":                    eachTime, // go build
 		"test/bench":                   apart,
-		"test/checks":                  noTree, // git in a folder of the test
+		"test/checks":                  eachTime, // go list
 		"test/compat":                  apart,
 		"test/docs":                    eachTime, // go list
 		"test/e2e":                     apart,

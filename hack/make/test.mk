@@ -30,7 +30,7 @@ SOAK_BURNERS ?= 2
 # The commit before the changes that soak-changed is about.
 SOAK_BASE ?= origin/main
 
-CHECKS = go run ./test/checks -timings "$${TMPDIR:-/tmp}/capstan-test-timings"
+CHECKS = go run ./test/checks
 
 # What has not changed since it passed is not tested again, as Go knows from the
 # inputs of tests. It does not see what a program reads that a test starts, so the
@@ -119,8 +119,7 @@ DRILLS := drill-node-restart drill-external-etcd drill-rotation drill-restore dr
 DRILL_TIMEOUT := 90m
 
 .PHONY: drills $(DRILLS)
-drills: ## Runs all drills with dedicated hubs, which CI leaves out. Needs root. Half an hour.
-	hack/test.sh $(DRILLS)
+drills: $(DRILLS) ## Runs all drills with dedicated hubs, which CI leaves out. Needs root. Half an hour.
 drill-node-restart: ## Cuts the power of the host of a dedicated hub while something writes to the hub.
 drill-external-etcd: ## A dedicated hub with an etcd elsewhere, and with its certificate expired.
 drill-rotation: ## Replaces authorities and keys of a dedicated hub with three replicas under 20 requests a second.

@@ -6,6 +6,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -220,8 +222,24 @@ func TestStampsAreForTheSameInputs(t *testing.T) {
 	}
 	p := part{target: "test-install-ways", tests: []string{"test/install"}}
 	git("init", "--quiet")
-	for _, file := range []string{"README.md", "main.go", "main_test.go", "test/install/install_test.go"} {
-		write(file, "1")
+	cases := []struct {
+		file string
+		runs bool
+	}{
+		{"README.md", false},
+		{"main_test.go", false},
+		{"internal/testdata/input.yaml", false},
+		{"internal/testing/env/env.go", false},
+		{"test/bench/bench.go", false},
+		{"hack/soak.sh", false},
+		{"main.go", true},
+		{"hack/deploy/image.sh", true},
+		{"test/lab/internal/lab.go", true},
+		{"test/install/install_test.go", true},
+		{"test/install/testdata/input.yaml", true},
+	}
+	for _, c := range cases {
+		write(c.file, "1")
 	}
 	git("add", ".")
 	git("commit", "--quiet", "-m", "first")
@@ -229,10 +247,7 @@ func TestStampsAreForTheSameInputs(t *testing.T) {
 		t.Errorf("it has passed before it ran: %s", when)
 	}
 	stampsOf().keep(p)
-	for _, c := range []struct {
-		file string
-		runs bool
-	}{{"README.md", false}, {"main_test.go", false}, {"main.go", true}, {"test/install/install_test.go", true}} {
+	for _, c := range cases {
 		write(c.file, "2")
 		if _, err := openStamps(t.Context(), kept); err == nil {
 			t.Errorf("there are stamps of a tree where %s is not as it was committed", c.file)
@@ -245,6 +260,84 @@ func TestStampsAreForTheSameInputs(t *testing.T) {
 	}
 	if when := stampsOf().find(part{target: "lint"}); when != "" {
 		t.Error("a part that always runs has a stamp")
+	}
+	old := time.Now().Add(-stampLife - time.Hour)
+	if err := os.Chtimes(stampsOf().path(p), old, old); err != nil {
+		t.Fatal(err)
+	}
+	before := stampsOf().path(p) // opening them deletes the old ones
+	if _, err := os.Stat(before); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a stamp that counts no more is still there: %v", err)
+	}
+}
+
+// TestPartsUseNothingOfElsewhere: the tests of a part that keeps its result import
+// nothing that may change without it being run again.
+func TestPartsUseNothingOfElsewhere(t *testing.T) {
+	module := outputOf(t, "go", "list", "-m")
+	for _, p := range plan() {
+		for _, folder := range p.tests {
+			if _, err := os.Stat(filepath.Join("../..", folder, "go.mod")); err == nil {
+				continue // it imports nothing of ours, but what is in its folder
+			}
+			var files []string
+			for pkg := range strings.Lines(outputOf(t, "go", "list", "-deps", "-test", "-tags", "e2e,fault", "../../"+folder+"/...")) {
+				name, _, _ := strings.Cut(strings.TrimSpace(pkg), " ")
+				if file, ours := strings.CutPrefix(name, module+"/"); ours && !strings.HasSuffix(name, ".test") {
+					files = append(files, "\t"+file+"/x.go")
+				}
+			}
+			s := stamps{files: files}
+			if counted := strings.Count(s.inputs(p), "\t"); counted != len(files) || counted == 0 {
+				t.Errorf("%s: of %d packages that its tests use, %d count as its inputs: %q", p.target, len(files), counted, files)
+			}
+		}
+	}
+}
+
+func outputOf(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := output(t.Context(), name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestEachModuleIsLinted: a module with code of ours is one of those that lint goes
+// through.
+func TestEachModuleIsLinted(t *testing.T) {
+	makefile, err := os.ReadFile("../../hack/make/verify.mk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linted := regexp.MustCompile(`(?m)^LINTED_MODULES := (.*)$`).FindStringSubmatch(string(makefile))
+	if linted == nil {
+		t.Fatal("hack/make/verify.mk does not say LINTED_MODULES")
+	}
+	known := append(strings.Fields(linted[1]), ".", "test/lab", // with targets of their own
+		"hack/helm", "hack/lint", "hack/tools", "test/lab/older") // which only name programs of others
+	for file := range strings.Lines(outputOf(t, "git", "ls-files", "--full-name", ":/*go.mod")) {
+		if folder := filepath.Dir(strings.TrimSpace(file)); !slices.Contains(known, folder) {
+			t.Errorf("lint leaves out the module in %s", folder)
+		}
+	}
+}
+
+// TestRecipesUseScriptsThatExist: a script that is gone would be missed only when
+// somebody needs it.
+func TestRecipesUseScriptsThatExist(t *testing.T) {
+	script, looked := regexp.MustCompile(`\bhack/[a-z0-9/-]+\.sh\b`), 0
+	for target, recipe := range recipesOfMake(t) {
+		for _, file := range script.FindAllString(recipe, -1) {
+			looked++
+			if _, err := os.Stat(filepath.Join("../..", file)); err != nil {
+				t.Errorf("make %s: %v", target, err)
+			}
+		}
+	}
+	if looked < 10 {
+		t.Errorf("only %d scripts were found: look at the expression that finds them", looked)
 	}
 }
 

@@ -8,7 +8,7 @@
 //	checks [-stamps FOLDER] [-timings FILE] [-logs FOLDER] verify|test|test-e2e|TARGET...
 //
 // With -stamps, parts that passed on the same inputs are not run again: that is for
-// CI, which checks out a commit. The file of -timings is outside of the module.
+// CI, which checks out a commit.
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -42,11 +43,20 @@ func main() {
 // options are what the command line says.
 type options struct{ stamps, timings, logs string }
 
+// timingsFile is a file of the user's cache, or none if there is no such folder.
+func timingsFile() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "capstan", "test-timings")
+}
+
 func checks(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("checks", flag.ContinueOnError)
 	flags.StringVar(&o.stamps, "stamps", "", "folder for the results that are kept for the next run; none are by default")
-	flags.StringVar(&o.timings, "timings", "", "file for what API servers cost the tests")
+	flags.StringVar(&o.timings, "timings", timingsFile(), "file for what API servers cost the tests; it is outside of the module")
 	flags.StringVar(&o.logs, "logs", "bin/checks", "folder for what each part prints")
 	if err := flags.Parse(args); err != nil {
 		return err //nolint:wrapcheck // it says which flag
@@ -68,7 +78,7 @@ func checks(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	if o.timings != "" {
-		if err := errors.Join(os.RemoveAll(o.timings), os.Setenv(timing.Variable, o.timings)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(o.timings), 0o750), os.RemoveAll(o.timings), os.Setenv(timing.Variable, o.timings)); err != nil {
 			return fmt.Errorf("measuring API servers: %w", err)
 		}
 	}

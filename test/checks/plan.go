@@ -57,7 +57,6 @@ func plan() []part {
 		{target: "test-olm-ways", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/olm-e2e"}},
 
 		{target: "verify-generated", lane: processors, group: "verify"},
-		{target: "vet-modules", lane: processors, group: "verify"},
 		{target: "lint", lane: processors, group: "verify"},
 		{target: "test-unit-rest", lane: processors, group: "test"},
 		{target: "test-modules", lane: processors, group: "test"},

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,7 +60,28 @@ func openStamps(ctx context.Context, folder string) (*stamps, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("keeping stamps: %w", err)
 	}
+	if err := s.deleteOld(); err != nil {
+		return nil, fmt.Errorf("deleting old stamps: %w", err)
+	}
 	return s, nil
+}
+
+// deleteOld deletes the stamps that count no more.
+func (s *stamps) deleteOld() error {
+	entries, err := os.ReadDir(s.folder)
+	if err != nil {
+		return err //nolint:wrapcheck // it says of which folder
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && time.Since(info.ModTime()) > stampLife {
+			err = os.Remove(filepath.Join(s.folder, entry.Name()))
+		}
+		if err != nil {
+			return err //nolint:wrapcheck // it says of which file
+		}
+	}
+	return nil
 }
 
 func output(ctx context.Context, name string, args ...string) (string, error) {
@@ -98,13 +118,30 @@ func (s *stamps) path(p part) string {
 	return filepath.Join(s.folder, p.target+"-"+hex.EncodeToString(sum[:]))
 }
 
-// inputs lists what the result of a part depends on: all files but pages and the
-// tests of others.
+// elsewhere are files and folders that no program and no script has anything of which
+// a part runs that keeps its result, unless they are its own.
+func elsewhere() []string {
+	return []string{
+		".ci", ".github", ".golangci.yml", "docs", "internal/testing", "test",
+		"hack/fuzz.sh", "hack/lint", "hack/packages.sh", "hack/soak.sh", "hack/verify-generated.sh",
+	}
+}
+
+// inputs lists what the result of a part depends on: its own folders, the lab, and of
+// all others what is neither a page nor there for their tests.
 func (s *stamps) inputs(p part) string {
 	mine := slices.DeleteFunc(slices.Clone(s.files), func(line string) bool {
 		_, file, _ := strings.Cut(line, "\t")
-		return strings.HasSuffix(file, ".md") || strings.HasSuffix(file, "_test.go") &&
-			!slices.ContainsFunc(p.tests, func(folder string) bool { return strings.HasPrefix(path.Dir(file)+"/", folder+"/") })
+		within := func(folder string) bool { return file == folder || strings.HasPrefix(file, folder+"/") }
+		switch {
+		case strings.HasSuffix(file, ".md"):
+			return true
+		case slices.ContainsFunc(p.tests, within):
+			return false
+		case strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/"):
+			return true
+		}
+		return slices.ContainsFunc(elsewhere(), within) && !within("test/lab")
 	})
 	return p.target + "\n" + s.machine + strings.Join(mine, "\n")
 }

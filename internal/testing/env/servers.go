@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -82,11 +83,13 @@ func (s *Servers) Start(t testing.TB, options ...func(*envtest.Environment)) (*e
 			t.Fatalf("starting an API server: %v", err)
 		}
 		if got.start, err = got.settled(t.Context()); err != nil {
+			err = errors.Join(err, stop(t.Name(), got.environment))
 			t.Fatalf("waiting for what an API server makes when it starts: %v", err)
 		}
 	}
 	way, err := openFront(t.Context(), net.JoinHostPort(got.secure().Address, got.secure().Port))
 	if err != nil {
+		err = errors.Join(err, stop(t.Name(), got.environment))
 		t.Fatalf("opening a way to the API server: %v", err)
 	}
 	t.Cleanup(func() {
