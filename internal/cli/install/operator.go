@@ -110,7 +110,17 @@ type Options struct {
 	// ComponentReplicas is the number of pods of each component of a hub. Default:
 	// its operator decides by the nodes of the control plane.
 	ComponentReplicas int32
+	// InstalledBy is the command that installed the operator, if its counterpart is to
+	// remove it as well. Default: none.
+	InstalledBy string
 }
+
+// ByRegister is the InstalledBy of an operator that "capstan register" has installed,
+// and "capstan unregister" removes.
+const ByRegister = "capstan-register"
+
+// annotationInstalledBy is where the Deployment of an operator has InstalledBy.
+const annotationInstalledBy = "fleet.capstan.io/installed-by"
 
 // Objects returns what installs the operator, in the order in which to apply
 // it: what `make deploy-hub-operator` and `make deploy-spoke-operator` apply for
@@ -158,6 +168,9 @@ func (o Operator) deployment(object *unstructured.Unstructured, options Options)
 			container.Env[i] = *corev1ac.EnvVar().WithName(agentImage).WithValue(image)
 		}
 	}
+	if options.InstalledBy != "" {
+		deployment.WithAnnotations(map[string]string{annotationInstalledBy: options.InstalledBy})
+	}
 	if options.Replicas > 0 {
 		deployment.Spec.WithReplicas(options.Replicas)
 	}
@@ -173,7 +186,7 @@ func (o Operator) deployment(object *unstructured.Unstructured, options Options)
 
 // OptionsOf returns the options that a Deployment of the operator has.
 func OptionsOf(deployment *appsv1.Deployment) Options {
-	options := Options{}
+	options := Options{InstalledBy: deployment.Annotations[annotationInstalledBy]}
 	if deployment.Spec.Replicas != nil {
 		options.Replicas = *deployment.Spec.Replicas
 	}

@@ -127,7 +127,7 @@ func byName(objects []*unstructured.Unstructured) map[string]any {
 }
 
 func TestOptionsAreInTheDeploymentAndReadFromIt(t *testing.T) {
-	want := Options{Image: "example.com/i:1", Replicas: 3, ComponentReplicas: 2}
+	want := Options{Image: "example.com/i:1", Replicas: 3, ComponentReplicas: 2, InstalledBy: ByRegister}
 	deployment := deploymentOf(t, ClusterManagerOperator(), want)
 	if diff := cmp.Diff(want, OptionsOf(deployment)); diff != "" {
 		t.Errorf("what was rendered is read as something else (-want +got):\n%s", diff)
@@ -140,7 +140,7 @@ func TestOptionsAreInTheDeploymentAndReadFromIt(t *testing.T) {
 		t.Error("without an option there is no image")
 	}
 	want.ComponentReplicas = 0
-	if diff := cmp.Diff(want, OptionsOf(deploymentOf(t, KlusterletOperator(), Options{Image: want.Image, Replicas: 3, ComponentReplicas: 2}))); diff != "" {
+	if diff := cmp.Diff(want, OptionsOf(deploymentOf(t, KlusterletOperator(), Options{Image: want.Image, Replicas: 3, ComponentReplicas: 2, InstalledBy: ByRegister}))); diff != "" {
 		t.Errorf("the operator of a member got a flag that it does not know (-want +got):\n%s", diff)
 	}
 }

@@ -24,13 +24,6 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/takeover"
 )
 
-// annotationInstalled is on an operator that "register" has installed, so that
-// "unregister" may remove it.
-const (
-	annotationInstalled = "fleet.capstan.io/installed-by"
-	installedByUs       = "capstan-register"
-)
-
 // install installs the operator and the agent. Each write may find what it
 // writes there already.
 func (r *registering) install(ctx context.Context, j *joining) error {
@@ -111,33 +104,20 @@ func (r *registering) installOperator(ctx context.Context, operator install.Oper
 	if err != nil {
 		return err
 	}
-	options := install.Options{Image: r.image}
+	options := install.Options{Image: r.image, InstalledBy: install.ByRegister}
 	if installed != nil {
-		if installed.Annotations[annotationInstalled] != installedByUs {
+		found := install.OptionsOf(installed)
+		if found.InstalledBy != install.ByRegister {
 			fmt.Fprintf(r.session.ErrOut, "The operator %q is there already and stays as it is.\n", operator.Key())
 			return nil
 		}
-		options.Image = cmp.Or(r.image, install.OptionsOf(installed).Image)
+		options.Image = cmp.Or(r.image, found.Image)
 	}
 	objects, err := operator.Objects(options)
 	if err != nil {
 		return err
 	}
-	for _, object := range objects {
-		if object.GetKind() == "Deployment" {
-			mark(object)
-		}
-	}
 	return install.Apply(ctx, r.client, objects...)
-}
-
-func mark(object *unstructured.Unstructured) {
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[annotationInstalled] = installedByUs
-	object.SetAnnotations(annotations)
 }
 
 // untilJoined waits until the hub has let the agent in and hears of it.

@@ -301,7 +301,7 @@ func (l *leaving) removeOperator(ctx context.Context, operator install.Operator,
 	switch {
 	case err != nil:
 		return err
-	case installed.Annotations[annotationInstalled] != installedByUs:
+	case install.OptionsOf(installed).InstalledBy != install.ByRegister:
 		fmt.Fprintf(l.session.ErrOut, "The operator %q stays, as \"capstan register\" has not installed it.\n", operator.Key())
 		return nil
 	case len(instances) > 0 && l.mode.Changes():

@@ -236,7 +236,7 @@ func (s situation) mayUpgrade(force bool, to string) error {
 	}
 	if !force && older(to, s.release) {
 		return exit.Next(fmt.Errorf("release %s is older than what is there: %s", to, s.release),
-			"Use capstan of release %s or newer. --force goes back; definitions then stay as the newer release has written them.", s.release)
+			"Use capstan of release %s or newer. --force goes back, with definitions and roles: what only the newer release knows is not served then.", s.release)
 	}
 	return nil
 }
