@@ -66,14 +66,15 @@ generate-crd:
 	rm -f config/crd/*.yaml
 	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
 
-.PHONY: generate-rbac
-generate-rbac: $(addprefix generate-rbac-,$(RBAC_COMPONENTS))
-
 # A component without markers gets no role; that of an earlier one must not stay.
-.PHONY: $(addprefix generate-rbac-,$(RBAC_COMPONENTS))
-$(addprefix generate-rbac-,$(RBAC_COMPONENTS)): generate-rbac-%:
-	rm -rf config/rbac/$*
-	$(CONTROLLER_GEN) rbac:roleName=$* $(foreach package,$(RBAC_$*),$(if $(wildcard $(package:/...=)),paths=./$(package))) output:rbac:dir=config/rbac/$*
+.PHONY: generate-rbac
+generate-rbac:
+	go run -C hack/tools ./rbac $(CURDIR) $(CURDIR)/config/rbac $(foreach component,$(RBAC_COMPONENTS),$(component)=$(call rbac_folders,$(component)))
+
+# The folders of a component that exist, with commas between them.
+comma := ,
+empty :=
+rbac_folders = $(subst $(empty) $(empty),$(comma),$(strip $(foreach package,$(RBAC_$(1)),$(if $(wildcard $(package:/...=)),$(package)))))
 
 .PHONY: generate-fence
 generate-fence:

@@ -220,7 +220,7 @@ func TestStampsAreForTheSameInputs(t *testing.T) {
 		}
 		return s
 	}
-	p := part{target: "test-install-ways", tests: []string{"test/install"}}
+	p := part{target: "test-hub-and-spoke", tests: []string{"test/e2e"}}
 	git("init", "--quiet")
 	cases := []struct {
 		file string
@@ -235,8 +235,8 @@ func TestStampsAreForTheSameInputs(t *testing.T) {
 		{"main.go", true},
 		{"hack/deploy/image.sh", true},
 		{"test/lab/internal/lab.go", true},
-		{"test/install/install_test.go", true},
-		{"test/install/testdata/input.yaml", true},
+		{"test/e2e/work_test.go", true},
+		{"test/e2e/testdata/input.yaml", true},
 	}
 	for _, c := range cases {
 		write(c.file, "1")
@@ -316,7 +316,7 @@ func TestEachModuleIsLinted(t *testing.T) {
 		t.Fatal("hack/make/verify.mk does not say LINTED_MODULES")
 	}
 	known := append(strings.Fields(linted[1]), ".", "test/lab", // with targets of their own
-		"hack/helm", "hack/lint", "hack/tools", "test/lab/older") // which only name programs of others
+		"hack/helm", "hack/lint", "test/lab/older") // which only name programs of others
 	for file := range strings.Lines(outputOf(t, "git", "ls-files", "--full-name", ":/*go.mod")) {
 		if folder := filepath.Dir(strings.TrimSpace(file)); !slices.Contains(known, folder) {
 			t.Errorf("lint leaves out the module in %s", folder)
