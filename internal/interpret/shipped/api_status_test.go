@@ -1,0 +1,203 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shipped_test
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/interpret/shipped"
+)
+
+const (
+	isReady  = `conditions: [{type: Ready, status: "True", reason: Succeeded}]`
+	notReady = `conditions: [{type: Ready, status: "False", reason: Failed, message: no}]`
+)
+
+// reflectionRow is what the hub has to hear of a status; what else it hears is left open.
+type reflectionRow struct{ kind, status, reported string }
+
+func (r reflectionRow) of() string { return r.kind }
+
+func reflectionRows() map[string]reflectionRow {
+	return map[string]reflectionRow{
+		"a Workflow reports its phase, not its nodes": {
+			"Workflow", `phase: Running, progress: 1/2, startedAt: "2026-01-01T00:00:00Z", nodes: {a: {phase: Running}}, storedTemplates: {a: {}}`,
+			`phase: Running, progress: 1/2, startedAt: "2026-01-01T00:00:00Z", nodes: null, storedTemplates: null`,
+		},
+		"a Job of Volcano reports its state and its pods": {
+			"Job", `state: {phase: Running}, minAvailable: 2, running: 2, taskStatusCount: {ps: {phase: {Running: 2}}}`,
+			`state: {phase: Running}, minAvailable: 2, running: 2, taskStatusCount: {ps: {phase: {Running: 2}}}`,
+		},
+		"a FlinkDeployment reports its job and its state, and which spec that is about": {
+			"FlinkDeployment", `observedGeneration: 3, jobStatus: {jobId: "1", state: RUNNING}, lifecycleState: STABLE, jobManagerDeploymentStatus: READY`,
+			`observedGeneration: 3, jobStatus: {jobId: "1", state: RUNNING}, lifecycleState: STABLE, jobManagerDeploymentStatus: READY`,
+		},
+		"a Kustomization reports its revision, not what it applied": {
+			"Kustomization", `observedGeneration: 3, lastAppliedRevision: "1", inventory: {entries: [{id: a, v: v1}]}, ` + isReady,
+			`observedGeneration: 3, lastAppliedRevision: "1", inventory: null, ` + isReady,
+		},
+		"a ClusterPolicy reports its conditions":     {"ClusterPolicy", `rulecount: {validate: 2}, ` + isReady, `rulecount: {validate: 2}, ` + isReady},
+		"a Policy reports its conditions":            {"Policy", `rulecount: {mutate: 1}, ` + notReady, `rulecount: {mutate: 1}, ` + notReady},
+		"a RayJob reports its job":                   {"RayJob", `jobId: "1", jobStatus: RUNNING, jobDeploymentStatus: Running`, `jobId: "1", jobStatus: RUNNING, jobDeploymentStatus: Running`},
+		"a RayService reports its endpoints":         {"RayService", `serviceStatus: Running, numServeEndpoints: 2`, `serviceStatus: Running, numServeEndpoints: 2`},
+		"a SparkApplication reports its application": {"SparkApplication", `applicationState: {state: RUNNING}, executionAttempts: 1`, `applicationState: {state: RUNNING}, executionAttempts: 1`},
+	}
+}
+
+func TestReflectionIsThatOfTheAPI(t *testing.T) {
+	t.Parallel()
+	for name, row := range reflectionRows() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reported, err := operationsOf(t, row.kind).Reflect(object(t, row.kind, statusOf(row.status)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := fields.Map(object(t, row.kind, statusOf(row.reported)), "status")
+			if diff := lacks(want, reported); diff != "" {
+				t.Errorf("what is reported differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func statusOf(text string) string { return "status: {" + text + "}" }
+
+// aggregationRow is what a template's status has to have when two clusters report theirs.
+type aggregationRow struct{ kind, first, second, status string }
+
+func (r aggregationRow) of() string { return r.kind }
+
+func aggregationRows() map[string]aggregationRow {
+	const early, late = `"2026-01-01T00:00:00Z"`, `"2026-01-01T00:00:09Z"`
+	rows := map[string]aggregationRow{
+		"an AdvancedCronJob has the active jobs of both, and the last that was started": {
+			"AdvancedCronJob", `type: Job, active: [{name: a}], lastScheduleTime: ` + late, `type: Job, active: [{name: b}], lastScheduleTime: ` + early,
+			`type: Job, active: [{name: a}, {name: b}], lastScheduleTime: ` + late,
+		},
+		"a BroadcastJob has the pods of both, and has not ended before both have": {
+			"BroadcastJob", `phase: completed, desired: 2, succeeded: 2, startTime: ` + late + `, completionTime: ` + late, `phase: running, desired: 3, active: 1, succeeded: 2, startTime: ` + early,
+			`phase: running, desired: 5, active: 1, succeeded: 4, startTime: ` + early + `, completionTime: null`,
+		},
+		"a CloneSet has the replicas of both": {
+			"CloneSet", `observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2, availableReplicas: 3`, `observedGeneration: 1, replicas: 2, readyReplicas: 1, updatedReplicas: 2, availableReplicas: 1`,
+			`observedGeneration: 3, replicas: 5, readyReplicas: 4, updatedReplicas: 4, availableReplicas: 4`,
+		},
+		"an advanced DaemonSet has the nodes of both": {
+			"DaemonSet", `observedGeneration: 1, desiredNumberScheduled: 3, numberReady: 3, updatedNumberScheduled: 3`, `observedGeneration: 1, desiredNumberScheduled: 2, numberReady: 1, updatedNumberScheduled: 2`,
+			`observedGeneration: 3, desiredNumberScheduled: 5, numberReady: 4, updatedNumberScheduled: 5`,
+		},
+		"a SidecarSet matches the pods of both": {
+			"SidecarSet", `observedGeneration: 1, matchedPods: 4, updatedPods: 4, readyPods: 3`, `observedGeneration: 1, matchedPods: 2, updatedPods: 1, readyPods: 2`,
+			`observedGeneration: 3, matchedPods: 6, updatedPods: 5, readyPods: 5`,
+		},
+		"an advanced StatefulSet has the replicas of both": {
+			"StatefulSet", `observedGeneration: 1, replicas: 3, readyReplicas: 3, availableReplicas: 2`, `observedGeneration: 1, replicas: 2, readyReplicas: 1, availableReplicas: 1`,
+			`observedGeneration: 3, replicas: 5, readyReplicas: 4, availableReplicas: 3`,
+		},
+		"a UnitedDeployment has the replicas of both by subset": {
+			"UnitedDeployment", `observedGeneration: 1, replicas: 3, subsetReplicas: {a: 1, b: 2}`, `observedGeneration: 1, replicas: 4, subsetReplicas: {b: 3, c: 1}`,
+			`observedGeneration: 3, replicas: 7, subsetReplicas: {a: 1, b: 5, c: 1}`,
+		},
+		"a Workflow that failed in one has failed": {
+			"Workflow", `phase: Succeeded, startedAt: ` + late + `, finishedAt: ` + early, `phase: Failed, startedAt: ` + early + `, finishedAt: ` + late,
+			`phase: Failed, startedAt: ` + early + `, finishedAt: ` + late,
+		},
+		"a Workflow that runs in one has not finished": {
+			"Workflow", `phase: Succeeded, startedAt: ` + early + `, finishedAt: ` + late, `phase: Running, startedAt: ` + early, `phase: Running, finishedAt: null`,
+		},
+		"a Job of Volcano has the pods of both by task, and runs until both have completed": {
+			"Job", `state: {phase: Completed}, succeeded: 2, taskStatusCount: {ps: {phase: {Succeeded: 2}}}`, `state: {phase: Running}, running: 3, succeeded: 1, taskStatusCount: {ps: {phase: {Running: 3, Succeeded: 1}}}`,
+			`state: {phase: Running}, running: 3, succeeded: 3, taskStatusCount: {ps: {phase: {Running: 3, Succeeded: 3}}}`,
+		},
+		"a FlinkDeployment is deployed when it is in both": {
+			"FlinkDeployment", `jobManagerDeploymentStatus: READY, lifecycleState: STABLE, jobStatus: {state: RUNNING}`, `jobManagerDeploymentStatus: DEPLOYING, lifecycleState: DEPLOYED, jobStatus: {state: RUNNING}`,
+			`jobManagerDeploymentStatus: DEPLOYING, lifecycleState: DEPLOYED, jobStatus: {state: RUNNING}`,
+		},
+		"a Notebook has the replicas of both": {
+			"Notebook", `readyReplicas: 1, containerState: {running: {startedAt: ` + early + `}}`, `readyReplicas: 1`, `readyReplicas: 2, containerState: {running: {startedAt: ` + early + `}}`,
+		},
+		"a ClusterPolicy is enforced when it is in both": {"ClusterPolicy", `ready: true, ` + isReady, `ready: false, ` + notReady, `ready: false`},
+		"a Policy that both enforce is":                  {"Policy", `ready: true`, `ready: true`, `ready: true`},
+		"a RayCluster has the workers of both": {
+			"RayCluster", `observedGeneration: 1, state: ready, desiredWorkerReplicas: 2, readyWorkerReplicas: 2, desiredCPU: "3"`, `observedGeneration: 1, state: ready, desiredWorkerReplicas: 4, readyWorkerReplicas: 3, desiredCPU: 1500m`,
+			`observedGeneration: 3, state: ready, desiredWorkerReplicas: 6, readyWorkerReplicas: 5, desiredCPU: 4500m`,
+		},
+		"a RayCluster that failed in one has failed": {"RayCluster", `state: ready`, `state: failed`, `state: failed`},
+		"a RayJob that failed in one has failed": {
+			"RayJob", `jobStatus: SUCCEEDED, jobDeploymentStatus: Complete, succeeded: 1, startTime: ` + late + `, endTime: ` + early, `jobStatus: FAILED, jobDeploymentStatus: Failed, failed: 1, startTime: ` + early + `, endTime: ` + late,
+			`jobStatus: FAILED, jobDeploymentStatus: Failed, succeeded: 1, failed: 1, startTime: ` + early + `, endTime: ` + late,
+		},
+		"a RayService has the endpoints of both": {"RayService", `serviceStatus: Running, numServeEndpoints: 2`, `serviceStatus: Running, numServeEndpoints: 3`, `serviceStatus: Running, numServeEndpoints: 5`},
+		"a SparkApplication runs until both have completed": {
+			"SparkApplication", `applicationState: {state: COMPLETED}, terminationTime: ` + early, `applicationState: {state: RUNNING}`, `applicationState: {state: RUNNING}, terminationTime: null`,
+		},
+		"a SparkApplication that failed in one has failed": {
+			"SparkApplication", `applicationState: {state: COMPLETED}, terminationTime: ` + early, `applicationState: {state: FAILED}, terminationTime: ` + late, `applicationState: {state: FAILED}, terminationTime: ` + late,
+		},
+	}
+	for _, kind := range []string{"MPIJob", "PyTorchJob", "TFJob"} {
+		rows[fmt.Sprintf("a %s has the pods of both by role, and has not ended before both have", kind)] = aggregationRow{
+			kind, `replicaStatuses: {Worker: {active: 1, succeeded: 1}}, startTime: ` + late + `, completionTime: ` + late, `replicaStatuses: {Worker: {active: 2, failed: 1}}, startTime: ` + early,
+			`replicaStatuses: {Worker: {active: 3, succeeded: 1, failed: 1}}, startTime: ` + early + `, completionTime: null`,
+		}
+	}
+	for _, kind := range []string{"HelmRelease", "Kustomization", "Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"} {
+		rows[fmt.Sprintf("a %s has reconciled what both have", kind)] = aggregationRow{kind, `observedGeneration: 1, ` + isReady, `observedGeneration: 1, ` + isReady, `observedGeneration: 3`}
+	}
+	return rows
+}
+
+func TestAggregationIsThatOfTheAPI(t *testing.T) {
+	t.Parallel()
+	for name, row := range aggregationRows() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := aggregated(t, row)
+			want := fields.Map(object(t, row.kind, statusOf(row.status)), "status")
+			if diff := lacks(want, status); diff != "" {
+				t.Errorf("the status differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func aggregated(t *testing.T, row aggregationRow) m {
+	t.Helper()
+	var items []interpret.Item
+	for cluster, status := range map[string]string{"member1": row.first, "member2": row.second} {
+		reported := fields.Map(object(t, row.kind, statusOf(status)), "status")
+		items = append(items, interpret.Item{Cluster: cluster, Status: reported, Applied: true, Health: interpret.Healthy})
+	}
+	status, _, err := shipped.Chain().Aggregate(&unstructured.Unstructured{Object: object(t, row.kind, "spec: {}")}, items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+// TestReadyIsThatOfAllClusters has the kinds that report a condition Ready.
+func TestReadyIsThatOfAllClusters(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{
+		"HelmRelease", "Kustomization", "Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository", "ClusterPolicy", "Policy", "RayService",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			both := fields.ConditionOf(m{"status": aggregated(t, aggregationRow{kind: kind, first: isReady, second: isReady})}, "Ready")
+			if !both.True() || both.Reason != "Succeeded" {
+				t.Errorf("ready in both clusters: Ready is %v", both)
+			}
+			one := fields.ConditionOf(m{"status": aggregated(t, aggregationRow{kind: kind, first: isReady, second: notReady})}, "Ready")
+			if !one.False() || one.Reason != "Failed" {
+				t.Errorf("ready in one cluster: Ready is %v", one)
+			}
+		})
+	}
+}

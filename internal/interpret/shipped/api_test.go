@@ -1,0 +1,100 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shipped_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/customized"
+	"github.com/capstan-io/capstan/internal/interpret/lua"
+	"github.com/capstan-io/capstan/internal/interpret/shipped"
+)
+
+// The tables of api_*_test.go have what the APIs of the kinds document, written by hand: golden files repeat what the
+// scripts return, right or wrong. A row names its kind without the group, as no two kinds share a name.
+
+// operationsOf returns the operations of a kind.
+func operationsOf(t *testing.T, kind string) interpret.Custom {
+	t.Helper()
+	return shipped.New().Operations(versionOf(t, kind)).Custom
+}
+
+func versionOf(t *testing.T, kind string) schema.GroupVersionKind {
+	t.Helper()
+	all := shipped.All()
+	i := slices.IndexFunc(all, func(k schema.GroupKind) bool { return k.Kind == kind })
+	if i < 0 {
+		t.Fatalf("no kind %s is shipped", kind)
+	}
+	customization, err := shipped.Read(all[i])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return customized.Of(customization).Kind
+}
+
+// object returns an object of a kind by what it has beside its name, namespace and generation.
+func object(t *testing.T, kind, text string) m {
+	t.Helper()
+	version := versionOf(t, kind)
+	raw, err := yaml.YAMLToJSONStrict([]byte("apiVersion: " + version.GroupVersion().String() + "\nkind: " + kind + "\n" + text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	u := &unstructured.Unstructured{} // which decodes numbers as those of objects are
+	if err := u.UnmarshalJSON(raw); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return patched(m{"metadata": m{"name": "a", "namespace": "shop", "generation": int64(3)}}, u.Object)
+}
+
+// lacks returns how an object differs from one with these fields; null is a field that it must not have.
+func lacks(fields, object m) string { return cmp.Diff(patched(object, fields), object) }
+
+// TestEachOperationHasARow finds operations that no table has a row for.
+func TestEachOperationHasARow(t *testing.T) {
+	t.Parallel()
+	rows := map[lua.Operation][]string{
+		lua.ReplicaResource:          kindsOf(replicaRows()),
+		lua.ReplicaRevision:          kindsOf(revisionRows()),
+		lua.ComponentResource:        kindsOf(componentRows()),
+		lua.Retention:                kindsOf(retentionRows()),
+		lua.StatusReflection:         kindsOf(reflectionRows()),
+		lua.StatusAggregation:        kindsOf(aggregationRows()),
+		lua.HealthInterpretation:     kindsOf(healthRows()),
+		lua.DependencyInterpretation: kindsOf(dependencyRows()),
+	}
+	for _, kind := range shipped.All() {
+		customization, err := shipped.Read(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts := customized.Of(customization).Scripts
+		for _, operation := range lua.Operations() {
+			_, has := scripts[operation]
+			has = has || operation == lua.StatusAggregation // which is the usual one without a script
+			if has != slices.Contains(rows[operation], kind.Kind) {
+				t.Errorf("%s of %s: is there: %t; has a row: %t", operation, kind, has, !has)
+			}
+		}
+	}
+}
+
+// row is one of a table.
+type row interface{ of() string }
+
+func kindsOf[R row](rows map[string]R) []string {
+	var kinds []string
+	for _, r := range rows {
+		kinds = append(kinds, r.of())
+	}
+	return kinds
+}
