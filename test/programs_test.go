@@ -49,6 +49,7 @@ func starters() map[string]inputs {
 		"test/bench":                   apart,
 		"test/checks":                  eachTime, // go list
 		"test/compat":                  apart,
+		"test/differential":            apart,
 		"test/docs":                    eachTime, // go list
 		"test/e2e":                     apart,
 		"test/install":                 apart,

@@ -4,105 +4,73 @@
 package differential
 
 import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
 
-// argo returns how Argo CD judges a kind, as its manual on the health of resources
-// says, in our words; nil for a kind that it does not judge. It is no dependency of
-// ours, and is not asked: the rules are written down here.
-func argo(kind string) func(*unstructured.Unstructured) health.Status {
-	return map[string]func(*unstructured.Unstructured) health.Status{
-		"Deployment": argoDeployment, "StatefulSet": argoStatefulSet, "DaemonSet": argoDaemonSet, "ReplicaSet": argoReplicaSet,
-		"Job": argoJob, "Pod": argoPod, "PersistentVolumeClaim": argoClaim, "Service": argoService, "Ingress": argoIngress,
-	}[kind]
+// argo is Argo CD: program ./argocd, which runs as long as a test and answers one object after the other.
+type argo struct {
+	objects  *json.Encoder
+	verdicts *json.Decoder
 }
 
-func numberOf(u *unstructured.Unstructured, name string) int64 {
-	return fields.IntOr(0, u.Object, "status", name)
-}
-
-// seenBy tells whether the status is about the present generation.
-func seenBy(u *unstructured.Unstructured) bool {
-	return numberOf(u, "observedGeneration") >= u.GetGeneration()
-}
-
-// argoDeployment: the present generation was seen, all replicas are up to date, no
-// old one is left, and all are available.
-func argoDeployment(u *unstructured.Unstructured) health.Status {
-	if !seenBy(u) {
-		return health.Progressing
+func startArgo(t *testing.T) argo {
+	t.Helper()
+	program := exec.Command("go", "run", "-C", "argocd", ".")
+	program.Stderr = os.Stderr
+	in, err := program.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if fields.ConditionOf(u.Object, "Progressing").Reason == "ProgressDeadlineExceeded" {
-		return health.Degraded
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	updated := numberOf(u, "updatedReplicas")
-	return healthyIf(updated >= fields.IntOr(0, u.Object, "spec", "replicas") && numberOf(u, "replicas") <= updated && numberOf(u, "availableReplicas") >= updated)
-}
-
-// argoStatefulSet: the present generation was seen, all replicas are ready, and all
-// are of the same revision.
-func argoStatefulSet(u *unstructured.Unstructured) health.Status {
-	return healthyIf(numberOf(u, "observedGeneration") > 0 && seenBy(u) && numberOf(u, "readyReplicas") >= fields.IntOr(0, u.Object, "spec", "replicas") &&
-		fields.String(u.Object, "status", "updateRevision") == fields.String(u.Object, "status", "currentRevision"))
-}
-
-// argoDaemonSet: the present generation was seen, and on all nodes a pod is up to
-// date and available.
-func argoDaemonSet(u *unstructured.Unstructured) health.Status {
-	desired := numberOf(u, "desiredNumberScheduled")
-	return healthyIf(seenBy(u) && numberOf(u, "updatedNumberScheduled") >= desired && numberOf(u, "numberAvailable") >= desired)
-}
-
-// argoReplicaSet: the present generation was seen, all replicas are available, and
-// none could not be created.
-func argoReplicaSet(u *unstructured.Unstructured) health.Status {
-	if seenBy(u) && fields.ConditionOf(u.Object, "ReplicaFailure").True() {
-		return health.Degraded
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
 	}
-	return healthyIf(seenBy(u) && numberOf(u, "availableReplicas") >= fields.IntOr(0, u.Object, "spec", "replicas"))
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil { // ends the program
+			t.Error(err)
+		}
+		if err := program.Wait(); err != nil {
+			t.Errorf("program argocd: %v", err)
+		}
+	})
+	return argo{json.NewEncoder(in), json.NewDecoder(out)}
 }
 
-// argoJob: it has ended, and not failed.
-func argoJob(u *unstructured.Unstructured) health.Status {
-	if fields.ConditionOf(u.Object, "Failed").True() {
-		return health.Degraded
+// status is the health of an object in the words of Argo CD, "" for a kind that it has no check for.
+func (a argo) status(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	if err := a.objects.Encode(u); err != nil {
+		t.Fatalf("sending a %s to program argocd: %v", u.GetKind(), err)
 	}
-	return healthyIf(fields.ConditionOf(u.Object, "Complete").True())
+	var verdict struct{ Status string }
+	if err := a.verdicts.Decode(&verdict); err != nil {
+		t.Fatalf("reading the verdict of program argocd on a %s: %v", u.GetKind(), err)
+	}
+	return verdict.Status
 }
 
-// argoPod: it has succeeded, or runs and is ready.
-func argoPod(u *unstructured.Unstructured) health.Status {
-	switch phase := fields.String(u.Object, "status", "phase"); phase {
-	case "Failed":
-		return health.Degraded
-	case "Succeeded":
+// health is the status in our words.
+func (a argo) health(t *testing.T, u *unstructured.Unstructured) health.Status {
+	t.Helper()
+	switch status := a.status(t, u); status {
+	case "Healthy":
 		return health.Healthy
-	default:
-		return healthyIf(phase == "Running" && fields.ConditionOf(u.Object, "Ready").True())
-	}
-}
-
-// argoClaim: it is bound.
-func argoClaim(u *unstructured.Unstructured) health.Status {
-	phase := fields.String(u.Object, "status", "phase")
-	if phase == "Lost" {
+	case "Progressing":
+		return health.Progressing
+	case "Degraded":
 		return health.Degraded
+	default:
+		t.Fatalf("Argo CD says %q of a %s, which has no equivalent here", status, u.GetKind())
+		return health.Unknown
 	}
-	return healthyIf(phase == "Bound")
-}
-
-// argoService: a load balancer has an address; all others are well.
-func argoService(u *unstructured.Unstructured) health.Status {
-	return healthyIf(fields.String(u.Object, "spec", "type") != "LoadBalancer" || addressed(u))
-}
-
-// argoIngress: it has an address.
-func argoIngress(u *unstructured.Unstructured) health.Status { return healthyIf(addressed(u)) }
-
-func addressed(u *unstructured.Unstructured) bool {
-	addresses, _, err := unstructured.NestedSlice(u.Object, "status", "loadBalancer", "ingress")
-	return err == nil && len(addresses) > 0
 }
