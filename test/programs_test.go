@@ -52,7 +52,6 @@ func starters() map[string]inputs {
 		"test/differential":            apart,
 		"test/docs":                    eachTime, // go list
 		"test/e2e":                     apart,
-		"test/install":                 apart,
 		"test/integration/conformance": eachTime, // go build
 		"test/integration/setup":       ofAssets,
 		"test/internal/fleet":          apart, // of bench, fault and conformance

@@ -22,19 +22,10 @@ charts: operator-manifests ## Writes the Helm charts to deploy/helm, and deploy/
 test-charts: ## Renders the charts with Helm, lints them, and compares them with what other ways to install apply.
 	go test -count=1 ./hack/charts
 
-# Helm, pinned, for whoever has none: test-install and the guides use it.
+# Helm, pinned, for whoever has none: tests and the guides use it.
 .PHONY: helm
 helm: bin/helm ## Compiles bin/helm. Minutes, the first time.
 
 bin/helm: hack/helm/go.mod hack/helm/go.sum
 	mkdir -p bin
 	cp "$$($(HELM:helm=-n helm))" $@
-
-.PHONY: test-install
-test-install: lab-build image build bin/helm ## Each way to install, from nothing to a delivered work and back to nothing. Needs root.
-	@$(MAKE) --no-print-directory test-install-ways
-
-# For test-e2e, which builds what it needs.
-.PHONY: test-install-ways
-test-install-ways:
-	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) ./test/install

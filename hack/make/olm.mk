@@ -1,22 +1,18 @@
 ##@ OLM
 
 # OLM itself, and the tool of its catalogs, from their Go modules: test/olm-e2e
-# pins them. The next version is that of the same code, which says another number.
-OLM_NEXT := 0.2.0
-OLM_NEXT_IMAGE := $(IMAGE_REGISTRY)/capstan:$(OLM_NEXT)
-OLM_NEXT_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/version.release=$(OLM_NEXT) \
-  -X github.com/capstan-io/capstan/internal/version.image=$(OLM_NEXT_IMAGE)
+# pins them.
 OLM_TIMEOUT := 30m
 # The programs of each of the two images that OLM runs.
 OLM_IN_OLM := ./tools/cp $(addprefix github.com/operator-framework/operator-lifecycle-manager/,cmd/olm cmd/catalog cmd/copy-content util/cpb)
 OLM_IN_OPM := ./tools/grpc_health_probe github.com/operator-framework/operator-registry/cmd/opm
 
 .PHONY: test-olm
-test-olm: lab-root lab-build image olm-build ## Installs, upgrades and removes both operators with OLM on real clusters. Needs root.
+test-olm: lab-root lab-build olm-build ## Installs, upgrades and removes both operators with OLM on real clusters. Needs root.
 	cd test/olm-e2e && go test -tags e2e -count=1 -v -timeout $(OLM_TIMEOUT) .
 
 .PHONY: test-olm-short
-test-olm-short: lab-root lab-build image olm-build ## The same without what OLM has to refuse or to hold back.
+test-olm-short: lab-root lab-build olm-build ## The same without what OLM has to refuse or to hold back.
 	@$(MAKE) --no-print-directory test-olm-ways
 
 # For test-e2e, which builds what it needs.
@@ -31,10 +27,7 @@ test-olm-unit:
 
 # The first build compiles OLM, which takes minutes.
 .PHONY: olm-build
-olm-build: $(LAB) image olm-programs olm-bundles
-	go build -ldflags '$(OLM_NEXT_LDFLAGS)' -o bin/olm/next/ ./cmd/capstan-manager ./cmd/capstan-apiserver
-	$(LAB) image --binary bin/olm/next/capstan-manager --ref $(OLM_NEXT_IMAGE) --no-entrypoint \
-	  $(foreach link,$(IMAGE_LINKS),--link $(link)) --file bin/olm/next/capstan-apiserver:/capstan-apiserver -o bin/olm/capstan-next.tar
+olm-build: $(LAB) released next olm-programs olm-bundles
 	$(LAB) image --binary bin/olm/images/olm/olm --ref quay.io/operator-framework/olm:lab --no-entrypoint --link bin/olm \
 	  $(foreach program,catalog copy-content cpb cp,--file bin/olm/images/olm/$(program):/bin/$(program)) -o bin/olm/olm.tar
 
@@ -45,6 +38,8 @@ olm-programs:
 	cd test/olm-e2e && $(OLM_GO_BUILD) -o $(CURDIR)/bin/olm/images/opm/bin/ $(OLM_IN_OPM)
 
 .PHONY: olm-bundles
-olm-bundles:
-	$(MAKE) --no-print-directory bundle BUNDLE_DIR=bin/olm/bundles/0.1.0 VERSION=0.1.0 BUNDLE_IMAGE=$(IMAGE_NAME) BUNDLE_REPLACES=
-	$(MAKE) --no-print-directory bundle BUNDLE_DIR=bin/olm/bundles/$(OLM_NEXT) VERSION=$(OLM_NEXT) BUNDLE_IMAGE=$(OLM_NEXT_IMAGE) BUNDLE_REPLACES=0.1.0
+olm-bundles: released
+	mkdir -p bin/olm
+	rm -rf bin/olm/bundles
+	cp -r bin/released/v0.1.0/bin/bundles bin/olm/bundles
+	$(MAKE) --no-print-directory bundle BUNDLE_DIR=bin/olm/bundles/$(NEXT_VERSION) VERSION=$(NEXT_VERSION) BUNDLE_IMAGE=$(NEXT_IMAGE) BUNDLE_REPLACES=0.1.0

@@ -95,17 +95,33 @@ test-e2e: test-needs ## Tests on real clusters with real pods, each way to insta
 	$(CHECKS) test-e2e
 
 .PHONY: test-builds
-test-builds: lab-build image olm-build bin/helm
+test-builds: lab-build image released next olm-build bin/helm
 
 # Parts of test-e2e after test-builds. Each has a lab of its own and waits most of
 # the time, so they run side by side.
-.PHONY: test-hub-and-spoke test-walkthroughs test-walkthrough-dedicated test-fault-short
+.PHONY: test-hub-and-spoke test-walkthroughs test-walkthroughs-hosts test-walkthroughs-install test-fault-short
+E2E = IMAGE_NAME=$(IMAGE_NAME) go test $(TEST_FLAGS) -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) ./test/e2e
+# The walk-throughs that need another cluster for API servers or agents, and those that
+# install and upgrade in each way.
+ON_HOSTS := dedicated|hosted|hosted-agents
+INSTALLING := install-[a-z]*|upgrade
 test-hub-and-spoke:
-	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -skip '^(TestWalkthroughs|TestDrills)$$' ./test/e2e/...
+	$(E2E) -skip '^(TestWalkthroughs|TestDrills)$$' -clusters hub,member1
 test-walkthroughs:
-	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -run '^TestWalkthroughs$$' -skip '^TestWalkthroughs$$/^dedicated$$' ./test/e2e/...
-test-walkthrough-dedicated:
-	IMAGE_NAME=$(IMAGE_NAME) go test -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) -run '^TestWalkthroughs$$/^dedicated$$' ./test/e2e/...
+	$(E2E) -run '^TestWalkthroughs$$' -skip '^TestWalkthroughs$$/^($(ON_HOSTS)|$(INSTALLING)|upgrade-.*)$$'
+test-walkthroughs-hosts:
+	$(E2E) -run '^TestWalkthroughs$$/^($(ON_HOSTS))$$'
+test-walkthroughs-install:
+	$(E2E) -short -run '^TestWalkthroughs$$/^($(INSTALLING))$$' -clusters hub,member1
+
+.PHONY: test-install
+test-install: lab-root lab-build image released next bin/helm ## Ways to install, upgrade and remove: Helm, one YAML, the command line; from the last release and back to it. Needs root.
+	$(E2E) -run '^TestWalkthroughs$$/^($(INSTALLING))$$' -clusters hub,member1
+
+.PHONY: test-upgrade
+test-upgrade: test-install test-olm ## Upgrades from the last release in each way, with a dedicated hub, and the ways back. Needs root.
+	$(E2E) -run '^TestWalkthroughs$$/^upgrade-'
+
 test-fault-short:
 	for seed in $(FAULT_SEEDS); do go test -tags fault -count=1 -v -timeout $(FAULT_TIMEOUT) -short ./test/fault -args -seed $$seed $(FAULT_ARGS); done
 

@@ -34,7 +34,7 @@ func (s *story) badInput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.CertificateAuthorityData = other.Clusters[other.Contexts[allInOneName].Cluster].CertificateAuthorityData
+			c.CertificateAuthorityData = other.Clusters[other.Contexts[memberName].Cluster].CertificateAuthorityData
 		})},
 		{"expired token", "BootstrapUnauthorized", s.changed(t, func(_ *api.Cluster, a *api.AuthInfo) { a.Token = "expired" })},
 		{"unreachable hub", "HubUnreachable", s.changed(t, func(c *api.Cluster, _ *api.AuthInfo) { c.Server = "https://127.0.0.1:1" })},

@@ -217,7 +217,7 @@ func diagnose(t *testing.T, clusters ...cluster) {
 			for _, args := range [][]string{
 				{"get", "managedclusters,klusterlets,clustermanagers,csr", "-o", "wide"},
 				{"get", "pods", "-A", "-o", "wide"},
-				{"get", "manifestworks", "-A"},
+				{"describe", "manifestworks", "-A"},
 				{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 				{"describe", "klusterlets,clustermanagers,managedclusters"},
 				{"-n", "open-cluster-management", "logs", "-l", "app=cluster-manager", "--tail=40"},

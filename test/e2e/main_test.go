@@ -8,6 +8,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,7 +35,9 @@ const signingDuration = "4m"
 var theLab *lab
 
 func TestMain(m *testing.M) {
-	code, err := runAll(m)
+	clusters := flag.String("clusters", strings.Join([]string{hubName, memberName, allInOneName}, ","), "the clusters that the lab starts")
+	flag.Parse()
+	code, err := runAll(m, *clusters)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "e2e: %v\n", err)
 		os.Exit(1)
@@ -42,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func runAll(m *testing.M) (code int, err error) {
+func runAll(m *testing.M, clusters string) (code int, err error) {
 	if os.Geteuid() != 0 {
 		return 0, errors.New("real clusters need root: run `sudo make test-e2e`")
 	}
@@ -59,7 +62,7 @@ func runAll(m *testing.M) (code int, err error) {
 			return 0, err
 		}
 	}
-	theLab = &lab{root: root, dir: dir, image: imageName()}
+	theLab = &lab{root: root, dir: dir, image: imageName(), clusters: strings.Split(clusters, ",")}
 	if !keep {
 		defer func() {
 			// The context may be done: the clusters have to go all the same.
@@ -67,7 +70,7 @@ func runAll(m *testing.M) (code int, err error) {
 			err = errors.Join(err, downErr, os.RemoveAll(dir))
 		}()
 	}
-	if err := theLab.up(ctx, hubName, memberName, allInOneName); err != nil {
+	if err := theLab.up(ctx, theLab.clusters...); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil
@@ -84,6 +87,7 @@ func imageName() string {
 // lab drives the executable of test/lab.
 type lab struct {
 	root, dir, image string
+	clusters         []string
 }
 
 func (l *lab) run(ctx context.Context, args ...string) (string, error) {

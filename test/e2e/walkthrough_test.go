@@ -7,9 +7,11 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +22,11 @@ import (
 // command. The scripts share the clusters of the lab, so they run in turn, and
 // each ends with clusters that have nothing of Capstan.
 func TestWalkthroughs(t *testing.T) {
-	diagnose(t, inLab(hubName), inLab(memberName), inLab(allInOneName))
+	var clusters []cluster
+	for _, name := range theLab.clusters {
+		clusters = append(clusters, inLab(name))
+	}
+	diagnose(t, clusters...)
 	deadline, _ := t.Deadline()
 	testscript.RunT(inTurn{t}, testscript.Params{
 		Dir:      "testdata/walkthrough",
@@ -29,6 +35,9 @@ func TestWalkthroughs(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"until":        until,
 			"nothing-left": nothingLeft,
+			"remember":     remember,
+			"as-before":    asBefore,
+			"unharmed":     unharmed,
 			"interpreter":  interpreter,
 		},
 	})
@@ -47,7 +56,25 @@ func prepareScript(env *testscript.Env) error {
 	env.Setenv("KUBECTL", theLab.bin("kubectl"))
 	env.Setenv("IMAGE_NAME", theLab.image)
 	env.Setenv("PATIENCE", patience.String())
-	return nil
+	env.Setenv("NEXT", "bin/next")
+	env.Values[memory{}] = map[string]objects{}
+	release, err := latestRelease()
+	env.Setenv("RELEASED", "bin/released/"+release)
+	env.Setenv("RELEASED_IMAGE", "quay.io/capstan-io/capstan-released:"+strings.TrimPrefix(release, "v"))
+	return err
+}
+
+// latestRelease returns the version from which the scripts upgrade.
+func latestRelease() (string, error) {
+	text, err := os.ReadFile(filepath.Join(theLab.root, "test/upgrade/releases.txt"))
+	if err != nil {
+		return "", err
+	}
+	versions := regexp.MustCompile(`(?m)^v\S+`).FindAllString(string(text), -1)
+	if len(versions) == 0 {
+		return "", errors.New("test/upgrade/releases.txt names no release")
+	}
+	return versions[len(versions)-1], nil
 }
 
 // until runs a program again and again until it succeeds and its standard

@@ -82,7 +82,10 @@ func (l *lab) run(ctx context.Context, args ...string) (string, error) {
 func (l *lab) bin(name string) string { return filepath.Join(l.root, "test/lab/bin", name) }
 
 // made is where `make test-olm` puts what this test needs.
-func (l *lab) made(name string) string { return filepath.Join(l.root, "bin/olm", name) }
+func (l *lab) made(name string) string { return l.built("olm/" + name) }
+
+// built is where make puts programs and images.
+func (l *lab) built(name string) string { return filepath.Join(l.root, "bin", name) }
 
 func (l *lab) kubeconfig() string { return filepath.Join(l.dir, "e2e-kubeconfig") }
 
@@ -98,7 +101,7 @@ func (l *lab) up(ctx context.Context) error {
 		return err
 	}
 	l.say("two clusters of the lab are up")
-	return l.load(ctx, filepath.Join(l.root, "bin/capstan-image.tar"), l.made("capstan-next.tar"), l.made("olm.tar"))
+	return l.load(ctx, l.built("released/v"+first+"/bin/capstan-image.tar"), l.built("next/capstan-image.tar"), l.made("olm.tar"))
 }
 
 func (l *lab) load(ctx context.Context, archives ...string) error {
