@@ -4,8 +4,6 @@
 package placement
 
 import (
-	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/scheduler"
+	"github.com/capstan-io/capstan/internal/testing/specs"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -58,16 +56,8 @@ type outcome struct {
 	Mistake string   // the field with a mistake
 }
 
-func outcomeOf(t *testing.T, spec any) outcome {
-	t.Helper()
-	text, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &clusterv1beta1.Placement{}
-	if err := yaml.UnmarshalStrict(text, &p.Spec); err != nil {
-		t.Fatal(err)
-	}
+func outcomeOf(spec clusterv1beta1.PlacementSpec) outcome {
+	p := &clusterv1beta1.Placement{Spec: spec}
 	var bound []scheduler.Set
 	for _, name := range []string{"east", "west"} {
 		bound = append(bound, scheduler.Set{Name: name, Clusters: labels.SelectorFromSet(labels.Set{"set": name})})
@@ -126,11 +116,7 @@ func TestFields(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var spec any
-			if err := yaml.Unmarshal([]byte(tc.spec), &spec); err != nil {
-				t.Fatal(err)
-			}
-			with := outcomeOf(t, spec)
+			with := outcomeOf(specs.Of[clusterv1beta1.PlacementSpec](t, tc.spec))
 			if with.Mistake == "" {
 				got := strings.Join(with.Chosen, " ") + "; " + strings.Join(with.Groups, ", ")
 				want := tc.chosen + "; " + tc.groups
@@ -141,40 +127,9 @@ func TestFields(t *testing.T) {
 					t.Errorf("again: %t, -want +got:\n%s", with.Again, diff)
 				}
 			}
-			without(t, spec, strings.FieldsFunc(tc.field, func(r rune) bool { return strings.ContainsRune(".[]", r) }))
-			if cmp.Equal(with, outcomeOf(t, spec)) {
+			if cmp.Equal(with, outcomeOf(specs.Without[clusterv1beta1.PlacementSpec](t, tc.spec, tc.field))) {
 				t.Errorf("without spec.%s the outcome is the same: %+v", tc.field, with)
 			}
 		})
-	}
-}
-
-// without removes a field that has to be there.
-func without(t *testing.T, value any, path []string) {
-	t.Helper()
-	for n, step := range path {
-		last := n == len(path)-1
-		switch v := value.(type) {
-		case map[string]any:
-			next, set := v[step]
-			if !set {
-				t.Fatalf("the spec does not set %v", path)
-			}
-			if last {
-				delete(v, step)
-				return
-			}
-			if list, ok := next.([]any); ok && n == len(path)-2 { // the path ends with a place in it
-				v[step] = slices.Delete(list, 0, 1)
-				return
-			}
-			value = next
-		case []any:
-			at, err := strconv.Atoi(step)
-			if err != nil || at >= len(v) {
-				t.Fatalf("the spec does not set %v", path)
-			}
-			value = v[at]
-		}
 	}
 }
