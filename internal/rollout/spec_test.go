@@ -68,7 +68,10 @@ func TestMistakesOfTheAPIAreNamedByField(t *testing.T) {
 		return clusterv1alpha1.RolloutStrategy{Type: "Progressive", Progressive: &clusterv1alpha1.RolloutProgressive{RolloutConfig: config}}
 	}
 	for want, spec := range map[string]clusterv1alpha1.RolloutStrategy{
-		"r.type":                         {Type: "Sometimes"},
+		"r.type": {Type: "Sometimes"},
+		"r.all.maxFailures": {Type: "All", All: &clusterv1alpha1.RolloutAll{RolloutConfig: clusterv1alpha1.RolloutConfig{
+			MaxFailures: intstr.FromString("many"),
+		}}},
 		"r.progressive.minSuccessTime":   progressive(clusterv1alpha1.RolloutConfig{MinSuccessTime: "soon"}),
 		"r.progressive.progressDeadline": progressive(clusterv1alpha1.RolloutConfig{ProgressDeadline: "5|"}),
 		"r.progressive.maxFailures":      progressive(clusterv1alpha1.RolloutConfig{MaxFailures: intstr.FromString("many")}),
