@@ -103,6 +103,7 @@ func TestStrategies(t *testing.T) {
 		"two works with one manager and the same values both apply":    testSameManager,
 		"a strategy that changes leaves nothing of the one before":     testChangedStrategy,
 		"the first of several configs that match counts":               testFirstConfig,
+		"of two objects of one name the group decides which is meant":  testGroups,
 		"a work that was not known first does not win by a restart":    testRestartKeepsWinner,
 		"a deployment of two works loses one of them and nothing else": testSharedDeployment,
 	} {
