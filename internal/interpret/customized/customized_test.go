@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
@@ -145,6 +146,15 @@ status: {ready: 2, conditions: []}
 func TestEveryOperation(t *testing.T) {
 	t.Parallel()
 	custom := known(t, everything)
+	for operation, has := range map[lua.Operation]bool{
+		lua.Retention: custom.Retain != nil, lua.ReplicaResource: custom.Replicas != nil, lua.ComponentResource: custom.Components != nil,
+		lua.ReplicaRevision: custom.Revise != nil, lua.StatusReflection: custom.Reflect != nil, lua.HealthInterpretation: custom.Verdict != nil,
+		lua.StatusAggregation: custom.Aggregate != nil, lua.DependencyInterpretation: custom.Dependencies != nil,
+	} {
+		if !has {
+			t.Fatalf("nothing is said for %s", operation)
+		}
+	}
 	given := object(t, workload)
 	check := func(what string, want, got any, err error) {
 		t.Helper()
@@ -198,14 +208,28 @@ func TestEveryOperation(t *testing.T) {
 	check("dependencies of two customizations", []interpret.Dependency{settings, queue, more}, dependencies, err)
 }
 
-func TestOtherKindsAreAsTheyWere(t *testing.T) {
+// TestTheTargetIsWhatIsCustomized asks about objects of the target, and of kinds that
+// differ from it in the kind or in the apiVersion only.
+func TestTheTargetIsWhatIsCustomized(t *testing.T) {
 	t.Parallel()
-	c := read(t, everything)
-	layer := lua.New(time.Now).Layer([]lua.Customization{Of(c)})
-	kind := Kind(c)
-	kind.Version = "v2"
-	if custom := layer.Operations(kind).Custom; custom.Replicas != nil || custom.Verdict != nil {
-		t.Error("another apiVersion of the kind is customized, too")
+	const all = `metadata: {name: workloads}
+spec:
+  target: {apiVersion: example.com/v1, kind: Workload}
+  customizations: {healthInterpretation: {luaScript: "function InterpretHealth(observedObj) return false end"}}`
+	chain := interpret.Chain{lua.New(time.Now).Layer([]lua.Customization{Of(read(t, all))})}
+	for name, c := range map[string]struct{ apiVersion, kind, want string }{
+		"the target":       {"example.com/v1", "Workload", interpret.Unhealthy},
+		"a later version":  {"example.com/v2", "Workload", interpret.Healthy},
+		"of another group": {"example.org/v1", "Workload", interpret.Healthy},
+		"beside it":        {"example.com/v1", "Task", interpret.Healthy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verdict, err := chain.Verdict(&unstructured.Unstructured{Object: map[string]any{"apiVersion": c.apiVersion, "kind": c.kind}})
+			if err != nil || verdict != c.want {
+				t.Errorf("got %q, %v, want %q", verdict, err, c.want)
+			}
+		})
 	}
 }
 
