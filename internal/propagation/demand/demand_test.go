@@ -45,7 +45,15 @@ conflictResolution: Overwrite
 preserveResourcesOnDeletion: true
 suspension: {dispatchingOnClusters: {clusterNames: [member2]}}
 placement: {clusterAffinity: {clusterNames: [member1, member2]}}
-failover: {application: {decisionConditions: {tolerationSeconds: 30}, purgeMode: Directly}}
+failover:
+  application:
+    decisionConditions: {tolerationSeconds: 30}
+    purgeMode: Gracefully
+    gracePeriodSeconds: 60
+    statePreservation: {rules: [{aliasLabelName: at, jsonPath: "{.position}"}]}
+  cluster:
+    purgeMode: Directly
+    statePreservation: {rules: [{aliasLabelName: of, jsonPath: "{.offset}"}]}
 `
 
 // wanted is what the binding is to say, in the order of its fields.
@@ -66,7 +74,15 @@ schedulerName: default-scheduler
 conflictResolution: Overwrite
 preserveResourcesOnDeletion: true
 suspension: {dispatchingOnClusters: {clusterNames: [member2]}}
-failover: {application: {decisionConditions: {tolerationSeconds: 30}, purgeMode: Directly}}
+failover:
+  application:
+    decisionConditions: {tolerationSeconds: 30}
+    purgeMode: Gracefully
+    gracePeriodSeconds: 60
+    statePreservation: {rules: [{aliasLabelName: at, jsonPath: "{.position}"}]}
+  cluster:
+    purgeMode: Directly
+    statePreservation: {rules: [{aliasLabelName: of, jsonPath: "{.offset}"}]}
 schedulePriority: {priority: 1000}
 `
 
@@ -192,17 +208,35 @@ func TestAPolicyMayPlaceAPart(t *testing.T) {
 }
 
 // TestWhatIsNotThePolicysStays has a policy that says nothing of what others wrote.
+// others is what a binding says that is not of its policy: its clusters, evictions with
+// every field, and who else needs the object.
+const others = `
+clusters: [{name: member1, replicas: 3}]
+gracefulEvictionTasks:
+- fromCluster: member2
+  replicas: 2
+  reason: TaintUntolerated
+  message: it is gone
+  producer: TaintManager
+  gracePeriodSeconds: 60
+  suppressDeletion: true
+  purgeMode: Gracefully
+  preservedLabelState: {a: b}
+  clustersBeforeFailover: [member2]
+  creationTimestamp: "2026-03-01T12:00:00Z"
+requiredBy:
+- {namespace: shop, name: db, clusters: [{name: member1, replicas: 2, components: [{name: main, replicas: 1}]}]}
+`
+
 func TestWhatIsNotThePolicysStays(t *testing.T) {
 	then := metav1.NewTime(time.Unix(1000, 0))
 	present := &workv1alpha2.ResourceBindingSpec{
-		Clusters:              []workv1alpha2.TargetCluster{{Name: "member1", Replicas: 3}},
-		GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{{FromCluster: "member2"}},
-		RequiredBy:            []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "db"}},
 		RescheduleTriggeredAt: &then,
 		Suspension:            &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}, Scheduling: new(true)},
 		PropagateDeps:         true,
 		SchedulePriority:      &workv1alpha2.SchedulePriority{Priority: 7},
 	}
+	read(t, others, present)
 	got := &workv1alpha2.ResourceBindingSpec{Replicas: 5}
 	Keep(got, present)
 
