@@ -130,6 +130,10 @@ func testDefinition(s *scene) {
 			}
 		}
 	}
+	want := workv1.ManifestResourceMeta{Group: "example.com", Version: "v1", Kind: "Widget", Resource: "widgets", Namespace: s.ns(), Name: "w"}
+	if diff := cmp.Diff(want, work.Status.ResourceStatus.Manifests[0].ResourceMeta); diff != "" {
+		s.t.Errorf("meta of the widget (-want +got):\n%s", diff)
+	}
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 	widget := unstructuredOf(kind, s.ns(), "w")
 	widget.Object["spec"] = map[string]any{"size": int64(4)}
