@@ -35,7 +35,7 @@ func TestReplicaSets(t *testing.T) {
 	for name, test := range map[string]func(h hub){
 		"All": testAll, "Reports": testReports, "Writes": testWrites, "Decisions": testDecisions, "Placements": testPlacements, "Adopted": testAdopted, "Mistakes": testMistakes,
 		"Progressive": testProgressive, "Groups": testGroups, "Paused": testPaused, "Foreground": testForeground, "Background": testBackground,
-		"Accepted": testAccepted,
+		"Accepted": testAccepted, "Success": testSuccess,
 	} {
 		t.Run(name, func(t *testing.T) { test(h.in(t)) })
 	}
