@@ -56,7 +56,8 @@ type outcome struct {
 	Mistake string   // the field with a mistake
 }
 
-func outcomeOf(spec clusterv1beta1.PlacementSpec) outcome {
+// outcomeOf is what a Placement leads to that has chosen some clusters before.
+func outcomeOf(spec clusterv1beta1.PlacementSpec, before ...string) outcome {
 	p := &clusterv1beta1.Placement{Spec: spec}
 	var bound []scheduler.Set
 	for _, name := range []string{"east", "west"} {
@@ -66,7 +67,7 @@ func outcomeOf(spec clusterv1beta1.PlacementSpec) outcome {
 	if len(problems) > 0 {
 		return outcome{Mistake: problems[0].Field}
 	}
-	result := scheduler.Schedule(sixClusters(), request.Request, nil, noon)
+	result := scheduler.Schedule(sixClusters(), request.Request, before, noon)
 	o := outcome{Chosen: result.Targets, Again: !result.After.IsZero()}
 	for n, group := range request.Grouping.Divide(sixClusters(), result.Targets) {
 		name := group.Name
@@ -86,13 +87,14 @@ func TestFields(t *testing.T) {
 		chosen string
 		groups string
 		again  bool
+		before []string // that were chosen
 	}{
 		"sets":            {field: "clusterSets", spec: `{clusterSets: [west]}`, chosen: "c1"},
 		"number":          {field: "numberOfClusters", spec: `{numberOfClusters: 2}`, chosen: "a1 a2"},
 		"labels":          {field: "predicates[0].requiredClusterSelector.labelSelector", spec: `{predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {zone: b}}}}]}`, chosen: "b1 b2"},
 		"claims":          {field: "predicates[0].requiredClusterSelector.claimSelector", spec: `{predicates: [{requiredClusterSelector: {claimSelector: {matchExpressions: [{key: platform, operator: In, values: [AWS]}]}}}]}`, chosen: "a1 b1 c1"},
 		"expressions":     {field: "predicates[0].requiredClusterSelector.celSelector.celExpressions", spec: `{predicates: [{requiredClusterSelector: {celSelector: {celExpressions: ['managedCluster.scores("demo").exists(s, s.value > 50)']}}}]}`, chosen: "a2"},
-		"mode":            {field: "prioritizerPolicy.mode", spec: `{numberOfClusters: 1, prioritizerPolicy: {mode: Mostly}}`},
+		"mode":            {field: "prioritizerPolicy.mode", spec: `{numberOfClusters: 1, prioritizerPolicy: {mode: Exact, configurations: [{weight: 1, scoreCoordinate: {type: AddOn, addOn: {resourceName: demo, scoreName: heat}}}]}}`, chosen: "a2", before: []string{"c1"}},
 		"weight":          {field: "prioritizerPolicy.configurations[0].weight", spec: `{numberOfClusters: 1, prioritizerPolicy: {configurations: [{weight: 5, scoreCoordinate: {builtIn: ResourceAllocatableCPU}}]}}`, chosen: "c1"},
 		"built in":        {field: "prioritizerPolicy.configurations[0].scoreCoordinate.builtIn", spec: `{numberOfClusters: 1, prioritizerPolicy: {configurations: [{weight: 1, scoreCoordinate: {builtIn: ResourceAllocatableCPU}}]}}`, chosen: "c1"},
 		"type":            {field: "prioritizerPolicy.configurations[0].scoreCoordinate.type", spec: `{numberOfClusters: 1, prioritizerPolicy: {configurations: [{weight: 1, scoreCoordinate: {type: AddOn, builtIn: ResourceAllocatableCPU, addOn: {resourceName: demo, scoreName: heat}}}]}}`, chosen: "a2"},
@@ -116,18 +118,16 @@ func TestFields(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			with := outcomeOf(specs.Of[clusterv1beta1.PlacementSpec](t, tc.spec))
-			if with.Mistake == "" {
-				got := strings.Join(with.Chosen, " ") + "; " + strings.Join(with.Groups, ", ")
-				want := tc.chosen + "; " + tc.groups
-				if tc.groups == "" {
-					want = tc.chosen + "; 0: " + tc.chosen
-				}
-				if diff := cmp.Diff(want, got); diff != "" || with.Again != tc.again {
-					t.Errorf("again: %t, -want +got:\n%s", with.Again, diff)
-				}
+			with := outcomeOf(specs.Of[clusterv1beta1.PlacementSpec](t, tc.spec), tc.before...)
+			got := strings.Join(with.Chosen, " ") + "; " + strings.Join(with.Groups, ", ")
+			want := tc.chosen + "; " + tc.groups
+			if tc.groups == "" {
+				want = tc.chosen + "; 0: " + tc.chosen
 			}
-			if cmp.Equal(with, outcomeOf(specs.Without[clusterv1beta1.PlacementSpec](t, tc.spec, tc.field))) {
+			if diff := cmp.Diff(want, got); diff != "" || with.Again != tc.again || with.Mistake != "" {
+				t.Errorf("again: %t, mistake: %q, -want +got:\n%s", with.Again, with.Mistake, diff)
+			}
+			if cmp.Equal(with, outcomeOf(specs.Without[clusterv1beta1.PlacementSpec](t, tc.spec, tc.field), tc.before...)) {
 				t.Errorf("without spec.%s the outcome is the same: %+v", tc.field, with)
 			}
 		})
