@@ -92,7 +92,8 @@ func serve(t *testing.T, slow time.Duration) *served {
 }
 
 // said returns what a webhook says of the health and the replicas of a Workload, and
-// where it was asked for what, of this kind and of others.
+// where it was asked for what, of this kind and of others. A question may come to a slow
+// one after nobody waits for the answer any more, so these do not count.
 func (s *served) said(configured configv1alpha1.ResourceInterpreterWebhook) []string {
 	s.Helper()
 	caller := callout.New(callout.Options{Clock: clock.RealClock{}, Resolve: func(context.Context, callout.Service) (string, error) {
@@ -103,7 +104,9 @@ func (s *served) said(configured configv1alpha1.ResourceInterpreterWebhook) []st
 	go func() { _ = caller.Start(ctx) }()
 	chain := interpret.Chain{New([]configv1alpha1.ResourceInterpreterWebhookConfiguration{configurationOf("all", configured)}, caller)}
 
+	s.mu.Lock()
 	s.asked = nil
+	s.mu.Unlock()
 	var said []string
 	if verdict, err := chain.Verdict(object(1)); err != nil {
 		said = append(said, err.Error())
@@ -116,6 +119,9 @@ func (s *served) said(configured configv1alpha1.ResourceInterpreterWebhook) []st
 	for _, other := range []struct{ apiVersion, kind string }{{"example.com/v2", "Workload"}, {"example.org/v1", "Workload"}, {"example.com/v1", "Task"}} {
 		about := &unstructured.Unstructured{Object: map[string]any{"apiVersion": other.apiVersion, "kind": other.kind}}
 		_, _ = chain.Verdict(about) // it matters only whether the webhook is asked
+	}
+	if s.slow > 0 {
+		return said
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +197,7 @@ func fieldCases() map[string]fieldCase {
 		},
 		"time": {
 			field: "timeoutSeconds", slow: 2 * time.Second, webhook: `{name: workloads.example.com, timeoutSeconds: 1, clientConfig: {url: URL, caBundle: CA}, ` + rule + `}`,
-			want: []string{problem + late, "ADDRESS/: " + health},
+			want: []string{problem + late},
 		},
 	}
 }
