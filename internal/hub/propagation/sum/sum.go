@@ -112,7 +112,7 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	for _, value := range work.Status.ResourceStatus.Manifests[0].StatusFeedback.Values { // what else is sent is not the object
 		switch v := value.FieldValue; {
 		case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && said(*v.JSONRaw):
-			item.Status = &runtime.RawExtension{Raw: []byte(*v.JSONRaw)}
+			item.Status = &runtime.RawExtension{Raw: stored(*v.JSONRaw)}
 		case value.Name == karmadaworkv1alpha1.FeedbackHealth && v.String != nil:
 			item.Health = workv1alpha2.ResourceHealth(*v.String)
 		}
@@ -124,6 +124,39 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 // nothing, and written again and again.
 func said(text string) bool {
 	return strings.TrimSpace(text) != "null" && json.Valid([]byte(text))
+}
+
+// stored returns a status as the hub stores it: without the fields that are null, such
+// as lastProbeTime of a Pod. With them it would seem to differ from what is stored, and
+// be written at every look.
+func stored(status string) []byte {
+	var fields any
+	if !strings.Contains(status, "null") || utiljson.Unmarshal([]byte(status), &fields) != nil {
+		return []byte(status)
+	}
+	dropNulls(fields)
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return []byte(status) // not of what was read from JSON
+	}
+	return text
+}
+
+// dropNulls takes the fields out that are null, at any depth.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if field == nil {
+				delete(value, name)
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, item := range value {
+			dropNulls(item)
+		}
+	}
 }
 
 // told says what is wrong, and of interpreters what to do about it, too.

@@ -83,6 +83,13 @@ func TestItems(t *testing.T) {
 			reason: "a status that is null is none", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, "null")},
 			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy}, full: true,
 		},
+		"NullFields": {
+			reason: "the hub drops fields that are null, so they would be written at every look",
+			works:  []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"conditions":[{"lastProbeTime":null,"type":"Ready"}],"message":"null","ports":[1,null],"nominated":null}`)},
+			want: workv1alpha2.AggregatedStatusItem{
+				ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy, Status: status(`{"conditions":[{"type":"Ready"}],"message":"null","ports":[1,null]}`),
+			}, full: true,
+		},
 		"Failed": {
 			reason: "what is said of the object says most", works: []workv1.ManifestWork{work("a", metav1.ConditionFalse, 2, "")},
 			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", AppliedMessage: "of the object", Health: workv1alpha2.ResourceUnknown},
