@@ -1,0 +1,121 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package passes reports which objects the controllers of a manager have reconciled
+// since a moment, so that a test that nothing happens can wait until it would have.
+package passes
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// begun is what controller-runtime logs when a pass begins, and over is how all of its
+// messages begin when the pass has ended: successful, to be done again, or with an error.
+const (
+	begun = "Reconciling"
+	over  = "Reconcile"
+)
+
+// Passes counts the passes of the controllers of one manager, by what controller-runtime
+// logs about them. It is safe for concurrent use.
+type Passes struct {
+	mu    sync.Mutex
+	began map[object]int
+	ended map[object]int
+}
+
+// object is one that a controller reconciles.
+type object struct {
+	controller string
+	name       types.NamespacedName
+}
+
+// New returns a Passes of a manager that has not begun.
+func New() *Passes { return &Passes{began: map[object]int{}, ended: map[object]int{}} }
+
+// Logger returns the logger that the manager has to have. Nothing that it gets is
+// printed.
+func (p *Passes) Logger() logr.Logger { return logr.New(&sink{passes: p}) }
+
+// Since returns a function that returns those of the objects, of now on, that the
+// controller has not reconciled in a pass which began after this call and has ended.
+// An object is reconciled by one worker at a time, so passes end in their order.
+func (p *Passes) Since(controller string, names ...types.NamespacedName) (missing func() []types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := make(map[types.NamespacedName]int, len(names))
+	for _, name := range names {
+		before[name] = p.began[object{controller, name}]
+	}
+	return func() []types.NamespacedName {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		var missing []types.NamespacedName
+		for _, name := range names {
+			if p.ended[object{controller, name}] <= before[name] {
+				missing = append(missing, name)
+			}
+		}
+		return missing
+	}
+}
+
+func (p *Passes) note(o object, id, message string) {
+	if o.controller == "" || o.name.Name == "" || id == "" {
+		return // it is not about a pass
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case message == begun:
+		p.began[o]++
+	case strings.HasPrefix(message, over):
+		p.ended[o]++
+	}
+}
+
+// sink is the logger of a manager, of a controller, or of a pass.
+type sink struct {
+	passes *Passes
+	about  object
+	id     string // of the pass
+}
+
+// Init implements logr.LogSink.
+func (s *sink) Init(logr.RuntimeInfo) {}
+
+// Enabled implements logr.LogSink.
+func (s *sink) Enabled(int) bool { return true }
+
+// Info implements logr.LogSink.
+func (s *sink) Info(_ int, message string, _ ...any) { s.passes.note(s.about, s.id, message) }
+
+// Error implements logr.LogSink.
+func (s *sink) Error(_ error, message string, _ ...any) { s.passes.note(s.about, s.id, message) }
+
+// WithName implements logr.LogSink.
+func (s *sink) WithName(string) logr.LogSink { return s }
+
+// WithValues implements logr.LogSink.
+func (s *sink) WithValues(pairs ...any) logr.LogSink {
+	with := *s
+	for i := 0; i+1 < len(pairs); i += 2 {
+		value := fmt.Sprint(pairs[i+1])
+		switch pairs[i] {
+		case "controller":
+			with.about.controller = value
+		case "namespace":
+			with.about.name.Namespace = value
+		case "name":
+			with.about.name.Name = value
+		case "reconcileID":
+			with.id = value
+		}
+	}
+	return &with
+}
