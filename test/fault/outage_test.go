@@ -7,8 +7,10 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,8 +133,8 @@ func (w *world) restored(value string) {
 	w.must(w.hub.Client.Patch(w.t.Context(), mc, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// staysWithoutWork expects that the agent reports that works are missing, and keeps
-// the ConfigMap of the same name as one of them for longer than the grace period.
+// staysWithoutWork expects that the agent reports that works are missing, and does not
+// begin to evict the ConfigMap of the same name as one of them, each time that it looks.
 func (w *world) staysWithoutWork(name string) {
 	w.t.Helper()
 	w.eventually("the agent reports what the hub forgot", func(ctx context.Context) error {
@@ -145,12 +147,45 @@ func (w *world) staysWithoutWork(name string) {
 		}
 		return nil
 	})
-	w.pause(4 * time.Second)
+	for range 2 { // at the second look, the first one has ended
+		w.looksWhatToKeep(name)
+	}
 	w.must(w.member.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, &corev1.ConfigMap{}))
-	err := w.hub.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.agent.Cluster(), Name: name}, &workv1.ManifestWork{})
+	records, err := w.records(w.t.Context())
+	w.must(err)
+	record, there := records[w.recordName(name)]
+	if !there || record.DeletionTimestamp != nil || record.Status.EvictionStartTime != nil {
+		w.t.Errorf("the record of work %q should stay: it is there: %t, deleted: %v, evicted since %v",
+			name, there, record.DeletionTimestamp, record.Status.EvictionStartTime)
+	}
+	err = w.hub.Client.Get(w.t.Context(), client.ObjectKey{Namespace: w.agent.Cluster(), Name: name}, &workv1.ManifestWork{})
 	if !apierrors.IsNotFound(err) {
 		w.t.Errorf("the restored hub should have forgotten work %q: %v", name, err)
 	}
+}
+
+// looksWhatToKeep changes the ConfigMap of a work that the hub does not have, and waits
+// until the agent asks the hub for what it forgot, as it does before it lets go of
+// anything.
+func (w *world) looksWhatToKeep(name string) {
+	w.t.Helper()
+	var asked atomic.Bool
+	w.toHub.misbehave(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/managedclusters/"+w.agent.Cluster()) && strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+			asked.Store(true)
+		}
+		return false
+	})
+	defer w.toHub.misbehave(nil)
+	patch := fmt.Appendf(nil, `{"data":{"mark":"%d"}}`, time.Now().UnixNano())
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
+	w.must(w.member.Client.Patch(w.t.Context(), object, client.RawPatch(types.MergePatchType, patch)))
+	w.eventually("the agent asks the hub what it forgot", func(context.Context) error {
+		if !asked.Load() {
+			return errors.New("it does not")
+		}
+		return nil
+	})
 }
 
 func TestAnswersAreErrors(t *testing.T) {

@@ -35,12 +35,6 @@ const (
 	// patience is how long it may take until everything is as declared. It only
 	// decides how long a failure takes.
 	patience = 5 * time.Minute
-	// still is how long nothing may change any more after that.
-	still = 1500 * time.Millisecond
-	// lastWrites is how many times still may be disturbed by what was under way when
-	// everything was as declared. How long that is depends on the machine; an agent
-	// that writes without need never ends.
-	lastWrites = 4
 )
 
 // world is a cluster of the fleet with an agent of its own, and the works that
@@ -346,59 +340,6 @@ func compareRecords(applied map[string][]key, objects map[key]unstructured.Unstr
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// versions are the resourceVersions of everything.
-func (w *world) versions(ctx context.Context) (map[string]string, error) {
-	versions := map[string]string{}
-	works, err := w.works(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range works {
-		versions["work "+works[i].Name] = works[i].ResourceVersion
-	}
-	records, err := w.records(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for name, record := range records {
-		versions["record "+name] = record.ResourceVersion
-	}
-	objects, err := w.objects(ctx)
-	for k, object := range objects {
-		versions[fmt.Sprint(k)] = object.GetResourceVersion()
-	}
-	return versions, err
-}
-
-// settles waits until everything is as declared, and sees that it stays so
-// without a single write.
-func (w *world) settles() {
-	w.t.Helper()
-	start := time.Now()
-	w.eventually("everything is as declared", w.exact)
-	took := time.Since(start)
-	var changed []string
-	for range lastWrites {
-		before, err := w.versions(w.t.Context())
-		w.must(err)
-		w.pause(still)
-		w.must(w.exact(w.t.Context()))
-		after, err := w.versions(w.t.Context())
-		w.must(err)
-		changed = changed[:0]
-		for name, version := range after {
-			if before[name] != version {
-				changed = append(changed, name)
-			}
-		}
-		if len(changed) == 0 {
-			w.t.Logf("%d works and records and objects as declared after %s", len(after), took.Round(100*time.Millisecond))
-			return
-		}
-	}
-	w.t.Errorf("%v are written again and again although nothing is to be done", changed)
 }
 
 // clear deletes all works and sees that nothing is left of them.
