@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,14 +18,6 @@ import (
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
-	"github.com/capstan-io/capstan/internal/testing/outage"
-)
-
-const (
-	// still is how long nothing may be written any more.
-	still = time.Second
-	// nothing is how long nothing may happen where nothing must.
-	nothing = time.Second
 )
 
 // declared are the clusters that are to have objects, by KIND/NAME.
@@ -35,6 +26,7 @@ type declared map[string][]string
 // sentWork is a work, and what it has.
 type sentWork struct {
 	uid, template types.UID
+	applied       types.UID // of the object in the cluster, if this is a member that has it
 	object        *unstructured.Unstructured
 	going         bool
 }
@@ -60,11 +52,11 @@ func (w world) everySent() (map[string]sentWork, error) {
 			going: !work.DeletionTimestamp.IsZero(),
 		}
 	}
-	return all, nil
+	return all, w.noteApplied(all)
 }
 
 // exact tells what differs from what is declared: of the works, of the objects
-// that they were made of, and of the bindings.
+// that they were made of, of the bindings, and of the objects in the members.
 func (w world) exact(want declared) error {
 	sent, err := w.everySent()
 	if err != nil {
@@ -106,7 +98,7 @@ func (w world) exact(want declared) error {
 	if !slices.Equal(has, bindings) {
 		return fmt.Errorf("bound are %v, want %v", has, bindings)
 	}
-	return nil
+	return w.delivered(sent)
 }
 
 // become waits until everything is as declared, and sees that the works which were
@@ -126,24 +118,12 @@ func (w world) unbroken(before map[string]sentWork) {
 		w.Fatal(err)
 	}
 	for key, was := range before {
-		if is, stays := now[key]; stays && is.uid != was.uid && is.template == was.template {
-			w.Errorf("%s was deleted and made anew", key)
+		is, stays := now[key]
+		if !stays || is.template != was.template {
+			continue
 		}
-	}
-}
-
-// stay sees that what was sent stays as it is.
-func (w world) stay(before map[string]sentWork) {
-	w.Helper()
-	for until := time.Now().Add(nothing); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-		now, err := w.everySent()
-		if err != nil {
-			w.Fatal(err)
-		}
-		for key, was := range before {
-			if is, there := now[key]; !there || is.uid != was.uid || is.going {
-				w.Fatalf("%s was deleted", key)
-			}
+		if is.uid != was.uid || was.applied != "" && is.applied != was.applied {
+			w.Errorf("%s was deleted and made anew: work %s became %s, the object %s became %s", key, was.uid, is.uid, was.applied, is.applied)
 		}
 	}
 }
@@ -156,25 +136,6 @@ func (w world) remember() map[string]sentWork {
 		w.Fatal(err)
 	}
 	return sent
-}
-
-// quiet sees that controllers write nothing any more.
-func (w world) quiet(servers ...*outage.Server) {
-	w.Helper()
-	count := func() (all []int) {
-		for _, s := range servers {
-			all = append(all, s.Writes())
-		}
-		return all
-	}
-	w.eventually("nothing is written any more", func() error {
-		before := count()
-		time.Sleep(still)
-		if after := count(); !slices.Equal(before, after) {
-			return fmt.Errorf("%v writes became %v", before, after)
-		}
-		return nil
-	})
 }
 
 // remove deletes an object, and waits until it is gone.

@@ -60,8 +60,7 @@ func (s *shop) on(clusters ...string) declared {
 // an answer, and one is not. Objects are sent, moved, changed, deleted and recreated
 // meanwhile.
 func TestKilledAtEveryWrite(t *testing.T) {
-	w := newWorld(t, 3)
-	w.stop()
+	w := newWorldOfMembers(t, 3)
 	others := []string{"api"}
 	if *long {
 		others = []string{"api", "admin", "mail", "search"}
@@ -93,7 +92,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 	server := &outage.Server{}
 	w.start(server.Wrap)
 	w.on("api", map[string]int32{"member2": 1, "member3": 1})
-	w.quiet(server)
+	w.quiet(writesTo(server))
 	w.become(want, nil)
 }
 
@@ -125,8 +124,7 @@ func (w world) outlive(want declared) (deaths int) {
 // not heard yet what became of the bindings; and its successor, which moves what
 // that one has sent.
 func TestHandOver(t *testing.T) {
-	w := newWorld(t, 3)
-	w.stop()
+	w := newWorldOfMembers(t, 3)
 	former := &outage.Server{}
 	stop := w.run(former.Wrap)
 	defer func() { stop() }()
@@ -149,19 +147,18 @@ func TestHandOver(t *testing.T) {
 	w.become(want, moved)
 
 	former.Tells()
-	w.quiet(former, successor)
+	w.quiet(writesTo(former, successor))
 	w.become(want, moved)
 	stop()
 	stop = func() {}
-	w.quiet(successor)
+	w.quiet(writesTo(successor))
 	w.become(want, moved)
 }
 
 // TestAnOutageInTheMiddle takes the API server away while objects are sent, and
 // while they are moved.
 func TestAnOutageInTheMiddle(t *testing.T) {
-	w := newWorld(t, 3)
-	w.stop()
+	w := newWorldOfMembers(t, 3)
 	lasts := 500 * time.Millisecond
 	if *long {
 		lasts = time.Minute
@@ -172,12 +169,12 @@ func TestAnOutageInTheMiddle(t *testing.T) {
 	s := w.open("api", "admin")
 	server.ComesBack(w.T, lasts)
 	w.become(s.on("member1", "member2"), nil)
-	w.quiet(server)
+	w.quiet(writesTo(server))
 	before := w.remember()
 
 	server.EndsAfter(4, true)
 	w.change(s.policy, func() { s.policy.Spec.Placement = onClusters("member2", "member3") })
 	server.ComesBack(w.T, lasts)
 	w.become(s.on("member2", "member3"), before)
-	w.quiet(server)
+	w.quiet(writesTo(server))
 }

@@ -21,23 +21,23 @@ import (
 // those of an object that is gone, too, are deleted, at the start and as they come.
 // What is made of an object that the hub has stays.
 func TestWorksWithoutABinding(t *testing.T) {
-	w := newWorld(t, 1)
-	w.stop()
+	w := newWorldOfMembers(t, 1)
 	there, other := deployment("there", 1), policy("other", policyv1alpha1.Placement{})
 	other.Spec.ResourceSelectors[0].Name = "other" // Deployments are watched for it
 	w.create(there, other)
 	stays, found, late := w.lost("there", there.UID), w.lost("found", "1"), w.lost("late", "2")
 	w.create(stays, found)
+	w.has("member1", "Deployment/there", "Deployment/found")
+	before := w.remember()
 	w.start()
 	w.gone(found)
 	w.create(late)
 	w.gone(late)
-	before := w.remember()
-	if len(before) != 1 {
-		t.Fatalf("there are %d works, want that of the object which is there", len(before))
-	}
+	w.has("member1", "Deployment/there")
+	w.stay(map[string]sentWork{"member1/Deployment/there": before["member1/Deployment/there"]})
 	w.remove(there)
 	w.gone(stays)
+	w.has("member1")
 }
 
 // lost returns a work of a Deployment, whose binding does not exist.

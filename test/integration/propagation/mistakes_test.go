@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,12 +25,16 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 )
 
 // TestWhatAMistakeTakesFromTheHubStaysInTheClusters loses much of the hub at once:
 // all clusters, all bindings, the definition of bindings, and that of policies.
 func TestWhatAMistakeTakesFromTheHubStaysInTheClusters(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newWorldOfMembers(t, 2)
+	clk := &later{}
+	w.options.Clock = clk
+	w.start()
 	s := w.open("api")
 	want := s.on("member1", "member2")
 	w.become(want, nil)
@@ -41,12 +47,18 @@ func TestWhatAMistakeTakesFromTheHubStaysInTheClusters(t *testing.T) {
 	for i := range clusters.Items {
 		w.remove(&clusters.Items[i])
 	}
+	last := w.newcomer("last", clusters.Items[len(clusters.Items)-1].Name)
+	w.placed(last, metav1.ConditionFalse) // the last of the clusters is known to be gone
 	w.stay(before)
 	for i := range clusters.Items {
 		clusters.Items[i].ResourceVersion = ""
 		w.create(&clusters.Items[i])
 	}
+	w.placed(last, metav1.ConditionTrue)
+	clk.by.Add(int64(fleet.Settling)) // what a cluster has that came is not touched until then
 	w.stay(before)
+	w.remove(last)
+	w.become(want, before)
 
 	bindings := &workv1alpha2.ResourceBindingList{}
 	if err := w.List(t.Context(), bindings); err != nil {
@@ -72,6 +84,31 @@ func TestWhatAMistakeTakesFromTheHubStaysInTheClusters(t *testing.T) {
 	w.create(again)
 	w.become(want, before)
 	w.stay(before)
+}
+
+// newcomer creates a Deployment for one cluster, by a policy of its own.
+func (w world) newcomer(name, cluster string) *appsv1.Deployment {
+	w.Helper()
+	d, p := deployment(name, 1), policy(name, onClusters(cluster))
+	p.Spec.ResourceSelectors[0].Name = name
+	w.create(p, d)
+	return d
+}
+
+// placed waits until a Deployment has a cluster, or it is said that there is none.
+func (w world) placed(d *appsv1.Deployment, want metav1.ConditionStatus) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("the clusters of %s are chosen: %s", d.Name, want), func() error {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := w.Get(w.Context(), client.ObjectKey{Namespace: d.Namespace, Name: d.Name + "-deployment"}, b); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.BindingConditionScheduled)
+		if c == nil || c.Status != want {
+			return fmt.Errorf("the condition is %+v", c)
+		}
+		return nil
+	})
 }
 
 // each returns slices of one binding.
@@ -195,7 +232,8 @@ func (w world) elapse(clk *later, want declared) {
 // while no controller runs: what was sent of the first one goes, as it is
 // another.
 func TestAnObjectThatWasMadeAnew(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newWorldOfMembers(t, 2)
+	w.start()
 	s := w.open("api")
 	w.become(s.on("member1", "member2"), nil)
 	before := w.remember()

@@ -5,6 +5,7 @@ package propagation
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,41 @@ func (w world) refuses(cluster, why string) {
 		work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{Conditions: []metav1.Condition{failed}}}
 		return w.Status().Update(w.Context(), work)
 	})
+}
+
+// TestAMemberWithAQuota has the API server of a member refuse what it is sent, and its
+// agent say so, until the quota goes. The other member goes on.
+func TestAMemberWithAQuota(t *testing.T) {
+	w := newWorldOfMembers(t, 2)
+	w.start()
+	strict, none := w.members["member2"], corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "apps"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	if err := strict.Create(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // a member has no controller that counts
+	if err := strict.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	const why = "exceeded quota: apps"
+	w.eventually("the member knows of the quota", func() error {
+		if err := strict.Create(t.Context(), deployment("trial", 1), client.DryRunAll); err == nil || !strings.Contains(err.Error(), why) {
+			return fmt.Errorf("the answer is %v", err)
+		}
+		return nil
+	})
+	web := deployment("web", 1)
+	w.create(policy("web", policyv1alpha1.Placement{}), web)
+	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed, why)
+	w.health(web, "member1", workv1alpha2.ResourceHealthy)
+	w.has("member2")
+	if err := strict.Delete(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the member forgets the quota", func() error { return strict.Create(t.Context(), deployment("trial", 1), client.DryRunAll) })
+	w.scale(web, 2) // the agent tries a new generation at once
+	w.on("web", map[string]int32{"member1": 2, "member2": 2})
+	w.become(declared{"Deployment/web": {"member1", "member2"}}, nil)
 }
 
 // TestReplicasThatFitNowhere asks for more replicas than the clusters have room for.

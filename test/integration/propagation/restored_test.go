@@ -4,100 +4,35 @@
 package propagation
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
-	"net/http"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/outage"
 )
-
-// stored are the keys of what propagation is about, as the API server stores it.
-func stored() []string {
-	return []string{
-		"/registry/deployments/", "/registry/configmaps/default/", "/registry/policy.karmada.io/", "/registry/work.karmada.io/",
-		"/registry/work.open-cluster-management.io/",
-	}
-}
-
-// entry is a key of etcd and its value.
-type entry struct {
-	Key   []byte `json:"key"`
-	Value []byte `json:"value"`
-}
-
-// backUp returns what is stored.
-func (w world) backUp() []entry {
-	w.Helper()
-	var all []entry
-	for _, prefix := range stored() {
-		var found struct {
-			Entries []entry `json:"kvs"`
-		}
-		w.etcd("range", prefixed(prefix), &found)
-		all = append(all, found.Entries...)
-	}
-	return all
-}
-
-// restore makes what is stored what it was: what came since is gone, what was
-// deleted is back, all with the UIDs that they had. Versions go on from those that
-// were given, as a restore of Capstan has it.
-func (w world) restore(all []entry) {
-	w.Helper()
-	for _, prefix := range stored() {
-		w.etcd("deleterange", prefixed(prefix), nil)
-	}
-	for _, one := range all {
-		w.etcd("put", one, nil)
-	}
-}
-
-// prefixed selects all keys with a prefix.
-func prefixed(prefix string) map[string][]byte {
-	end := []byte(prefix)
-	end[len(end)-1]++
-	return map[string][]byte{"key": []byte(prefix), "range_end": end}
-}
-
-// etcd asks for something.
-func (w world) etcd(what string, request, answer any) {
-	w.Helper()
-	body, err := json.Marshal(request)
-	if err != nil {
-		w.Fatal(err)
-	}
-	post, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.storage+"/v3/kv/"+what, bytes.NewReader(body))
-	if err != nil {
-		w.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(post)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && answer != nil {
-		err = json.Unmarshal(text, answer)
-	}
-	if err != nil || response.StatusCode != http.StatusOK {
-		w.Fatalf("%s of etcd: %s %s %v", what, response.Status, text, err)
-	}
-}
 
 // TestAHubThatIsAnHourOld restores the hub from a backup, after which objects had
 // come, gone, moved and been scaled. What the backup declares is sent as it was,
 // and none of its works is deleted on the way. What the clusters have been sent
 // since is for their agents to keep.
 func TestAHubThatIsAnHourOld(t *testing.T) {
-	w := newWorld(t, 3)
+	w := newHub(t, func(t testing.TB, options ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config) {
+		return env.Start(t, append(options, env.Restorable(t))...)
+	})
+	w.joinMembers(3)
+	w.start()
 	s := w.open("api", "admin")
 	then := s.on("member1", "member2")
 	w.become(then, nil)
 	w.on("web", map[string]int32{"member1": 2, "member2": 2})
 	w.stop()
-	backup, before, server := w.backUp(), w.remember(), &outage.Server{}
+	backup, before := env.BackUp(t, w.environment), w.remember()
 
 	w.start()
 	w.change(s.policy, func() { s.policy.Spec.Placement = onClusters("member2", "member3") })
@@ -108,13 +43,60 @@ func TestAHubThatIsAnHourOld(t *testing.T) {
 	delete(since, "Deployment/api")
 	since["Deployment/late"] = []string{"member2", "member3"}
 	w.become(since, before)
+	lost := w.remember()
 
 	// Who restores a hub stops it, with its controllers.
 	w.stop()
-	w.restore(backup)
+	env.Restore(t, w.environment, backup)
+	server := &outage.Server{}
 	w.start(server.Wrap)
+	before = sameIn(before, lost)
 	w.stay(before)
 	w.become(then, before)
-	w.quiet(server)
 	w.on("web", map[string]int32{"member1": 2, "member2": 2})
+	w.quiet(writesTo(server))
+	w.kept(lost, w.remember())
+}
+
+// sameIn returns what was sent before, without the objects that the clusters have lost
+// since: those are made anew.
+func sameIn(before, since map[string]sentWork) map[string]sentWork {
+	all := map[string]sentWork{}
+	for key, was := range before {
+		if was.applied != since[key].applied {
+			was.applied = ""
+		}
+		all[key] = was
+	}
+	return all
+}
+
+// kept waits until agents have missed the works that the hub does not have any more, and
+// sees that the clusters keep what these had brought.
+func (w world) kept(before, now map[string]sentWork) {
+	w.Helper()
+	w.eventually("the agents miss what the hub has forgotten", func() error {
+		for key, was := range before {
+			if _, there := now[key]; there {
+				continue
+			}
+			cluster, object, _ := strings.Cut(key, "/")
+			has, err := w.members[cluster].has(w.Context())
+			if err != nil {
+				return err
+			}
+			is := has[object]
+			if is == nil || is.GetUID() != was.applied {
+				w.Fatalf("%s does not have the %s any more that it had", cluster, object)
+			}
+			forgotten, err := w.members[cluster].forgotten(w.Context())
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(is.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return forgotten[o.UID] }) {
+				return fmt.Errorf("the agent of %s has not missed the work of %s", cluster, object)
+			}
+		}
+		return nil
+	})
 }

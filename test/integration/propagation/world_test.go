@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/testing/passes"
 )
 
 // patience only decides how long a failure takes.
@@ -47,10 +49,12 @@ const patience = time.Minute
 type world struct {
 	*testing.T
 	client.WithWatch
-	config  *rest.Config
-	storage string               // where its etcd serves anybody
-	options *propagation.Options // of the controllers that are started next
-	ended   *func()              // stops the controllers
+	environment *envtest.Environment
+	config      *rest.Config
+	options     *propagation.Options // of the controllers that are started next
+	ended       *func()              // stops the controllers
+	running     *[]*passes.Passes    // of the controllers that run
+	members     map[string]*member   // those clusters that are API servers; agents of others are faked
 }
 
 // definitions are the kinds of the hub.
@@ -60,9 +64,20 @@ const definitions = "../../../config/crd"
 // for each. The wrappers are about the requests of the controllers.
 func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) world {
 	t.Helper()
+	w := newHub(t, servers.Start)
+	for i := range members {
+		w.join(fmt.Sprintf("member%d", i+1))
+	}
+	w.start(wrappers...)
+	return w
+}
+
+// newHub returns a world without clusters, whose controllers do not run.
+func newHub(t *testing.T, startServer func(testing.TB, ...func(*envtest.Environment)) (*envtest.Environment, *rest.Config)) world {
+	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	environment, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{definitions} })
+	environment, config := startServer(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{definitions} })
 	scheme, err := propagation.NewScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -74,12 +89,11 @@ func newWorld(t *testing.T, members int, wrappers ...transport.WrapperFunc) worl
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world{T: t, WithWatch: c, config: config, storage: environment.ControlPlane.Etcd.URL.String(), options: &propagation.Options{Gates: gates(t)}, ended: new(func() {})}
-	t.Cleanup(w.stop)
-	for i := range members {
-		w.join(fmt.Sprintf("member%d", i+1))
+	w := world{
+		T: t, WithWatch: c, environment: environment, config: config, options: &propagation.Options{Gates: gates(t)},
+		ended: new(func() {}), running: &[]*passes.Passes{}, members: map[string]*member{},
 	}
-	w.start(wrappers...)
+	t.Cleanup(w.stop)
 	return w
 }
 
@@ -93,14 +107,20 @@ func gates(t *testing.T, changed ...string) features.Set {
 	return set
 }
 
-// join adds a cluster, and starts its agent.
+// join adds a cluster, and starts its agent, which is faked.
 func (w world) join(name string) {
+	w.Helper()
+	w.accept(name)
+	go w.agent(w.Context(), name)
+}
+
+// accept adds a cluster.
+func (w world) accept(name string) {
 	w.Helper()
 	w.create(
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}},
 		&fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.LabelClusterName: name}}})
-	go w.agent(w.Context(), name)
 }
 
 // start starts the controllers.
@@ -116,8 +136,9 @@ func (w world) run(wrappers ...transport.WrapperFunc) (stop func()) {
 	for _, wrapper := range wrappers {
 		config.Wrap(wrapper)
 	}
+	reconciled := passes.New()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: w.Scheme(), Cache: propagation.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: w.Scheme(), Cache: propagation.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: reconciled.Logger(),
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
@@ -129,8 +150,10 @@ func (w world) run(wrappers ...transport.WrapperFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
+	*w.running = append(*w.running, reconciled)
 	return func() {
 		w.Helper()
+		*w.running = slices.DeleteFunc(*w.running, func(running *passes.Passes) bool { return running == reconciled })
 		cancel()
 		if err := <-ended; err != nil {
 			w.Errorf("running the controllers: %v", err)
@@ -175,9 +198,7 @@ func (w world) eventually(what string, check func() error) {
 func (w world) agent(ctx context.Context, cluster string) {
 	for ctx.Err() == nil {
 		works := &workv1.ManifestWorkList{}
-		if err := w.List(ctx, works, client.InNamespace(cluster)); err != nil {
-			return
-		}
+		_ = w.List(ctx, works, client.InNamespace(cluster)) // it is tried again
 		for i := range works.Items {
 			w.serve(ctx, &works.Items[i])
 		}
@@ -198,6 +219,7 @@ func (w world) serve(ctx context.Context, work *workv1.ManifestWork) {
 	if err := object.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
 		return
 	}
+	object.SetGeneration(1)
 	runs(object)
 	said := feedback.State(object, interpret.Chain{native.New()})
 	if said.Failed != nil {
@@ -225,18 +247,17 @@ const (
 
 // runs gives an object of a cluster the status that its controllers would.
 func runs(object *unstructured.Unstructured) {
-	object.SetGeneration(1)
 	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	if object.GetKind() != "Deployment" || !found {
 		return
 	}
 	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
 	if in := object.GetAnnotations()[workv1alpha2.AnnotationWorkNamespace]; in == brokenIn && strings.Contains(fmt.Sprint(containers...), brokenImage) {
-		object.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": replicas, "updatedReplicas": replicas, "unavailableReplicas": replicas}
+		object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "unavailableReplicas": replicas}
 		return
 	}
 	object.Object["status"] = map[string]any{
-		"observedGeneration": int64(1), "replicas": replicas, "readyReplicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas,
+		"observedGeneration": object.GetGeneration(), "replicas": replicas, "readyReplicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas,
 		"conditions": []any{map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}},
 	}
 }
