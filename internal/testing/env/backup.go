@@ -23,6 +23,10 @@ import (
 // no version is given to two objects: more than are given between backup and restore.
 const revisionsBumped = 1_000_000_000
 
+// watchesEndWithin is how long the API server lets watches go on when it stops. By default
+// it does not end them, and waits a minute for the clients to leave.
+const watchesEndWithin = "1s"
+
 // Restorable is an option of the function Start: the API server keeps its certificates,
 // and with them its users, while Restore has it stopped.
 func Restorable(t testing.TB) func(*envtest.Environment) {
@@ -30,7 +34,9 @@ func Restorable(t testing.TB) func(*envtest.Environment) {
 	data, certificates := t.TempDir(), t.TempDir()
 	return func(e *envtest.Environment) {
 		e.ControlPlane.Etcd = &envtest.Etcd{DataDir: data, StartTimeout: serverPatience, StopTimeout: serverPatience}
-		e.ControlPlane.GetAPIServer().CertDir = certificates
+		server := e.ControlPlane.GetAPIServer()
+		server.CertDir = certificates
+		server.Configure().Append("shutdown-watch-termination-grace-period", watchesEndWithin)
 	}
 }
 
