@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -60,51 +61,81 @@ func (w *world) outlive() {
 	}
 }
 
-// observe watches the decisions of a placement, and returns a function that
-// ends this and tells which changes made a cluster of the first n go missing.
+// observe watches the decisions of a placement, and returns a function that waits until
+// it has seen all that there is, ends this, and returns which changes made a cluster of
+// the first n go missing.
 func (w *world) observe(name string, n int) func() []string {
 	w.Helper()
 	of := []client.ListOption{client.InNamespace(w.name), client.MatchingLabels{clusterv1beta1.LabelPlacement: name}}
 	watcher, err := w.Watch(w.Context(), &clusterv1beta1.PlacementDecisionList{}, of...)
 	w.must(err)
-	done, stopped := make(chan []string, 1), make(chan struct{})
+	o := &observed{clusters: n, decisions: map[string]clusterv1beta1.PlacementDecision{}}
 	go func() {
-		var missing []string
-		slices, complete := map[string][]clusterv1beta1.ClusterDecision{}, false
 		for event := range watcher.ResultChan() {
-			d, ok := event.Object.(*clusterv1beta1.PlacementDecision)
-			if !ok {
-				select {
-				case <-stopped:
-				default:
-					missing = append(missing, fmt.Sprintf("the watch ended: %v", event.Object))
-				}
-				break
-			}
-			if delete(slices, d.Name); event.Type != watch.Deleted {
-				slices[d.Name] = d.Status.Decisions
-			}
-			listed := map[string]bool{}
-			for _, decisions := range slices {
-				for _, c := range decisions {
-					listed[c.ClusterName] = true
-				}
-			}
-			switch {
-			case len(listed) == n:
-				complete = true
-			case complete: // the first events are what was there
-				missing = append(missing, fmt.Sprintf("%d of %d at %s %s", len(listed), n, event.Type, d.Name))
-			}
+			o.see(event)
 		}
-		done <- missing
 	}()
 	return func() []string {
-		<-time.After(still / 2) // the last event may be under way
-		close(stopped)
-		watcher.Stop()
-		return <-done
+		defer watcher.Stop()
+		w.eventually("the watch shows what there is", func() error {
+			list := &clusterv1beta1.PlacementDecisionList{}
+			w.must(w.List(w.Context(), list, of...))
+			return o.caughtUp(list.Items)
+		})
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.missing
 	}
+}
+
+// observed is what a watch has shown of decisions that list so many clusters.
+type observed struct {
+	clusters int
+
+	mu        sync.Mutex
+	decisions map[string]clusterv1beta1.PlacementDecision
+	complete  bool     // all clusters were listed once: the first events are what was there
+	missing   []string // when they were not, after that
+}
+
+func (o *observed) see(event watch.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	d, ok := event.Object.(*clusterv1beta1.PlacementDecision)
+	if !ok {
+		o.missing = append(o.missing, fmt.Sprintf("the watch ended: %v", event.Object))
+		return
+	}
+	if delete(o.decisions, d.Name); event.Type != watch.Deleted {
+		o.decisions[d.Name] = *d
+	}
+	listed := map[string]bool{}
+	for _, decision := range o.decisions {
+		for _, c := range decision.Status.Decisions {
+			listed[c.ClusterName] = true
+		}
+	}
+	switch {
+	case len(listed) == o.clusters:
+		o.complete = true
+	case o.complete:
+		o.missing = append(o.missing, fmt.Sprintf("%d of %d at %s %s", len(listed), o.clusters, event.Type, d.Name))
+	}
+}
+
+// caughtUp returns an error unless the watch has shown the decisions as they are.
+func (o *observed) caughtUp(now []clusterv1beta1.PlacementDecision) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, d := range now {
+		if shown := o.decisions[d.Name].ResourceVersion; shown != d.ResourceVersion {
+			return fmt.Errorf("it shows version %q of %s, which has %s", shown, d.Name, d.ResourceVersion)
+		}
+	}
+	if len(o.decisions) != len(now) {
+		return fmt.Errorf("it shows %d decisions, of which there are %d", len(o.decisions), len(now))
+	}
+	return nil
 }
 
 // testTwoControllersAtOnce has what an election prevents but for the moment in

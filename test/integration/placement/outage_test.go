@@ -30,6 +30,7 @@ import (
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/work"
 	"github.com/capstan-io/capstan/internal/testing/outage"
+	"github.com/capstan-io/capstan/internal/testing/passes"
 )
 
 // testOutageDuringRollouts takes the API server from the controller of replica
@@ -47,7 +48,7 @@ func testOutageDuringRollouts(w *world) {
 	})
 	w.settles(w.start(&controller{}))
 	server := &outage.Server{Counts: func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/manifestworks") }}
-	w.startReplicaSets(server)
+	reconciled := w.startReplicaSets(server)
 	set := &workv1alpha1.ManifestWorkReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: "app"}, Spec: workv1alpha1.ManifestWorkReplicaSetSpec{
 			ManifestWorkTemplate: template("0"),
@@ -72,7 +73,10 @@ func testOutageDuringRollouts(w *world) {
 			w.Errorf("work %s was made anew", key)
 		}
 	}
-	<-time.After(still)
+	again := func() { w.reconciled("manifestworkreplicaset", []*passes.Passes{reconciled}, []client.Object{set}) }
+	again() // what was under way has ended
+	changed = w.rolledOut("1", size)
+	again()
 	for key, work := range w.rolledOut("1", size) {
 		if work.ResourceVersion != changed[key].ResourceVersion {
 			w.Errorf("work %s was written although nothing was to be done", key)
@@ -114,8 +118,8 @@ func (w *world) rolledOut(value string, clusters int) map[types.NamespacedName]w
 }
 
 // startReplicaSets starts the controller, which reaches the API server while it
-// is there.
-func (w *world) startReplicaSets(server *outage.Server) {
+// is there, and returns its passes.
+func (w *world) startReplicaSets(server *outage.Server) *passes.Passes {
 	w.Helper()
 	scheme, err := work.NewScheme()
 	w.must(err)
@@ -123,7 +127,9 @@ func (w *world) startReplicaSets(server *outage.Server) {
 	w.must(err)
 	reached := rest.CopyConfig(w.config)
 	reached.Wrap(server.Wrap)
+	reconciled := passes.New()
 	mgr, err := ctrl.NewManager(reached, ctrl.Options{
+		Logger: reconciled.Logger(),
 		Scheme: scheme, Cache: cached, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.must(err)
@@ -138,4 +144,5 @@ func (w *world) startReplicaSets(server *outage.Server) {
 			w.Errorf("the manager: %v", err)
 		}
 	})
+	return reconciled
 }

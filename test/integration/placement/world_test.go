@@ -14,7 +14,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -39,6 +38,7 @@ import (
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/placement"
 	"github.com/capstan-io/capstan/internal/testing/env"
+	"github.com/capstan-io/capstan/internal/testing/passes"
 )
 
 var long = flag.Bool("long", false, "larger fleets, and longer faults")
@@ -46,8 +46,6 @@ var long = flag.Bool("long", false, "larger fleets, and longer faults")
 const (
 	// patience only decides how long a failure takes.
 	patience = 2 * time.Minute
-	// still is how long nothing may be written any more.
-	still = time.Second
 	// clients is how many requests of the test are under way at a time.
 	clients = 16
 
@@ -169,6 +167,8 @@ type controller struct {
 	limit int
 	late  bool
 
+	passes *passes.Passes
+
 	mu     sync.Mutex
 	writes int
 	dead   bool
@@ -180,9 +180,9 @@ type controller struct {
 func (w *world) start(c *controller) *controller {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
-	c.cancel, c.done = cancel, make(chan error, 1)
+	c.cancel, c.done, c.passes = cancel, make(chan error, 1), passes.New()
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
-		Scheme: w.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: placement.CacheOptions(),
+		Scheme: w.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: placement.CacheOptions(), Logger: c.passes.Logger(),
 		Controller: config.Controller{SkipNameValidation: new(true)},
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			inner, err := client.NewWithWatch(config, options)
@@ -262,32 +262,4 @@ func (c *controller) written() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writes
-}
-
-// settles waits until everything is as declared, and sees that it stays so
-// without a single write.
-func (w *world) settles(running ...*controller) {
-	w.Helper()
-	var wrong error
-	for deadline := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
-		if wrong = w.exact(); wrong == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			w.Fatalf("not as declared after %s: %v", patience, wrong)
-		}
-	}
-	<-time.After(still / 2) // the last event may be under way
-	written := func() (all []int) {
-		for _, c := range running {
-			all = append(all, c.written())
-		}
-		return all
-	}
-	before := written()
-	<-time.After(still)
-	w.must(w.exact())
-	if after := written(); !slices.Equal(before, after) {
-		w.Errorf("the controllers have written %v times, and then %v, although nothing was to be done", before, after)
-	}
 }
