@@ -106,6 +106,15 @@ func TestTheCacheKeepsAHashAndNoManifests(t *testing.T) {
 	if diff := cmp.Diff(want, got); !ours || diff != "" {
 		t.Errorf("ours %t (-want +got):\n%s", ours, diff)
 	}
+	again, ours := Trim(got.DeepCopy())
+	if diff := cmp.Diff(want, again); !ours || diff != "" {
+		t.Errorf("trimmed once more, ours %t (-want +got):\n%s", ours, diff)
+	}
+	forged := full.DeepCopy()
+	forged.Annotations[keptHash] = "of an agent"
+	if got, _ := Trim(forged); got.Annotations[keptHash] != hashOf(&spec) || len(got.Spec.Workload.Manifests) > 0 {
+		t.Errorf("an agent may say what the hash of its work is: %v", got.Annotations)
+	}
 	if _, ours := Trim(&workv1.ManifestWork{}); ours {
 		t.Error("a work without the label is taken for ours")
 	}

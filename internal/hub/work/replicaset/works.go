@@ -38,11 +38,14 @@ const (
 
 // Trim keeps of a work in a cache what the controller decides by: no manifest,
 // but a hash of the spec, and when this was written last. It is false for a work
-// that is not of a replica set.
+// that is not of a replica set. A cache may pass what it got from here once more.
 func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	owner, ours := work.Labels[workv1.LabelManifestWorkReplicaSet]
 	if !ours {
 		return nil, false
+	}
+	if work.Annotations[keptHash] != "" && len(work.Spec.Workload.Manifests) == 0 {
+		return work, true
 	}
 	trimmed := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion, Generation: work.Generation,
