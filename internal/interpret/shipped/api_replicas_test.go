@@ -115,30 +115,36 @@ func componentRows() map[string]componentRow {
 	return map[string]componentRow{
 		"a Job of Volcano has a part for each task": {
 			"Job", `spec: {tasks: [{name: ps, replicas: 2, minAvailable: 2, template: ` + twoCPUs + `}, {name: worker, replicas: 5, minAvailable: 5, template: ` + twoCPUs + `}]}`,
-			7, map[string]componentSize{"ps": {2, "2"}, "worker": {5, "2"}},
+			7,
+			map[string]componentSize{"ps": {2, "2"}, "worker": {5, "2"}},
 		},
 		"a FlinkDeployment has job managers and task managers": {
 			"FlinkDeployment", `spec: {jobManager: {replicas: 1, resource: {cpu: 0.5, memory: 2048m}}, taskManager: {replicas: 3, resource: {cpu: 2, memory: 4g}}}`,
-			4, map[string]componentSize{"jobmanager": {1, "500m"}, "taskmanager": {3, "2"}},
+			4,
+			map[string]componentSize{"jobmanager": {1, "500m"}, "taskmanager": {3, "2"}},
 		},
 		"an MPIJob has a launcher and workers": {
 			"MPIJob", `spec: {mpiReplicaSpecs: {Launcher: {replicas: 1, template: ` + twoCPUs + `}, Worker: {replicas: 4, template: ` + twoCPUs + `}}}`,
-			5, map[string]componentSize{"launcher": {1, "2"}, "worker": {4, "2"}},
+			5,
+			map[string]componentSize{"launcher": {1, "2"}, "worker": {4, "2"}},
 		},
 		"a PyTorchJob has a master and workers": {
 			"PyTorchJob", `spec: {pytorchReplicaSpecs: {Master: {replicas: 1, template: ` + twoCPUs + `}, Worker: {replicas: 2, template: ` + twoCPUs + `}}}`,
-			3, map[string]componentSize{"master": {1, "2"}, "worker": {2, "2"}},
+			3,
+			map[string]componentSize{"master": {1, "2"}, "worker": {2, "2"}},
 		},
 		"a TFJob has parameter servers and workers; replicas are 1 by default": {
 			"TFJob", `spec: {tfReplicaSpecs: {PS: {replicas: 2, template: ` + twoCPUs + `}, Worker: {template: ` + twoCPUs + `}}}`,
-			3, map[string]componentSize{"ps": {2, "2"}, "worker": {1, "2"}},
+			3,
+			map[string]componentSize{"ps": {2, "2"}, "worker": {1, "2"}},
 		},
 		"a RayCluster has one head, and numOfHosts pods for each replica of a group": {"RayCluster", `spec: ` + ray, 7, map[string]componentSize{"small": {6, "2"}}},
 		"a RayJob has those of its cluster, if no pod submits it":                    {"RayJob", `spec: {submissionMode: HTTPMode, rayClusterSpec: ` + ray + `}`, 7, map[string]componentSize{"small": {6, "2"}}},
 		"a RayService has those of its cluster":                                      {"RayService", `spec: {rayClusterConfig: ` + ray + `}`, 7, map[string]componentSize{"small": {6, "2"}}},
 		"a SparkApplication has one driver and spec.executor.instances executors": {
 			"SparkApplication", `spec: {driver: {cores: 1}, executor: {instances: 4, cores: 2}}`,
-			5, map[string]componentSize{"driver": {1, "1"}, "executor": {4, "2"}},
+			5,
+			map[string]componentSize{"driver": {1, "1"}, "executor": {4, "2"}},
 		},
 	}
 }

@@ -23,6 +23,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fleet/view"
@@ -209,10 +210,11 @@ func (c *Controller) cluster(ctx context.Context, name string, overrides overrid
 	return &is, nil
 }
 
-// travels tells whether a namespace is sent to clusters at all. That of a cluster
-// is not, nor one that every cluster has.
+// travels reports whether a namespace is sent to clusters at all. That of a cluster
+// is not, nor that of the hub's own components, nor one that every cluster has.
 func travels(namespace *corev1.Namespace) bool {
 	_, ofCluster := namespace.Labels[clusterv1.LabelClusterName]
-	return !ofCluster && namespace.Name != corev1.NamespaceDefault && !claims.ReservedNamespace(namespace.Name) &&
+	_, ofHub := namespace.Labels[operatorv1.LabelCreatedByClusterManager]
+	return !ofCluster && !ofHub && namespace.Name != corev1.NamespaceDefault && !claims.ReservedNamespace(namespace.Name) &&
 		namespace.Labels[policyv1alpha1.LabelSkipAutoPropagation] != "true"
 }

@@ -19,6 +19,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
@@ -86,6 +87,7 @@ func TestTravels(t *testing.T) {
 		want   bool
 	}{
 		"a user's":                  {name: "shop", want: true},
+		"of the hub":                {name: "fleet", labels: map[string]string{operatorv1.LabelCreatedByClusterManager: "fleet"}},
 		"the user wants it to stay": {name: "shop", labels: map[string]string{policyv1alpha1.LabelSkipAutoPropagation: "true"}},
 		"a cluster's":               {name: "member1", labels: map[string]string{clusterv1.LabelClusterName: "member1"}},
 		"an execution space":        {name: "karmada-es-member1"},
