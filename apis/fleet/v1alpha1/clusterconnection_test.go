@@ -17,10 +17,11 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-func newClient(t *testing.T) client.Client {
+// newClient starts an API server with the definition of a resource.
+func newClient(t *testing.T, resource string) client.Client {
 	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) {
-		e.CRDDirectoryPaths = []string{"../../../config/crd/fleet.capstan.io_clusterconnections.yaml"}
+		e.CRDDirectoryPaths = []string{"../../../config/crd/fleet.capstan.io_" + resource + ".yaml"}
 	})
 	scheme := runtime.NewScheme()
 	if err := fleetv1alpha1.AddToScheme(scheme); err != nil {
@@ -34,7 +35,7 @@ func newClient(t *testing.T) client.Client {
 }
 
 func TestTheAPIServerRefusesConnectionsThatCannotWork(t *testing.T) {
-	c := newClient(t)
+	c := newClient(t, "clusterconnections")
 	push := func(endpoint string) fleetv1alpha1.ClusterConnectionSpec {
 		return fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: endpoint}
 	}
@@ -90,7 +91,7 @@ func TestTheAPIServerRefusesConnectionsThatCannotWork(t *testing.T) {
 }
 
 func TestTheSampleIsTakenAndPullIsTheDefault(t *testing.T) {
-	c := newClient(t)
+	c := newClient(t, "clusterconnections")
 	content, err := os.ReadFile("../../../config/samples/clusterconnection-push/clusterconnection.yaml")
 	if err != nil {
 		t.Fatal(err)

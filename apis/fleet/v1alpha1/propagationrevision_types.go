@@ -60,10 +60,15 @@ type PropagationRevisionSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	Revision int64 `json:"revision"`
 
+	// Rules read the format byte as base64url and fail on + and /, with which nothing
+	// of the object could be updated. So the content has a pattern instead.
+
 	// content is the object and the override policies about it, as JSON that is
 	// compressed by gzip.
 	// +required
 	// +kubebuilder:validation:MaxLength=1500000
+	// +kubebuilder:validation:Format=""
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9+/]*={0,2}$`
 	Content []byte `json:"content"`
 }
 
