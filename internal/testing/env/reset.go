@@ -113,7 +113,7 @@ func servedBy(definition *apiextensionsv1.CustomResourceDefinition) []string {
 	return versions
 }
 
-func (s *server) store() store { return store{url: s.environment.ControlPlane.Etcd.URL.String()} }
+func (s *server) store() store { return storeOf(s.environment) }
 
 // reset puts the server back to its baseline. It writes to etcd, past finalizers,
 // admission and the controllers of the API server, which learn of it as of any change.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 const (
@@ -29,6 +31,32 @@ const (
 
 // store is an etcd that serves anybody, by the JSON form of its API.
 type store struct{ url string }
+
+// ReadStore returns what an API server has stored in etcd under a key such as
+// /registry/configmaps/default/settings, as it is there.
+func ReadStore(ctx context.Context, environment *envtest.Environment, key string) ([]byte, error) {
+	answer := struct {
+		Objects []stored `json:"kvs"`
+	}{}
+	if err := storeOf(environment).post(ctx, "range", map[string]any{"key": []byte(key)}, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Objects) == 0 {
+		return nil, fmt.Errorf("etcd has nothing under %s", key)
+	}
+	return answer.Objects[0].Value, nil
+}
+
+// WriteStore puts a value into the etcd of an API server, past all that the API server
+// does with what is written by it.
+func WriteStore(ctx context.Context, environment *envtest.Environment, key string, value []byte) error {
+	_, err := storeOf(environment).put(ctx, stored{Key: []byte(key), Value: value})
+	return err
+}
+
+func storeOf(environment *envtest.Environment) store {
+	return store{url: environment.ControlPlane.Etcd.URL.String()}
+}
 
 // stored is what an API server has stored under a key.
 type stored struct {
