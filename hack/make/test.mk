@@ -114,6 +114,13 @@ test-walkthroughs-hosts:
 test-walkthroughs-install:
 	$(E2E) -short -run '^TestWalkthroughs$$/^($(INSTALLING))$$' -clusters hub,member1
 
+# Whose objects store-release-objects writes: the last release.
+STORED_RELEASE ?= $(shell awk '/^v/ { last = $$1 } END { print last }' test/upgrade/releases.txt)
+
+.PHONY: store-release-objects
+store-release-objects: envtest-assets released ## Writes to test/upgrade/testdata what the last release stores in etcd. Once for each release.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -run '^TestStoredObjectsOfReleases$$' ./test/upgrade -args -store $(STORED_RELEASE)
+
 .PHONY: test-install
 test-install: lab-root lab-build image released next bin/helm ## Ways to install, upgrade and remove: Helm, one YAML, the command line; from the last release and back to it. Needs root.
 	$(E2E) -run '^TestWalkthroughs$$/^($(INSTALLING))$$' -clusters hub,member1
