@@ -18,184 +18,75 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/test/internal/proof"
 )
-
-// proofTable is the page that names, for every field and every reason of a
-// kind, the tests that prove it.
-type proofTable struct {
-	kind, page string
-	// folder has the types of the kind, and the constants of its reasons, if it has
-	// any, whose names begin with reasons. If it is set, the tests that a row names have to use
-	// the field or the reason.
-	folder, reasons string
-	// embedded is a field whose own fields have no rows: they are those of a kind
-	// with a table, or of Kubernetes.
-	embedded string
-	// fields is the page of docs/spec that lists the fields, for a kind without a CRD
-	// or with fields of Kubernetes' own types, which the page does not go into.
-	fields string
-}
-
-func proofTables() []proofTable {
-	return []proofTable{
-		{kind: "ManifestWork", page: "manifestwork-proof.md"},
-		{kind: "Placement", page: "placement-proof.md", folder: "apis/cluster/v1beta1", reasons: "PlacementReason"},
-		{
-			kind: "ManifestWorkReplicaSet", page: "manifestworkreplicaset-proof.md", folder: "apis/work/v1alpha1", reasons: "Reason",
-			embedded: "spec.manifestWorkTemplate",
-		},
-		{
-			kind: "Cluster", page: "cluster-proof.md", folder: "apis/karmada/cluster/v1alpha1", reasons: "ClusterReason",
-			fields: "karmada-cluster/cluster.md",
-		},
-		{
-			kind: "ControlPlane", page: "controlplane-proof.md", folder: "apis/fleet/v1alpha1", reasons: "ControlPlaneReason",
-			fields: "fleet/controlplane.md", embedded: "spec.placement.affinity",
-		},
-		{
-			kind: "PropagationPolicy", page: "propagation-proof.md", folder: "apis/karmada/policy/v1alpha1", fields: "policy/propagationpolicy.md",
-		},
-		{
-			kind: "ResourceBinding", page: "binding-proof.md", folder: "apis/karmada/work/v1alpha2", fields: "work/resourcebinding.md",
-			embedded: "spec.placement",
-		},
-		{
-			kind: "OverridePolicy", page: "override-proof.md", folder: "apis/karmada/policy/v1alpha1", fields: "policy/overridepolicy.md",
-			embedded: "spec.overriders",
-		},
-		{
-			kind: "ResourceInterpreterCustomization", page: "customization-proof.md", folder: "apis/karmada/config/v1alpha1",
-			fields: "config/resourceinterpretercustomization.md",
-		},
-		{
-			kind: "ResourceInterpreterWebhookConfiguration", page: "interpreterwebhook-proof.md", folder: "apis/karmada/config/v1alpha1",
-			fields: "config/resourceinterpreterwebhookconfiguration.md",
-		},
-		{
-			kind: "Work", page: "work-proof.md", folder: "apis/karmada/work/v1alpha1", reasons: "WorkReason",
-			fields: "karmada-work/work.md",
-		},
-	}
-}
-
-// proofForm matches a test as the table names it: `folder.TestName`, and in
-// italics the name of the case if it is one of several.
-const proofForm = "`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)`(?: \\*([^*]+)\\*)?"
 
 func TestEveryFieldHasATestThatProvesIt(t *testing.T) {
 	read := folders{}
-	for _, table := range proofTables() {
-		t.Run(table.kind, func(t *testing.T) {
-			page := filepath.Join("../docs/reference", table.page)
-			rows := proofRows(t, page)
-			wanted := slices.Concat(fieldsOf(t, table), reasonsOf(t, table))
+	for _, table := range proof.Tables() {
+		t.Run(table.Kind, func(t *testing.T) {
+			rows, err := proof.Read("..", table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wanted, found := slices.Concat(fieldsOf(t, table), reasonsOf(t, table)), map[string]bool{}
+			for _, row := range rows {
+				if !slices.Contains(wanted, row.What) {
+					t.Errorf("%s has a row for %s, which is neither a field nor a reason of %s", table.Path(), row.What, table.Kind)
+				}
+				if found[row.What] {
+					t.Errorf("%s has two rows for %s", table.Path(), row.What)
+				}
+				found[row.What] = true
+				checkRow(t, read, row)
+			}
 			for _, what := range wanted {
-				if _, ok := rows[what]; !ok {
-					t.Errorf("%s has no row for %s: name the test that proves what it promises", page, what)
+				if !found[what] {
+					t.Errorf("%s has no row for %s: name the test that proves what it promises", table.Path(), what)
 				}
-			}
-			for what, text := range rows {
-				if !slices.Contains(wanted, what) {
-					t.Errorf("%s has a row for %s, which is neither a field nor a reason of %s", page, what, table.kind)
-				}
-				checkRow(t, read, row{page: page, what: what, text: text, words: wordsFor(t, table, what)})
 			}
 		})
 	}
 }
 
-// row is a row of a page.
-type row struct {
-	page, what, text string
-	// words are those of which its tests have to use one; none if they need not.
-	words []string
-}
-
-// checkRow checks that the tests of a row exist, and that each of them uses what
-// the row is about.
-func checkRow(t *testing.T, read folders, r row) {
+// checkRow checks that the tests of a row exist; that they prove what the row is about
+// is what test/mutation checks.
+func checkRow(t *testing.T, read folders, row proof.Row) {
 	t.Helper()
-	named := regexp.MustCompile(proofForm).FindAllStringSubmatch(r.text, -1)
-	if len(named) == 0 {
-		t.Errorf("%s: the row of %s names no test as `folder.TestName`", r.page, r.what)
+	page, tests := row.Table.Path(), row.Tests()
+	if len(tests) == 0 {
+		t.Errorf("%s: the row of %s names no test as `folder.TestName`", page, row.What)
 	}
-	for _, match := range named {
-		folder, name, one := match[1], match[2], match[3]
-		tests := read.tests(t, folder)
-		if tests.functions[name] == nil {
-			t.Errorf("%s: the row of %s names %s, which is not a test in %s", r.page, r.what, name, folder)
+	for _, test := range tests {
+		declared := read.tests(t, test.Folder)
+		if !declared.names[test.Name] {
+			t.Errorf("%s: the row of %s names %s, which is not a test in %s", page, row.What, test.Name, test.Folder)
 			continue
 		}
-		if one != "" && !slices.Contains(tests.texts, one) {
-			t.Errorf("%s: the row of %s names the case %q of %s, which is not in %s", r.page, r.what, one, name, folder)
-		}
-		if len(r.words) > 0 && !tests.mention(name, r.words) {
-			t.Errorf("%s: %s of %s uses none of %v, so it does not prove %s", r.page, name, folder, r.words, r.what)
+		if test.Case != "" && !slices.Contains(declared.texts, test.Case) {
+			t.Errorf("%s: the row of %s names the case %q of %s, which is not in %s", page, row.What, test.Case, test.Name, test.Folder)
 		}
 	}
-}
-
-// wordsFor returns what a test that is about a field or a reason uses: the last
-// part of its path, and the names that it has in Go.
-func wordsFor(t *testing.T, table proofTable, what string) []string {
-	t.Helper()
-	if table.folder == "" {
-		return nil
-	}
-	word := strings.TrimSuffix(what[strings.LastIndex(what, ".")+1:], "[]")
-	words := []string{word}
-	for _, file := range parse(t, filepath.Join("..", table.folder), "*.go") {
-		ast.Inspect(file, func(node ast.Node) bool {
-			field, ok := node.(*ast.Field)
-			if ok && field.Tag != nil && len(field.Names) == 1 && strings.Contains(field.Tag.Value, `json:"`+word) {
-				words = append(words, field.Names[0].Name)
-			}
-			return true
-		})
-	}
-	return words
-}
-
-// proofRows returns the second column of the tables of a page by the first.
-func proofRows(t *testing.T, page string) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(line, "|")
-		if len(cells) < 4 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
-			continue
-		}
-		field := strings.Trim(strings.TrimSpace(cells[1]), "`")
-		if _, twice := rows[field]; twice {
-			t.Errorf("%s has two rows for %s", page, field)
-		}
-		rows[field] = cells[2]
-	}
-	return rows
 }
 
 // fieldsOf returns the paths of all fields of a kind that have none below them
 // but those of Kubernetes' own types.
-func fieldsOf(t *testing.T, table proofTable) []string {
+func fieldsOf(t *testing.T, table proof.Table) []string {
 	t.Helper()
-	if table.fields != "" {
-		return whole(table.embedded, fieldsOnPage(t, filepath.Join("../docs/spec", table.fields)))
+	if table.Fields != "" {
+		return whole(table.Embedded, fieldsOnPage(t, filepath.Join("../docs/spec", table.Fields)))
 	}
 	files, err := config.HubCRDs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, crd := range files {
-		if crd.Spec.Names.Kind == table.kind {
+		if crd.Spec.Names.Kind == table.Kind {
 			schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-			return whole(table.embedded, slices.Concat(leaves("spec", schema.Properties["spec"]), leaves("status", schema.Properties["status"])))
+			return whole(table.Embedded, slices.Concat(leaves("spec", schema.Properties["spec"]), leaves("status", schema.Properties["status"])))
 		}
 	}
-	t.Fatalf("there is no CRD of kind %s", table.kind)
+	t.Fatalf("there is no CRD of kind %s", table.Kind)
 	return nil
 }
 
@@ -229,15 +120,15 @@ func fieldsOnPage(t *testing.T, page string) []string {
 }
 
 // reasonsOf returns the reasons of the conditions of a kind.
-func reasonsOf(t *testing.T, table proofTable) []string {
+func reasonsOf(t *testing.T, table proof.Table) []string {
 	t.Helper()
-	if table.reasons == "" {
+	if table.Reasons == "" {
 		return nil
 	}
 	var reasons []string
-	for _, file := range parse(t, filepath.Join("..", table.folder), "*.go") {
+	for _, file := range parse(t, filepath.Join("..", table.Folder), "*.go") {
 		ast.Inspect(file, func(node ast.Node) bool {
-			if spec, ok := node.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, table.reasons) {
+			if spec, ok := node.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, table.Reasons) {
 				if value, ok := spec.Values[0].(*ast.BasicLit); ok {
 					reasons = append(reasons, strings.Trim(value.Value, `"`))
 				}
@@ -246,7 +137,7 @@ func reasonsOf(t *testing.T, table proofTable) []string {
 		})
 	}
 	if len(reasons) == 0 {
-		t.Errorf("%s has no constant %s…", table.folder, table.reasons)
+		t.Errorf("%s has no constant %s…", table.Folder, table.Reasons)
 	}
 	return reasons
 }
@@ -284,63 +175,30 @@ func (f folders) tests(t *testing.T, folder string) testFolder {
 	return f[folder]
 }
 
-// testFolder is what the tests of a folder consist of: for each function the
-// words in it, names and texts; and the texts, of which some are names of cases.
+// testFolder is what the tests of a folder consist of: the names of its functions,
+// and the texts in it, of which some are names of cases.
 type testFolder struct {
-	functions map[string][]string
-	texts     []string
+	names map[string]bool
+	texts []string
 }
 
 func testsOf(t *testing.T, folder string) testFolder {
 	t.Helper()
-	found := testFolder{functions: map[string][]string{}}
+	found := testFolder{names: map[string]bool{}}
 	for _, file := range parse(t, folder, "*_test.go") {
-		for _, declared := range file.Decls {
-			name := "" // what is declared outside of functions
-			if function, ok := declared.(*ast.FuncDecl); ok {
-				name = function.Name.Name
-				found.functions[name] = append(found.functions[name], name)
-			}
-			ast.Inspect(declared, func(node ast.Node) bool {
-				switch n := node.(type) {
-				case *ast.Ident:
-					found.functions[name] = append(found.functions[name], n.Name)
-				case *ast.BasicLit:
-					if text, err := strconv.Unquote(n.Value); err == nil {
-						found.texts = append(found.texts, text)
-						found.functions[name] = append(found.functions[name], text)
-					}
+		ast.Inspect(file, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.FuncDecl:
+				found.names[n.Name.Name] = true
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); err == nil {
+					found.texts = append(found.texts, text)
 				}
-				return true
-			})
-		}
+			}
+			return true
+		})
 	}
 	return found
-}
-
-// mention tells whether a function, or one of the folder that it uses, has one
-// of the words: as a field, in a constant, or in a text. Case does not count.
-func (f testFolder) mention(function string, words []string) bool {
-	seen, todo := map[string]bool{}, []string{function}
-	for len(todo) > 0 {
-		name := todo[0]
-		todo = todo[1:]
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		for _, used := range f.functions[name] {
-			if slices.ContainsFunc(words, func(word string) bool {
-				return strings.Contains(strings.ToLower(used), strings.ToLower(word))
-			}) {
-				return true
-			}
-			if f.functions[used] != nil {
-				todo = append(todo, used)
-			}
-		}
-	}
-	return false
 }
 
 // parse parses the Go files of a folder whose names match.
