@@ -55,6 +55,8 @@ func starters() map[string]inputs {
 		"test/integration/conformance": eachTime, // go build
 		"test/integration/setup":       ofAssets,
 		"test/internal/fleet":          apart, // of bench, fault and conformance
+		"test/mutation":                noTree, // git and go in folders of the test
+		"test/mutation/testrun":        noTree, // its tests start none
 		"test/observability":           apart,
 		"test/olm-e2e":                 apart,
 		"test/release":                 apart,

@@ -30,6 +30,10 @@ SOAK_BURNERS ?= 2
 # The commit before the changes that soak-changed is about.
 SOAK_BASE ?= origin/main
 
+# The commit before the changes that test-mutation-short is about.
+MUTATION_BASE ?= HEAD~1
+MUTATION = KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go run ./test/mutation
+
 CHECKS = go run ./test/checks
 
 # What has not changed since it passed is not tested again, as Go knows from the
@@ -89,6 +93,12 @@ test-conformance: envtest-assets ## What registration and works promise, in all 
 .PHONY: test-conformance-dedicated
 test-conformance-dedicated: envtest-assets ## The same on a hub whose API server and controllers are those of a dedicated hub.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) -run '^TestConformance$$' ./test/integration/conformance -args -dedicated
+
+.PHONY: test-mutation test-mutation-short
+test-mutation: envtest-assets ## Takes each field and reason of the proof tables out of the product: one of its tests has to fail. Goes on where it was ended. An hour.
+	$(MUTATION)
+test-mutation-short: envtest-assets ## Does so with the rows whose text, code or tests changed since MUTATION_BASE.
+	$(MUTATION) -base $(MUTATION_BASE)
 
 .PHONY: test-e2e
 test-e2e: test-needs ## Tests on real clusters with real pods, each way to install, and each fault in short. Needs root; installs Debian's packages.
