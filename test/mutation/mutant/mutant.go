@@ -73,14 +73,8 @@ func Read[T any](name string, value T) T {
 	return value
 }
 
-// Drop stands for a value that a field gets in a literal.
-func Drop[T any](name string, value T) T {
-	if isOn(name) {
-		var zero T
-		return zero
-	}
-	return value
-}
+// Write stands for a value that a field gets.
+func Write[T any](name string, value T) T { return Read(name, value) }
 
 // Reason stands for the constant of a reason.
 func Reason[T ~string](name string, value T) T {
@@ -90,8 +84,8 @@ func Reason[T ~string](name string, value T) T {
 	return value
 }
 
-// Write stands for a field that is written to: what is written is lost.
-func Write[T any](name string, field *T) *T {
+// Into stands for a field of which a part is written to: what is written is lost.
+func Into[T any](name string, field *T) *T {
 	if isOn(name) {
 		return lost(field)
 	}
@@ -104,7 +98,7 @@ func Ref[T any](read, write string, field *T) *T {
 		value := changed(*field, state().value)
 		return &value
 	}
-	return Write(write, field)
+	return Into(write, field)
 }
 
 // lost returns a copy of a field, also of the list, map or struct that it points to.
@@ -131,9 +125,6 @@ func lost[T any](field *T) *T {
 // Converted stands for a struct that is made of one of another type, with a field
 // that gets its value so.
 func Converted[T, F any](name string, field func(*T) *F, value T) T {
-	if isOn(name) {
-		var zero F
-		*field(&value) = zero
-	}
+	*field(&value) = Write(name, *field(&value))
 	return value
 }

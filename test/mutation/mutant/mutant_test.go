@@ -63,9 +63,9 @@ func TestWhatIsWrittenIsLostIfTheMutantIsOn(t *testing.T) {
 	}
 	change := func(name string) thing {
 		x := thing{N: 1, M: map[string]int{"a": 1}, L: []int{1}}
-		*Write(name, &x.N) = 2
-		(*Write(name, &x.M))["a"] = 2
-		(*Write(name, &x.L))[0] = 2
+		*Into(name, &x.N) = 2
+		(*Into(name, &x.M))["a"] = 2
+		(*Into(name, &x.L))[0] = 2
 		*Ref("read", name, &x.N) += 0
 		return x
 	}
@@ -77,7 +77,7 @@ func TestWhatIsWrittenIsLostIfTheMutantIsOn(t *testing.T) {
 		t.Errorf("with the mutant off, -want +got:\n%s", diff)
 	}
 	field := func(x *thing) *int { return &x.N }
-	if Drop("on", 2) != 0 || Drop("off", 2) != 2 || Converted("on", field, thing{N: 2}).N != 0 || Converted("off", field, thing{N: 2}).N != 2 {
+	if Write("on", 2) != 0 || Write("off", 2) != 2 || Converted("on", field, thing{N: 2}).N != 0 || Converted("off", field, thing{N: 2}).N != 2 {
 		t.Error("a value in a literal, or of a conversion, has to be dropped if its mutant is on, and only then")
 	}
 	if Reason("on", "Fine") == "Fine" || Reason("off", "Fine") != "Fine" {
@@ -89,7 +89,7 @@ func TestMutantsThatAreReachedAreNoted(t *testing.T) {
 	file := on(t, "on", Zero)
 	for range 2 {
 		Read("off", 1)
-		Write("on", new(int))
+		Into("on", new(int))
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -127,9 +127,29 @@ func (r *rewriter) selected(selector *ast.SelectorExpr, stack []ast.Node) {
 		r.text.wrap(selector, fmt.Sprintf("(*mutant.Ref(%q, %q, &", read+name, writing+name), "))")
 		r.mutants[read+name], r.mutants[writing+name] = true, true
 	case isWritten:
-		r.text.wrap(selector, fmt.Sprintf("(*mutant.Write(%q, &", writing+name), "))")
+		if value := assignedTo(selector, stack); value != nil {
+			r.write(value, field, name)
+			return
+		}
 		r.mutants[writing+name] = true
+		r.text.wrap(selector, fmt.Sprintf("(*mutant.Into(%q, &", writing+name), "))")
 	}
+}
+
+// write mutates a value that a field gets.
+func (r *rewriter) write(value ast.Expr, field *types.Var, name string) {
+	r.text.wrap(value, fmt.Sprintf("mutant.Write[%s](%q, ", r.text.typeName(field.Type()), writing+name), ")")
+	r.mutants[writing+name] = true
+}
+
+// assignedTo returns the value that a statement assigns to a field itself; nothing if
+// it changes a part of the field, or assigns what a call returns beside other things.
+func assignedTo(selector *ast.SelectorExpr, stack []ast.Node) ast.Expr {
+	assignment, ok := stack[len(stack)-2].(*ast.AssignStmt)
+	if !ok || assignment.Tok != token.ASSIGN || len(assignment.Lhs) != len(assignment.Rhs) {
+		return nil
+	}
+	return assignment.Rhs[slices.Index(assignment.Lhs, ast.Expr(selector))]
 }
 
 // given mutates a field that gets its value in a literal.
@@ -143,8 +163,7 @@ func (r *rewriter) given(pair *ast.KeyValueExpr) {
 	if !ok || field == nil {
 		return
 	}
-	r.text.wrap(pair.Value, fmt.Sprintf("mutant.Drop[%s](%q, ", r.text.typeName(field.Type()), writing+name), ")")
-	r.mutants[writing+name] = true
+	r.write(pair.Value, field, name)
 }
 
 // named mutates a reason.

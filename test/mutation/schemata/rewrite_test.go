@@ -22,6 +22,7 @@ type Outer struct { F Inner; P *Inner; M map[string]int; L []Inner; Next *Outer 
 type Like struct { G int; H []int }
 func (i *Inner) Set(n int) { i.G = n }
 func (i Inner) Get() int { return i.G }
+func both() (f Inner, l []Inner) { return }
 func value() Outer { return Outer{} }
 const C = "C"
 const Alias = C
@@ -34,30 +35,36 @@ func TestEachUseIsRewritten(t *testing.T) {
 		"use(x, p, p.Next.F)":              `use(x, p, mutant.Read("read:F", p.Next.F))`,
 		"use(x, p, &x.F)":                  `use(x, p, &(*mutant.Ref("read:F", "write:F", &x.F)))`,
 		"use(x, p, &x.F.G)":                `use(x, p, &(*mutant.Ref("read:G", "write:G", &(*mutant.Ref("read:F", "write:F", &x.F)).G)))`,
-		"x.F = Inner{}":                    `(*mutant.Write("write:F", &x.F)) = Inner{}`,
-		"x.F.G++":                          `(*mutant.Write("write:G", &(*mutant.Write("write:F", &x.F)).G))++`,
-		"x.F.G = p.F.G":                    `(*mutant.Write("write:G", &(*mutant.Write("write:F", &x.F)).G)) = mutant.Read("read:G", mutant.Read("read:F", p.F).G)`,
-		"x.F.H[x.F.G] = 1":                 `(*mutant.Write("write:F", &x.F)).H[mutant.Read("read:G", mutant.Read("read:F", x.F).G)] = 1`,
+		"x.F = Inner{}":                    `x.F = mutant.Write[Inner]("write:F", Inner{})`,
+		"x.F, p.F = p.F, x.F":              `x.F, p.F = mutant.Write[Inner]("write:F", mutant.Read("read:F", p.F)), mutant.Write[Inner]("write:F", mutant.Read("read:F", x.F))`,
+		"x.F, x.L = both()":                `(*mutant.Into("write:F", &x.F)), x.L = both()`,
+		"x.F.G++":                          `(*mutant.Into("write:G", &(*mutant.Into("write:F", &x.F)).G))++`,
+		"x.F.G = p.F.G":                    `(*mutant.Into("write:F", &x.F)).G = mutant.Write[int]("write:G", mutant.Read("read:G", mutant.Read("read:F", p.F).G))`,
+		"x.F.H[x.F.G] = 1":                 `(*mutant.Into("write:F", &x.F)).H[mutant.Read("read:G", mutant.Read("read:F", x.F).G)] = 1`,
 		"x.F.Set(1)":                       `(*mutant.Ref("read:F", "write:F", &x.F)).Set(1)`,
 		"use(x, p, x.F.Get())":             `use(x, p, mutant.Read("read:F", x.F).Get())`,
 		"use(x, p, value().F)":             `use(x, p, mutant.Read("read:F", value().F))`,
-		"use(x, p, p.P.G)":                 `use(x, p, mutant.Read("read:G", p.P.G))`,
+		"use(x, p, p.P.G)":                 `use(x, p, mutant.Read("read:G", mutant.Read("read:P", p.P).G))`,
+		"use(x, p, &p.P.G)":                `use(x, p, &(*mutant.Ref("read:G", "write:G", &mutant.Read("read:P", p.P).G)))`,
+		"value().M[\"a\"] = 1":             `mutant.Read("read:M", value().M)["a"] = 1`,
 		"use(x, p, &x.L[0].G)":             `use(x, p, &(*mutant.Ref("read:G", "write:G", &x.L[0].G)))`,
 		"for range x.F.H {}":               `for range mutant.Read("read:F", x.F).H {}`,
-		"x = Outer{F: p.F}":                `x = Outer{F: mutant.Drop[Inner]("write:F", mutant.Read("read:F", p.F))}`,
-		"x.L = []Inner{{G: 1}}":            `x.L = []Inner{{G: mutant.Drop[int]("write:G", 1)}}`,
-		"x.P = (*Inner)(nil)":              `x.P = (*Inner)(nil)`,
+		"x = Outer{F: p.F}":                `x = Outer{F: mutant.Write[Inner]("write:F", mutant.Read("read:F", p.F))}`,
+		"x.L = []Inner{{G: 1}}":            `x.L = []Inner{{G: mutant.Write[int]("write:G", 1)}}`,
+		"x.P = (*Inner)(nil)":              `x.P = mutant.Write[*Inner]("write:P", (*Inner)(nil))`,
 		"use(x, p, Inner(Like{}))":         `use(x, p, mutant.Converted("write:G", func(v *Inner) *int { return &v.G }, Inner(Like{})))`,
 		"use(x, p, C)":                     `use(x, p, mutant.Reason[string]("reason:C", C))`,
 		"use(x, p, Alias)":                 `use(x, p, mutant.Reason[string]("reason:C", Alias))`,
 		"const own = C":                    `const own = C`,
-		"switch x.M[\"\"] { case x.F.G: }": `switch x.M[""] { case mutant.Read("read:G", mutant.Read("read:F", x.F).G): }`,
+		"switch x.M[\"\"] { case x.F.G: }": `switch mutant.Read("read:M", x.M)[""] { case mutant.Read("read:G", mutant.Read("read:F", x.F).G): }`,
 	} {
 		t.Run(statement, func(t *testing.T) {
 			source := declared + "\t" + statement + "\n}\n"
 			pkg, file := check(t, source)
 			all := targets{fields: map[*types.Var]string{}, reasons: map[*types.Const]string{}}
-			all.fields[fieldNamed(pkg, "Outer", "F")] = "F"
+			for _, name := range []string{"F", "P", "M"} {
+				all.fields[fieldNamed(pkg, "Outer", name)] = name
+			}
 			all.fields[fieldNamed(pkg, "Inner", "G")] = "G"
 			all.reasons[pkg.Types.Scope().Lookup("C").(*types.Const)] = "C" //nolint:forcetypeassert // it is one
 			all.addAliases(pkg.TypesInfo, file)

@@ -19,7 +19,7 @@ func (m *Mutants) Values(row proof.Row, name string) []string {
 	switch {
 	case strings.HasPrefix(name, mutant.Schema):
 		return []string{mutant.Zero, mutant.Other}
-	case strings.HasPrefix(name, reading), strings.HasPrefix(name, refusing):
+	case !strings.HasPrefix(name, reason):
 		return append([]string{mutant.Zero}, otherValues(m.of[row.Name()].field)...)
 	default:
 		return []string{mutant.Zero}
