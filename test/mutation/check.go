@@ -125,16 +125,19 @@ func (c *checker) baseline(ctx context.Context, test proof.Test) (baseline, erro
 	c.lock.Lock()
 	once, ok := c.baselines[test]
 	if !ok {
-		once = sync.OnceValues(func() (baseline, error) {
-			alone, err := c.runner.Run(ctx, test, true, testrun.Setting{})
-			if err != nil || alone.Verdict == testrun.Passed || test.Case == "" {
-				return baseline{Ran: alone, alone: true}, err
-			}
-			whole, err := c.runner.Run(ctx, test, false, testrun.Setting{})
-			return baseline{Ran: whole}, err
-		})
+		once = sync.OnceValues(func() (baseline, error) { return c.withoutMutant(ctx, test) })
 		c.baselines[test] = once
 	}
 	c.lock.Unlock()
 	return once()
+}
+
+func (c *checker) withoutMutant(ctx context.Context, test proof.Test) (baseline, error) {
+	alone, err := c.runner.Run(ctx, test, true, testrun.Setting{})
+	if err != nil || alone.Verdict == testrun.Passed || test.Case == "" {
+		return baseline{Ran: alone, alone: true}, err
+	}
+	whole, err := c.baseline(ctx, proof.Test{Folder: test.Folder, Name: test.Name})
+	whole.alone, whole.Verdict = false, whole.Of(test)
+	return whole, err
 }

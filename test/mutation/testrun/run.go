@@ -23,7 +23,7 @@ import (
 
 // runLimit is how long a test may run. One that takes longer says nothing about the
 // mutant: waits for what never comes end long before.
-const runLimit = 4 * time.Minute
+const runLimit = 10 * time.Minute
 
 // Setting is what is on while a test runs: no mutant if it is empty.
 type Setting struct{ Mutant, Value string }
@@ -35,8 +35,11 @@ type Ran struct {
 	Detail string
 	// Reached are the mutants that it came to.
 	Reached map[string]bool
-	Took    time.Duration
+	output  string
 }
+
+// Of returns the verdict on a test that may have run together with others.
+func (r Ran) Of(test proof.Test) Verdict { return judge(r.output, FullName(test)) }
 
 // Runner runs tests.
 type Runner struct {
@@ -69,14 +72,13 @@ func (r *Runner) Run(ctx context.Context, test proof.Test, alone bool, on Settin
 	command.WaitDelay = time.Second // what the test left running may hold its output
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
-	begun := time.Now()
 	err = command.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return Ran{}, fmt.Errorf("running %s of %s: %w", test.Name, test.Folder, err)
 	}
-	result := Ran{Verdict: judge(out.String(), FullName(test)), Took: time.Since(begun), Reached: map[string]bool{}}
-	result.Detail = because(out.String())
+	result := Ran{output: out.String(), Reached: map[string]bool{}}
+	result.Verdict, result.Detail = result.Of(test), because(out.String())
 	lines, err := os.ReadFile(noted) //nolint:gosec // it is in our own folder
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Ran{}, fmt.Errorf("reading what %s reached: %w", test.Name, err)
