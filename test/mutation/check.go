@@ -72,9 +72,12 @@ func (c *checker) check(ctx context.Context, row proof.Row) (result, error) {
 		return found, nil
 	}
 	found = result{Row: row.Name(), Outcome: notReached, Mutant: chosen[0]}
+	if len(proving(row, chosen[0])) == 0 {
+		found.Detail = "its tests only show what is refused, and the product uses it for more"
+	}
 	for _, name := range chosen {
 		for _, value := range c.mutants.Values(row, name) {
-			for _, test := range quickFirst(row.Tests(), c.inputs) {
+			for _, test := range quickFirst(proving(row, name), c.inputs) {
 				now, err := c.try(ctx, row, test, testrun.Setting{Mutant: name, Value: value})
 				if err != nil || now.Outcome == killed || now.Outcome == failing {
 					return now, err

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -169,5 +170,28 @@ func write(t *testing.T, path string, content []byte) {
 	}
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestTestsOfRefusalsAreThoseOfRows(t *testing.T) {
+	all, err := allRows("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, row := range all {
+		for _, test := range row.Tests() {
+			named[test.Folder+"."+test.Name] = true
+		}
+	}
+	for _, test := range refusals() {
+		if !named[test] {
+			t.Errorf("%s is in refusals(), and no row names it", test)
+		}
+		folder, name, _ := strings.Cut(test, ".")
+		row := proof.Row{Text: "`" + folder + "." + name + "`"}
+		if len(proving(row, "read:Thing spec.size")) > 0 || len(proving(row, "refuse:Thing spec.size")) == 0 {
+			t.Errorf("%s has to prove a refusal, and no effect", test)
+		}
 	}
 }

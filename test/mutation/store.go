@@ -41,7 +41,10 @@ type input struct {
 // key returns the name of the file of a row's result.
 func (s *store) key(row proof.Row, mutants []string) string {
 	hash := sha256.New()
-	fmt.Fprintln(hash, row.Name(), row.Text, mutants)
+	fmt.Fprintln(hash, row.Name(), row.Text)
+	for _, mutant := range mutants {
+		fmt.Fprintln(hash, mutant, proving(row, mutant))
+	}
 	for _, test := range row.Tests() {
 		fmt.Fprintln(hash, s.inputs[test.Folder].hash)
 	}

@@ -138,6 +138,9 @@ func (m *Mutants) Choose(row proof.Row) []string {
 // IsCode reports whether a mutant is one of the code, and not of a definition.
 func IsCode(name string) bool { return !strings.HasPrefix(name, mutant.Schema) }
 
+// OfRefusal reports whether a mutant is noticed by who sees what is refused.
+func OfRefusal(name string) bool { return strings.HasPrefix(name, refusing) || !IsCode(name) }
+
 // Files returns the files that a row's mutant is about.
 func (m *Mutants) Files(row proof.Row) []string {
 	files := []string{m.of[row.Name()].file}
