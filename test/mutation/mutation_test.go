@@ -32,7 +32,7 @@ type ThingSpec struct {
 	Strict  bool     ` + "`json:\"strict\"`" + `
 	Elsewhere string ` + "`json:\"elsewhere\"`" + `
 }
-type Base struct { N int ` + "`json:\"n\"`" + ` }
+type Base struct { N *int ` + "`json:\"n\"`" + ` }
 type Part struct { Name string ` + "`json:\"name\"`" + ` }
 type ThingStatus struct {
 	Total int    ` + "`json:\"total\"`" + `
@@ -52,7 +52,7 @@ func Status(spec *v1.ThingSpec) (v1.ThingStatus, string) {
 		part := &spec.Parts[i]
 		status.Names = append(status.Names, part.Name)
 	}
-	status.Total = spec.Size * len(spec.Parts) + spec.Base.N
+	status.Total = spec.Size*len(spec.Parts) + *spec.Base.N
 	if spec.Color == "" {
 		status.Total++
 	}
@@ -75,7 +75,7 @@ import (
 )
 func made() (v1.ThingStatus, string) {
 	limit := 10
-	return Status(&v1.ThingSpec{Size: 3, Limit: &limit, Base: &v1.Base{}, Color: "red", Parts: []v1.Part{{Name: "a"}, {Name: "b"}}})
+	return Status(&v1.ThingSpec{Size: 3, Limit: &limit, Base: &v1.Base{N: new(int)}, Color: "red", Parts: []v1.Part{{Name: "a"}, {Name: "b"}}})
 }
 func TestTotal(t *testing.T) { if status, _ := made(); status.Total != 6 { t.Errorf("the total is %d, want 6", status.Total) } }
 func TestCases(t *testing.T) {

@@ -46,6 +46,10 @@ func (r Row) OfReason() bool {
 // but only which values are kept and which are refused.
 func (r Row) OnlyKept() bool { return strings.Contains(r.Text, "(kept;") }
 
+// OnlyWritten reports whether the row says that its tests prove no effect of the field,
+// but only that it is written.
+func (r Row) OnlyWritten() bool { return strings.Contains(r.Text, "(nothing is estimated by it yet)") }
+
 // named matches a test, or the name of one of its cases in italics.
 func named() *regexp.Regexp {
 	return regexp.MustCompile("`([a-z0-9/]+)\\.(Test[A-Za-z0-9]+)`|\\*([^*]+)\\*")

@@ -31,6 +31,9 @@ func TestRowsAreReadFromAPage(t *testing.T) {
 	if len(rows) != 2 || rows[0].Name() != "Thing spec.size" || rows[1].Name() != "Thing Broken" {
 		t.Fatalf("got %+v, want the rows of spec.size and Broken", rows)
 	}
+	if !(Row{Text: "`a.TestSize` (nothing is estimated by it yet)"}).OnlyWritten() || rows[0].OnlyWritten() {
+		t.Error("want a field that is only written to be one whose row says so")
+	}
 	if rows[0].OfReason() || !rows[0].OnlyKept() || !rows[1].OfReason() || rows[1].OnlyKept() {
 		t.Errorf("got %+v, want a field that is only kept, and a reason", rows)
 	}

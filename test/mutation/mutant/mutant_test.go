@@ -33,6 +33,7 @@ func TestWhatIsReadChangesIfTheMutantIsOn(t *testing.T) {
 		"no number":          {Zero, func(m string) any { return Read(m, two) }, 0},
 		"another number":     {Other, func(m string) any { return Read(m, two) }, 3},
 		"by a pointer":       {Other, func(m string) any { return *Read(m, &two) }, 3},
+		"by one to a struct": {Other, func(m string) any { return *Read(m, &struct{ N int }{2}) }, struct{ N int }{}},
 		"by none":            {Zero, func(m string) any { return Read(m, &two) == nil }, true},
 		"the other truth":    {Other, func(m string) any { return Read(m, false) }, true},
 		"another text":       {Other, func(m string) any { return Read(m, "a") }, "a-mutated"},

@@ -32,8 +32,8 @@ func setText(v reflect.Value, text string) {
 	v.SetString(text)
 }
 
-// setOther sets another value of the same kind: a list loses its first item, and
-// what has no other value of its kind stays.
+// setOther sets another value of the same kind: a list loses its first item, what is
+// pointed to is empty if it is a struct, and what has no other value of its kind stays.
 func setOther(v reflect.Value) {
 	switch v.Kind() { //nolint:exhaustive // the runner asks for no others
 	case reflect.Bool:
@@ -50,7 +50,7 @@ func setOther(v reflect.Value) {
 		}
 	case reflect.Pointer:
 		pointee := reflect.New(v.Type().Elem())
-		if !v.IsNil() {
+		if !v.IsNil() && pointee.Elem().Kind() != reflect.Struct {
 			pointee.Elem().Set(v.Elem())
 		}
 		setOther(pointee.Elem())

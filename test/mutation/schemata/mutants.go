@@ -115,6 +115,8 @@ func (m *Mutants) Choose(row proof.Row) []string {
 		effects = [][]string{{reason}}
 	case strings.HasPrefix(row.What, "status."):
 		effects = [][]string{{writing}}
+	case row.OnlyWritten():
+		effects = effects[1:]
 	case row.OnlyKept():
 		effects = effects[2:]
 	}

@@ -31,6 +31,9 @@ func (m *Mutants) Values(row proof.Row, name string) []string {
 func otherValues(of types.Type) []string {
 	if pointer, ok := of.(*types.Pointer); ok {
 		of = pointer.Elem()
+		if _, ok := of.Underlying().(*types.Struct); ok {
+			return []string{mutant.Other}
+		}
 	}
 	if enumeration := constantsOf(of); len(enumeration) > 0 {
 		return enumeration
