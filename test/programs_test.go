@@ -54,9 +54,9 @@ func starters() map[string]inputs {
 		"test/e2e":                     apart,
 		"test/integration/conformance": eachTime, // go build
 		"test/integration/setup":       ofAssets,
-		"test/internal/fleet":          apart, // of bench, fault and conformance
+		"test/internal/fleet":          apart,  // of bench, fault and conformance
 		"test/mutation":                noTree, // git and go in folders of the test
-		"test/mutation/testrun":        noTree, // its tests start none
+		"test/mutation/testrun":        noTree, // sleep
 		"test/observability":           apart,
 		"test/olm-e2e":                 apart,
 		"test/release":                 apart,

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -151,13 +152,16 @@ func (w *workshop) check(ctx context.Context, rows []proof.Row, parallel int, re
 	checker := newChecker(testrun.NewRunner(w.overlay, programs), w.mutants, inputs)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
-	for _, row := range rowsQuickFirst(rows, inputs) {
+	var left []proof.Row
+	for _, row := range rows {
+		if found, ok := kept.load(kept.key(row, w.mutants.Choose(row))); ok {
+			report.add(found)
+			continue
+		}
+		left = append(left, row)
+	}
+	for _, row := range rowsQuickFirst(left, inputs) {
 		group.Go(func() error {
-			key := kept.key(row, w.mutants.Choose(row))
-			if found, ok := kept.load(key); ok {
-				report.add(found)
-				return nil
-			}
 			found, err := checker.check(ctx, row)
 			if err != nil {
 				return err
@@ -166,21 +170,28 @@ func (w *workshop) check(ctx context.Context, rows []proof.Row, parallel int, re
 			if found.Outcome == failing {
 				return nil // the next run looks again
 			}
-			return kept.save(key, found)
+			return kept.save(kept.key(row, w.mutants.Choose(row)), found)
 		})
 	}
 	return group.Wait()
 }
 
-// rowsQuickFirst returns rows with those last whose tests all start API servers.
+// rowsQuickFirst returns rows in the order of how many of their tests start API servers:
+// those of none, those of some, and those of which all do.
 func rowsQuickFirst(rows []proof.Row, inputs map[string]input) []proof.Row {
-	var quick, slow []proof.Row
-	for _, row := range rows {
-		if tests := row.Tests(); len(tests) > 0 && !inputs[quickFirst(tests, inputs)[0].Folder].servers {
-			quick = append(quick, row)
-		} else {
-			slow = append(slow, row)
+	slow := func(test proof.Test) bool { return inputs[test.Folder].servers }
+	rank := func(row proof.Row) int {
+		tests := row.Tests()
+		switch {
+		case !slices.ContainsFunc(tests, slow):
+			return 0
+		case len(slices.DeleteFunc(tests, slow)) > 0:
+			return 1
+		default:
+			return 2
 		}
 	}
-	return append(quick, slow...)
+	sorted := slices.Clone(rows)
+	slices.SortStableFunc(sorted, func(a, b proof.Row) int { return cmp.Compare(rank(a), rank(b)) })
+	return sorted
 }

@@ -28,7 +28,7 @@ func impatient(folder string) (map[string][]byte, error) {
 	}
 	changed := map[string][]byte{}
 	for _, path := range paths {
-		source, err := os.ReadFile(path) //nolint:gosec // tests of ours
+		source, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("reading a test to shorten its patience: %w", err)
 		}

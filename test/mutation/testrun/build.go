@@ -42,7 +42,7 @@ func (b *builds) program(ctx context.Context, folder string) (string, error) {
 
 func (b *builds) build(ctx context.Context, folder string) (string, error) {
 	program := filepath.Join(b.folder, strings.ReplaceAll(folder, "/", "_")+".test")
-	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", b.overlay.File(), "-o", program, "./"+folder) //nolint:gosec // folders of the tables
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", b.overlay.File(), "-o", program, "./"+folder)
 	command.Dir = b.overlay.Root
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the tests of %s with mutants: %w\n%s", folder, err, out)

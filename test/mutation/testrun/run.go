@@ -66,10 +66,11 @@ func (r *Runner) Run(ctx context.Context, test proof.Test, alone bool, on Settin
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // it is in the folder for temporary files
 	noted := filepath.Join(scratch, "reached")
-	command := exec.CommandContext(ctx, program, "-test.v", "-test.run", pattern(test, alone), "-test.timeout", runLimit.String()) //nolint:gosec // it was just built
+	command := exec.CommandContext(ctx, program, "-test.v", "-test.run", pattern(test, alone), "-test.timeout", runLimit.String())
 	command.Dir = filepath.Join(r.root, test.Folder)
 	command.Env = append(os.Environ(), mutant.Variable+"="+on.Mutant, mutant.ValueVariable+"="+on.Value, mutant.ReachedVariable+"="+noted)
 	command.WaitDelay = time.Second // what the test left running may hold its output
+	defer endLeftovers(mutant.ReachedVariable + "=" + noted)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	err = command.Run()
@@ -79,7 +80,7 @@ func (r *Runner) Run(ctx context.Context, test proof.Test, alone bool, on Settin
 	}
 	result := Ran{output: out.String(), Reached: map[string]bool{}}
 	result.Verdict, result.Detail = result.Of(test), because(out.String())
-	lines, err := os.ReadFile(noted) //nolint:gosec // it is in our own folder
+	lines, err := os.ReadFile(noted)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Ran{}, fmt.Errorf("reading what %s reached: %w", test.Name, err)
 	}
