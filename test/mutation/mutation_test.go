@@ -125,6 +125,7 @@ func TestOutcomes(t *testing.T) {
 		"a test that comes to nothing":               {"spec.elsewhere", f + "TestTotal`", notReached},
 		"a test of a refusal only":                   {"spec.size", f + "TestRefusal`", notReached},
 		"a field that is only refused":               {"spec.strict", f + "TestRefusal`", killed},
+		"a field of a definition that no test reads": {"spec.unread", f + "TestTotal`", notReached},
 		"a field that nothing reads":                 {"spec.unread", f + "TestTotal`", unresolved},
 		"a field of the status that is assigned":     {"status.total", f + "TestTotal`", killed},
 		"a field of the status that is in a literal": {"status.phase", f + "TestTotal`", survived},
@@ -137,7 +138,7 @@ func TestOutcomes(t *testing.T) {
 	var all []proof.Row
 	want := map[string]outcome{}
 	for name, c := range cases {
-		table := proof.Table{Kind: "Thing", Page: name, Folder: "apis/thing/v1", Reasons: "ThingReason"}
+		table := proof.Table{Kind: "Thing", Page: name, Defined: c.want == notReached, Folder: "apis/thing/v1", Reasons: "ThingReason"}
 		all = append(all, proof.Row{Table: table, What: c.what, Text: c.tests})
 		want[name] = c.want
 	}
