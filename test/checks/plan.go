@@ -37,9 +37,13 @@ type part struct {
 	// needs are targets that have to pass before.
 	needs []string
 	// tests are the folders whose tests it runs, if it runs no others and its result
-	// may be kept: a part without is run each time, and Go knows what it need not do.
+	// may be kept, and what else of test it needs: a part without is run each time, and
+	// Go knows what it need not do.
 	tests []string
 }
+
+// releases are the files that say from what the parts upgrade that do.
+func releases() []string { return []string{"test/upgrade/releases.txt", "test/upgrade/build.sh"} }
 
 // plan lists the parts in the order in which they begin, within their lane. What
 // takes long stands first.
@@ -53,8 +57,8 @@ func plan() []part {
 		{target: "test-walkthroughs-hosts", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/e2e"}},
 		{target: "test-fault-short", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/fault", "test/internal"}},
 		{target: "test-integration-programs", lane: clusters, group: "test", needs: []string{lab}},
-		{target: "test-walkthroughs-install", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/e2e", "test/upgrade"}},
-		{target: "test-olm-ways", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/olm-e2e", "test/upgrade"}},
+		{target: "test-walkthroughs-install", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: append(releases(), "test/e2e")},
+		{target: "test-olm-ways", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: append(releases(), "test/olm-e2e")},
 
 		{target: "verify-generated", lane: processors, group: "verify"},
 		{target: "lint", lane: processors, group: "verify"},
