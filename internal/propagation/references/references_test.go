@@ -105,6 +105,23 @@ func snapshot(name string, clusters ...string) workv1alpha2.BindingSnapshot {
 	return s
 }
 
+// TestBindingsOfOneNameAreTwo: their namespaces tell them apart.
+func TestBindingsOfOneNameAreTwo(t *testing.T) {
+	ofShop, ofApps := referrer("web", nil, "a"), referrer("web", nil, "a")
+	ofApps.Namespace = "apps"
+	got := Sum([]workv1alpha2.Binding{ofShop, ofApps})
+	first, second := snapshot("web", "a"), snapshot("web", "a")
+	first.Namespace = "apps"
+	if diff := cmp.Diff([]workv1alpha2.BindingSnapshot{first, second}, got.RequiredBy); diff != "" {
+		t.Errorf("those that need it (-want +got):\n%s", diff)
+	}
+	stranger := snapshot("web")
+	stranger.Namespace = "bank"
+	if got.Has(stranger) {
+		t.Error("a binding of that name in another namespace needs it, too")
+	}
+}
+
 func TestWhatSeveralBindingsNeed(t *testing.T) {
 	overwrite := func(s *workv1alpha2.ResourceBindingSpec) { s.ConflictResolution = policyv1alpha1.ConflictOverwrite }
 	abort := func(s *workv1alpha2.ResourceBindingSpec) { s.ConflictResolution = policyv1alpha1.ConflictAbort }
