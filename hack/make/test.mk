@@ -95,7 +95,7 @@ test-conformance-dedicated: envtest-assets ## The same on a hub whose API server
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -count=1 -v -timeout $(INTEGRATION_TIMEOUT) -run '^TestConformance$$' ./test/integration/conformance -args -dedicated
 
 .PHONY: test-mutation test-mutation-short
-test-mutation: envtest-assets ## Takes each field and reason of the proof tables out of the product: one of its tests has to fail. Goes on where it was ended. An hour.
+test-mutation: envtest-assets ## Takes each field and reason of the proof tables out of the product: one of its tests has to fail. Goes on where it was ended. An hour or two.
 	$(MUTATION)
 test-mutation-short: envtest-assets ## Does so with the rows whose text, code or tests changed since MUTATION_BASE.
 	$(MUTATION) -base $(MUTATION_BASE)

@@ -98,6 +98,24 @@ func TestCodeThatRefusesHasMutantsOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestTheSameSourceIsRewrittenTheSameWay(t *testing.T) {
+	source := declared + "\tuse(x, p, x.F)\n}\n"
+	rewritten := func() string {
+		pkg, file := check(t, source)
+		text := newText([]byte(source), pkg.Fset.File(file.FileStart), pkg.Types)
+		for _, path := range []string{"e/e", "a/a", "d/d", "b/b", "c/c"} {
+			text.typeName(types.NewNamed(types.NewTypeName(token.NoPos, types.NewPackage(path, path[2:]), "T", nil), types.Typ[types.Int], nil))
+		}
+		return string(text.withImports(file))
+	}
+	first := rewritten()
+	for range 50 {
+		if again := rewritten(); again != first {
+			t.Fatalf("the sources of test programs change from run to run, so that no result is kept:\n%s\n%s", first, again)
+		}
+	}
+}
+
 // check type-checks a file.
 func check(t *testing.T, source string) (*packages.Package, *ast.File) {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 )
 
@@ -65,8 +66,8 @@ func (t *text) typeName(of types.Type) string {
 // withImports returns the text with all that was put into it.
 func (t *text) withImports(file *ast.File) []byte {
 	imports := fmt.Sprintf("; import mutant %q", mutantPackage)
-	for path, name := range t.imports {
-		imports += fmt.Sprintf("; import %s %q", name, path)
+	for _, path := range slices.Sorted(maps.Keys(t.imports)) { // the same text each time, so that results can be kept
+		imports += fmt.Sprintf("; import %s %q", t.imports[path], path)
 	}
 	t.inserts = append(t.inserts, insert{at: t.file.Offset(file.Name.End()), piece: imports})
 	slices.SortStableFunc(t.inserts, func(a, b insert) int {
