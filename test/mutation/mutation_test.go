@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-io/capstan/test/internal/proof"
+	"github.com/capstan-io/capstan/test/mutation/schemata"
 )
 
 // The product of the test: a kind, what is made of it, and tests.
@@ -161,6 +162,17 @@ func TestOutcomes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAChangeThatTouchesNoRowPasses(t *testing.T) {
+	w := &workshop{root: t.TempDir(), overlay: &schemata.Overlay{Root: t.TempDir()}}
+	report := &report{out: &bytes.Buffer{}}
+	if err := w.check(t.Context(), nil, 1, report); err != nil {
+		t.Error(err)
+	}
+	if !report.end(exceptions(), false) {
+		t.Errorf("it asks for something:\n%s", report.out)
 	}
 }
 

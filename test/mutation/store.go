@@ -79,6 +79,9 @@ const serversPackage = schemata.Module + "internal/testing/env"
 // inputsOf hashes the sources of the test programs of folders, as they are with the
 // overlay: those of all packages of ours that they have in them.
 func inputsOf(ctx context.Context, o *schemata.Overlay, folders []string) (map[string]input, error) {
+	if len(folders) == 0 {
+		return nil, nil // go list would take the folder that it runs in
+	}
 	args := []string{"list", "-deps=false", "-test", "-json=ForTest,Deps"}
 	for _, folder := range folders {
 		args = append(args, "./"+folder)
