@@ -167,9 +167,17 @@ func TestListsWithoutASchema(t *testing.T) {
 		// but is why the functions that compare items differ; empty if none does.
 		but string
 	}{
-		{list: []any{}}, {list: []any{int64(2), int64(1)}}, {list: []any{0.5, 1.5}}, {list: []any{int64(1), 0.5}}, {list: []any{0.5, int64(1)}},
-		{list: []any{"a", "b"}}, {list: []any{true, false}},
-		{[]any{"a", int64(1)}, mixed}, {[]any{nil}, single}, {[]any{map[string]any{"a": int64(1)}}, single}, {[]any{[]any{}}, single},
+		{list: []any{}},
+		{list: []any{int64(2), int64(1)}},
+		{list: []any{0.5, 1.5}},
+		{list: []any{int64(1), 0.5}},
+		{list: []any{0.5, int64(1)}},
+		{list: []any{"a", "b"}},
+		{list: []any{true, false}},
+		{[]any{"a", int64(1)}, mixed},
+		{[]any{nil}, single},
+		{[]any{map[string]any{"a": int64(1)}}, single},
+		{[]any{[]any{}}, single},
 	} {
 		for text, compares := range map[string]bool{
 			"list.min()": true, "list.max()": true, "list.isSorted()": true,

@@ -81,7 +81,7 @@ func statefulSet() kind {
 		possible: func(s state) bool {
 			current, updated, replicas := s.num("status.currentReplicas"), s.num("status.updatedReplicas"), s.num("status.replicas")
 			if s.text("status.updateRevision") == "a" { // both count the same replicas
-				return current == updated && current == replicas && readyOf(s)
+				return current == replicas && updated == replicas && readyOf(s)
 			}
 			return current+updated <= replicas && readyOf(s)
 		},

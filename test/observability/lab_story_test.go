@@ -55,7 +55,7 @@ func TestInTheLab(t *testing.T) {
 		}
 	}
 	for _, one := range all {
-		t.Run(one.alert+" ends", func(t *testing.T) { ends(t, s, one, mended[one.fault.name]) })
+		t.Run(one.alert+" ends", func(t *testing.T) { ends(t, s, one, mended[one.name]) })
 	}
 	t.Logf("the alerts:\n%s\nall that fired: %s", alertTable(all), strings.Join(s.fired(), ", "))
 }
@@ -103,7 +103,7 @@ func empty() map[string]string {
 
 // result is what a query returned.
 type result struct {
-	panel, series, example string
+	series, example string
 }
 
 func queriesReturnSeries(t *testing.T, l *lab, s *server) {
@@ -326,7 +326,7 @@ func alertTable(all []*seen) string {
 	var table strings.Builder
 	table.WriteString("| fault | alert | what it says | fires after | ends after |\n|---|---|---|---|---|\n")
 	for _, one := range all {
-		fmt.Fprintf(&table, "| %s | `%s` | %s | %s | %s |\n", one.fault.name, one.alert, strings.Join(one.says, " "), one.fired.Round(time.Second), one.ended.Round(time.Second))
+		fmt.Fprintf(&table, "| %s | `%s` | %s | %s | %s |\n", one.name, one.alert, strings.Join(one.says, " "), one.fired.Round(time.Second), one.ended.Round(time.Second))
 	}
 	return table.String()
 }

@@ -41,7 +41,7 @@ type component struct {
 
 func run(args []string) error {
 	if len(args) < 3 {
-		return errors.New("usage: rbac ROOT OUTPUT COMPONENT=FOLDER[/...],FOLDER[/...]...")
+		return errors.New("usage: rbac ROOT OUTPUT COMPONENT=FOLDER,FOLDER")
 	}
 	root, output := args[0], args[1]
 	var components []component
@@ -85,7 +85,7 @@ func load(root string, components []component) ([]*loader.Package, error) {
 
 // write writes the role of a component, in place of any that is there.
 func write(c component, loaded []*loader.Package, folder string) error {
-	if err := os.RemoveAll(folder); err != nil {
+	if err := os.RemoveAll(folder); err != nil { //nolint:gosec // who runs it says where
 		return fmt.Errorf("deleting the former role of %s: %w", c.name, err)
 	}
 	collector := &markers.Collector{Registry: &markers.Registry{}}

@@ -4,6 +4,7 @@
 package propagation
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -87,8 +88,12 @@ func TestAMemberWithAQuota(t *testing.T) {
 	}
 	const why = "exceeded quota: apps"
 	w.eventually("the member knows of the quota", func() error {
-		if err := strict.Create(t.Context(), deployment("trial", 1), client.DryRunAll); err == nil || !strings.Contains(err.Error(), why) {
-			return fmt.Errorf("the answer is %v", err)
+		err := strict.Create(t.Context(), deployment("trial", 1), client.DryRunAll)
+		switch {
+		case err == nil:
+			return errors.New("it takes more than the quota allows")
+		case !strings.Contains(err.Error(), why):
+			return err
 		}
 		return nil
 	})

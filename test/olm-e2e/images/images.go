@@ -39,7 +39,7 @@ func Write(archive string, sources ...Source) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }() // it is in the folder for temporary files
 	index, err := layout.Write(work, empty.Index)
 	if err != nil {
 		return nil, fmt.Errorf("beginning the archive %s: %w", archive, err)
