@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
@@ -38,7 +39,7 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", 2, "check `n` rows at a time")
 	flag.Parse()
 	o.rows = regexp.MustCompile(*rows)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ok, err := run(ctx, o)
 	stop()
 	if err != nil {
