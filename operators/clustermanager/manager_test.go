@@ -4,6 +4,8 @@
 package clustermanager
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,10 +94,19 @@ func TestManagerFollowsWhatItWatches(t *testing.T) {
 // await waits until the condition holds.
 func (l *lab) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(eventLimit); time.Now().Before(end); <-time.After(gonePause) {
+	l.awaitFor(t, eventLimit, what, holds)
+}
+
+func (l *lab) awaitFor(t *testing.T, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); <-time.After(gonePause) {
 		if holds() {
 			return
 		}
 	}
-	t.Fatalf("waited %s in vain: %s; the conditions are %+v", eventLimit, what, l.get(t).Status.Conditions)
+	var told strings.Builder
+	for _, c := range l.get(t).Status.Conditions {
+		fmt.Fprintf(&told, "\n%s %s %s: %.200s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	t.Fatalf("waited %s in vain: %s; the conditions are%s", limit, what, told.String())
 }

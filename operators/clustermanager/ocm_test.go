@@ -152,7 +152,8 @@ func TestABindingThatTheOperatorMayNotRelease(t *testing.T) {
 	l.allow(t, "ocm", "ocm:bindings", []rbacv1.PolicyRule{{
 		APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclustersetbindings"}, Verbs: []string{"patch"},
 	}})
-	l.await(t, "the hub is removed", func() bool {
+	// The operator may wait for what does not end, but not beyond its deadline.
+	l.awaitFor(t, DefaultDeletionDeadline+eventLimit, "the hub is removed", func() bool {
 		l.endNamespace(t.Context(), t)
 		return !l.exists(t, &operatorv1.ClusterManager{}, testName, "")
 	})
@@ -164,7 +165,8 @@ func (l *lab) removed(t *testing.T) {
 	if err := l.client.Delete(t.Context(), l.get(t)); err != nil {
 		t.Fatal(err)
 	}
-	l.await(t, "the hub is removed", func() bool {
+	// The operator may wait for what does not end, but not beyond its deadline.
+	l.awaitFor(t, DefaultDeletionDeadline+eventLimit, "the hub is removed", func() bool {
 		l.endNamespace(t.Context(), t)
 		return !l.exists(t, &operatorv1.ClusterManager{}, testName, "")
 	})

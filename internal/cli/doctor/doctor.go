@@ -28,15 +28,18 @@ const patience = 9 * time.Second
 
 // doctor is one call of the command.
 type doctor struct {
-	session  *hub.Session
-	member   member.Flags
-	output   string
-	patience time.Duration
+	session *hub.Session
+	member  member.Flags
+	output  string
+	// limit ends what the doctor waits for: it is its patience.
+	limit func(context.Context) (context.Context, context.CancelFunc)
 }
 
 // New returns the command "doctor".
 func New(session *hub.Session) *cobra.Command {
-	d := &doctor{session: session, patience: patience}
+	d := &doctor{session: session, limit: func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, patience)
+	}}
 	cmd := &cobra.Command{
 		Use:   "doctor [CLUSTER]",
 		Short: "Find out what is broken and what to do about it",
@@ -73,7 +76,7 @@ func (d *doctor) run(ctx context.Context, args []string) error {
 	case len(args) == 0 && d.member.Given():
 		return exit.UsageError("a member was given, and no name: say which cluster of the hub it is")
 	}
-	limited, cancel := context.WithTimeout(ctx, d.patience)
+	limited, cancel := d.limit(ctx)
 	defer cancel()
 	var r *report
 	var err error

@@ -5,10 +5,12 @@ package doctor
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,15 +25,19 @@ import (
 )
 
 // TestTheDoctorWaitsForNobody has a hub that answers the first question and no
-// other one, and a member that answers none. The doctor ends by its own patience,
-// which is short here; what it waits for would take as long as the test may.
+// other one, and a member that answers none. The doctor's patience ends once the hub
+// has been asked what it does not answer, which would take as long as the test may.
 func TestTheDoctorWaitsForNobody(t *testing.T) {
-	released := make(chan struct{})
+	released, impatient := make(chan struct{}), make(chan struct{})
+	var asked sync.Once
 	silent := func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"gitVersion":"v1.36.3"}`))
 			return
+		}
+		if strings.HasSuffix(r.URL.Path, "/certificatesigningrequests") { // after the version is known
+			asked.Do(func() { close(impatient) })
 		}
 		select {
 		case <-released:
@@ -53,7 +59,10 @@ func TestTheDoctorWaitsForNobody(t *testing.T) {
 	t.Setenv("KUBECONFIG", file)
 	var out bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
-	d := &doctor{session: hub.NewSession(streams, testingclock.NewFakePassiveClock(time.Unix(0, 0))), patience: 500 * time.Millisecond}
+	d := &doctor{session: hub.NewSession(streams, testingclock.NewFakePassiveClock(time.Unix(0, 0)))}
+	d.limit = func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return late{Context: ctx, since: impatient}, func() {}
+	}
 	flags := pflag.NewFlagSet("doctor", pflag.ContinueOnError)
 	d.member.AddFlags(flags)
 	if err := flags.Parse([]string{"--cluster-kubeconfig", file}); err != nil {
@@ -70,6 +79,23 @@ func TestTheDoctorWaitsForNobody(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "✗") {
 		t.Errorf("it guesses what it could not see:\n%s", out.String())
+	}
+}
+
+// late is a context whose deadline has passed since the channel was closed.
+type late struct {
+	context.Context
+	since chan struct{}
+}
+
+func (l late) Done() <-chan struct{} { return l.since }
+
+func (l late) Err() error {
+	select {
+	case <-l.since:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }
 
