@@ -109,12 +109,14 @@ test-builds: lab-build image released next olm-build bin/helm
 
 # Parts of test-e2e after test-builds. Each has a lab of its own and waits most of
 # the time, so they run side by side.
-.PHONY: test-hub-and-spoke test-walkthroughs test-walkthroughs-hosts test-walkthroughs-install test-fault-short
+.PHONY: test-hub-and-spoke test-walkthroughs test-walkthroughs-hosts test-walkthroughs-install test-fault-short test-lab
 E2E = IMAGE_NAME=$(IMAGE_NAME) go test $(TEST_FLAGS) -tags e2e -count=1 -v -timeout $(E2E_TIMEOUT) ./test/e2e
 # The walk-throughs that need another cluster for API servers or agents, and those that
 # install and upgrade in each way.
 ON_HOSTS := dedicated|hosted|hosted-agents
 INSTALLING := install-[a-z]*|upgrade
+test-lab: ## Tries the lab itself: clusters, pods, images, volumes, partitions. Needs root.
+	$(MAKE) -C test/lab e2e
 test-hub-and-spoke:
 	$(E2E) -skip '^(TestWalkthroughs|TestDrills)$$' -clusters hub,member1
 test-walkthroughs:

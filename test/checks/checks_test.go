@@ -220,52 +220,59 @@ func TestStampsAreForTheSameInputs(t *testing.T) {
 		}
 		return s
 	}
-	p := part{target: "test-hub-and-spoke", tests: []string{"test/e2e"}}
+	product := part{target: "test-hub-and-spoke", tests: []string{"test/e2e"}}
+	ofLab := part{target: "test-lab", tests: []string{"test/lab"}, alone: true}
 	git("init", "--quiet")
 	cases := []struct {
 		file string
-		runs bool
+		runs []part
 	}{
-		{"README.md", false},
-		{"main_test.go", false},
-		{"internal/testdata/input.yaml", false},
-		{"internal/testing/env/env.go", false},
-		{"test/bench/bench.go", false},
-		{"hack/soak.sh", false},
-		{"main.go", true},
-		{"hack/deploy/image.sh", true},
-		{"test/lab/internal/lab.go", true},
-		{"test/e2e/work_test.go", true},
-		{"test/e2e/testdata/input.yaml", true},
+		{"README.md", nil},
+		{"main_test.go", nil},
+		{"internal/testdata/input.yaml", nil},
+		{"internal/testing/env/env.go", nil},
+		{"test/bench/bench.go", nil},
+		{"hack/soak.sh", nil},
+		{"main.go", []part{product}},
+		{"hack/deploy/image.sh", []part{product}},
+		{"test/lab/internal/lab.go", []part{product, ofLab}},
+		{"test/lab/e2e/lab_test.go", []part{ofLab}},
+		{"test/e2e/work_test.go", []part{product}},
+		{"test/e2e/testdata/input.yaml", []part{product}},
 	}
 	for _, c := range cases {
 		write(c.file, "1")
 	}
 	git("add", ".")
 	git("commit", "--quiet", "-m", "first")
-	if when := stampsOf().find(p); when != "" {
-		t.Errorf("it has passed before it ran: %s", when)
+	for _, p := range []part{product, ofLab} {
+		if when := stampsOf().find(p); when != "" {
+			t.Errorf("%s has passed before it ran: %s", p.target, when)
+		}
+		stampsOf().keep(p)
 	}
-	stampsOf().keep(p)
 	for _, c := range cases {
 		write(c.file, "2")
 		if _, err := openStamps(t.Context(), kept); err == nil {
 			t.Errorf("there are stamps of a tree where %s is not as it was committed", c.file)
 		}
 		git("commit", "--quiet", "-a", "-m", c.file)
-		if runs := stampsOf().find(p) == ""; runs != c.runs {
-			t.Errorf("after a change of %s it runs again: %t", c.file, runs)
+		for _, p := range []part{product, ofLab} {
+			want := slices.ContainsFunc(c.runs, func(run part) bool { return run.target == p.target })
+			if runs := stampsOf().find(p) == ""; runs != want {
+				t.Errorf("after a change of %s %s runs again: %t", c.file, p.target, runs)
+			}
+			stampsOf().keep(p)
 		}
-		stampsOf().keep(p)
 	}
 	if when := stampsOf().find(part{target: "lint"}); when != "" {
 		t.Error("a part that always runs has a stamp")
 	}
 	old := time.Now().Add(-stampLife - time.Hour)
-	if err := os.Chtimes(stampsOf().path(p), old, old); err != nil {
+	if err := os.Chtimes(stampsOf().path(product), old, old); err != nil {
 		t.Fatal(err)
 	}
-	before := stampsOf().path(p) // opening them deletes the old ones
+	before := stampsOf().path(product) // opening them deletes the old ones
 	if _, err := os.Stat(before); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a stamp that counts no more is still there: %v", err)
 	}

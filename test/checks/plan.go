@@ -40,6 +40,8 @@ type part struct {
 	// may be kept, and what else of test it needs: a part without is run each time, and
 	// Go knows what it need not do.
 	tests []string
+	// alone says that its result depends on nothing but these folders.
+	alone bool
 }
 
 // releases are the files that say from what the parts upgrade that do.
@@ -56,6 +58,7 @@ func plan() []part {
 		{target: "test-hub-and-spoke", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/e2e"}},
 		{target: "test-walkthroughs-hosts", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/e2e"}},
 		{target: "test-fault-short", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: []string{"test/fault", "test/internal"}},
+		{target: "test-lab", lane: clusters, group: "test-e2e", needs: []string{lab}, tests: []string{"test/lab"}, alone: true},
 		{target: "test-integration-programs", lane: clusters, group: "test", needs: []string{lab}},
 		{target: "test-walkthroughs-install", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: append(releases(), "test/e2e")},
 		{target: "test-olm-ways", lane: clusters, group: "test-e2e", needs: []string{builds}, tests: append(releases(), "test/olm-e2e")},

@@ -128,12 +128,15 @@ func elsewhere() []string {
 }
 
 // inputs lists what the result of a part depends on: its own folders, the lab, and of
-// all others what is neither a page nor there for their tests.
+// all others, unless these count alone, what is neither a page nor there for their
+// tests.
 func (s *stamps) inputs(p part) string {
 	mine := slices.DeleteFunc(slices.Clone(s.files), func(line string) bool {
 		_, file, _ := strings.Cut(line, "\t")
 		within := func(folder string) bool { return file == folder || strings.HasPrefix(file, folder+"/") }
 		switch {
+		case p.alone:
+			return !slices.ContainsFunc(p.tests, within)
 		case strings.HasSuffix(file, ".md"):
 			return true
 		case slices.ContainsFunc(p.tests, within):
