@@ -109,9 +109,36 @@ func TestPodsRunTheImage(t *testing.T) {
 				}
 				l.kubectl(t, "delete", "pod", pod, "--now")
 			}
+			l.hubRuns(t, m)
 			l.forget(t, m.image)
 		})
 	}
+}
+
+// hubRuns makes the cluster a hub, and a member of itself, with the command line and
+// the image of the release: every program of the image serves, and the member becomes
+// Available. Then all is removed.
+func (l lab) hubRuns(t *testing.T, m made) {
+	t.Helper()
+	dir := t.TempDir()
+	untar(t, m.file("linux-amd64")+".tar.gz", dir)
+	capstan := func(args ...string) string {
+		t.Helper()
+		out, err := output(t.Context(), filepath.Join(dir, "capstan"), append(args, "--kubeconfig", l.kubeconfig(), "--context", "release")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(out)
+	}
+	capstan("init", "--image", m.image, "--feature-gates", "AggregatedAPI=true")
+	register := capstan("token", "create", "--cluster-name", "cluster1", "--auto-accept", "--print-register-command")
+	capstan(append(strings.Fields(register)[1:], "--cluster-name", "cluster1", "--image", m.image)...)
+	l.kubectl(t, "wait", "managedcluster", "cluster1", "--for", "condition=ManagedClusterConditionAvailable", "--timeout", patience.String())
+	if got := l.kubectl(t, "get", "clusters.cluster.karmada.io", "cluster1", "-o", "name"); got != "cluster.cluster.karmada.io/cluster1" {
+		t.Errorf("the API server of the image serves %q, want cluster1", got)
+	}
+	capstan("unregister", "cluster1", "--cluster-kubeconfig", l.kubeconfig(), "--cluster-context", "release")
+	capstan("clean")
 }
 
 // forget removes the image from the cluster, so that no archive is taken for
