@@ -1,0 +1,255 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/interpret/aggregate"
+)
+
+type object = map[string]any
+
+const (
+	early = "2026-01-01T00:00:00Z"
+	late  = "2026-01-02T00:00:00Z"
+)
+
+// item is a cluster whose object is applied and Healthy.
+func item(cluster string, status object) aggregate.Item {
+	return aggregate.Item{Cluster: cluster, Status: status, Applied: true, Health: "Healthy"}
+}
+
+func condition(name, status, reason, message string) object {
+	return object{"type": name, "status": status, "reason": reason, "message": message}
+}
+
+func conditions(list ...any) object { return object{"conditions": list} }
+
+func TestUsual(t *testing.T) {
+	t.Parallel()
+	template := object{"metadata": object{"generation": int64(3)}, "status": object{"observedGeneration": int64(2)}}
+	seen := func(replicas, observed, generation int64) object {
+		return object{"readyReplicas": replicas, "observedGeneration": observed, "generation": generation}
+	}
+	for name, c := range map[string]struct {
+		rules aggregate.Rules
+		items []aggregate.Item
+		want  object
+	}{
+		"counters are summed, and all have seen it": {
+			aggregate.Rules{Known: true}, []aggregate.Item{item("a", seen(1, 5, 5)), item("b", seen(2, 7, 7))},
+			object{"readyReplicas": int64(3), "observedGeneration": int64(3)},
+		},
+		"one has not seen its own object": {
+			aggregate.Rules{Known: true}, []aggregate.Item{item("a", seen(1, 5, 5)), item("b", seen(2, 6, 7))},
+			object{"readyReplicas": int64(3), "observedGeneration": int64(2)},
+		},
+		"one has not got the template": {
+			aggregate.Rules{Known: true}, []aggregate.Item{item("a", seen(1, 5, 5)), {Cluster: "b", Status: seen(2, 7, 7)}},
+			object{"readyReplicas": int64(3), "observedGeneration": int64(2)},
+		},
+		"one says from which template its object is": {
+			aggregate.Rules{Known: true},
+			[]aggregate.Item{{Cluster: "a", Status: object{"observedGeneration": int64(1), "generation": int64(1), "resourceTemplateGeneration": int64(3)}}},
+			object{"observedGeneration": int64(3)},
+		},
+		"and it is an earlier one": {
+			aggregate.Rules{Known: true},
+			[]aggregate.Item{item("a", object{"observedGeneration": int64(1), "generation": int64(1), "resourceTemplateGeneration": int64(2)})},
+			object{"observedGeneration": int64(2)},
+		},
+		"one has not reported": {
+			aggregate.Rules{Known: true}, []aggregate.Item{item("a", seen(1, 5, 5)), item("b", nil)},
+			object{"readyReplicas": int64(1), "observedGeneration": int64(2)},
+		},
+		"other counters by name": {
+			aggregate.Rules{Known: true, Sums: []string{"active"}}, []aggregate.Item{item("a", object{"active": int64(1), "other": int64(1)}), item("b", object{"active": int64(4)})},
+			object{"active": int64(5), "observedGeneration": int64(2)},
+		},
+		"of an unknown kind, what all agree on": {
+			aggregate.Rules{}, []aggregate.Item{item("a", object{"replicas": int64(1), "selector": "x", "url": "a"}), item("b", object{"replicas": int64(1), "selector": "x", "url": "b"})},
+			object{"replicas": int64(2), "selector": "x", "observedGeneration": int64(2)},
+		},
+		"not while one has not reported": {
+			aggregate.Rules{}, []aggregate.Item{item("a", object{"replicas": int64(1), "selector": "x"}), item("b", nil)},
+			object{"replicas": int64(1), "observedGeneration": int64(2)},
+		},
+	} {
+		if diff := cmp.Diff(c.want, aggregate.Usual(template, c.items, c.rules)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if got := aggregate.Usual(object{}, []aggregate.Item{item("a", object{"url": "x"})}, aggregate.Rules{}); got != nil {
+		t.Errorf("a status of another shape gives %v", got)
+	}
+}
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	ready := func(status, reason, message string) object {
+		return conditions(condition("Ready", status, reason, message))
+	}
+	failed := func(status, message string) object { return conditions(condition("Failed", status, "Why", message)) }
+	silent := item("b", ready("True", "Up", "fine"))
+	silent.Health = "Unknown"
+	for name, c := range map[string]struct {
+		items []aggregate.Item
+		done  string
+		want  []any
+	}{
+		"True everywhere, said once": {
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", ready("True", "Up", "fine"))}, "",
+			[]any{condition("Ready", "True", "Up", "fine")},
+		},
+		"True everywhere, in other words": {
+			[]aggregate.Item{item("a", ready("True", "Up", "1 is up")), item("b", ready("True", "Up", "2 are up"))}, "",
+			[]any{condition("Ready", "True", "Up", "True on 2 of 2 clusters.")},
+		},
+		"False on one names it": {
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", ready("False", "Down", "no node"))}, "",
+			[]any{condition("Ready", "False", "Down", "b: no node")},
+		},
+		"False goes before Unknown": {
+			[]aggregate.Item{item("a", nil), item("b", ready("False", "Down", "no node"))}, "",
+			[]any{condition("Ready", "False", "Down", "b: no node")},
+		},
+		"one has not reported": {
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", nil)}, "",
+			[]any{condition("Ready", "Unknown", "NotReported", "b: has not reported yet")},
+		},
+		"one does not have the condition": {
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", object{"replicas": int64(1)})}, "",
+			[]any{condition("Ready", "Unknown", "NotReported", "b: has not reported this condition")},
+		},
+		"one is silent": {
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), silent}, "",
+			[]any{condition("Ready", "Unknown", "ClusterSilent", "b: does not respond; when it did, the condition was True")},
+		},
+		"trouble on one is trouble": {
+			[]aggregate.Item{item("a", failed("False", "")), item("b", failed("True", "no quota"))}, "",
+			[]any{condition("Failed", "True", "Why", "b: no quota")},
+		},
+		"trouble that one does not tell of is none": {
+			[]aggregate.Item{item("a", failed("False", "well")), item("b", object{"replicas": int64(1)})}, "",
+			[]any{condition("Failed", "False", "Why", "well")},
+		},
+		"a reason that says least comes last": {
+			[]aggregate.Item{item("a", ready("True", "Done", "fine")), item("b", ready("True", "Newer", "fine"))}, "Done",
+			[]any{condition("Ready", "True", "Newer", "fine")},
+		},
+	} {
+		if diff := cmp.Diff(c.want, aggregate.Conditions(object{}, c.items, map[string]string{"Ready": c.done})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestAConditionIsNotForgotten: a template whose clusters have changed keeps its
+// conditions, but for trouble that nobody tells of.
+func TestAConditionIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	template := object{"status": conditions(condition("Ready", "True", "Up", "fine"), condition("Failed", "True", "Why", "bad"))}
+	want := []any{condition("Ready", "Unknown", "NotReported", "No cluster has the object.")}
+	if diff := cmp.Diff(want, aggregate.Conditions(template, nil, nil)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheTimesOfACondition(t *testing.T) {
+	t.Parallel()
+	ready := func(status, transition string) object {
+		return object{"type": "Ready", "status": status, "lastTransitionTime": transition, "lastUpdateTime": transition}
+	}
+	items := []aggregate.Item{item("a", conditions(ready("True", early))), item("b", conditions(ready("True", late)))}
+	for name, c := range map[string]struct {
+		before string
+		want   object
+	}{
+		"the status stays":   {"True", ready("True", "2025-01-01T00:00:00Z")},
+		"the status changed": {"False", ready("True", late)},
+	} {
+		c.want["lastUpdateTime"] = late
+		template := object{"status": conditions(object{"type": "Ready", "status": c.before, "lastTransitionTime": "2025-01-01T00:00:00Z"})}
+		if diff := cmp.Diff([]any{c.want}, aggregate.Conditions(template, items, nil)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if got := aggregate.Earliest(nil, late, "odd", early); got != early {
+		t.Errorf("the earliest is %v", got)
+	}
+	if got := aggregate.Latest(early, "odd", late); got != late {
+		t.Errorf("the latest is %v", got)
+	}
+	if got := aggregate.Latest(nil, "odd", 1); got != nil {
+		t.Errorf("of what is no time the latest is %v", got)
+	}
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	var same, different []aggregate.Item
+	for n := range 12 {
+		name := fmt.Sprintf("c%02d", n)
+		same = append(same, item(name, conditions(condition("Ready", "False", "Down", "no node"))))
+		different = append(different, item(name, conditions(condition("Ready", "False", "Down", name+strings.Repeat("é", 200)))))
+	}
+	message := func(items []aggregate.Item) string {
+		return aggregate.ConditionOf(aggregate.Conditions(object{}, items, nil), "Ready")["message"].(string)
+	}
+	if got, want := message(same), "c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more: no node"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := message(different); len(got) > 1024 || !strings.HasSuffix(got, "é...") || strings.ToValidUTF8(got, "") != got {
+		t.Errorf("a message of %d bytes ends with %q", len(got), got[len(got)-10:])
+	}
+}
+
+func TestPhase(t *testing.T) {
+	t.Parallel()
+	phase := func(name string) object { return object{"phase": name} }
+	order := []string{"Failed", "Pending", "Bound"}
+	for name, c := range map[string]struct {
+		items []aggregate.Item
+		want  string
+	}{
+		"the first of the order":  {[]aggregate.Item{item("a", phase("Bound")), item("b", phase("Failed"))}, "Failed"},
+		"not reported is Pending": {[]aggregate.Item{item("a", phase("Bound")), item("b", nil)}, "Pending"},
+		"an unknown phase":        {[]aggregate.Item{item("a", phase("Odd")), item("b", phase("Bound"))}, "Bound"},
+		"none":                    {nil, "Pending"},
+	} {
+		if got := aggregate.Phase(c.items, "Pending", order...); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestSame(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b any
+		want bool
+	}{
+		{nil, "", true},
+		{nil, object{"a": []any{}}, true},
+		{int64(0), false, true},
+		{int64(1), float64(1), true},
+		{int64(1), "1", false},
+		{int64(1), int64(2), false},
+		{object{"a": "x"}, object{"a": "x", "b": ""}, true},
+		{object{"a": "x", "b": ""}, object{"a": "x"}, true},
+		{object{"a": "x"}, object{"a": "x", "b": "y"}, false},
+		{[]any{"a", "b"}, []any{"b", "a"}, false},
+		{[]any{object{"a": nil}}, []any{object{}}, true},
+		{"x", object{"a": "x"}, false},
+	} {
+		if got := aggregate.Same(c.a, c.b); got != c.want || got != aggregate.Same(c.b, c.a) {
+			t.Errorf("%v and %v: same is %t, want %t, also the other way round", c.a, c.b, got, c.want)
+		}
+	}
+}
