@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
+	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // interpreterWebhook returns a configuration that is accepted, and its webhook.
@@ -37,9 +38,7 @@ func interpreterWebhook() (*configv1alpha1.ResourceInterpreterWebhookConfigurati
 }
 
 func TestTheDefinitionOfInterpreterWebhooksRefuses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs an API server; run 'make test-integration'")
-	}
+	env.Need(t)
 	definitions, err := definitions("config.karmada.io_resourceinterpreterwebhookconfigurations")
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@
 package test
 
 import (
+	"bytes"
 	"go/ast"
 	"go/token"
 	"maps"
@@ -83,6 +84,30 @@ func TestResultsThatAreKeptHaveNoHiddenInputs(t *testing.T) {
 	for folder := range listed {
 		t.Errorf("hack/packages.sh lists %s, which starters() does not", folder)
 	}
+}
+
+// TestShortSkipsOnlyWhatRunsElsewhere keeps tests from being skipped in all parts of the
+// checks: without -short run only those that start API servers, those that are listed as
+// programs, those apart, and those with a build tag.
+func TestShortSkipsOnlyWhatRunsElsewhere(t *testing.T) {
+	known := starters()
+	forEachFile(t, func(path string, source []byte, _ *token.FileSet, file *ast.File) {
+		folder := filepath.Dir(path)
+		if folder == "internal/testing/env" || known[folder] == eachTime || known[folder] == apart || bytes.Contains(source, []byte("\n//go:build ")) {
+			return
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if selector, ok := node.(*ast.SelectorExpr); ok && isShort(selector) {
+				t.Errorf("%s asks for -short, with which alone its package may run: call env.Need if it needs an API server, and skip nothing otherwise", path)
+			}
+			return true
+		})
+	})
+}
+
+func isShort(selector *ast.SelectorExpr) bool {
+	of, ok := selector.X.(*ast.Ident)
+	return ok && of.Name == "testing" && selector.Sel.Name == "Short"
 }
 
 // foldersThatStartPrograms finds calls of exec.Command and its like, but for the lab,
