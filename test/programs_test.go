@@ -45,7 +45,7 @@ func starters() map[string]inputs {
 		"internal/testing/env":         ofAssets,
 		"operators/controlplane":       ofAssets,
 		"operators/klusterlet":         ofAssets,
-		"test":                         eachTime, // go list
+		"test":                         eachTime, // go list, git ls-files
 		"test/apis":                    eachTime, // go build
 		"test/bench":                   apart,
 		"test/checks":                  eachTime, // go list
