@@ -32,6 +32,7 @@ SOAK_BASE ?= origin/main
 
 # The commit before the changes that test-mutation-short is about.
 MUTATION_BASE ?= HEAD~1
+MUTATION_MOST ?= 20
 MUTATION = KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go run ./test/mutation
 
 CHECKS = go run ./test/checks
@@ -97,8 +98,8 @@ test-conformance-dedicated: envtest-assets ## The same on a hub whose API server
 .PHONY: test-mutation test-mutation-short
 test-mutation: envtest-assets ## Takes each field and reason of the proof tables out of the product: one of its tests has to fail. Goes on where it was ended. An hour or two.
 	$(MUTATION)
-test-mutation-short: envtest-assets ## Does so with the rows whose text, code or tests changed since MUTATION_BASE.
-	$(MUTATION) -base $(MUTATION_BASE)
+test-mutation-short: envtest-assets ## Does so with the rows whose text, code or tests changed since MUTATION_BASE (HEAD~1), at most MUTATION_MOST (20) of them.
+	$(MUTATION) -base $(MUTATION_BASE) -most $(MUTATION_MOST)
 
 .PHONY: test-e2e
 test-e2e: test-needs ## Tests on real clusters with real pods, each way to install, and each fault in short. Needs root; installs Debian's packages.

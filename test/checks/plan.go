@@ -70,6 +70,7 @@ func plan() []part {
 		{target: "test-race", lane: processors, group: "test"},
 		{target: "test-race-controllers", lane: processors, group: "test", needs: []string{lab}},
 		{target: "test-integration", lane: processors, group: "test", needs: []string{lab}},
+		{target: "test-mutation-short", lane: processors, group: "test", needs: []string{lab}},
 	}
 }
 

@@ -92,3 +92,19 @@ func git(t *testing.T, folder string, args ...string) {
 		t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
 }
+
+func TestRowsAreSpread(t *testing.T) {
+	var rows []proof.Row
+	for _, field := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		rows = append(rows, proof.Row{What: field})
+	}
+	for most, want := range map[int]string{0: "abcdefg", 1: "a", 3: "ace", 7: "abcdefg", 9: "abcdefg"} {
+		got := ""
+		for _, row := range spread(rows, most) {
+			got += row.What
+		}
+		if got != want {
+			t.Errorf("at most %d: got %s, want %s", most, got, want)
+		}
+	}
+}

@@ -28,6 +28,7 @@ import (
 // options are what the command line says.
 type options struct {
 	base     string
+	most     int
 	rows     *regexp.Regexp
 	parallel int
 }
@@ -36,6 +37,7 @@ func main() {
 	var o options
 	rows := flag.String("rows", "", "check only the rows whose kind and field or reason match `pattern`")
 	flag.StringVar(&o.base, "base", "", "check only the rows that differ from a `commit` in their text, code or tests")
+	flag.IntVar(&o.most, "most", 0, "of those rows check at most `n`, spread evenly over them; 0 is all")
 	flag.IntVar(&o.parallel, "parallel", 2, "check `n` rows at a time")
 	flag.Parse()
 	o.rows = regexp.MustCompile(*rows)
@@ -75,6 +77,10 @@ func run(ctx context.Context, o options) (bool, error) {
 		if rows, err = since.touched(ctx, rows, w.mutants.Files); err != nil {
 			return false, err
 		}
+	}
+	if chosen := spread(rows, o.most); len(chosen) < len(rows) {
+		fmt.Fprintf(os.Stdout, "checking %d of %d rows\n", len(chosen), len(rows))
+		rows = chosen
 	}
 	report := &report{out: os.Stdout, total: len(rows)}
 	if err := w.check(ctx, rows, o.parallel, report); err != nil {
