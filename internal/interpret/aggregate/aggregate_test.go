@@ -43,15 +43,18 @@ func TestUsual(t *testing.T) {
 		want  object
 	}{
 		"counters are summed, and all have seen it": {
-			aggregate.Rules{Known: true}, []aggregate.Item{item("a", seen(1, 5, 5)), item("b", seen(2, 7, 7))},
+			aggregate.Rules{Known: true},
+			[]aggregate.Item{item("a", seen(1, 5, 5)), item("b", seen(2, 7, 7))},
 			object{"readyReplicas": int64(3), "observedGeneration": int64(3)},
 		},
 		"one has not seen its own object": {
-			aggregate.Rules{Known: true}, []aggregate.Item{item("a", seen(1, 5, 5)), item("b", seen(2, 6, 7))},
+			aggregate.Rules{Known: true},
+			[]aggregate.Item{item("a", seen(1, 5, 5)), item("b", seen(2, 6, 7))},
 			object{"readyReplicas": int64(3), "observedGeneration": int64(2)},
 		},
 		"one has not got the template": {
-			aggregate.Rules{Known: true}, []aggregate.Item{item("a", seen(1, 5, 5)), {Cluster: "b", Status: seen(2, 7, 7)}},
+			aggregate.Rules{Known: true},
+			[]aggregate.Item{item("a", seen(1, 5, 5)), {Cluster: "b", Status: seen(2, 7, 7)}},
 			object{"readyReplicas": int64(3), "observedGeneration": int64(2)},
 		},
 		"one says from which template its object is": {
@@ -65,19 +68,23 @@ func TestUsual(t *testing.T) {
 			object{"observedGeneration": int64(2)},
 		},
 		"one has not reported": {
-			aggregate.Rules{Known: true}, []aggregate.Item{item("a", seen(1, 5, 5)), item("b", nil)},
+			aggregate.Rules{Known: true},
+			[]aggregate.Item{item("a", seen(1, 5, 5)), item("b", nil)},
 			object{"readyReplicas": int64(1), "observedGeneration": int64(2)},
 		},
 		"other counters by name": {
-			aggregate.Rules{Known: true, Sums: []string{"active"}}, []aggregate.Item{item("a", object{"active": int64(1), "other": int64(1)}), item("b", object{"active": int64(4)})},
+			aggregate.Rules{Known: true, Sums: []string{"active"}},
+			[]aggregate.Item{item("a", object{"active": int64(1), "other": int64(1)}), item("b", object{"active": int64(4)})},
 			object{"active": int64(5), "observedGeneration": int64(2)},
 		},
 		"of an unknown kind, what all agree on": {
-			aggregate.Rules{}, []aggregate.Item{item("a", object{"replicas": int64(1), "selector": "x", "url": "a"}), item("b", object{"replicas": int64(1), "selector": "x", "url": "b"})},
+			aggregate.Rules{},
+			[]aggregate.Item{item("a", object{"replicas": int64(1), "selector": "x", "url": "a"}), item("b", object{"replicas": int64(1), "selector": "x", "url": "b"})},
 			object{"replicas": int64(2), "selector": "x", "observedGeneration": int64(2)},
 		},
 		"not while one has not reported": {
-			aggregate.Rules{}, []aggregate.Item{item("a", object{"replicas": int64(1), "selector": "x"}), item("b", nil)},
+			aggregate.Rules{},
+			[]aggregate.Item{item("a", object{"replicas": int64(1), "selector": "x"}), item("b", nil)},
 			object{"replicas": int64(1), "observedGeneration": int64(2)},
 		},
 	} {
@@ -104,43 +111,53 @@ func TestConditions(t *testing.T) {
 		want  []any
 	}{
 		"True everywhere, said once": {
-			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", ready("True", "Up", "fine"))}, "",
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", ready("True", "Up", "fine"))},
+			"",
 			[]any{condition("Ready", "True", "Up", "fine")},
 		},
 		"True everywhere, in other words": {
-			[]aggregate.Item{item("a", ready("True", "Up", "1 is up")), item("b", ready("True", "Up", "2 are up"))}, "",
+			[]aggregate.Item{item("a", ready("True", "Up", "1 is up")), item("b", ready("True", "Up", "2 are up"))},
+			"",
 			[]any{condition("Ready", "True", "Up", "True on 2 of 2 clusters.")},
 		},
 		"False on one names it": {
-			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", ready("False", "Down", "no node"))}, "",
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", ready("False", "Down", "no node"))},
+			"",
 			[]any{condition("Ready", "False", "Down", "b: no node")},
 		},
 		"False goes before Unknown": {
-			[]aggregate.Item{item("a", nil), item("b", ready("False", "Down", "no node"))}, "",
+			[]aggregate.Item{item("a", nil), item("b", ready("False", "Down", "no node"))},
+			"",
 			[]any{condition("Ready", "False", "Down", "b: no node")},
 		},
 		"one has not reported": {
-			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", nil)}, "",
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", nil)},
+			"",
 			[]any{condition("Ready", "Unknown", "NotReported", "b: has not reported yet")},
 		},
 		"one does not have the condition": {
-			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", object{"replicas": int64(1)})}, "",
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), item("b", object{"replicas": int64(1)})},
+			"",
 			[]any{condition("Ready", "Unknown", "NotReported", "b: has not reported this condition")},
 		},
 		"one is silent": {
-			[]aggregate.Item{item("a", ready("True", "Up", "fine")), silent}, "",
+			[]aggregate.Item{item("a", ready("True", "Up", "fine")), silent},
+			"",
 			[]any{condition("Ready", "Unknown", "ClusterSilent", "b: does not respond; when it did, the condition was True")},
 		},
 		"trouble on one is trouble": {
-			[]aggregate.Item{item("a", failed("False", "")), item("b", failed("True", "no quota"))}, "",
+			[]aggregate.Item{item("a", failed("False", "")), item("b", failed("True", "no quota"))},
+			"",
 			[]any{condition("Failed", "True", "Why", "b: no quota")},
 		},
 		"trouble that one does not tell of is none": {
-			[]aggregate.Item{item("a", failed("False", "well")), item("b", object{"replicas": int64(1)})}, "",
+			[]aggregate.Item{item("a", failed("False", "well")), item("b", object{"replicas": int64(1)})},
+			"",
 			[]any{condition("Failed", "False", "Why", "well")},
 		},
 		"a reason that says least comes last": {
-			[]aggregate.Item{item("a", ready("True", "Done", "fine")), item("b", ready("True", "Newer", "fine"))}, "Done",
+			[]aggregate.Item{item("a", ready("True", "Done", "fine")), item("b", ready("True", "Newer", "fine"))},
+			"Done",
 			[]any{condition("Ready", "True", "Newer", "fine")},
 		},
 	} {

@@ -133,11 +133,21 @@ func TestACostIsThatOfTheData(t *testing.T) {
 		text string
 		data func(int) any
 	}{
-		{"object + 'a'", texts}, {"object == object", texts}, {"object.matches('b+')", texts}, {"object.indexOf('b')", texts},
-		{"object.replace('a', 'b')", texts}, {"object.upperAscii()", texts},
-		{"'b' in object", lists}, {"object + [1]", lists}, {"object == object", lists}, {"object.sum()", lists},
-		{"object.isSorted()", lists}, {"object.all(x, x >= 0)", lists}, {"sets.contains([1], object)", lists},
-		{"object == object", maps}, {"object in [object]", maps},
+		{"object + 'a'", texts},
+		{"object == object", texts},
+		{"object.matches('b+')", texts},
+		{"object.indexOf('b')", texts},
+		{"object.replace('a', 'b')", texts},
+		{"object.upperAscii()", texts},
+		{"'b' in object", lists},
+		{"object + [1]", lists},
+		{"object == object", lists},
+		{"object.sum()", lists},
+		{"object.isSorted()", lists},
+		{"object.all(x, x >= 0)", lists},
+		{"sets.contains([1], object)", lists},
+		{"object == object", maps},
+		{"object in [object]", maps},
 	} {
 		_, small, err := run(t, e, c.text, c.data(1))
 		_, large, also := run(t, e, c.text, c.data(10))
