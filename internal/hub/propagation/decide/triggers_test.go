@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -79,6 +80,14 @@ func (s *scene) clusters() string {
 		texts = append(texts, fmt.Sprintf("%s:%d", target.Name, target.Replicas))
 	}
 	return strings.Join(texts, " ")
+}
+
+// scheduled returns the condition Scheduled of the binding; an empty one if it is missing.
+func (s *scene) scheduled() metav1.Condition {
+	if condition := meta.FindStatusCondition(s.b.Status.Conditions, workv1alpha2.BindingConditionScheduled); condition != nil {
+		return *condition
+	}
+	return metav1.Condition{}
 }
 
 // divided divides replicas by the room of clusters.
@@ -162,9 +171,9 @@ func TestTheStatusOfADecision(t *testing.T) {
 		return policyv1alpha1.ClusterAffinityTerm{AffinityName: name, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
 	}
 	s := newScene(t, policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{term("near", "none"), term("far", "member2")}})
-	status := &s.b.Status
+	status, noon := &s.b.Status, metav1.NewTime(s.clock.Now())
 	if s.clusters() != "member2:4" || status.SchedulerObservedAffinityName != "far" || status.SchedulerObservedGeneration != 1 ||
-		!status.LastScheduledTime.Time.Equal(s.clock.Now()) || status.Conditions[0].Reason != workv1alpha2.BindingReasonSuccess {
+		!status.LastScheduledTime.Equal(&noon) || s.scheduled().Reason != workv1alpha2.BindingReasonSuccess {
 		t.Errorf("clusters %s, status %+v", s.clusters(), status)
 	}
 
@@ -172,8 +181,8 @@ func TestTheStatusOfADecision(t *testing.T) {
 	s.b.Spec.Placement = &policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{term("near", "none")}}
 	s.clock.SetTime(s.clock.Now().Add(time.Hour))
 	s.decide()
-	if s.clusters() != "" || status.SchedulerObservedGeneration != 2 || status.LastScheduledTime.Time.Equal(s.clock.Now()) ||
-		status.Conditions[0].Status != metav1.ConditionFalse || status.Conditions[0].Reason != workv1alpha2.BindingReasonNoClusterFit {
+	if s.clusters() != "" || status.SchedulerObservedGeneration != 2 || !status.LastScheduledTime.Equal(&noon) ||
+		s.scheduled().Status != metav1.ConditionFalse || s.scheduled().Reason != workv1alpha2.BindingReasonNoClusterFit {
 		t.Errorf("clusters %s, status %+v", s.clusters(), status)
 	}
 }
@@ -189,7 +198,7 @@ func TestWhatHasRoomIsPlaced(t *testing.T) {
 		s.clock.SetTime(s.clock.Now().Add(2 * assumedMax))
 		s.b.Spec.Replicas = replicas
 		s.decide()
-		scheduled := s.b.Status.Conditions[0]
+		scheduled := s.scheduled()
 		if s.clusters() != want || (scheduled.Status == metav1.ConditionTrue) != (message == "") || !strings.HasPrefix(scheduled.Message, message) {
 			t.Errorf("the clusters are %q, and %+v; want %q", s.clusters(), scheduled, want)
 		}
