@@ -1,0 +1,63 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/latest"
+	"github.com/capstan-io/capstan/internal/hub/propagation/order"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
+)
+
+// TestBindingsOfGreaterPriorityComeFirst queues bindings in the order of their
+// priorities, the lowest first.
+func TestBindingsOfGreaterPriorityComeFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		prioritizes bool
+		want        []string
+	}{
+		"with the feature gate":    {true, []string{"urgent", "important", "usual", "patient"}},
+		"without the feature gate": {false, []string{"patient", "usual", "important", "urgent"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk := clock.RealClock{}
+			clusters := fleet.New(clk)
+			c := New(Deps{Latest: latest.New(clk), Store: store.New(nil, decide.New(clusters, clk), clusters), Prioritizes: test.prioritizes})
+			q := order.NewQueue(c.ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			for _, waiting := range []struct {
+				name     string
+				priority *workv1alpha2.SchedulePriority
+			}{
+				{"patient", &workv1alpha2.SchedulePriority{Priority: -5}},
+				{"usual", nil},
+				{"important", &workv1alpha2.SchedulePriority{Priority: 10}},
+				{"urgent", &workv1alpha2.SchedulePriority{Priority: 1000}},
+			} {
+				b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: waiting.name}}
+				b.Spec.SchedulePriority = waiting.priority
+				c.onBinding().Create(t.Context(), event.CreateEvent{Object: b}, q)
+			}
+			var got []string
+			for range test.want {
+				next, _ := q.Get()
+				got = append(got, next.Name)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("the order is %v, want %v", got, test.want)
+			}
+		})
+	}
+}

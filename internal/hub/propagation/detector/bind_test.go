@@ -1,0 +1,101 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package detector
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/hub/propagation/store"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
+)
+
+// bindScene is a hub with a policy for a Deployment, whose clusters another scheduler
+// chooses.
+type bindScene struct {
+	*testing.T
+	binder  binder
+	object  *unstructured.Unstructured
+	touched int // how often the controller of bindings was notified
+}
+
+func newBindScene(t *testing.T) *bindScene {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := workv1alpha2.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	s := &bindScene{T: t, object: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "u", "resourceVersion": "7"},
+	}}}
+	clk := clock.RealClock{}
+	hub, clusters := fake.NewClientBuilder().WithScheme(scheme).Build(), fleet.New(clk)
+	s.binder = binder{Deps{
+		Client: hub, Store: store.New(hub, decide.New(clusters, clk), clusters), Chain: interpret.Chain{native.New()}, Events: events.NewRecorder(nil),
+		Touched: func(types.NamespacedName) { s.touched++ },
+	}}
+	return s
+}
+
+// bind reconciles the binding of the Deployment, and returns it.
+func (s *bindScene) bind() *workv1alpha2.ResourceBinding {
+	s.Helper()
+	key := templates.KeyOf(workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"})
+	have, err := lookup.Find(s.Context(), s.binder.Client, key)
+	if err != nil {
+		s.Fatal(err)
+	}
+	policy := &policyv1alpha1.PropagationPolicy{Spec: policyv1alpha1.PropagationSpec{SchedulerName: "mine"}}
+	if _, err := s.binder.bind(s.Context(), key, s.object, policy, have); err != nil {
+		s.Fatal(err)
+	}
+	b := &workv1alpha2.ResourceBinding{}
+	if err := s.binder.Client.Get(s.Context(), client.ObjectKey{Namespace: "shop", Name: "web-deployment"}, b); err != nil {
+		s.Fatal(err)
+	}
+	return b
+}
+
+// TestABindingIsNotWrittenForANewVersionAlone changes a Deployment that has a binding.
+// Each change gives the Deployment a new resourceVersion.
+func TestABindingIsNotWrittenForANewVersionAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*unstructured.Unstructured)
+		wrote   bool
+		version string // that the binding has then
+	}{
+		"another label": {func(object *unstructured.Unstructured) { object.SetLabels(map[string]string{"a": "b"}) }, false, "7"},
+		"more replicas": {func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"replicas": int64(3)} }, true, "8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newBindScene(t)
+			before := s.bind()
+			s.touched = 0
+			test.change(s.object)
+			s.object.SetResourceVersion("8")
+			after := s.bind()
+			if wrote := after.ResourceVersion != before.ResourceVersion; wrote != test.wrote || after.Spec.Resource.ResourceVersion != test.version {
+				t.Errorf("the binding was written: %t, and has version %s of the object; want %t and %s",
+					wrote, after.Spec.Resource.ResourceVersion, test.wrote, test.version)
+			}
+			if notified := s.touched > 0; notified == test.wrote {
+				t.Errorf("the controller of bindings was notified: %t, want %t, as it does not see the change itself", notified, !test.wrote)
+			}
+		})
+	}
+}
