@@ -50,7 +50,7 @@ func changeJSON(text string, operations []policyv1alpha1.JSONPatchOperation) (st
 // changeYAML loses comments and the order of keys, as YAML becomes JSON and YAML
 // again.
 func changeYAML(text string, operations []policyv1alpha1.JSONPatchOperation) (string, error) {
-	if err := checkSingle(text); err != nil {
+	if err := errors.Join(checkSingle(text), checkAliases(text)); err != nil {
 		return "", err
 	}
 	document, err := yaml.YAMLToJSONStrict([]byte(text))

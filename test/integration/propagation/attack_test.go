@@ -62,6 +62,33 @@ func TestATenantStaysInItsNamespace(t *testing.T) {
 	}
 }
 
+// TestAliasesOfYAMLDoNotExhaustTheHub lets a tenant override a field within a YAML text
+// that is short, and has gigabytes with its aliases written out. It concerns him alone.
+func TestAliasesOfYAMLDoNotExhaustTheHub(t *testing.T) {
+	w := newWorld(t, 3)
+	bomb := policy("bomb", policyv1alpha1.Placement{})
+	bomb.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", Name: "bomb"}}
+	w.create(
+		bomb,
+		&policyv1alpha1.OverridePolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "bomb"},
+			Spec: policyv1alpha1.OverrideSpec{ResourceSelectors: bomb.Spec.ResourceSelectors, OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
+				FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: "/data/text", YAML: []policyv1alpha1.JSONPatchOperation{
+					{SubPath: "/b", Operator: policyv1alpha1.OverriderOpAdd, Value: policyv1alpha1.JSON{Raw: []byte("1")}},
+				}}},
+			}}}},
+		},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "bomb"},
+			Data:       map[string]string{"text": "a: &a " + strings.Repeat("x", 400_000) + "\nc: [" + strings.Repeat("*a,", 100_000) + "]\n"},
+		},
+	)
+	w.says("bomb-configmap", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
+		"OverridePolicy default/bomb: spec.overrideRules[0].overriders.fieldOverrider[0]: at path /data/text: with its aliases written out the YAML has more than")
+	w.create(deployment("other", 1), policy("other", only("member1")))
+	w.on("other", map[string]int32{"member1": 1})
+}
+
 func only(cluster string) policyv1alpha1.Placement {
 	return policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
 }
