@@ -63,6 +63,9 @@ func TestMistakesAreTold(t *testing.T) {
 
 	w.on("good", map[string]int32{"member1": 1})
 	w.noted("unranked", "ApplyPolicyFailed", `names PriorityClass "missing" (spec.schedulePriority), which does not exist: create it`)
+	unranked := policy("unranked", policyv1alpha1.Placement{})
+	w.change(unranked, func() { unranked.Spec.SchedulePriority.PriorityClassName = "absent" })
+	w.noted("unranked", "ApplyPolicyFailed", `names PriorityClass "absent"`)
 	w.noted("unserved", "KindNotServed", "spec.resourceSelectors[1]: the hub has no kind Gadget in example.io/v1; spec.resourceSelectors[2]: the hub has no kind configmap in v1: install its definition")
 	w.on("unserved", map[string]int32{"member1": 1})
 	w.says("nowhere-deployment", workv1alpha2.BindingConditionScheduled, workv1alpha2.BindingReasonNoClusterFit, `its labels do not match "gpu=yes"`)

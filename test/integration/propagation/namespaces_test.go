@@ -76,6 +76,27 @@ func TestNamespacesGoToClusters(t *testing.T) {
 	w.namespace("shop", nil)
 }
 
+// TestOverridesOfANamespaceFailInEachCluster has an override fail in two clusters: events
+// name both.
+func TestOverridesOfANamespaceFailInEachCluster(t *testing.T) {
+	w := newWorld(t, 2)
+	web, p := deployment("web", 1), policy("web", policyv1alpha1.Placement{})
+	web.Namespace, p.Namespace = "shop", "shop"
+	w.create(&policyv1alpha1.ClusterOverridePolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "teams"},
+		Spec: policyv1alpha1.OverrideSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Namespace"}},
+			OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
+				Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: "/nowhere/team", Operator: policyv1alpha1.OverriderOpReplace, Value: policyv1alpha1.JSON{Raw: []byte(`"a"`)}}},
+			}}},
+		},
+	}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, web, p)
+	for _, cluster := range []string{"member1", "member2"} {
+		w.noted("shop", "ApplyOverridePolicyFailed", fmt.Sprintf("cluster %q: ", cluster))
+	}
+	w.namespace("shop", nil)
+}
+
 // namespace waits until a namespace has been sent to these clusters, and to no
 // others, with these values of label team.
 func (w world) namespace(name string, teams map[string]string) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,9 +40,9 @@ func (c binder) bind(
 		return ctrl.Result{}, err
 	}
 	if !found { // the class brings the object back when it comes
-		c.tell(object, corev1.EventTypeWarning, reasonApplyPolicyFailed,
-			"policy %q names PriorityClass %q (spec.schedulePriority), which does not exist: create it, or name another one",
-			policy.GetName(), policy.PropagationSpec().SchedulePriority.PriorityClassName)
+		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: policy.PropagationSpec().SchedulePriority.PriorityClassName}}
+		c.Events.Eventf(object, class, corev1.EventTypeWarning, reasonApplyPolicyFailed, action,
+			"policy %q names PriorityClass %q (spec.schedulePriority), which does not exist: create it, or name another one", policy.GetName(), class.Name)
 		return ctrl.Result{}, nil
 	}
 	wanted, problem := demand.Of(object, policy, c.Chain, priority)

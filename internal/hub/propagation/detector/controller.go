@@ -152,7 +152,10 @@ func (c *Controller) waits(ctx context.Context, policy policyv1alpha1.Policy, te
 		}
 		err := c.Client.Get(ctx, types.NamespacedName{Namespace: policy.GetNamespace(), Name: name}, override)
 		if apierrors.IsNotFound(err) {
-			c.tell(template, corev1.EventTypeWarning, reasonApplyPolicyFailed, "policy %q waits for override policy %q (spec.dependentOverrides), which does not exist: create it", policy.GetName(), name)
+			override.SetNamespace(policy.GetNamespace())
+			override.SetName(name)
+			c.Events.Eventf(template, override, corev1.EventTypeWarning, reasonApplyPolicyFailed, action,
+				"policy %q waits for override policy %q (spec.dependentOverrides), which does not exist: create it", policy.GetName(), name)
 			return true, nil
 		}
 		if err != nil {
@@ -248,7 +251,9 @@ func (c *Controller) gone(ctx context.Context, key templates.Key) error {
 	return c.binder.remove(ctx, bindings.Own...)
 }
 
-// tell records an event on an object of the hub.
+// tell records an event on an object of the hub. Client-go counts events of one reason about
+// the same objects as one, with the note of the first: one about something that is missing
+// is related to that, as the next may be about something else.
 func (d Deps) tell(object client.Object, eventType, reason, note string, args ...any) {
 	d.Events.Eventf(object, nil, eventType, reason, action, note, args...)
 }

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,7 +121,9 @@ func (c *Controller) wanted(
 		}
 		if problem = errors.Join(mistake, problem); problem != nil {
 			problems[name] = problem
-			c.Events.Eventf(namespace, nil, corev1.EventTypeWarning, reasonOverrideFailed, action, "cluster %q: %v", name, problem)
+			// Related to the cluster, or client-go would count those of all clusters as one.
+			of := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			c.Events.Eventf(namespace, of, corev1.EventTypeWarning, reasonOverrideFailed, action, "cluster %q: %v", name, problem)
 			continue
 		}
 		works[name] = work
