@@ -54,7 +54,7 @@ func fieldCases() map[string]fieldCase {
 		"success of all": {
 			field: "all.minSuccessTime", spec: `{type: All, all: {minSuccessTime: 1h}}`,
 			states: map[string]State{"a": done, "b": done, "c": done, "d": done},
-			want:   Decision{After: soon},
+			want:   Decision{After: soon, Proving: []Proving{{"a", soon}, {"b", soon}, {"c", soon}, {"d", soon}}},
 		},
 		"deadline of all": {
 			field: "all.progressDeadline", spec: `{type: All, all: {progressDeadline: 1h}}`, states: map[string]State{"a": slow},
@@ -70,7 +70,7 @@ func fieldCases() map[string]fieldCase {
 		},
 		"success": {
 			field: "progressive.minSuccessTime", spec: `{type: Progressive, progressive: {maxConcurrency: 1, minSuccessTime: 1h}}`, states: map[string]State{"a": done},
-			want: Decision{Waiting: 3, After: soon},
+			want: Decision{Waiting: 3, After: soon, Proving: []Proving{{"a", soon}}},
 		},
 		"deadline": {
 			field: "progressive.progressDeadline", spec: `{type: Progressive, progressive: {maxConcurrency: 1, progressDeadline: 1h}}`, states: map[string]State{"a": slow},
@@ -90,7 +90,7 @@ func fieldCases() map[string]fieldCase {
 		},
 		"success by group": {
 			field: "progressivePerGroup.minSuccessTime", spec: `{type: ProgressivePerGroup, progressivePerGroup: {minSuccessTime: 1h}}`, states: map[string]State{"a": done, "b": done},
-			want: Decision{Waiting: 2, After: soon},
+			want: Decision{Waiting: 2, After: soon, Proving: []Proving{{"a", soon}, {"b", soon}}},
 		},
 		"deadline by group": {
 			field: "progressivePerGroup.progressDeadline", spec: `{type: ProgressivePerGroup, progressivePerGroup: {progressDeadline: 1h}}`, states: map[string]State{"a": done, "b": slow},

@@ -46,6 +46,9 @@ type Decision struct {
 	Failed []string
 	// Waiting is how many clusters are not to get the change yet.
 	Waiting int
+	// Proving are the clusters for which others wait although they have succeeded: not for
+	// long enough yet. They are in the order of the groups.
+	Proving []Proving
 	// Done says that all clusters have succeeded, for as long as they have to, but
 	// for those that may fail.
 	Done bool
@@ -54,6 +57,12 @@ type Decision struct {
 	Stopped string
 	// After is when to look again although nothing happens; zero is never.
 	After time.Time
+}
+
+// Proving is a cluster that has to go on to succeed until a time.
+type Proving struct {
+	Cluster string
+	Until   time.Time
 }
 
 // Decide says what to do now. Clusters without a state are ToApply.
@@ -153,6 +162,9 @@ func (d *decider) take(s step) bool {
 			d.result.Failed = append(d.result.Failed, name)
 		case Progressing:
 			busy++
+			if state := d.states[name]; state.Status == Succeeded {
+				d.result.Proving = append(d.result.Proving, Proving{Cluster: name, Until: state.Since.Add(d.strategy.MinSuccess)})
+			}
 		}
 	}
 	d.failures += failed

@@ -24,7 +24,7 @@ func since(status Status, ago time.Duration) State {
 
 func TestDecide(t *testing.T) {
 	groups := []Group{{Name: "canary", Clusters: []string{"a"}}, {Clusters: []string{"b", "c"}}, {Clusters: []string{"d"}}}
-	hour := time.Hour
+	hour, soon := time.Hour, noon.Add(59*time.Minute)
 	done, failed, busy := since(Succeeded, time.Minute), since(Failed, time.Minute), since(Progressing, time.Minute)
 	cases := map[string]struct {
 		reason   string
@@ -40,12 +40,17 @@ func TestDecide(t *testing.T) {
 		"all are done": {reason: "nothing is left", strategy: Strategy{Kind: All}, states: map[string]State{"a": done, "b": done, "c": done, "d": done}, want: Decision{Done: true}},
 		"too early to say": {
 			reason: "they have to have succeeded for an hour", strategy: Strategy{Kind: All, MinSuccess: hour}, states: map[string]State{"a": done, "b": done, "c": done, "d": done},
-			want: Decision{After: noon.Add(59 * time.Minute)},
+			want: Decision{After: soon, Proving: []Proving{{"a", soon}, {"b", soon}, {"c", soon}, {"d", soon}}},
 		},
 		"two at a time":        {reason: "the first two", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(2)}, want: Decision{Apply: []string{"a", "b"}, Waiting: 2}},
 		"a quarter at a time":  {reason: "of all clusters", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromString("25%")}, want: Decision{Apply: []string{"a"}, Waiting: 3}},
 		"one is on its way":    {reason: "so there is room for one", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(2)}, states: map[string]State{"a": busy}, want: Decision{Apply: []string{"b"}, Waiting: 2}},
-		"one has just made it": {reason: "it takes room until it counts", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), MinSuccess: hour}, states: map[string]State{"a": done}, want: Decision{Waiting: 3, After: noon.Add(59 * time.Minute)}},
+		"one has just made it": {reason: "it takes room until it counts", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), MinSuccess: hour}, states: map[string]State{"a": done}, want: Decision{Waiting: 3, After: soon, Proving: []Proving{{"a", soon}}}},
+		"the second group has just made it": {
+			reason: "the third waits for those that have, and the first has for long enough", strategy: Strategy{Kind: ProgressivePerGroup, MinSuccess: hour},
+			states: map[string]State{"a": since(Succeeded, hour), "b": busy, "c": done, "d": done},
+			want:   Decision{After: soon, Proving: []Proving{{"c", soon}}},
+		},
 		"one has failed": {
 			reason: "none may", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(2)}, states: map[string]State{"a": failed, "b": busy},
 			want: Decision{Failed: []string{"a"}, Waiting: 2, Stopped: "1 failed, and maxFailures allows 0"},
@@ -56,7 +61,7 @@ func TestDecide(t *testing.T) {
 		},
 		"it may recover": {
 			reason: "until the deadline", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), Deadline: &hour}, states: map[string]State{"a": failed},
-			want: Decision{Waiting: 3, After: noon.Add(59 * time.Minute)},
+			want: Decision{Waiting: 3, After: soon},
 		},
 		"it took too long": {
 			reason: "that is a failure", strategy: Strategy{Kind: Progressive, MaxConcurrency: intstr.FromInt32(1), Deadline: &hour}, states: map[string]State{"a": since(Progressing, hour)},

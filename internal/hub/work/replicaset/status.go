@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -211,6 +212,7 @@ func (p progress) tell() (string, bool) {
 	if len(wrong) > 0 {
 		text += fmt.Sprintf(", %d failed: %s", len(wrong), few(wrong))
 	}
+	text += proving(p.Decision.Proving)
 	if p.Decision.Stopped != "" {
 		text += fmt.Sprintf(". The rollout has stopped: %s. Change the template, or maxFailures", p.Decision.Stopped)
 	}
@@ -218,6 +220,19 @@ func (p progress) tell() (string, bool) {
 		text += fmt.Sprintf(". %d have no namespace on the hub, because they have not been accepted: %s", len(p.Absent), few(p.Absent))
 	}
 	return text, len(p.Choice.Problems) == 0 && p.Choice.Settled && len(p.Absent) == 0 && of[rollout.Succeeded] == p.Choice.Clusters && p.Decision.Done
+}
+
+// proving says which clusters the rollout waits for although they have succeeded, and until
+// when: what is left of the time would change the status again and again.
+func proving(all []rollout.Proving) string {
+	var texts []string
+	for _, p := range all {
+		texts = append(texts, fmt.Sprintf("%s until %s", p.Cluster, p.Until.UTC().Format(time.RFC3339)))
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ". Works have to stay successful for minSuccessTime: " + few(texts)
 }
 
 // have is how many clusters have the template.

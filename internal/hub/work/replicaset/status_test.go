@@ -7,12 +7,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
+	"github.com/capstan-io/capstan/internal/rollout"
 )
 
 // Clients of OCM compare the whole struct: DesiredTotal and Updated stay 0.
@@ -36,6 +39,33 @@ func TestSummaries(t *testing.T) {
 	want := workv1alpha1.ManifestWorkReplicaSetSummary{Total: 5, Applied: 4, Available: 3, Degraded: 2, Progressing: 1, DesiredTotal: 0, Updated: 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAMessageSaysUntilWhenWorksHaveToStaySuccessful(t *testing.T) {
+	one := rollout.Strategy{Kind: rollout.Progressive, MaxConcurrency: intstr.FromInt32(1)}
+	slow := one
+	slow.MinSuccess = time.Hour
+	until := at(120).Add(time.Hour).UTC().Format(time.RFC3339)
+	const judged = ". Judged by conditions Applied and Available of the ManifestWorks, because they have no condition Progressing"
+	for name, c := range map[string]struct {
+		strategy rollout.Strategy
+		after    time.Duration
+		want     string
+	}{
+		"it has just succeeded": {slow, time.Second, ", 1 waiting for others. Works have to stay successful for minSuccessTime: a until " + until},
+		"a second is left":      {slow, time.Hour - time.Second, ", 1 waiting for others. Works have to stay successful for minSuccessTime: a until " + until},
+		"the time has passed":   {slow, time.Hour, ", 1 being changed"},
+		"no time is asked for":  {one, time.Second, ", 1 being changed"},
+	} {
+		f := facts{
+			Choices: []choice{chosen("p", c.strategy, []string{"a", "b"})}, Template: "new", Now: at(120).Add(c.after),
+			Works: byCluster(workOf("a", "p", "new")), Joined: map[string]bool{"a": true, "b": true},
+		}
+		got, want := rolledOut(planOf(f).Progress, false), `Placement "p": 1 of 2 clusters succeeded`+c.want+judged
+		if got.Reason != workv1alpha1.ReasonProgressing || got.Message != want {
+			t.Errorf("%s: got %s:\n%s\nwant\n%s", name, got.Reason, got.Message, want)
+		}
 	}
 }
 

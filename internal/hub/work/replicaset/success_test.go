@@ -35,7 +35,7 @@ func testSuccess(h hub) {
 		return ""
 	})
 	h.delivered(set, "c3=v1")
-	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "1 of 3 clusters succeeded", "2 waiting for others")
+	h.says(set, workv1alpha1.ConditionPlacementRolledOut, workv1alpha1.ReasonProgressing, "1 of 3 clusters succeeded", "2 waiting for others", "Works have to stay successful for minSuccessTime: c3 until ")
 
 	// Nothing but time tells that it has succeeded for long enough.
 	h.update(set, func() { set.Spec.PlacementRefs[0].RolloutStrategy.Progressive.MinSuccessTime = "1s" })
