@@ -4,6 +4,7 @@
 package join
 
 import (
+	"context"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,31 @@ func (b *inbox) see(change func(*incoming)) {
 	change(&b.incoming)
 	b.mu.Unlock()
 	b.kick()
+}
+
+// seeBy is see by a watch. It keeps nothing once the watch has been ended.
+func (b *inbox) seeBy(watching context.Context, change func(*incoming)) {
+	b.mu.Lock()
+	ended := watching.Err() != nil
+	if !ended {
+		change(&b.incoming)
+	}
+	b.mu.Unlock()
+	if !ended {
+		b.kick()
+	}
+}
+
+// forgetFailure drops what failed for the watch in a slot, which has been ended.
+func (b *inbox) forgetFailure(slot string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch slot {
+	case slotCSR:
+		b.incoming.csrProblem = nil
+	case slotCluster:
+		b.incoming.bootstrapErr, b.incoming.hubErr = nil, nil
+	}
 }
 
 // take returns what came in and leaves nothing.

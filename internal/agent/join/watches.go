@@ -54,13 +54,11 @@ func (w *watches) followCSR(ctx context.Context, by source) {
 	name := w.state.facts.CSR.Name
 	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	source := watch.Single(hub, csr, &certificatesv1.CertificateSigningRequestList{}, w.state.csrVersion)
-	ensureWatch(ctx, w, slotCSR, who+"/"+name, source, func(csr *certificatesv1.CertificateSigningRequest, err error) {
-		fact := csrFactOf(name, csr)
-		w.inbox.see(func(in *incoming) {
-			if in.csrProblem = &err; err == nil {
-				in.csr = &fact
-			}
-		})
+	ensureWatch(ctx, w, slotCSR, who+"/"+name, source, func(in *incoming, csr *certificatesv1.CertificateSigningRequest, err error) {
+		if in.csrProblem = &err; err == nil {
+			fact := csrFactOf(name, csr)
+			in.csr = &fact
+		}
 	})
 }
 
@@ -73,18 +71,16 @@ func (w *watches) followCluster(ctx context.Context, by source) {
 	name := w.state.facts.clusterName()
 	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	source := watch.Single(hub, mc, &clusterv1.ManagedClusterList{}, w.state.clusterVersion)
-	ensureWatch(ctx, w, slotCluster, who+"/"+name, source, func(mc *clusterv1.ManagedCluster, err error) {
-		fact := clusterFactOf(mc, false)
-		w.inbox.see(func(in *incoming) {
-			if by == followByBootstrap {
-				in.bootstrapErr = &err
-			} else {
-				in.hubErr = &err
-			}
-			if err == nil {
-				in.cluster = &fact
-			}
-		})
+	ensureWatch(ctx, w, slotCluster, who+"/"+name, source, func(in *incoming, mc *clusterv1.ManagedCluster, err error) {
+		if by == followByBootstrap {
+			in.bootstrapErr = &err
+		} else {
+			in.hubErr = &err
+		}
+		if err == nil {
+			fact := clusterFactOf(mc, false)
+			in.cluster = &fact
+		}
 	})
 }
 
@@ -102,28 +98,27 @@ func (w *watches) followHome(ctx context.Context) {
 	secret(HubSecret, func(in *incoming, s *seenSecret) { in.hubSecret = s })
 }
 
-// ensureWatch starts to watch a single object in the slot, in place of
-// another one.
-func ensureWatch[T client.Object](ctx context.Context, w *watches, slot, key string, source watch.Source[T], see watch.See[T]) {
-	if running := w.running[slot]; running != nil {
-		if running.key == key {
-			return
-		}
-		running.cancel()
+// ensureWatch starts to watch a single object in the slot, in place of another one. Tell
+// puts what is seen into the inbox.
+func ensureWatch[T client.Object](ctx context.Context, w *watches, slot, key string, source watch.Source[T], tell func(in *incoming, object T, err error)) {
+	if running := w.running[slot]; running != nil && running.key == key {
+		return
 	}
+	w.unfollow(slot)
 	ctx, cancel := context.WithCancel(ctx)
 	run := watch.Watch[T]{Source: source, Clock: w.options.Clock, Handler: watch.See[T](func(object T, err error) {
-		if ctx.Err() == nil {
-			see(object, err)
-		}
+		w.inbox.seeBy(ctx, func(in *incoming) { tell(in, object, err) })
 	})}
 	w.running[slot] = &following{key: key, cancel: cancel}
 	w.group.Go(func() { run.Run(ctx) })
 }
 
+// unfollow ends a watch. The next one begins with what is known, and may have nothing to
+// tell for hours, so what failed for the one that ends is not to be taken for its failure.
 func (w *watches) unfollow(slot string) {
 	if running := w.running[slot]; running != nil {
 		running.cancel()
 		delete(w.running, slot)
+		w.inbox.forgetFailure(slot)
 	}
 }
