@@ -41,7 +41,8 @@ func TestWorksHaveTheNameOfTheirObject(t *testing.T) {
 		},
 		"of the hub": {"viewer-clusterrole", workv1alpha2.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "viewer"}, "viewer-d7c44f56"},
 		"the second of the name": {
-			"nginx-deployment.example.com", workv1alpha2.ObjectReference{APIVersion: "example.com/v1", Kind: "Deployment", Namespace: "default", Name: "nginx"},
+			"nginx-deployment.example.com",
+			workv1alpha2.ObjectReference{APIVersion: "example.com/v1", Kind: "Deployment", Namespace: "default", Name: "nginx"},
 			"nginx-55bd9d9c6b",
 		},
 	} {
