@@ -97,9 +97,9 @@ func (c *change) testsChanged(row proof.Row) (bool, error) {
 	return false, nil
 }
 
-// spread returns so many of the rows, spread evenly over them; all if these are not
+// sampleRows returns so many of the rows, spread evenly over them; all if these are not
 // more, or the number is zero.
-func spread(rows []proof.Row, most int) []proof.Row {
+func sampleRows(rows []proof.Row, most int) []proof.Row {
 	if most == 0 || len(rows) <= most {
 		return rows
 	}

@@ -93,14 +93,14 @@ func git(t *testing.T, folder string, args ...string) {
 	}
 }
 
-func TestRowsAreSpread(t *testing.T) {
+func TestASampleOfRowsIsSpreadOverThem(t *testing.T) {
 	var rows []proof.Row
 	for _, field := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		rows = append(rows, proof.Row{What: field})
 	}
 	for most, want := range map[int]string{0: "abcdefg", 1: "a", 3: "ace", 7: "abcdefg", 9: "abcdefg"} {
 		got := ""
-		for _, row := range spread(rows, most) {
+		for _, row := range sampleRows(rows, most) {
 			got += row.What
 		}
 		if got != want {

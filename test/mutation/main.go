@@ -35,12 +35,15 @@ type options struct {
 
 func main() {
 	var o options
-	rows := flag.String("rows", "", "check only the rows whose kind and field or reason match `pattern`")
+	o.rows = regexp.MustCompile("")
+	flag.Func("rows", "check only the rows whose kind and field or reason match `pattern`, a regular expression", func(text string) (err error) {
+		o.rows, err = regexp.Compile(text)
+		return err //nolint:wrapcheck // flag says of which argument
+	})
 	flag.StringVar(&o.base, "base", "", "check only the rows that differ from a `commit` in their text, code or tests")
 	flag.IntVar(&o.most, "most", 0, "of those rows check at most `n`, spread evenly over them; 0 is all")
 	flag.IntVar(&o.parallel, "parallel", 2, "check `n` rows at a time")
 	flag.Parse()
-	o.rows = regexp.MustCompile(*rows)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ok, err := run(ctx, o)
 	stop()
@@ -78,7 +81,7 @@ func run(ctx context.Context, o options) (bool, error) {
 			return false, err
 		}
 	}
-	if chosen := spread(rows, o.most); len(chosen) < len(rows) {
+	if chosen := sampleRows(rows, o.most); len(chosen) < len(rows) {
 		fmt.Fprintf(os.Stdout, "checking %d of %d rows\n", len(chosen), len(rows))
 		rows = chosen
 	}
