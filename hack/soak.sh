@@ -27,7 +27,7 @@ tree() { git ls-files -s -- '*.go' go.mod; git diff HEAD; git ls-files --others 
 state=$(tree | sha256sum | cut -c1-16)
 
 # All lines are "RUNS PACKAGE".
-all() { hack/packages.sh servers programs | sed "s/^/$runs /"; }
+all() { hack/packages.sh controllers servers programs | sed "s/^/$runs /"; }
 changed() {
   local folders
   folders=$( { git diff --name-only "$since" -- '*.go' '*/testdata/*'; git ls-files --others --exclude-standard -- '*.go'; } |

@@ -13,9 +13,6 @@ FAULT_ARGS ?=
 # What chance decides in the fault tests of CI: the same each time. test-fault-chance
 # leaves it to chance.
 FAULT_SEEDS ?= 20261127
-# Packages that run with all their tests under the race detector, and not only with
-# those that need no API server.
-RACE_CONTROLLERS := ./internal/election/... ./internal/guard/... ./internal/metrics/... ./internal/watch/...
 # make verify vets.
 TEST_FLAGS ?= -vet=off
 # How long fuzz runs each target, and where the inputs that it found interesting
@@ -52,7 +49,7 @@ test-needs: lab-root lab-packages
 
 .PHONY: test-unit
 test-unit: test-modules ## Tests that need neither an API server nor root.
-	go test $(TEST_FLAGS) -short $$(hack/packages.sh raced servers rest)
+	go test $(TEST_FLAGS) -short $$(hack/packages.sh raced controllers servers rest)
 	go test $(TEST_FLAGS) -short -count=1 $$(hack/packages.sh programs)
 
 # The unit tests that are in none of the other parts.
@@ -76,7 +73,7 @@ test-race: ## Unit tests of what has concurrency under the race detector. Needs 
 
 .PHONY: test-race-controllers
 test-race-controllers: envtest-assets ## Some controller tests under the race detector. Needs gcc.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) CGO_ENABLED=1 go test $(TEST_FLAGS) -race -p 1 -timeout $(INTEGRATION_TIMEOUT) $(RACE_CONTROLLERS)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) CGO_ENABLED=1 go test $(TEST_FLAGS) -race -p 1 -timeout $(INTEGRATION_TIMEOUT) $$(hack/packages.sh controllers)
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.

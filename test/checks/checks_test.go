@@ -49,7 +49,7 @@ func TestThePlanCanBeCarriedOut(t *testing.T) {
 // TestNoPackageIsForgotten: there is a part for each kind of packages.
 func TestNoPackageIsForgotten(t *testing.T) {
 	recipes := recipesOfMake(t)
-	for _, kind := range []string{"raced", "servers", "programs", "rest"} {
+	for _, kind := range []string{"raced", "controllers", "servers", "programs", "rest"} {
 		if !slices.ContainsFunc(plan(), func(p part) bool { return strings.Contains(recipes[p.target], "hack/packages.sh "+kind+")") }) {
 			t.Errorf("no part of the plan tests the packages that hack/packages.sh calls %s", kind)
 		}
