@@ -5,7 +5,6 @@ package env
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -51,7 +50,9 @@ func (s *server) forgets(ctx context.Context, c changes, definitions []apiextens
 		}
 	}
 	if changed("mutatingadmissionpolicies", "mutatingadmissionpolicybindings") {
-		return errors.New("nobody knows when a MutatingAdmissionPolicy is forgotten")
+		if err := m.mutation(ctx); err != nil {
+			return fmt.Errorf("waiting until policies that mutate are forgotten: %w", err)
+		}
 	}
 	if changed("validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingwebhookconfigurations", "validatingwebhookconfigurations") {
 		if err := m.admission(ctx); err != nil {
@@ -161,6 +162,45 @@ func (m markers) allowed(ctx context.Context, namespace string) error {
 	})
 }
 
+// mutation writes a policy that changes what has the label of the marker, and waits
+// until it does.
+func (m markers) mutation(ctx context.Context) error {
+	registration, meta := m.clients.AdmissionregistrationV1(), metav1.ObjectMeta{Name: m.name}
+	labels := map[string]string{markerLabel: m.name + "-mutation"}
+	_, err := registration.MutatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{
+			ResourceRules:  []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: newConfigMaps()}},
+			ObjectSelector: &metav1.LabelSelector{MatchLabels: labels},
+		},
+		Mutations: []admissionregistrationv1.Mutation{{
+			PatchType:          admissionregistrationv1.PatchTypeApplyConfiguration,
+			ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: `Object{data: {"mutated": "` + m.name + `"}}`},
+		}},
+		ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+	}}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = registration.MutatingAdmissionPolicyBindings().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+			ObjectMeta: meta, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: m.name},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // the next pass of the reset takes away what is there
+	}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: labels}}
+	return wait.PollUntilContextTimeout(ctx, rightsPause, rightsPatience, true, func(ctx context.Context) (bool, error) { //nolint:wrapcheck // as above
+		got, err := m.clients.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil && got.Data["mutated"] == m.name, nil
+	})
+}
+
+// newConfigMaps is what the markers of admission are asked about.
+func newConfigMaps() admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+	}
+}
+
 // admission writes a policy and webhooks of both kinds that refuse what has the label
 // of the marker, and waits until each of them does.
 func (m markers) admission(ctx context.Context) error {
@@ -169,10 +209,7 @@ func (m markers) admission(ctx context.Context) error {
 	selector := func(what string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{markerLabel: m.name + "-" + what}}
 	}
-	rule := admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-	}
+	rule := newConfigMaps()
 	nobody := admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")}
 	none := ptr.To(admissionregistrationv1.SideEffectClassNone)
 	_, err := registration.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{{

@@ -76,9 +76,7 @@ func TestServersAreAsNew(t *testing.T) {
 	})
 	t.Run("the next finds nothing of it", func(t *testing.T) {
 		c := newClient(t)
-		if got, want := c.etcd(), before.etcd(); got != want {
-			t.Errorf("it is another server, with its etcd at %s and not at %s: nothing was tested", got, want)
-		}
+		c.isServerOf(t, before)
 		if err := ignore(before.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})); err == nil {
 			t.Error("the test before it still reaches the server")
 		}
@@ -91,6 +89,42 @@ func TestServersAreAsNew(t *testing.T) {
 			t.Errorf("a user is sent to %s, the administrator to %s", got, c.config.Host)
 		}
 	})
+}
+
+// TestPoliciesThatMutateAreForgotten has nothing else for which the server is waited for.
+func TestPoliciesThatMutateAreForgotten(t *testing.T) {
+	var before client
+	t.Run("one test has a policy", func(t *testing.T) {
+		before = newClient(t)
+		registration, write := before.AdmissionregistrationV1(), metav1.CreateOptions{}
+		if err := errors.Join(
+			ignore(registration.MutatingAdmissionPolicies().Create(t.Context(), markedConfigMaps(), write)),
+			ignore(registration.MutatingAdmissionPolicyBindings().Create(t.Context(), markedAnywhere(), write)),
+		); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the policy mutates", func() error {
+			if mutated, err := before.mutates(t.Context()); err != nil || mutated {
+				return err
+			}
+			return errors.New("it does not")
+		})
+	})
+	t.Run("nothing of the next is mutated", func(t *testing.T) {
+		c := newClient(t)
+		c.isServerOf(t, before)
+		if mutated, err := c.mutates(t.Context()); err != nil || mutated {
+			t.Errorf("the policy mutates still: %t, %v", mutated, err)
+		}
+	})
+}
+
+// isServerOf fails the test if it has not got the server of a test before it.
+func (c client) isServerOf(t *testing.T, before client) {
+	t.Helper()
+	if got, want := c.etcd(), before.etcd(); got != want {
+		t.Errorf("it is another server, with its etcd at %s and not at %s: nothing was tested", got, want)
+	}
 }
 
 func (c client) etcd() string { return c.environment.ControlPlane.Etcd.URL.String() }
@@ -169,6 +203,13 @@ func (c client) isAsNew(t *testing.T) {
 	}
 }
 
+// mutates reports whether a ConfigMap is mutated when it is created.
+func (c client) mutates(ctx context.Context) (bool, error) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
+	got, err := c.CoreV1().ConfigMaps("default").Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err == nil && len(got.Data) > 0, err
+}
+
 func everybody() *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "everybody"},
@@ -198,6 +239,27 @@ func noSecretsAnywhere() *admissionregistrationv1.ValidatingAdmissionPolicyBindi
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: "no-secrets", ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
+	}
+}
+
+func markedConfigMaps() *admissionregistrationv1.MutatingAdmissionPolicy {
+	return &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "marked-configmaps"},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: newConfigMaps()}}},
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType:          admissionregistrationv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: `Object{data: {"marked": "yes"}}`},
+			}},
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+		},
+	}
+}
+
+func markedAnywhere() *admissionregistrationv1.MutatingAdmissionPolicyBinding {
+	return &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "marked-configmaps"},
+		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: "marked-configmaps"},
 	}
 }
 
