@@ -8,15 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // interpreterWebhook returns a configuration that is accepted, and its webhook.
@@ -38,12 +35,7 @@ func interpreterWebhook() (*configv1alpha1.ResourceInterpreterWebhookConfigurati
 }
 
 func TestTheDefinitionOfInterpreterWebhooksRefuses(t *testing.T) {
-	env.Need(t)
-	definitions, err := definitions("config.karmada.io_resourceinterpreterwebhookconfigurations")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDs = []*apiextensionsv1.CustomResourceDefinition{definitions[0]} })
+	_, restConfig := servers.Start(t, allKinds)
 	scheme := runtime.NewScheme()
 	if err := configv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

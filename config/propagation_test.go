@@ -14,9 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // specOf returns the beginning of the spec of an object of the kind that is valid.
@@ -95,12 +92,7 @@ workloadAffinityGroups: {affinityGroup: app=web, antiAffinityGroup: tier=front}
 // the definitions say of objects, without any webhook. A definition whose rules
 // could take too long is refused by the API server at once.
 func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
-	env.Need(t)
-	definitions, err := PropagationCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	_, restConfig := servers.Start(t, allKinds)
 	hub, err := client.New(restConfig, client.Options{})
 	if err != nil {
 		t.Fatal(err)

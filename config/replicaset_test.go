@@ -11,19 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
 // Type All ignores maxFailures, so what there is to see is what the API server makes of it.
 func TestWhatAReplicaSetKeepsOfARolloutToAll(t *testing.T) {
-	env.Need(t)
-	definitions, err := definitions("work.open-cluster-management.io_manifestworkreplicasets")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	_, restConfig := servers.Start(t, allKinds)
 	hub, err := client.New(restConfig, client.Options{})
 	if err != nil {
 		t.Fatal(err)

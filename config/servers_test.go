@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
@@ -14,3 +16,6 @@ import (
 var servers = env.NewServers()
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+
+// allKinds has an API server serve all kinds, so that the tests can share one.
+func allKinds(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"crd"} }
