@@ -17,11 +17,12 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
-// newClient starts an API server with the definition of a resource.
-func newClient(t *testing.T, resource string) client.Client {
+// newClient starts an API server with the definitions of the kinds that the tests are about.
+func newClient(t *testing.T) client.Client {
 	t.Helper()
 	_, config := servers.Start(t, func(e *envtest.Environment) {
-		e.CRDDirectoryPaths = []string{"../../../config/crd/fleet.capstan.io_" + resource + ".yaml"}
+		const ours = "../../../config/crd/fleet.capstan.io_"
+		e.CRDDirectoryPaths = []string{ours + "clusterconnections.yaml", ours + "propagationrevisions.yaml"}
 	})
 	scheme := runtime.NewScheme()
 	if err := fleetv1alpha1.AddToScheme(scheme); err != nil {
@@ -35,7 +36,7 @@ func newClient(t *testing.T, resource string) client.Client {
 }
 
 func TestTheAPIServerRefusesConnectionsThatCannotWork(t *testing.T) {
-	c := newClient(t, "clusterconnections")
+	c := newClient(t)
 	push := func(endpoint string) fleetv1alpha1.ClusterConnectionSpec {
 		return fleetv1alpha1.ClusterConnectionSpec{SyncMode: fleetv1alpha1.SyncModePush, APIEndpoint: endpoint}
 	}
@@ -91,7 +92,7 @@ func TestTheAPIServerRefusesConnectionsThatCannotWork(t *testing.T) {
 }
 
 func TestTheSampleIsTakenAndPullIsTheDefault(t *testing.T) {
-	c := newClient(t, "clusterconnections")
+	c := newClient(t)
 	content, err := os.ReadFile("../../../config/samples/clusterconnection-push/clusterconnection.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestARevisionMayBeLabelledAndNotChanged(t *testing.T) {
-	c := newClient(t, "propagationrevisions")
+	c := newClient(t)
 	revision := &fleetv1alpha1.PropagationRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: fleetv1alpha1.PropagationRevisionSpec{
