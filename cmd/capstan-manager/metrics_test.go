@@ -180,7 +180,11 @@ func kindOf(t *testing.T, c prometheus.Collector) string {
 func exposedMetrics(t *testing.T) map[string]exposedMetric {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, hub := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../config/crd"} })
+	_, hub := servers.Start(t)
+	_, err := envtest.InstallCRDs(hub, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := map[string]exposedMetric{}
 	to := func(component string) *recorder {
 		return &recorder{Registry: prometheus.NewRegistry(), t: t, component: component, into: all}
