@@ -22,6 +22,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
@@ -34,8 +35,9 @@ type cluster struct {
 	seen int
 }
 
-func newCluster(t *testing.T, config *rest.Config) *cluster {
+func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	made, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
 		t.Fatal(err)

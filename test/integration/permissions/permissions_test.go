@@ -27,8 +27,7 @@ var wildcards = regexp.MustCompile(`(?m)^\*.*|.*\[[^]]*\*[^]]*\]$|^\S*\*\.\S*`)
 // TestPermissionsAreAsCommitted installs the accounts of each installation in
 // turn, and compares what the API server lets each of them do with testdata.
 func TestPermissionsAreAsCommitted(t *testing.T) {
-	_, config := servers.Start(t)
-	c := newCluster(t, config)
+	c := newCluster(t)
 	found := map[string]bool{}
 	for _, i := range installations() {
 		t.Run(i.name, func(t *testing.T) {

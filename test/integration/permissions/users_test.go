@@ -4,7 +4,6 @@
 package permissions
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,9 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	"github.com/capstan-io/capstan/config"
 )
 
 // attempt is a write of one kind. It is a dry run, so it changes nothing.
@@ -24,16 +20,7 @@ type attempt struct{ apiVersion, kind, spec string }
 // roles of Kubernetes, try to bring something to members: works, what makes
 // works, and what decides where these go.
 func TestUsersOfANamespaceDeliverNothing(t *testing.T) {
-	crds, err := config.HubCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	propagation, err := config.PropagationCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDs = slices.Concat(crds, propagation) })
-	c := newCluster(t, restConfig)
+	c := newCluster(t)
 	c.install(t, users(t))
 	const (
 		work    = `{"spec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"default"}}]}}}`
@@ -63,15 +50,15 @@ func TestUsersOfANamespaceDeliverNothing(t *testing.T) {
 	}
 	for _, user := range []string{"view", "edit", "admin"} {
 		for what, attack := range attacks {
-			if err := attack.as(t, restConfig, user); !apierrors.IsForbidden(err) {
+			if err := attack.as(t, c.config, user); !apierrors.IsForbidden(err) {
 				t.Errorf("user with role %s writes %s: got %v, want it to be forbidden", user, what, err)
 			}
-			if err := attack.as(t, restConfig, ""); err != nil {
+			if err := attack.as(t, c.config, ""); err != nil {
 				t.Errorf("an administrator cannot write %s, so this proves nothing: %v", what, err)
 			}
 		}
 		for what, choice := range choices {
-			if err := choice.as(t, restConfig, user); (user == "admin") != (err == nil) || err != nil && !apierrors.IsForbidden(err) {
+			if err := choice.as(t, c.config, user); (user == "admin") != (err == nil) || err != nil && !apierrors.IsForbidden(err) {
 				t.Errorf("user with role %s writes %s: got %v", user, what, err)
 			}
 		}
