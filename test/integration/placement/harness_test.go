@@ -33,6 +33,7 @@ import (
 	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/hub/placement"
+	faults "github.com/capstan-io/capstan/test/integration/placement"
 )
 
 const (
@@ -54,7 +55,7 @@ type hub struct {
 func newHub(t *testing.T) hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	_, config := faults.Servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme, err := placement.NewScheme()
 	if err != nil {
 		t.Fatal(err)

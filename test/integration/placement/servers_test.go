@@ -1,7 +1,7 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package placement_test
+package placement
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-// servers are the API servers of the tests of this package.
-var servers = env.NewServers()
+// Servers are the API servers of the tests in this folder, which are of two packages.
+var Servers = env.NewServers()
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(Servers.Main(m)) }

@@ -37,7 +37,6 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/placement"
-	"github.com/capstan-io/capstan/internal/testing/env"
 	"github.com/capstan-io/capstan/internal/testing/passes"
 )
 
@@ -67,7 +66,7 @@ type world struct {
 
 func TestFaults(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
-	_, restConfig := env.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
+	_, restConfig := Servers.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"../../../config/crd"} })
 	scheme, err := placement.NewScheme()
 	if err != nil {
 		t.Fatal(err)
