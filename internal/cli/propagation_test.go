@@ -63,7 +63,7 @@ func happensBeside(t *testing.T, w *world, words []string) bool {
 	t.Helper()
 	switch {
 	case len(words) == 2 && words[0] == "member":
-		w.startMember(t, words[1])
+		w.startMember1(t, words[1])
 	case len(words) == 2 && words[0] == "obeys":
 		t.Cleanup(w.obeys(t, words[1]))
 	case len(words) == 3 && words[0] == "sums":
@@ -109,10 +109,10 @@ func sums(t *testing.T, w *world, deployment, replicas string) {
 	})
 }
 
-// startMember starts an API server that member1.kubeconfig leads to.
-func (w *world) startMember(t *testing.T, file string) {
+// startMember1 starts an API server that member1.kubeconfig leads to.
+func (w *world) startMember1(t *testing.T, file string) {
 	t.Helper()
-	environment, config := servers.Start(t)
+	environment, config := startMember(t)
 	c, err := client.New(config, client.Options{Scheme: w.scheme})
 	if err != nil {
 		t.Fatal(err)

@@ -46,15 +46,12 @@ type registered struct {
 
 // testRegister lets a cluster register with a token, and leave.
 func (w *world) testRegister(t *testing.T) {
-	definitions, err := config.SpokeCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	environment, restConfig := servers.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
+	environment, restConfig := startMember(t)
 	m := &registered{world: w, config: restConfig, kubeconfig: filepath.Join(t.TempDir(), "member")}
 	if err := os.WriteFile(m.kubeconfig, environment.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var err error
 	if m.client, err = install.NewClient(restConfig); err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +63,16 @@ func (w *world) testRegister(t *testing.T) {
 	command := m.token(t)
 	m.isToldMistakes(t, command)
 	m.joinsAndLeaves(t, command)
+}
+
+// startMember starts an API server with the definitions of a member.
+func startMember(t *testing.T) (*envtest.Environment, *rest.Config) {
+	t.Helper()
+	definitions, err := config.SpokeCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return servers.Start(t, func(e *envtest.Environment) { e.CRDs = definitions })
 }
 
 // letTokensAsk gives bootstrap tokens what they have on a hub.
