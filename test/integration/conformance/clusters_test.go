@@ -81,12 +81,20 @@ func newScheme(t testing.TB) *runtime.Scheme {
 }
 
 // startCluster starts a cluster with the definitions, changed by the options; it
-// ends with the test.
+// ends with the test. Options have files of the test, so its API server is not for
+// others.
 func startCluster(
 	t testing.TB, dir, name string, definitions []*apiextensionsv1.CustomResourceDefinition, options ...func(*envtest.Environment),
 ) *cluster {
 	t.Helper()
-	environment, config := env.Start(t, append(options, func(e *envtest.Environment) { e.CRDs = definitions })...)
+	start := servers.Start
+	if len(options) > 0 {
+		start = env.Start
+	}
+	environment, config := start(t, append([]func(*envtest.Environment){func(e *envtest.Environment) {
+		e.CRDs = definitions
+		e.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", serviceRange)
+	}}, options...)...)
 	c := &cluster{name: name, dir: filepath.Join(dir, name), config: config}
 	if err := os.MkdirAll(filepath.Join(c.dir, "logs"), 0o700); err != nil {
 		t.Fatal(err)

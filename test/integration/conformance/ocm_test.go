@@ -29,7 +29,7 @@ import (
 	"github.com/capstan-io/capstan/internal/testing/env"
 )
 
-// serviceRange is where the Services of the hub have their addresses: those of
+// serviceRange is where the Services of a cluster have their addresses: those of
 // this machine, so that the test can stand for the proxies of the nodes.
 const serviceRange = "127.77.0.0/24"
 
@@ -139,9 +139,10 @@ func startHubOfOCM(t testing.TB, dir, programs string) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{cluster: startCluster(t, dir, "hub", definitions[:1], func(e *envtest.Environment) {
-		e.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", serviceRange)
-	})}
+	h := &hub{cluster: startCluster(t, dir, "hub", nil)}
+	if _, err := envtest.InstallCRDs(h.config, envtest.CRDInstallOptions{CRDs: definitions[:1], MaxTime: patience}); err != nil {
+		t.Fatal(err)
+	}
 	ports := map[string]int{}
 	for _, name := range []string{"cluster-manager-registration-webhook", "cluster-manager-work-webhook"} {
 		ports[name] = freePort(t)

@@ -1,0 +1,16 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"os"
+	"testing"
+
+	"github.com/capstan-io/capstan/internal/testing/env"
+)
+
+// servers are the API servers of the tests of this package.
+var servers = env.NewServers()
+
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
