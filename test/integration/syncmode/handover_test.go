@@ -31,7 +31,6 @@ const leftMin = manyWorks / 4
 // that goes from Pull to Push: its Klusterlet is deleted while the push agent has
 // some of the records, and the agent before the others.
 func TestAKlusterletMayBeDeletedBeforeAllIsTakenOver(t *testing.T) {
-	t.Parallel()
 	l := newLab(t)
 	l.startGarbageCollector()
 	installed := l.createKlusterlet()

@@ -46,7 +46,6 @@ const (
 // that goes from Pull to Push: its Klusterlet is deleted the moment the command
 // line says that the cluster has joined.
 func TestAKlusterletMayBeDeletedAsSoonAsJoinReturns(t *testing.T) {
-	t.Parallel()
 	l := newLab(t)
 	l.startGarbageCollector()
 	l.startPull()

@@ -26,7 +26,6 @@ import (
 // TestAHubThatIsRemovedLeavesWhatItsWorksDelivered removes a hub whose user has
 // asked to keep works, while an agent works for it.
 func TestAHubThatIsRemovedLeavesWhatItsWorksDelivered(t *testing.T) {
-	t.Parallel()
 	l := newLab(t)
 	l.startPull()
 	l.create(acceptedCluster(nil))

@@ -24,7 +24,6 @@ import (
 )
 
 func TestAClusterChangesBetweenPullAndPushWithAllThatRunsOnIt(t *testing.T) {
-	t.Parallel()
 	l := newLab(t)
 	l.startPull()
 	l.startPush()
