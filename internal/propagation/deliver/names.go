@@ -70,10 +70,25 @@ func WorkName(kind, namespace, name string) string {
 func NameOfWorks(b workv1alpha2.Binding) string {
 	of := b.BindingSpec().Resource
 	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
-	if usual, suffixed := claims.BindingName(kind, of.Name); b.GetName() == suffixed && suffixed != usual {
+	usual, suffixed := claims.BindingName(kind, of.Name)
+	return nameOfWorks(of, kind, b.GetName() == suffixed && suffixed != usual)
+}
+
+func nameOfWorks(of workv1alpha2.ObjectReference, kind schema.GroupVersionKind, suffixed bool) string {
+	if suffixed {
 		return WorkName(kind.Kind+"."+kind.Group, of.Namespace, of.Name)
 	}
 	return WorkName(kind.Kind, of.Namespace, of.Name)
+}
+
+// MayHave tells whether a work may be one of a binding by its name: that which the
+// binding gives its works, or the one which it would give them under the other name that
+// a binding of its object may have. All else by which a work says of which binding it is
+// can be written by the member. A binding for an object of another namespace has none.
+func MayHave(b workv1alpha2.Binding, work *workv1.ManifestWork) bool {
+	of := b.BindingSpec().Resource
+	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
+	return of.Namespace == b.GetNamespace() && (work.Name == nameOfWorks(of, kind, false) || work.Name == nameOfWorks(of, kind, true))
 }
 
 // TemplateOf returns what the first manifest of the work of a binding was made of,

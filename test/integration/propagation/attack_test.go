@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -59,6 +60,63 @@ func TestATenantStaysInItsNamespace(t *testing.T) {
 	}
 	if web.Annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace] != victim {
 		t.Errorf("the object of the other namespace is claimed by %v", web.Annotations)
+	}
+}
+
+// TestAMemberGetsNoHoldOfABinding lets the agent of member1 write, into the works that it
+// was sent, that they are of a binding, made of a kind that the hub does not serve: into
+// that of another object, and then into that of the binding itself.
+func TestAMemberGetsNoHoldOfABinding(t *testing.T) {
+	w := newWorld(t, 2)
+	web, webs := deployment("web", 1), policy("web", policyv1alpha1.Placement{})
+	other, others := deployment("other", 1), policy("other", only("member1"))
+	webs.Spec.ResourceSelectors[0].Name, others.Spec.ResourceSelectors[0].Name = "web", "other"
+	w.create(webs, others, web, other)
+	w.on("web", map[string]int32{"member1": 1, "member2": 1})
+	w.on("other", map[string]int32{"member1": 1})
+	forge := func(name string) {
+		t.Helper()
+		work := w.work("member1", name)
+		change := []byte(`{"metadata":{"labels":{"` + workv1alpha2.LabelResourceBindingID + `":"forged"},` +
+			`"annotations":{"` + workv1alpha2.AnnotationResourceBindingName + `":"web-deployment"}},` +
+			`"spec":{"workload":{"manifests":[{"apiVersion":"example.io/v1","kind":"Gadget","metadata":{"namespace":"default","name":"web",` +
+			`"annotations":{"` + workv1alpha2.AnnotationTemplateUID + `":"forged"}}}]}}}`)
+		if err := w.Patch(t.Context(), &work, client.RawPatch(types.MergePatchType, change)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for replicas, name := range []string{"other", "web"} {
+		forge(name)
+		wanted := int32(replicas) + 2 //nolint:gosec // 2 or 3
+		w.change(web, func() { web.Spec.Replicas = &wanted })
+		w.on("web", map[string]int32{"member1": wanted, "member2": wanted})
+	}
+	w.remove(web)
+	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
+}
+
+// TestABindingGetsNoHoldOfOthersWorks lets who may write the bindings of a namespace make
+// one with the permanent ID of another namespace's, and delete it.
+func TestABindingGetsNoHoldOfOthersWorks(t *testing.T) {
+	w := newWorld(t, 1)
+	web, webs := deployment("web", 1), policy("web", policyv1alpha1.Placement{})
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, webs, web)
+	w.on("web", map[string]int32{"member1": 1})
+	theirs := &workv1alpha2.ResourceBinding{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}, theirs); err != nil {
+		t.Fatal(err)
+	}
+	before := w.work("member1", "web")
+	for _, of := range []string{metav1.NamespaceDefault, tenant} {
+		forged := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
+			Namespace: tenant, Name: "web-deployment", Labels: theirs.Labels, Finalizers: theirs.Finalizers,
+		}, Spec: theirs.Spec}
+		forged.Spec.Resource.Namespace = of
+		w.create(forged)
+		w.remove(forged)
+	}
+	if after := w.work("member1", "web"); after.UID != before.UID || after.Generation != before.Generation || !after.DeletionTimestamp.IsZero() {
+		t.Errorf("the work of the other namespace was changed: generation %d, then %d, deleted %v", before.Generation, after.Generation, after.DeletionTimestamp)
 	}
 }
 

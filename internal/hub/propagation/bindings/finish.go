@@ -5,6 +5,7 @@ package bindings
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -124,16 +125,15 @@ func (c ending) abandoned(ctx context.Context, name types.NamespacedName) error 
 		return fmt.Errorf("reading the binding %q: %w", name, err)
 	}
 	var gone []workv1.ManifestWork
+	var problems []error // each concerns one work: a member may have written into it
 	for _, work := range works {
 		lost, err := c.lost(ctx, work)
-		if err != nil {
-			return err
-		}
 		if lost {
 			gone = append(gone, *work)
 		}
+		problems = append(problems, err)
 	}
-	return send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: gone}))
+	return errors.Join(append(problems, send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: gone})))...)
 }
 
 // lost tells whether the object that a work was made of does not exist any more.

@@ -16,33 +16,38 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/override"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// works returns the works of a binding: those with its ID, and those with its name
-// and another ID, which it is to take over. Works of another object that had the
-// name of this one are deleted, as their binding does not exist any more.
+// works returns the works of a binding: those with its ID, and those that name it and
+// have another ID, which it is to take over. Works of another object that had the name of
+// this one are deleted, as their binding does not exist any more.
+//
+// A member can write into the works that it has been sent whatever it likes, so what they
+// say counts only if their names agree with it.
 func (c *Controller) works(ctx context.Context, b binding) ([]workv1.ManifestWork, error) {
-	name := client.ObjectKeyFromObject(b)
 	found, err := c.Works.WithID(deliver.ID(b))
 	if err != nil {
 		return nil, err
 	}
-	named, err := c.Works.WithName(name)
+	named, err := c.Works.WithName(client.ObjectKeyFromObject(b))
 	if err != nil {
 		return nil, err
 	}
 	mine := make([]workv1.ManifestWork, 0, len(found))
 	for _, work := range found {
-		mine = append(mine, *work)
+		if deliver.MayHave(b, work) {
+			mine = append(mine, *work)
+		}
 	}
 	for _, work := range named {
-		if deliver.BindingID(work) == deliver.ID(b) {
+		if deliver.BindingID(work) == deliver.ID(b) || !deliver.MayHave(b, work) {
 			continue
 		}
-		lost, err := c.ending.lost(ctx, work)
+		lost, err := c.ofEarlierObject(ctx, b, work)
 		if err != nil {
 			return nil, err
 		}
@@ -55,6 +60,18 @@ func (c *Controller) works(ctx context.Context, b binding) ([]workv1.ManifestWor
 		}
 	}
 	return mine, nil
+}
+
+// ofEarlierObject tells whether a work was made of an object that had the kind and the
+// name of that of the binding, and that does not exist any more. One that says to be made
+// of anything else belies its name.
+func (c *Controller) ofEarlierObject(ctx context.Context, b binding, work *workv1.ManifestWork) (bool, error) {
+	of, ok := deliver.TemplateOf(work)
+	says, is := templates.KeyOf(of), templates.KeyOf(b.BindingSpec().Resource)
+	if !ok || says.Kind.GroupKind() != is.Kind.GroupKind() || says.Name != is.Name {
+		return false, nil
+	}
+	return c.ending.lost(ctx, work)
 }
 
 // render returns the works that a binding is to have now.
