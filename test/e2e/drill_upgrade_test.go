@@ -73,7 +73,7 @@ func drillUpgrade(t *testing.T, d *drill) {
 // versions returns the versions of the pods of API server and controller manager
 // as they change, until the context ends.
 func (d *drill) versions(ctx context.Context) (seen []string) {
-	for ; ctx.Err() == nil; time.Sleep(pause) {
+	for ; ctx.Err() == nil; time.Sleep(pause(0)) {
 		state := make([]string, 0, 2)
 		for _, component := range []string{"apiserver", "controller-manager"} {
 			out, err := d.host.try(ctx, "", "-n", drillPlace, "get", "pods", "-l", fleetv1alpha1.LabelControlPlaneComponent+"="+component,

@@ -92,7 +92,7 @@ func forEachRemembered(ts *testscript.TestScript, neg bool, args []string, f fun
 // remembered, and no other: as-before NAME CLUSTER....
 func asBefore(ts *testscript.TestScript, neg bool, args []string) {
 	forEachRemembered(ts, neg, args, func(cluster string, then objects) {
-		for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+		for looks, deadline := 0, time.Now().Add(patience); ; looks++ {
 			now := objectsOf(ts, cluster)
 			left, missing := without(now, then), without(then, now)
 			if len(left)+len(missing) == 0 {
@@ -101,6 +101,7 @@ func asBefore(ts *testscript.TestScript, neg bool, args []string) {
 			if time.Now().After(deadline) {
 				ts.Fatalf("%s has %q left, and lacks %q", cluster, left, missing)
 			}
+			time.Sleep(pause(looks))
 		}
 	})
 }

@@ -85,7 +85,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+	for looks, deadline := 0, time.Now().Add(patience); ; looks++ {
 		err := ts.Exec(args[1], args[2:]...)
 		if err == nil && want.MatchString(ts.ReadFile("stdout")) {
 			return
@@ -93,6 +93,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("after %s, %q does not print %q", patience, args[1:], args[0])
 		}
+		time.Sleep(pause(looks))
 	}
 }
 
@@ -104,10 +105,11 @@ func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	for _, name := range args {
 		var left error
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pause) {
+		for looks, deadline := 0, time.Now().Add(patience); time.Now().Before(deadline); looks++ {
 			if left = inLab(name).leftovers(context.Background()); left == nil {
 				break
 			}
+			time.Sleep(pause(looks))
 		}
 		ts.Check(left)
 	}

@@ -20,8 +20,12 @@ import (
 // seconds. It only decides how long a failure takes.
 const patience = 10 * time.Minute
 
-// pause is how long it waits before it looks again.
-const pause = 250 * time.Millisecond
+// pause is how long it waits before it looks again: the longer the more often it has
+// looked. Each look starts a kubectl, which takes a fifth of a second of a processor, and
+// several labs share few of them.
+func pause(looks int) time.Duration {
+	return min(250*time.Millisecond<<min(looks/2, 4), 2*time.Second)
+}
 
 // cluster is a cluster of the lab, seen by its administrator.
 type cluster struct{ name string }
@@ -137,15 +141,13 @@ func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for {
+	for looks := 0; ; looks++ {
 		err := check()
 		if err == nil {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(pause(looks)):
 		case <-deadline.C:
 			t.Fatalf("after %s: %v", patience, err)
 		case <-t.Context().Done():
