@@ -4,6 +4,7 @@
 package aggregate
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -118,7 +119,9 @@ func agree(status map[string]any, items []Item) {
 	}
 }
 
-// Sum adds up counters: those of replicas, and others with these names.
+// Sum adds up counters: those of replicas, and others with these names. Kubernetes keeps
+// them in 32 bits, and never below 0: what a cluster reports beyond that counts as the
+// bound, or else the hub would refuse the status of all clusters.
 func Sum(status map[string]any, reported []Item, others ...string) {
 	for _, item := range reported {
 		for name, value := range item.Status {
@@ -130,7 +133,7 @@ func Sum(status map[string]any, reported []Item, others ...string) {
 	for _, item := range reported {
 		for name, value := range item.Status {
 			if n, ok := fields.Whole(value); ok && counter(name, others) {
-				status[name] = fields.IntOr(0, status, name) + n
+				status[name] = min(math.MaxInt32, fields.IntOr(0, status, name)+max(0, min(math.MaxInt32, n)))
 			}
 		}
 	}

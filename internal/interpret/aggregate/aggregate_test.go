@@ -47,6 +47,11 @@ func TestUsual(t *testing.T) {
 			[]aggregate.Item{item("a", seen(1, 5, 5)), item("b", seen(2, 7, 7))},
 			object{"readyReplicas": int64(3), "observedGeneration": int64(3)},
 		},
+		"a counter that can be none counts as the bound": {
+			aggregate.Rules{Known: true},
+			[]aggregate.Item{item("a", object{"readyReplicas": int64(-1)}), item("b", object{"readyReplicas": int64(2)}), item("c", object{"replicas": int64(1) << 62}), item("d", object{"replicas": int64(1) << 62})},
+			object{"readyReplicas": int64(2), "replicas": int64(1<<31 - 1), "observedGeneration": int64(2)},
+		},
 		"one has not seen its own object": {
 			aggregate.Rules{Known: true},
 			[]aggregate.Item{item("a", seen(1, 5, 5)), item("b", seen(2, 6, 7))},

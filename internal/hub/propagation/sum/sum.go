@@ -34,6 +34,14 @@ const (
 	// statusesMax is how many bytes the statuses of a binding have together at most.
 	// What the hub stores must not have more than 1.5 MiB.
 	statusesMax = 1 << 20
+	// messagesMax is how many bytes the messages of a binding have together at most, but
+	// for messageMin of each: a cluster may say as much as it likes of its object.
+	messagesMax = 256 << 10
+	messageMin  = 128
+	// depthMax is how deep a status may be nested. The hub's limit, of JSON, is 10,000.
+	depthMax = 1000
+	// unstorable is said of a status that the hub would refuse.
+	unstorable = "The status is left out, as what the cluster reports is no JSON object, or nested too deeply."
 	// clustersTold is how many clusters a message names.
 	clustersTold = 5
 	// unanswered is said of a cluster from when it is chosen until its agent answers,
@@ -112,9 +120,13 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	for _, value := range work.Status.ResourceStatus.Manifests[0].StatusFeedback.Values { // what else is sent is not the object
 		switch v := value.FieldValue; {
 		case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && said(*v.JSONRaw):
+			if !storable(*v.JSONRaw) {
+				item.AppliedMessage = strings.TrimSpace(item.AppliedMessage + " " + unstorable)
+				continue
+			}
 			item.Status = &runtime.RawExtension{Raw: stored(*v.JSONRaw)}
 		case value.Name == karmadaworkv1alpha1.FeedbackHealth && v.String != nil:
-			item.Health = workv1alpha2.ResourceHealth(*v.String)
+			item.Health = healthOf(*v.String)
 		}
 	}
 	return item
@@ -124,6 +136,42 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 // nothing, and written again and again.
 func said(text string) bool {
 	return strings.TrimSpace(text) != "null" && json.Valid([]byte(text))
+}
+
+// storable tells whether the hub can store what a cluster says, which is JSON, as a
+// status: or else it would refuse the statuses of all other clusters with it.
+func storable(text string) bool {
+	return strings.HasPrefix(strings.TrimSpace(text), "{") && depth(text) <= depthMax
+}
+
+// depth returns how many objects and lists of a JSON text are within each other.
+func depth(text string) int {
+	open, deepest, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++ // what comes next does not end the string
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			open++
+			deepest = max(deepest, open)
+		case c == '}' || c == ']':
+			open--
+		}
+	}
+	return deepest
+}
+
+// healthOf returns the verdict of a cluster. One that nobody knows is none.
+func healthOf(text string) workv1alpha2.ResourceHealth {
+	switch health := workv1alpha2.ResourceHealth(text); health {
+	case workv1alpha2.ResourceHealthy, workv1alpha2.ResourceUnhealthy:
+		return health
+	default:
+		return workv1alpha2.ResourceUnknown
+	}
 }
 
 // stored returns a status as the hub stores it: without the fields that are null, such
@@ -192,9 +240,14 @@ func message(work *workv1.ManifestWork, applied *metav1.Condition) string {
 	return applied.Message
 }
 
-// shrink drops the largest statuses until the rest is within the limit, and says
-// so.
+// shrink shortens long messages, and drops the largest statuses until the rest is
+// within the limit, and says so.
 func shrink(items []workv1alpha2.AggregatedStatusItem) []workv1alpha2.AggregatedStatusItem {
+	for i := range items {
+		if limit := max(messageMin, messagesMax/len(items)); len(items[i].AppliedMessage) > limit {
+			items[i].AppliedMessage = strings.ToValidUTF8(items[i].AppliedMessage[:limit], "") + "..."
+		}
+	}
 	size := func(i workv1alpha2.AggregatedStatusItem) int {
 		if i.Status == nil {
 			return 0

@@ -5,9 +5,11 @@ package sum
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,6 +115,26 @@ func TestItems(t *testing.T) {
 			works:  []workv1.ManifestWork{unsaid(work("a", metav1.ConditionTrue, 2, ""))},
 			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: "it is wrong", Health: workv1alpha2.ResourceUnknown}, full: true,
 		},
+		"NoObject": {
+			reason: "the hub would refuse a status that is no object, and those of all other clusters with it",
+			works:  []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `["x"]`)},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: unstorable, Health: workv1alpha2.ResourceHealthy}, full: true,
+		},
+		"Deep": {
+			reason: "so would it one that is nested deeper than JSON may be",
+			works:  []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+"}")},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: unstorable, Health: workv1alpha2.ResourceHealthy}, full: true,
+		},
+		"Brackets": {
+			reason: "what is quoted is not nested", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x\"":"`+strings.Repeat("[", 2000)+`"}`)},
+			want: workv1alpha2.AggregatedStatusItem{
+				ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy, Status: status(`{"x\"":"` + strings.Repeat("[", 2000) + `"}`),
+			}, full: true,
+		},
+		"OddHealth": {
+			reason: "a verdict that the hub does not know is none", works: []workv1.ManifestWork{judged(work("a", metav1.ConditionTrue, 2, `{"x":1}`), "Splendid")},
+			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceUnknown, Status: status(`{"x":1}`)}, full: true,
+		},
 		"NotJSON": {
 			reason: "a status that is not JSON would break the binding", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x`)},
 			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy}, full: true,
@@ -148,6 +170,37 @@ func TestSilentClustersKeepTheirLastStatusWithItsAge(t *testing.T) {
 			t.Errorf("%s: (-want +got):\n%s", status, diff)
 		}
 	}
+}
+
+// TestMessagesAreBounded lets clusters say more of their objects than the hub can store.
+func TestMessagesAreBounded(t *testing.T) {
+	var targets []string
+	problems := map[string]error{}
+	for i := range 4000 {
+		name := fmt.Sprintf("c%04d", i)
+		targets = append(targets, name)
+		problems[name] = errors.New(strings.Repeat("é", 16<<10))
+	}
+	total := 0
+	for _, item := range Items(Input{Spec: spec(targets...), Problems: problems}) {
+		if total += len(item.AppliedMessage); !utf8.ValidString(item.AppliedMessage) || len(item.AppliedMessage) > messageMin+len("...") {
+			t.Fatalf("cluster %s has a message of %d bytes", item.ClusterName, len(item.AppliedMessage))
+		}
+	}
+	if total > 1<<20 {
+		t.Errorf("the messages have %d bytes together", total)
+	}
+}
+
+// judged is a work of whose object an agent thinks this.
+func judged(w workv1.ManifestWork, health string) workv1.ManifestWork {
+	values := w.Status.ResourceStatus.Manifests[0].StatusFeedback.Values
+	for i := range values {
+		if values[i].Name == karmadaworkv1alpha1.FeedbackHealth {
+			values[i].FieldValue.String = &health
+		}
+	}
+	return w
 }
 
 func TestItemsHaveTheObjectsThatOthersNeed(t *testing.T) {
