@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,11 +142,17 @@ func (p *promotion) gather(ctx context.Context) error {
 				"\"capstan interpret NAME --edit\" mends the script on the hub. Without --dependencies, the object is promoted alone.")
 		}
 		for _, needed := range dependencies {
+			if needed.Namespace != p.namespace {
+				continue // nor are dependencies sent along from another namespace
+			}
 			found, err := p.read(ctx, needed)
 			if err != nil {
 				return err
 			}
 			for _, one := range found {
+				if err := p.answers(one, schema.FromAPIVersionAndKind(needed.APIVersion, needed.Kind), needed.Namespace, needed.Name); err != nil {
+					return err
+				}
 				key := one.GroupVersionKind().String() + " " + spelled(one)
 				if known[key] || stays(one) {
 					continue
@@ -210,8 +215,7 @@ func stays(o *unstructured.Unstructured) bool {
 	case "ConfigMap":
 		return o.GetName() == "kube-root-ca.crt"
 	case "Secret":
-		kind, _, _ := unstructured.NestedString(o.Object, "type")
-		return kind == string(corev1.SecretTypeServiceAccountToken)
+		return secretType(o) != ""
 	default:
 		return metav1.GetControllerOf(o) != nil // it comes with what makes it
 	}

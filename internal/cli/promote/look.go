@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +49,7 @@ func (p *promotion) unserved(ctx context.Context, name string, err error) error 
 }
 
 // propagates finds out whether the hub sends objects to clusters at all.
-func (p *promotion) propagates(context.Context) error {
+func (p *promotion) propagates(ctx context.Context) error {
 	policies := schema.GroupKind{Group: policyv1alpha1.GroupName, Kind: "PropagationPolicy"}
 	_, err := p.reads.RESTMapper().RESTMapping(policies)
 	if meta.IsNoMatchError(err) {
@@ -57,10 +58,28 @@ func (p *promotion) propagates(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if why := claims.Reserved(p.kind.GroupVersionKind.GroupKind(), p.namespace); why != "" {
+	own, err := p.namedAsNamespace(ctx)
+	if err != nil {
+		return err
+	}
+	if why := claims.Reserved(p.kind.GroupVersionKind.GroupKind(), &metav1.ObjectMeta{Namespace: p.namespace, Name: p.name}, own); why != "" {
 		return errors.New(why)
 	}
 	return nil
+}
+
+// namedAsNamespace returns the cluster that has the name of the object's namespace, as
+// that may be the cluster's; nothing if there is none.
+func (p *promotion) namedAsNamespace(ctx context.Context) (view.Fleet, error) {
+	if p.namespace == "" {
+		return view.Fleet{}, nil
+	}
+	cluster := &clusterv1.ManagedCluster{}
+	err := p.reads.Get(ctx, client.ObjectKey{Name: p.namespace}, cluster)
+	if apierrors.IsNotFound(err) {
+		return view.Fleet{}, nil
+	}
+	return view.New(view.Of(cluster, nil)), err
 }
 
 // identify finds out whether the kubeconfig leads to the cluster.
@@ -131,6 +150,13 @@ func (p *promotion) take(ctx context.Context) error {
 	case live.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%s is being deleted in cluster %s", p.title(), p.cluster)
 	}
+	if err := p.answers(live, p.kind.GroupVersionKind, p.namespace, p.name); err != nil {
+		return err
+	}
+	if kind := secretType(live); kind != "" {
+		return exit.Next(fmt.Errorf("%s is a Secret of type %s: on the hub, Kubernetes would make a credential for the hub of it", p.title(), kind),
+			"Create what it is for on the hub instead.")
+	}
 	if owner := metav1.GetControllerOf(live); owner != nil {
 		return exit.Next(fmt.Errorf("%s is made by %s %s in cluster %s", p.title(), owner.Kind, owner.Name, p.cluster), "Promote that instead.")
 	}
@@ -149,6 +175,29 @@ func (p *promotion) take(ctx context.Context) error {
 	p.uid = live.GetUID()
 	p.plan = plan{template: template(p.chain, live), there: map[*unstructured.Unstructured]bool{}}
 	return nil
+}
+
+// answers checks that an object which the cluster has sent is what it was asked for: it
+// is created on the hub with the rights of whoever promotes, and a cluster is not to
+// choose what. A list is asked for by an empty name.
+func (p *promotion) answers(live *unstructured.Unstructured, kind schema.GroupVersionKind, namespace, name string) error {
+	if live.GroupVersionKind() == kind && live.GetNamespace() == namespace && (name == "" || live.GetName() == name) {
+		return nil
+	}
+	return exit.Next(fmt.Errorf("cluster %s was asked for %s %q in namespace %q, and answers with %s %q in namespace %q: nothing is promoted",
+		p.cluster, kind.Kind, name, namespace, live.GetKind(), live.GetName(), live.GetNamespace()),
+		"Its API server, or a proxy before it, does not do what it should: find out why before anything else of it is trusted.")
+}
+
+// secretType returns the type of a Secret of which Kubernetes makes a credential, "" if
+// it is none.
+func secretType(o *unstructured.Unstructured) string {
+	kind, _, _ := unstructured.NestedString(o.Object, "type")
+	if o.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) &&
+		slices.Contains([]corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}, corev1.SecretType(kind)) {
+		return kind
+	}
+	return ""
 }
 
 // explain is the command that follows the object.

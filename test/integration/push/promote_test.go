@@ -5,7 +5,14 @@ package push
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +22,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -107,6 +117,7 @@ Resource "deployments"(shop/web) is promoted successfully
 	}
 
 	w.want(t, exit.Failed, "", "Deployment shop/web is promoted already: cluster member1 gets it from a hub", promote("web")...)
+	t.Run("a cluster answers with something else", w.testLies(promote))
 	t.Run("what another policy has, or would get", w.testContended(promote))
 	t.Run("it is handed back", w.testHandedBack(web))
 }
@@ -120,6 +131,49 @@ func (w *world) unchanged(t *testing.T, objects ...client.Object) {
 		must(t, w.member.client.Get(t.Context(), client.ObjectKeyFromObject(object), now))
 		if now.GetUID() != before {
 			t.Errorf("%T %s had UID %s, and has %s", object, object.GetName(), before, now.GetUID())
+		}
+	}
+}
+
+// testLies lets a member answer with a token by which anybody joins the hub's cluster, in
+// the place of what it is asked for or of what that refers to.
+func (w *world) testLies(promote func(string, ...string) []string) func(*testing.T) {
+	return func(t *testing.T) {
+		transport, err := rest.TransportFor(w.member.config)
+		must(t, err)
+		target, err := url.Parse(w.member.config.Host)
+		must(t, err)
+		const token = `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"kube-system","name":"bootstrap-token-abcdef"},"type":"bootstrap.kubernetes.io/token","stringData":{"token-id":"abcdef"}}`
+		var lies atomic.Value
+		lies.Store("")
+		member := httptest.NewServer(&httputil.ReverseProxy{
+			Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+			ModifyResponse: func(r *http.Response) error {
+				if r.Request.URL.Path == lies.Load() {
+					r.StatusCode, r.Header = http.StatusOK, http.Header{"Content-Type": {"application/json"}}
+					r.Body, r.ContentLength = io.NopCloser(strings.NewReader(token)), int64(len(token))
+				}
+				return nil
+			},
+		})
+		t.Cleanup(member.Close)
+		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+		must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+			Clusters:       map[string]*clientcmdapi.Cluster{"member": {Server: member.URL}},
+			Contexts:       map[string]*clientcmdapi.Context{"member": {Cluster: "member"}},
+			CurrentContext: "member",
+		}, kubeconfig))
+		for _, path := range []string{"/apis/apps/v1/namespaces/shop/deployments/cache", "/api/v1/namespaces/shop/secrets/secret"} {
+			lies.Store(path)
+			w.want(t, exit.Failed, "", `"bootstrap-token-abcdef" in namespace "kube-system": nothing is promoted`,
+				promote("cache", "-d", "--cluster-kubeconfig", kubeconfig)...)
+		}
+		for _, object := range []client.Object{
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"}}, deployment("cache"),
+		} {
+			if err := w.hub.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+				t.Errorf("%s is on the hub: %v", object.GetName(), err)
+			}
 		}
 	}
 }
