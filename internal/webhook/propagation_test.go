@@ -14,6 +14,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ import (
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
@@ -264,7 +266,13 @@ func testProtection(t *testing.T, admin client.Client) {
 		Namespace: "default", Name: "protected", Labels: map[string]string{policyv1alpha1.LabelDeletionProtected: policyv1alpha1.DeletionProtectionAlways},
 	}}
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other", Labels: map[string]string{policyv1alpha1.LabelDeletionProtected: "Never"}}}
-	for _, object := range []client.Object{protected, other} {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stays", Labels: protected.Labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stays", Labels: protected.Labels}}
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stays", Labels: protected.Labels}}
+	for _, object := range []client.Object{protected, other, pod, lease, work} {
 		if err := admin.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -277,8 +285,10 @@ func testProtection(t *testing.T, admin client.Client) {
 	})
 	refused(t, err, apierrors.IsForbidden, "take the label off first (kubectl label KIND NAME resourcetemplate.karmada.io/deletion-protected-)")
 	refused(t, admin.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("default")), apierrors.IsForbidden, "protected from deletion")
-	if err := admin.Delete(t.Context(), other); client.IgnoreNotFound(err) != nil {
-		t.Errorf("an object that is not protected: %v", err)
+	for _, object := range []client.Object{other, pod, lease, work} { // the label keeps no controller from its own
+		if err := admin.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
+			t.Errorf("%T, which is not protected: %v", object, err)
+		}
 	}
 	protected.Labels = nil
 	if err := admin.Update(t.Context(), protected); err != nil {

@@ -10,10 +10,12 @@ import (
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	configv1alpha1 "github.com/capstan-io/capstan/apis/karmada/config/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/propagation/rebalance"
 	"github.com/capstan-io/capstan/internal/render"
 )
@@ -110,7 +112,9 @@ func propagationValidatingHooks() []hook {
 // Protection returns the admission policy that refuses the deletion of objects with
 // the label of those that are protected, whoever asks for it: what has deleted an
 // object on the hub deletes it in all clusters. It is no webhook, so that no
-// deletion waits for one.
+// deletion waits for one. What controllers delete, and others than its user may label,
+// is not protected: a Pod with the label would keep its node from being drained, and a
+// ManagedCluster whoever may only ask for one from being refused.
 func Protection(h Hub) []render.Object {
 	m := h.meta(ProtectionName).In("")
 	const label = policyv1alpha1.LabelDeletionProtected
@@ -124,7 +128,8 @@ func Protection(h Hub) []render.Object {
 				WithResourceRules(admissionv1ac.NamedRuleWithOperations().
 					WithOperations(admissionv1.Delete).
 					WithAPIGroups("*").WithAPIVersions("*").WithResources("*").
-					WithScope(admissionv1.AllScopes))).
+					WithScope(admissionv1.AllScopes)).
+				WithExcludeResourceRules(unprotected()...)).
 			WithValidations(admissionv1ac.Validation().
 				WithExpression("false").
 				WithReason("Forbidden").
@@ -134,4 +139,30 @@ func Protection(h Hub) []render.Object {
 			WithPolicyName(m.Name).
 			WithValidationActions(admissionv1.Deny)),
 	}
+}
+
+// unprotected are the resources that are deleted in spite of the label: records,
+// requests and what stands for a machine, a process or a cluster.
+func unprotected() []*admissionv1ac.NamedRuleWithOperationsApplyConfiguration {
+	var rules []*admissionv1ac.NamedRuleWithOperationsApplyConfiguration
+	for _, of := range []struct {
+		group     string
+		resources []string
+	}{
+		{"", []string{"endpoints", "events", "nodes", "pods"}},
+		{"addon.open-cluster-management.io", []string{"*"}},
+		{"certificates.k8s.io", []string{"*"}},
+		{"cluster.karmada.io", []string{"*"}},
+		{clusterv1.GroupName, []string{"managedclusters"}},
+		{"coordination.k8s.io", []string{"*"}},
+		{"discovery.k8s.io", []string{"endpointslices"}},
+		{"events.k8s.io", []string{"*"}},
+		{fleetv1alpha1.GroupName, []string{"clusterconnections"}},
+		{workv1.GroupName, []string{"manifestworks"}},
+		{workv1alpha2.GroupName, []string{"*"}},
+	} {
+		rules = append(rules, admissionv1ac.NamedRuleWithOperations().WithOperations(admissionv1.Delete).
+			WithAPIGroups(of.group).WithAPIVersions("*").WithResources(of.resources...).WithScope(admissionv1.AllScopes))
+	}
+	return rules
 }
