@@ -1,9 +1,11 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reserved says which kinds of a hub are never sent to clusters by a
-// policy: those that the fleet itself is made of, records that change all the
-// time, and those by which whoever may change them gets further.
+// Package reserved says what of a hub is never sent to clusters by a policy: the
+// kinds that the fleet itself is made of, records that change all the time, what every
+// cluster makes for itself, and all by which whoever may change it gets further. It
+// is the one list of the namespaces that belong to the fleet and to Kubernetes, which
+// no cluster may be named after either.
 package reserved
 
 import (
@@ -29,6 +31,7 @@ func groups() map[string]string {
 		"cluster.open-cluster-management.io":  fleet,
 		"operator.open-cluster-management.io": fleet,
 		"work.open-cluster-management.io":     fleet,
+		"connect.capstan.io":                  fleet,
 		"apps.karmada.io":                     fleet,
 		"autoscaling.karmada.io":              fleet,
 		"cluster.karmada.io":                  fleet,
@@ -36,6 +39,7 @@ func groups() map[string]string {
 		"networking.karmada.io":               fleet,
 		"policy.karmada.io":                   fleet,
 		"remedy.karmada.io":                   fleet,
+		"search.karmada.io":                   fleet,
 		"work.karmada.io":                     fleet,
 		"coordination.k8s.io":                 record,
 		"events.k8s.io":                       record,
@@ -54,9 +58,23 @@ func coreKinds() []kind {
 	return []kind{{"Event", "events", record}, {"Node", "nodes", machine}}
 }
 
+// bound are the kinds of further groups whose objects are about the hub's own
+// machines.
+func bound() map[schema.GroupKind]string {
+	return map[schema.GroupKind]string{
+		{Group: "resource.k8s.io", Kind: "ResourceSlice"}:     machine,
+		{Group: "storage.k8s.io", Kind: "CSINode"}:            machine,
+		{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}: machine,
+		{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:   machine,
+	}
+}
+
 // Kind tells why objects of a kind are never sent to clusters; "" is that they
 // may be.
 func Kind(of schema.GroupKind) string {
+	if why := bound()[of]; why != "" {
+		return why
+	}
 	if of.Group != "" {
 		return groups()[of.Group]
 	}

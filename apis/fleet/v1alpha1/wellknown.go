@@ -10,6 +10,9 @@ const (
 	// the Secret of this name of each Push cluster; access to another name has to
 	// be granted.
 	DefaultSecretName = "cluster-connection"
+	// ImpersonatorSecretName is the name of the copy of the Secret that
+	// spec.impersonatorSecretRef of a Cluster names.
+	ImpersonatorSecretName = "cluster-impersonator"
 	// SecretKeyToken is the key of the bearer token.
 	SecretKeyToken = "token"
 	// SecretKeyCABundle is the key of the PEM-encoded CA certificates that verify

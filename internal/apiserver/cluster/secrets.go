@@ -17,7 +17,6 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
-	"github.com/capstan-io/capstan/internal/apiserver/cluster/translate"
 )
 
 // secrets copies the Secrets of Clusters.
@@ -47,7 +46,7 @@ func copies(before, after *v1alpha1.Cluster) []secretCopy {
 		field: "secretRef", to: fleetv1alpha1.DefaultSecretName, keys: []string{v1alpha1.SecretKeyToken, v1alpha1.SecretKeyCABundle},
 	})
 	add(before.Spec.ImpersonatorSecretRef, after.Spec.ImpersonatorSecretRef, secretCopy{
-		field: "impersonatorSecretRef", to: translate.ImpersonatorSecret, keys: []string{v1alpha1.SecretKeyToken},
+		field: "impersonatorSecretRef", to: fleetv1alpha1.ImpersonatorSecretName, keys: []string{v1alpha1.SecretKeyToken},
 	})
 	return all
 }

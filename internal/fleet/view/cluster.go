@@ -165,6 +165,13 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 // says it is. It is "" if that is not known.
 func (c Cluster) Identity() string { return cmp.Or(c.Held, c.Claimed, c.property) }
 
+// OwnsNamespace tells whether the namespace of its name on the hub is the cluster's: it
+// has been accepted, now or before, or the hub is to connect to it with what is in
+// there. Whoever may only ask for acceptance gets hold of no namespace by its name.
+func (c Cluster) OwnsNamespace() bool {
+	return c.Accepted || c.Joined || c.Admission == Admitted || c.Mode == Push
+}
+
 // Claimed returns the identity that the agent which created the ManagedCluster
 // gave it, "" if it gave none.
 func Claimed(cluster *clusterv1.ManagedCluster) string {

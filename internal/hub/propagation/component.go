@@ -197,10 +197,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Groups: o.Gates.Enabled(features.WorkloadAffinity), Components: o.Gates.Enabled(features.MultiplePodTemplatesScheduling),
-		Events: recorder, Hub: hub, Touched: tell(touched, referring),
+		Events: recorder, Hub: hub, Touched: tell(touched, referring), Changed: changed.Add,
 	})
 	along := dependencies.Deps{
-		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Chain: chain, Interpreters: customs,
+		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Chain: chain, Interpreters: customs,
 		Touched:  func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
 		Events:   recorder,
 		Announce: announcer,
@@ -209,7 +209,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	sends := bindings.New(bindings.Deps{
 		Client: own, Latest: own.Latest, Works: indexed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
-		Announce: announcer, Stages: stages,
+		Announce: announcer, Stages: stages, Reserved: allIn(watched, changed, needed),
 	})
 	follows := namespaces.New(namespaces.Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works}, Events: recorder,
@@ -220,7 +220,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		metrics.Register(o.Metrics, newCollectors(mgr.GetCache())...), rights.New(mgr.GetClient(), kinds, recorder).SetupWithManager(mgr), moves(mgr, o, stored, recorder),
 		finds.SetupWithManager(mgr, changed), sends.SetupWithManager(mgr, touched),
 		dependencies.NewReferrers(along, needed.Add).SetupWithManager(mgr, referring), dependencies.NewAttached(along, func(binding types.NamespacedName) { referring.Add(reconcile.Request{NamespacedName: binding}) }).SetupWithManager(mgr, needed),
-		policies.New(mgr.GetClient(), kinds, watched, recorder, o.Clock).SetupWithManager(mgr), follows.SetupWithManager(mgr), rolls())
+		policies.New(policies.Deps{
+			Client: mgr.GetClient(), Mapper: kinds, Templates: watched, Clusters: clusters.Snapshot, Events: recorder, Clock: o.Clock,
+		}).SetupWithManager(mgr), follows.SetupWithManager(mgr), rolls())
 }
 
 // rollsOut returns what keeps changes from clusters, and what adds the controller of
@@ -295,6 +297,17 @@ func announces(mgr ctrl.Manager, o Options) (*announce.Announcer, error) {
 	return announcer, errors.Join(
 		metrics.Register(o.Metrics, announcer.Collectors()...), mgr.Add(announcer),
 		(&spaces.Controller{Client: mgr.GetClient(), Announce: announcer}).SetupWithManager(mgr))
+}
+
+// allIn returns what has all objects of a namespace looked at again.
+func allIn(watched *templates.Templates, boxes ...*inbox.Inbox[templates.Key]) func(namespace string) {
+	return func(namespace string) {
+		for _, key := range watched.In(namespace) {
+			for _, box := range boxes {
+				box.Add(key)
+			}
+		}
+	}
 }
 
 // tell returns what tells all of the controllers of a binding.

@@ -111,6 +111,7 @@ func Holder(object, binding metav1.Object) metav1.Object {
 type match struct {
 	policy   policyv1alpha1.Policy
 	implicit selector.Priority // how exact the selector is
+	version  int               // the place of the version that it names
 }
 
 // Choose returns the policy that is to claim an object; nil if none matches. Holder
@@ -121,28 +122,44 @@ type match struct {
 // of the same kind the greatest priority comes first, then the most exact
 // selector, then the name.
 func (s *Selections) Choose(object selector.Object, holder metav1.Object, policies []policyv1alpha1.Policy, preempts bool) policyv1alpha1.Policy {
+	policy, _ := s.ChooseVersion([]selector.Object{object}, holder, policies, preempts)
+	return policy
+}
+
+// ChooseVersion is Choose for an object that policies may select in one API version or
+// another. It also returns the place of the version in which the policy wants it: of
+// several, the one that its most exact selector names.
+func (s *Selections) ChooseVersion(
+	versions []selector.Object, holder metav1.Object, policies []policyv1alpha1.Policy, preempts bool,
+) (policy policyv1alpha1.Policy, version int) {
 	var matches []match
 	var present *match
 	for _, policy := range policies {
-		implicit := s.matching(object, policy)
-		if implicit == selector.None {
+		m := match{policy: policy}
+		for at, object := range versions {
+			if implicit := s.matching(object, policy); implicit > m.implicit {
+				m.implicit, m.version = implicit, at
+			}
+		}
+		if m.implicit == selector.None {
 			continue
 		}
-		matches = append(matches, match{policy, implicit})
+		matches = append(matches, m)
 		if Claims(policy, holder) {
-			present = &match{policy, implicit}
+			present = &m
 		}
 	}
 	if present != nil {
 		matches = slices.DeleteFunc(matches, func(m match) bool { return !preempts || !m.preempts(*present) })
 		if len(matches) == 0 {
-			return present.policy
+			return present.policy, present.version
 		}
 	}
 	if len(matches) == 0 {
-		return nil
+		return nil, 0
 	}
-	return slices.MinFunc(matches, match.compare).policy
+	best := slices.MinFunc(matches, match.compare)
+	return best.policy, best.version
 }
 
 // compare orders matches, the best first.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
 // web returns the metadata of a Deployment of namespace apps, claimed by the
@@ -105,6 +106,37 @@ func TestChoose(t *testing.T) {
 			}
 			if got != test.want {
 				t.Errorf("%s: got policy %q, want %q", test.reason, got, test.want)
+			}
+		})
+	}
+}
+
+// TestChooseVersion is about an object that is there in two versions.
+func TestChooseVersion(t *testing.T) {
+	newer := web(nil)
+	newer.APIVersion = "apps/v2"
+	versions := []selector.Object{web(nil), newer}
+	second := func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].APIVersion = "apps/v2" }
+	both := func(s *policyv1alpha1.PropagationSpec) {
+		s.ResourceSelectors = append(s.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "apps/v2", Kind: "Deployment", Name: "web"})
+	}
+	for name, c := range map[string]struct {
+		by       policyv1alpha1.Policy
+		policies []policyv1alpha1.Policy
+		want     string
+		version  int
+	}{
+		"none":                             {nil, []policyv1alpha1.Policy{own("a", otherVersion)}, "", 0},
+		"the version of the policy counts": {nil, []policyv1alpha1.Policy{own("a", second)}, "PropagationPolicy apps/a", 1},
+		"policies of two versions contend": {nil, []policyv1alpha1.Policy{own("a", second), own("b", byName)}, "PropagationPolicy apps/b", 0},
+		"the one that has it keeps it":     {own("a", second), []policyv1alpha1.Policy{own("a", second), own("b", byName)}, "PropagationPolicy apps/a", 1},
+		"the most exact of two selectors":  {nil, []policyv1alpha1.Policy{own("a", both)}, "PropagationPolicy apps/a", 1},
+		"the first of two that are alike":  {nil, []policyv1alpha1.Policy{own("a", byName, both)}, "PropagationPolicy apps/a", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy, version := (&Selections{}).ChooseVersion(versions, web(c.by), c.policies, false)
+			if Name(policy) != c.want || version != c.version {
+				t.Errorf("got %q in version %d, want %q in version %d", Name(policy), version, c.want, c.version)
 			}
 		})
 	}

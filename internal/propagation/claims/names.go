@@ -5,13 +5,13 @@ package claims
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/reserved"
 )
 
@@ -41,25 +41,31 @@ func BindingName(kind schema.GroupVersionKind, name string) (usual, suffixed str
 	return usual, suffixed
 }
 
-// Reserved says why an object of a kind in a namespace is never sent to clusters,
-// as a sentence without its end; "" is that it may be.
-func Reserved(kind schema.GroupKind, namespace string) string {
+// Reserved says why an object is never sent to clusters, as a sentence without its end;
+// "" is that it may be. Of the object its namespace, name, labels and annotations
+// count. The fleet tells which namespaces are those of clusters.
+func Reserved(kind schema.GroupKind, object metav1.Object, clusters view.Fleet) string {
 	if why := reserved.Kind(kind); why != "" {
 		return fmt.Sprintf("%s is never sent to clusters: %s", kind.Kind, why)
 	}
-	if ReservedNamespace(namespace) {
-		return fmt.Sprintf("nothing of namespace %s is sent to clusters: it is reserved", namespace)
+	if why := ReservedNamespace(object.GetNamespace(), clusters); why != "" {
+		return fmt.Sprintf("nothing of namespace %s is sent to clusters: %s", object.GetNamespace(), why)
+	}
+	if why := reserved.Object(kind, object); why != "" {
+		return fmt.Sprintf("%s %s is never sent to clusters: %s", kind.Kind, object.GetName(), why)
 	}
 	return ""
 }
 
-// ReservedNamespace tells whether nothing of a namespace is sent to clusters: it
-// belongs to the hub itself, to a cluster, or to Kubernetes. In the clusters such
-// a namespace has the accounts of agents: whoever could send a pod there would be
-// what they are.
-func ReservedNamespace(namespace string) bool {
-	return slices.Contains([]string{"karmada-system", "karmada-cluster", fleetv1alpha1.DefaultMemberNamespace}, namespace) ||
-		slices.ContainsFunc([]string{"kube-", "karmada-es-", "open-cluster-management"}, func(prefix string) bool {
-			return strings.HasPrefix(namespace, prefix)
-		})
+// ReservedNamespace says why nothing of a namespace is sent to clusters, as the end of
+// a sentence; "" is that it may be. That of a cluster has what the hub connects to it
+// with, and what every other would get to be that cluster.
+func ReservedNamespace(namespace string, clusters view.Fleet) string {
+	if owner := reserved.Namespace(namespace); owner != reserved.Nobody {
+		return "it is for " + string(owner)
+	}
+	if cluster, found := clusters.Cluster(namespace); found && cluster.OwnsNamespace() {
+		return "it is that of the cluster " + namespace
+	}
+	return ""
 }

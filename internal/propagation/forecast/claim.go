@@ -76,7 +76,7 @@ func (f *forecast) served() bool {
 
 // reserved says why the object is never sent, "" if it may be.
 func (f *forecast) reserved() string {
-	return claims.Reserved(f.Then.GroupVersionKind().GroupKind(), f.Then.GetNamespace())
+	return claims.Reserved(f.Then.GroupVersionKind().GroupKind(), f.Then, f.Fleet)
 }
 
 // refused tells whether the policy would not be applied, and notes why.

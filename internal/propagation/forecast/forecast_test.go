@@ -267,7 +267,7 @@ func TestReserved(t *testing.T) {
 	system := web(1, "x")
 	system.SetNamespace("kube-system")
 	outcome := world(forecast.Policies{}, propagating(policy("first", "a"))).Of(forecast.Subject{Then: system})
-	want := []string{" > ", "note: Nothing of namespace kube-system is sent to clusters: it is reserved."}
+	want := []string{" > ", "note: Nothing of namespace kube-system is sent to clusters: it is for Kubernetes."}
 	if diff := cmp.Diff(want, told(outcome)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/reserved"
 )
 
 // checkName returns what is wrong with a cluster's name. The hub makes a
@@ -23,24 +24,16 @@ func checkName(name string) error {
 		return fmt.Errorf("the cluster name %q is not a valid name for its namespace on the hub: %s; register the cluster under another name",
 			name, strings.Join(problems, "; "))
 	}
-	var owner string
+	owner := reserved.Namespace(name)
 	switch {
-	case name == metaDefault || strings.HasPrefix(name, "kube-"):
-		owner = "Kubernetes"
-	case name == ocmNamespace || strings.HasPrefix(name, ocmNamespace+"-"):
-		owner = "the fleet's own components"
-	default:
+	case name == corev1.NamespaceDefault:
+		owner = reserved.Kubernetes
+	case owner == reserved.Nobody, owner == reserved.OpenShift: // checkNamespace looks whether OpenShift is there
 		return nil
 	}
 	return fmt.Errorf("the cluster name %q is reserved: the namespace of this name on the hub is for %s, and the cluster's agent would get permissions there; register the cluster under another name",
 		name, owner)
 }
-
-const (
-	metaDefault     = "default"
-	ocmNamespace    = "open-cluster-management"
-	openshiftPrefix = "openshift-"
-)
 
 // checkNamespace returns what is wrong with giving the namespace that the hub
 // has already, nil if there is none, to the cluster. A warning is for a
@@ -50,7 +43,7 @@ func checkNamespace(cluster string, namespace *corev1.Namespace) (warning string
 	if namespace == nil || namespace.Labels[clusterv1.LabelClusterName] == cluster {
 		return "", nil
 	}
-	if strings.HasPrefix(cluster, openshiftPrefix) {
+	if reserved.Namespace(cluster) == reserved.OpenShift {
 		return "", fmt.Errorf("the cluster name %q is also a namespace that OpenShift uses on the hub, and the cluster's agent would get permissions there; register the cluster under another name, or label the namespace %s=%s if it was created for the cluster",
 			cluster, clusterv1.LabelClusterName, cluster)
 	}

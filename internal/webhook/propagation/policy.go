@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,6 +19,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/fleet/affinity"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
@@ -66,7 +68,8 @@ func reserved(namespace string, selectors []policyv1alpha1.ResourceSelector, pat
 	var warnings admission.Warnings
 	for i, s := range selectors {
 		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind).GroupKind()
-		if why := claims.Reserved(kind, cmp.Or(namespace, s.Namespace)); why != "" {
+		object := &metav1.ObjectMeta{Namespace: cmp.Or(namespace, s.Namespace), Name: s.Name}
+		if why := claims.Reserved(kind, object, view.Fleet{}); why != "" {
 			warnings = append(warnings, fmt.Sprintf("%s: %s", path.Index(i), why))
 		}
 	}

@@ -116,12 +116,12 @@ placement:
 			spec: "resourceSelectors: [{apiVersion: v1, kind: Node}, {apiVersion: v1, kind: Secret, namespace: kube-system}, {apiVersion: v1, kind: Secret}]",
 			warnings: []string{
 				"spec.resourceSelectors[0]: Node is never sent to clusters: it is a machine of the hub",
-				"spec.resourceSelectors[1]: nothing of namespace kube-system is sent to clusters: it is reserved",
+				"spec.resourceSelectors[1]: nothing of namespace kube-system is sent to clusters: it is for Kubernetes",
 			},
 		},
 		"of a reserved namespace": {
 			namespace: "karmada-es-member1", spec: deployments,
-			warnings: []string{"spec.resourceSelectors[0]: nothing of namespace karmada-es-member1 is sent to clusters: it is reserved"},
+			warnings: []string{"spec.resourceSelectors[0]: nothing of namespace karmada-es-member1 is sent to clusters: it is for the fleet's own components"},
 		},
 		"older names": {
 			spec: deployments + "association: true\nfailover: {application: {decisionConditions: {}, purgeMode: Immediately}, cluster: {purgeMode: Graciously}}",

@@ -87,7 +87,7 @@ func TestAMemberGetsNoHoldOfABinding(t *testing.T) {
 	}
 	for replicas, name := range []string{"other", "web"} {
 		forge(name)
-		wanted := int32(replicas) + 2 //nolint:gosec // 2 or 3
+		wanted := int32(replicas) + 2
 		w.change(web, func() { web.Spec.Replicas = &wanted })
 		w.on("web", map[string]int32{"member1": wanted, "member2": wanted})
 	}

@@ -17,10 +17,6 @@ import (
 	"github.com/capstan-io/capstan/apis/karmada/cluster/v1alpha1"
 )
 
-// ImpersonatorSecret is the name of the copy of a Secret of an impersonator that
-// is in another namespace than that of the cluster.
-const ImpersonatorSecret = "cluster-impersonator"
-
 // Normalize brings what may be written in several ways into one: zone is moved
 // to zones.
 func Normalize(cluster *v1alpha1.Cluster) {
@@ -65,7 +61,7 @@ func storeSpec(to *fleetv1alpha1.ClusterConnectionSpec, cluster *v1alpha1.Cluste
 	if to.SecretRef != nil && to.SecretRef.Name == fleetv1alpha1.DefaultSecretName && from.SyncMode == v1alpha1.Push {
 		to.SecretRef = nil
 	}
-	to.ImpersonatorSecretRef = localReference(cluster.Name, from.ImpersonatorSecretRef, ImpersonatorSecret)
+	to.ImpersonatorSecretRef = localReference(cluster.Name, from.ImpersonatorSecretRef, fleetv1alpha1.ImpersonatorSecretName)
 	to.InsecureSkipTLSVerification = from.InsecureSkipTLSVerification
 	to.ProxyURL = from.ProxyURL
 	to.ProxyHeader = maps.Clone(from.ProxyHeader)

@@ -110,7 +110,7 @@ func (r Reader) selectedBy(ctx context.Context, f *facts, policy policyv1alpha1.
 		return err
 	}
 	for i := range found {
-		if one := &found[i]; !claims.ReservedNamespace(one.Namespace) && (matches(policy, one) || claims.Claims(policy, one)) {
+		if one := &found[i]; claims.Reserved(kind.GroupKind(), one, f.world.Fleet) == "" && (matches(policy, one) || claims.Claims(policy, one)) {
 			f.candidate(key{kind, one.Namespace, one.Name}).metadata = one
 		}
 	}

@@ -111,7 +111,7 @@ func (r Reader) Read(ctx context.Context, written []*unstructured.Unstructured) 
 	}
 	f.declaredTemplates()
 	for _, step := range []func(context.Context, *facts) error{
-		r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.peers, r.overrides, r.priorities, r.hub, r.clusters, r.rollouts,
+		r.clusters, r.selected, r.overridden, r.policies, r.concerned, r.objects, r.bindings, r.peers, r.overrides, r.priorities, r.hub, r.rollouts,
 	} {
 		if err := step(ctx, f); err != nil {
 			return nil, nil, err

@@ -15,6 +15,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/demand"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
@@ -147,5 +148,13 @@ func (b *BindingObject) object() workv1alpha2.Binding {
 
 // reserved says why the object is never sent to clusters, "" if it may be.
 func (f *Facts) reserved() string {
-	return claims.Reserved(schema.FromAPIVersionAndKind(f.Ref.APIVersion, f.Ref.Kind).GroupKind(), f.Ref.Namespace)
+	clusters := make([]view.Cluster, 0, len(f.Clusters))
+	for i := range f.Clusters {
+		clusters = append(clusters, view.Of(&f.Clusters[i], f.Connections[f.Clusters[i].Name]))
+	}
+	object := &metav1.ObjectMeta{Namespace: f.Ref.Namespace, Name: f.Ref.Name}
+	if f.Template != nil {
+		object.Labels, object.Annotations = f.Template.GetLabels(), f.Template.GetAnnotations()
+	}
+	return claims.Reserved(schema.FromAPIVersionAndKind(f.Ref.APIVersion, f.Ref.Kind).GroupKind(), object, view.New(clusters...))
 }

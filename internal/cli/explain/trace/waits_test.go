@@ -67,7 +67,7 @@ func TestWhatKeepsAPolicyFromBeingApplied(t *testing.T) {
 		facts *Facts
 		want  string
 	}{
-		"a reserved namespace": {system, "Nothing of namespace kube-system is sent to clusters: it is reserved."},
+		"a reserved namespace": {system, "Nothing of namespace kube-system is sent to clusters: it is for Kubernetes."},
 		"an override": {
 			absent(web("").policy("own", 0, deployment("")).asking(waitsForOverride), "OverridePolicy shop/images"),
 			"PropagationPolicy shop/own waits for OverridePolicy shop/images (spec.dependentOverrides), which does not exist: create it.",

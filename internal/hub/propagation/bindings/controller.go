@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -76,6 +77,9 @@ type Deps struct {
 	Prioritizes bool
 	// Announce tells what became of bindings and works; nil tells nothing.
 	Announce *announce.Announcer
+	// Reserved is told of a namespace that has become that of a cluster, or is not any
+	// more.
+	Reserved func(namespace string)
 }
 
 // Controller sends objects to clusters.
@@ -220,15 +224,20 @@ func joined(a, b map[string]error) map[string]error {
 // object returns the object of a binding; nil if it is gone, and the binding about
 // to be deleted, or if it is not for the binding to send.
 func (c Deps) object(ctx context.Context, key templates.Key, b binding) (*unstructured.Unstructured, error) {
-	if key.Name.Namespace != b.GetNamespace() || claims.Reserved(key.Kind.GroupKind(), key.Name.Namespace) != "" {
+	if key.Name.Namespace != b.GetNamespace() || c.reserved(key, &metav1.ObjectMeta{Namespace: key.Name.Namespace, Name: key.Name.Name}) {
 		return nil, nil //nolint:nilnil // somebody has written the binding, to be sent what is not his
 	}
 	known, _ := c.Templates.Get(key)
 	object, err := c.Objects.Since(ctx, key, known)
-	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != b.BindingSpec().Resource.UID {
+	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != b.BindingSpec().Resource.UID || c.reserved(key, object)) {
 		return nil, nil //nolint:nilnil // documented
 	}
 	return object, err
+}
+
+// reserved tells whether an object is never sent to clusters.
+func (c Deps) reserved(key templates.Key, object metav1.Object) bool {
+	return claims.Reserved(key.Kind.GroupKind(), object, c.Fleet.Snapshot()) != ""
 }
 
 // without says that a binding sends nothing, as its object is not there or cannot be

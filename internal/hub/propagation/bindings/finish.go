@@ -65,17 +65,18 @@ func alive(work workv1.ManifestWork) bool { return work.DeletionTimestamp.IsZero
 
 // stays tells whether what was sent for a binding that is being deleted stays. It
 // does if its object is still to be sent: the binding is made anew then, and has
-// the same works. It does, too, if bindings go because their definition does, which
+// the same works. One that is reserved is not. It does, too, if bindings go because their definition does, which
 // says nothing about the objects.
 func (c ending) stays(ctx context.Context, b binding) (bool, error) {
-	object, err := c.Objects.Get(ctx, templates.KeyOf(b.BindingSpec().Resource))
+	key := templates.KeyOf(b.BindingSpec().Resource)
+	object, err := c.Objects.Get(ctx, key)
 	switch {
 	case apierrors.IsForbidden(err): // no policy selects its kind any more
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, err
-	case object.GetUID() != b.BindingSpec().Resource.UID || !object.GetDeletionTimestamp().IsZero():
+	case object.GetUID() != b.BindingSpec().Resource.UID || !object.GetDeletionTimestamp().IsZero() || c.reserved(key, object):
 		return false, nil
 	case claims.Claimed(object):
 		return true, nil

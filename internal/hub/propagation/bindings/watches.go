@@ -26,11 +26,8 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/conflict"
-	"github.com/capstan-io/capstan/internal/fleet/view"
-	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/order"
-	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
 )
 
 const (
@@ -49,12 +46,13 @@ type queue = inbox.Queue[reconcile.Request]
 // SetupWithManager adds the controller to the manager. Touched has bindings whose
 // objects have changed.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, touched *inbox.Inbox[reconcile.Request]) error {
+	clusters := clusterWatch{Deps: c.Deps, stakes: c.stakes}
 	return ctrl.NewControllerManagedBy(mgr).Named("binding").
 		Watches(&workv1alpha2.ResourceBinding{}, c.onBinding()).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, c.onBinding()).
 		Watches(&workv1.ManifestWork{}, c.onWork()).
-		Watches(&clusterv1.ManagedCluster{}, c.feed(c.cluster)).
-		Watches(&fleetv1alpha1.ClusterConnection{}, c.feed(c.connection)).
+		Watches(&clusterv1.ManagedCluster{}, clusters.feed(clusters.cluster)).
+		Watches(&fleetv1alpha1.ClusterConnection{}, clusters.feed(clusters.connection)).
 		Watches(&policyv1alpha1.OverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, c.onOverride(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Func(touched.Open)).
@@ -200,89 +198,6 @@ func bindingOf(work client.Object) types.NamespacedName {
 	return types.NamespacedName{
 		Namespace: annotations[workv1alpha2.AnnotationResourceBindingNamespace], Name: annotations[workv1alpha2.AnnotationResourceBindingName],
 	}
-}
-
-// feed tells the fleet of each object, and brings back the bindings that can
-// care. gone is true for an object that was deleted.
-func (c *Controller) feed(tell func(object client.Object, gone bool) (before, after *view.Cluster)) handler.EventHandler {
-	take := func(ctx context.Context, q queue, object client.Object, gone bool) {
-		before, after := tell(object, gone)
-		for _, key := range c.affected(object.GetName(), before, after) {
-			q.Add(reconcile.Request{NamespacedName: key})
-		}
-		c.confirm(q, object.GetName(), before, after)
-		if before == nil && after != nil {
-			c.returned(ctx, q, after.Name)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if e.IsInInitialList { // all bindings are looked at then
-				tell(e.Object, false)
-				return
-			}
-			take(ctx, q, e.Object, false)
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { take(ctx, q, e.ObjectNew, false) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { take(ctx, q, e.Object, true) },
-	}
-}
-
-// returned brings back the bindings of what a cluster has that has just come, when
-// it is settled whether it is still to have that. It was here before: works are
-// not taken from a cluster that the hub does not know. Whoever deletes a cluster
-// takes its works, too; one that went by mistake comes back and has them.
-func (c *Controller) returned(ctx context.Context, q queue, cluster string) {
-	works := &workv1.ManifestWorkList{}
-	if err := c.Client.List(ctx, works, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
-		return // only a missing cache gives an error
-	}
-	for i := range works.Items {
-		if name := bindingOf(&works.Items[i]); name.Name != "" {
-			q.AddAfter(reconcile.Request{NamespacedName: name}, fleet.Settling)
-		}
-	}
-}
-
-func (c *Controller) cluster(object client.Object, gone bool) (before, after *view.Cluster) {
-	cluster, ok := object.(*clusterv1.ManagedCluster)
-	if !ok || gone {
-		cluster = nil
-	}
-	return c.Fleet.SetCluster(object.GetName(), cluster)
-}
-
-func (c *Controller) connection(object client.Object, gone bool) (before, after *view.Cluster) {
-	connection, ok := object.(*fleetv1alpha1.ClusterConnection)
-	if !ok || gone {
-		connection = nil
-	}
-	return c.Fleet.SetConnection(object.GetName(), connection)
-}
-
-// confirm has decisions confirmed that a change of a cluster is about, after all
-// that is more urgent.
-func (c *Controller) confirm(q queue, cluster string, before, after *view.Cluster) {
-	if before == nil || after == nil || view.Alike(*before, *after) {
-		return
-	}
-	names := c.stakes.Affected(cluster, false, func(of stakes.Group, _ bool) bool { return c.Store.Decider.Reconfirms(of, before, after) })
-	c.Store.Decider.Confirm(names...)
-	for _, name := range names {
-		order.AddLater(q, reconcile.Request{NamespacedName: name})
-	}
-}
-
-// affected returns the bindings that a change of a cluster can matter to: to what
-// is decided, or to what is known of the object there.
-func (c *Controller) affected(cluster string, before, after *view.Cluster) []types.NamespacedName {
-	if before != nil && after != nil && view.Alike(*before, *after) {
-		return nil
-	}
-	heard := before == nil || after == nil || before.Available != after.Available
-	return c.stakes.Affected(cluster, heard, func(of stakes.Group, target bool) bool {
-		return c.Store.Decider.Affected(of, before, after, target)
-	})
 }
 
 // moved tells whether the object of a binding goes to other clusters, or takes

@@ -24,7 +24,6 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/references"
-	"github.com/capstan-io/capstan/internal/reserved"
 )
 
 // Attached keeps the bindings of objects that others need.
@@ -45,12 +44,18 @@ func NewAttached(d Deps, refers func(types.NamespacedName)) *Attached {
 // with the first who does and goes with the last, unless a policy claims the
 // object as well.
 func (a *Attached) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
-	if key.Name.Namespace == "" || reserved.Kind(key.Kind.GroupKind()) != "" || claims.ReservedNamespace(key.Name.Namespace) {
+	if key.Name.Namespace == "" {
 		return ctrl.Result{}, nil
+	}
+	if err := a.Fleet.Load(ctx, a.Live); err != nil {
+		return ctrl.Result{}, err
 	}
 	object, known := a.Templates.Get(key)
 	if !known || object == nil || !object.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the detector deletes the binding of an object that is gone
+	}
+	if claims.Reserved(key.Kind.GroupKind(), object, a.Fleet.Snapshot()) != "" {
+		return ctrl.Result{}, nil // as well as that of one that is reserved
 	}
 	referrers, err := a.referrers(ctx, key, object)
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/interpreters"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/interpret"
@@ -49,6 +50,7 @@ type Deps struct {
 	Live      client.Reader
 	Templates *templates.Templates
 	Objects   templates.Objects
+	Fleet     *fleet.Fleet
 	Chain     interpret.Chain
 	// Interpreters are the customizations in Chain, which have to be loaded.
 	Interpreters *interpreters.Known

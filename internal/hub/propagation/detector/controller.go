@@ -49,6 +49,8 @@ type Deps struct {
 	// Touched is told of a binding whose object has changed in something that the
 	// binding does not say.
 	Touched func(types.NamespacedName)
+	// Changed has an object looked at by another key.
+	Changed func(templates.Key)
 	// Hub says what is left alone on a shared hub.
 	Hub scope.Hub
 	// Preempts says that policies may take objects over from others, and Prioritizes
@@ -64,21 +66,23 @@ type Deps struct {
 type Controller struct {
 	Deps
 
-	binder     binder
-	selections *claims.Selections
-	asking     *asking
-	bound      *bound
+	binder  binder
+	chooser chooser
+	asking  *asking
+	bound   *bound
 }
 
 // New returns the controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, binder: binder{d}, selections: &claims.Selections{}, asking: &asking{}, bound: newBound(d.Templates.Use)}
+	return &Controller{Deps: d, binder: binder{d}, chooser: chooser{d, &claims.Selections{}}, asking: &asking{}, bound: newBound(d.Templates.Use)}
 }
 
 // Reconcile finds the policy for one object, lets it claim the object, and makes
 // the binding say what both ask for.
 func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Result, error) {
-	if claims.Reserved(key.Kind.GroupKind(), key.Name.Namespace) != "" {
+	versions := c.chooser.versions(key.Kind)
+	if key.Kind != versions[0] { // or else one object would be looked at twice at a time
+		c.Changed(templates.Key{Kind: versions[0], Name: key.Name})
 		return ctrl.Result{}, nil
 	}
 	if err := errors.Join(c.Fleet.Load(ctx, c.Live), c.Interpreters.Load(ctx)); err != nil {
@@ -93,18 +97,21 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 	case !template.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // it comes again when it is gone
 	}
-	policies, err := c.policies(ctx, key)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	bindings, err := lookup.Find(ctx, c.Client, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if claims.Reserved(key.Kind.GroupKind(), template, c.Fleet.Snapshot()) != "" {
+		return ctrl.Result{}, c.withdraw(ctx, key, template, bindings)
+	}
 	if stale := bindings.Except(template.UID); len(stale) > 0 {
 		return ctrl.Result{}, c.renewed(ctx, key, template.UID, stale)
 	}
-	policy := c.selections.Choose(template, claims.Holder(template, bindings.Of(template.UID)), policies, c.Preempts)
+	policy, of, err := c.chooser.choose(ctx, key, versions, template, claims.Holder(template, bindings.Of(template.UID)))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	key.Kind, template = versions[of], as(template, versions[of])
 	served, err := c.served(ctx, template, policy)
 	switch {
 	case err != nil:
@@ -200,13 +207,8 @@ func unmarkable(key templates.Key, err error) bool {
 // but its replicas, whose clusters nobody chooses any more. The binding is the last, as
 // its marks bring the object back if we are stopped in between.
 func (c *Controller) release(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, present lookup.Binding) error {
-	labels, annotations := (claims.Marks{}).Change(template)
-	note(annotations, template, "")
-	if len(labels)+len(annotations) > 0 {
-		_, err := c.Objects.Mark(ctx, key, template.UID, labels, annotations)
-		if client.IgnoreNotFound(err) != nil && !unmarkable(key, err) {
-			return err
-		}
+	if err := c.unclaim(ctx, key, template); err != nil {
+		return err
 	}
 	if present == nil {
 		return nil
@@ -215,6 +217,26 @@ func (c *Controller) release(ctx context.Context, key templates.Key, template *m
 		c.Touched(client.ObjectKeyFromObject(present))
 	}
 	return c.binder.unmark(ctx, present)
+}
+
+// unclaim takes the marks of policies off an object.
+func (d Deps) unclaim(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata) error {
+	labels, annotations := (claims.Marks{}).Change(template)
+	note(annotations, template, "")
+	if len(labels)+len(annotations) == 0 {
+		return nil
+	}
+	_, err := d.Objects.Mark(ctx, key, template.UID, labels, annotations)
+	if client.IgnoreNotFound(err) != nil && !unmarkable(key, err) {
+		return err
+	}
+	return nil
+}
+
+// withdraw ends what was sent of an object that is reserved: its namespace has become
+// that of a cluster, or a release that knew less has sent it.
+func (c *Controller) withdraw(ctx context.Context, key templates.Key, template *metav1.PartialObjectMetadata, bindings lookup.Bindings) error {
+	return errors.Join(c.unclaim(ctx, key, template), c.binder.remove(ctx, bindings.Own...))
 }
 
 // renewed deletes the bindings of earlier objects of the name. It comes again when

@@ -7,10 +7,13 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
@@ -61,9 +64,53 @@ func waitsFor(object client.Object) []string {
 	return values
 }
 
+// chooser finds the policies that select objects.
+type chooser struct {
+	Deps
+
+	selections *claims.Selections
+}
+
+// versions returns the kinds by which policies and bindings know the objects of a kind,
+// in an order that does not change.
+func (c chooser) versions(kind schema.GroupVersionKind) []schema.GroupVersionKind {
+	if versions := c.Templates.Versions(kind.GroupKind()); len(versions) > 0 {
+		return versions
+	}
+	return []schema.GroupVersionKind{kind}
+}
+
+// choose returns the policy that is to claim an object, nil if none matches, and the
+// place of the version that the policy wants.
+func (c chooser) choose(
+	ctx context.Context, key templates.Key, versions []schema.GroupVersionKind, template *metav1.PartialObjectMetadata, holder metav1.Object,
+) (policy policyv1alpha1.Policy, version int, err error) {
+	var policies []policyv1alpha1.Policy
+	var objects []selector.Object
+	for _, kind := range versions {
+		found, err := c.policies(ctx, templates.Key{Kind: kind, Name: key.Name})
+		if err != nil {
+			return nil, 0, err
+		}
+		policies, objects = append(policies, found...), append(objects, as(template, kind))
+	}
+	policy, version = c.selections.ChooseVersion(objects, holder, policies, c.Preempts)
+	return policy, version, nil
+}
+
+// as returns the metadata of an object as another version has them.
+func as(template *metav1.PartialObjectMetadata, kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	if template.GroupVersionKind() == kind {
+		return template
+	}
+	other := *template
+	other.SetGroupVersionKind(kind)
+	return &other
+}
+
 // policies returns the policies that may match an object, each once or twice: those
 // that name it, and those that select its kind.
-func (c *Controller) policies(ctx context.Context, key templates.Key) ([]policyv1alpha1.Policy, error) {
+func (c chooser) policies(ctx context.Context, key templates.Key) ([]policyv1alpha1.Policy, error) {
 	var all []policyv1alpha1.Policy
 	for _, value := range selector.KeysOf(key.Kind, key.Name.Name) {
 		by := client.MatchingFields{indexSelects: value}
@@ -84,7 +131,7 @@ func (c *Controller) policies(ctx context.Context, key templates.Key) ([]policyv
 }
 
 // own returns PropagationPolicies, which must not be changed.
-func (c *Controller) own(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
+func (c chooser) own(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
 	list := &policyv1alpha1.PropagationPolicyList{}
 	if err := c.Client.List(ctx, list, append(by, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing PropagationPolicies: %w", err)
@@ -97,7 +144,7 @@ func (c *Controller) own(ctx context.Context, by ...client.ListOption) ([]policy
 }
 
 // wide returns ClusterPropagationPolicies, which must not be changed.
-func (c *Controller) wide(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
+func (c chooser) wide(ctx context.Context, by ...client.ListOption) ([]policyv1alpha1.Policy, error) {
 	list := &policyv1alpha1.ClusterPropagationPolicyList{}
 	if err := c.Client.List(ctx, list, append(by, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing ClusterPropagationPolicies: %w", err)
@@ -110,7 +157,7 @@ func (c *Controller) wide(ctx context.Context, by ...client.ListOption) ([]polic
 }
 
 // waiting returns the policies that wait for what has the value of the index.
-func (c *Controller) waiting(ctx context.Context, value string) ([]policyv1alpha1.Policy, error) {
+func (c chooser) waiting(ctx context.Context, value string) ([]policyv1alpha1.Policy, error) {
 	by := client.MatchingFields{indexWaits: value}
 	own, err := c.own(ctx, by)
 	if err != nil {

@@ -25,12 +25,12 @@ func (c *Controller) preempted(
 	if !c.Preempts || !claims.Claimed(template) {
 		return nil, nil //nolint:nilnil // nobody takes over
 	}
-	policies, err := c.policies(ctx, key)
+	policies, err := c.chooser.policies(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	from := claimant(template, policies)
-	if from == nil || claims.ID(from) == claims.ID(policy) || c.selections.Of(from).Priority(template) == selector.None {
+	if from == nil || claims.ID(from) == claims.ID(policy) || c.chooser.selections.Of(from).Priority(template) == selector.None {
 		return nil, nil //nolint:nilnil // the object is free
 	}
 	return from, nil

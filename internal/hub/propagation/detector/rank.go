@@ -74,13 +74,13 @@ func (c *Controller) rank(key templates.Key) int32 {
 		return 0
 	}
 	ctx := context.Background() // nothing but the cache is asked
-	policies, err := c.policies(ctx, key)
+	policies, err := c.chooser.policies(ctx, key)
 	if err != nil {
 		return 0 // only a missing cache gives an error
 	}
 	policy := claimant(template, policies)
 	if policy == nil {
-		policy = c.selections.Choose(template, template, policies, c.Preempts)
+		policy = c.chooser.selections.Choose(template, template, policies, c.Preempts)
 	}
 	if policy == nil {
 		return 0

@@ -96,7 +96,7 @@ func (c *Controller) onPolicy() handlerOf {
 			c.Templates.Use(user(e.Object))
 			c.asking.note(user(e.Object), false)
 			if policy, ok := e.Object.(policyv1alpha1.Policy); ok {
-				c.selections.Forget(policy)
+				c.chooser.selections.Forget(policy)
 			}
 		},
 	}
@@ -154,7 +154,7 @@ func (c *Controller) onArrival(value func(client.Object) string) handlerOf {
 			if e.IsInInitialList {
 				return
 			}
-			waiting, err := c.waiting(ctx, value(e.Object))
+			waiting, err := c.chooser.waiting(ctx, value(e.Object))
 			if err != nil {
 				return // only a missing cache gives an error
 			}
@@ -174,7 +174,7 @@ func class(object client.Object) string { return className(object.GetName()) }
 // touched returns the objects that a policy claims or matches.
 func (c *Controller) touched(policy policyv1alpha1.Policy) []templates.Key {
 	claimed := c.Templates.Claimed(claims.Of(policy).Labels)
-	selectors := c.selections.Of(policy)
+	selectors := c.chooser.selections.Of(policy)
 	matched, _ := c.Templates.Find(selectors.Scopes(), func(object *metav1.PartialObjectMetadata) bool {
 		return selectors.Priority(object) != selector.None
 	})

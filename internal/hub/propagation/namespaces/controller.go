@@ -133,8 +133,9 @@ func (c *Controller) wanted(
 
 // clusters returns the names of the clusters that are to have the namespace.
 func (c *Controller) clusters(ctx context.Context, namespace *corev1.Namespace) (map[string]bool, error) {
-	if !travels(namespace) {
-		return nil, nil
+	own, err := c.named(ctx, namespace.Name)
+	if err != nil || !travels(namespace, own) {
+		return nil, err
 	}
 	clusters := map[string]bool{}
 	bindings := &workv1alpha2.ResourceBindingList{}
@@ -202,22 +203,37 @@ func (c *Controller) cluster(ctx context.Context, name string, overrides overrid
 	if len(overrides) == 0 {
 		return &view.Cluster{Name: name}, nil
 	}
+	found, err := c.named(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if is, ok := found.Cluster(name); ok {
+		return &is, nil
+	}
+	return &view.Cluster{Name: name}, nil
+}
+
+// named returns the cluster of a name alone; nothing if there is none.
+func (c *Controller) named(ctx context.Context, name string) (view.Fleet, error) {
 	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
 	for _, object := range []client.Object{cluster, connection} {
 		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, object); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading %T %q: %w", object, name, err)
+			return view.Fleet{}, fmt.Errorf("reading %T %q: %w", object, name, err)
 		}
 	}
 	is := view.Of(cluster, connection)
-	is.Name = name
-	return &is, nil
+	if is.Name == "" {
+		return view.Fleet{}, nil
+	}
+	return view.New(is), nil
 }
 
 // travels reports whether a namespace is sent to clusters at all. That of a cluster
 // is not, nor that of the hub's own components, nor one that every cluster has.
-func travels(namespace *corev1.Namespace) bool {
+func travels(namespace *corev1.Namespace, clusters view.Fleet) bool {
 	_, ofCluster := namespace.Labels[clusterv1.LabelClusterName]
 	_, ofHub := namespace.Labels[operatorv1.LabelCreatedByClusterManager]
-	return !ofCluster && !ofHub && namespace.Name != corev1.NamespaceDefault && !claims.ReservedNamespace(namespace.Name) &&
+	return !ofCluster && !ofHub && namespace.Name != corev1.NamespaceDefault &&
+		claims.ReservedNamespace(namespace.Name, clusters) == "" &&
 		namespace.Labels[policyv1alpha1.LabelSkipAutoPropagation] != "true"
 }

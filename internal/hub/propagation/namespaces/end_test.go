@@ -21,6 +21,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 )
@@ -81,6 +82,7 @@ func TestOnlyAgentsThatKnowWhatTheyMadeDeleteANamespace(t *testing.T) {
 }
 
 func TestTravels(t *testing.T) {
+	clusters := view.New(view.Cluster{Name: "accepted", Accepted: true}, view.Cluster{Name: "asks"})
 	for name, c := range map[string]struct {
 		name   string
 		labels map[string]string
@@ -90,13 +92,15 @@ func TestTravels(t *testing.T) {
 		"of the hub":                {name: "fleet", labels: map[string]string{operatorv1.LabelCreatedByClusterManager: "fleet"}},
 		"the user wants it to stay": {name: "shop", labels: map[string]string{policyv1alpha1.LabelSkipAutoPropagation: "true"}},
 		"a cluster's":               {name: "member1", labels: map[string]string{clusterv1.LabelClusterName: "member1"}},
+		"an accepted cluster's":     {name: "accepted"},
+		"one that a cluster asks":   {name: "asks", want: true},
 		"an execution space":        {name: "karmada-es-member1"},
 		"there in every cluster":    {name: "default"},
 		"Kubernetes' own":           {name: "kube-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name, Labels: c.labels}}
-			if got := travels(namespace); got != c.want {
+			if got := travels(namespace, clusters); got != c.want {
 				t.Errorf("travels(%q, %v) = %t, want %t", c.name, c.labels, got, c.want)
 			}
 		})

@@ -139,7 +139,8 @@ func onWork(_ context.Context, object client.Object) []reconcile.Request {
 	return requests(object.GetLabels()[deliver.LabelNamespace])
 }
 
-// onCluster brings back the namespaces that a cluster has, or is to have.
+// onCluster brings back the namespaces that a cluster has, or is to have, and the one
+// that is its own on the hub.
 func (c *Controller) onCluster(ctx context.Context, object client.Object) []reconcile.Request {
 	if c.Everywhere {
 		return c.all(ctx)
@@ -148,7 +149,7 @@ func (c *Controller) onCluster(ctx context.Context, object client.Object) []reco
 	if err := c.Client.List(ctx, works, client.InNamespace(object.GetName()), client.HasLabels{deliver.LabelNamespace}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing cache gives an error
 	}
-	var names []string
+	names := []string{object.GetName()}
 	for i := range works.Items {
 		names = append(names, works.Items[i].Labels[deliver.LabelNamespace])
 	}
@@ -190,10 +191,10 @@ func requests(names ...string) []reconcile.Request {
 }
 
 // alike tells whether a cluster is the same as before for its namespaces, that is
-// for the policies that override them.
+// for the policies that override them, and for the one that may be its own.
 func alike(before, after client.Object) bool {
 	was, is := seen(before), seen(after)
-	return was.Accepted == is.Accepted && was.Deleting == is.Deleting && was.Region == is.Region && was.Provider == is.Provider &&
+	return was.Accepted == is.Accepted && was.OwnsNamespace() == is.OwnsNamespace() && was.Deleting == is.Deleting && was.Region == is.Region && was.Provider == is.Provider &&
 		slices.Equal(was.Zones, is.Zones) && maps.Equal(was.Labels, is.Labels)
 }
 

@@ -4,7 +4,8 @@
 // Package policies gives each policy an ID for life, if admission has not, and
 // lets one that is being deleted go when nothing says any more that it claims it.
 // What it has sent to clusters stays. It tells the author of a policy which of the
-// kinds that it selects the hub does not serve, and that it selects no object.
+// kinds that it selects the hub does not serve, that it selects no object, and that it
+// selects some that are never sent.
 package policies
 
 import (
@@ -31,6 +32,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
@@ -69,13 +71,24 @@ type Controller struct {
 	selected  *selected
 }
 
-// New returns the controller. The client reads from a cache, and the mapper knows
-// kinds only as they are spelled.
-func New(c client.Client, mapper meta.RESTMapper, t *templates.Templates, recorder *events.Recorder, clk clock.Clock) *Controller {
+// Deps are what the controller works with.
+type Deps struct {
+	// Client reads from a cache, and Mapper knows kinds only as they are spelled.
+	Client    client.Client
+	Mapper    meta.RESTMapper
+	Templates *templates.Templates
+	// Clusters returns the fleet as it is now.
+	Clusters func() view.Fleet
+	Events   *events.Recorder
+	Clock    clock.Clock
+}
+
+// New returns the controller.
+func New(d Deps) *Controller {
 	return &Controller{
-		client: c, templates: t,
-		selected: &selected{templates: t, events: recorder, clock: clk, seen: map[types.NamespacedName]sight{}},
-		kinds:    &kinds{mapper: mapper, events: recorder, said: map[types.NamespacedName]notice{}},
+		client: d.Client, templates: d.Templates,
+		selected: &selected{templates: d.Templates, clusters: d.Clusters, events: d.Events, clock: d.Clock, seen: map[types.NamespacedName]sight{}},
+		kinds:    &kinds{mapper: d.Mapper, events: d.Events, said: map[types.NamespacedName]notice{}},
 	}
 }
 

@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
@@ -22,6 +24,9 @@ const (
 	// reasonNothingSelected is the reason of the event on a policy that selects no
 	// object of the hub.
 	reasonNothingSelected = "NothingSelected"
+	// reasonObjectsReserved is the reason of the event on a policy that selects objects
+	// which are never sent.
+	reasonObjectsReserved = "ObjectsReserved"
 	// grace is how long the objects of a policy may come after it.
 	grace = 30 * time.Second
 	// recent is how old a policy is at most of which that is told when the
@@ -29,10 +34,11 @@ const (
 	recent = 10 * time.Minute
 )
 
-// selected tells on a policy that it selects no object of the hub, once for each
-// generation of its spec.
+// selected tells on a policy that it selects no object of the hub, and how many that
+// are never sent, once for each generation of its spec.
 type selected struct {
 	templates finder
+	clusters  func() view.Fleet
 	events    *events.Recorder
 	clock     clock.Clock
 
@@ -76,23 +82,39 @@ func (s *selected) tell(p policy) time.Duration {
 	}
 	last.done = true
 	s.seen[name] = last
-	if s.none(p) {
+	none, reserved, why := s.look(p)
+	if none {
 		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonNothingSelected, action,
 			"no object of the hub matches spec.resourceSelectors: compare them with the names, labels and namespaces of the objects that are to be sent; those that come later are sent, too")
+	}
+	if reserved > 0 {
+		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonObjectsReserved, action,
+			"spec.resourceSelectors match %d objects that are not sent: %s", reserved, why)
 	}
 	return 0
 }
 
-// none tells whether no object is selected. Of what is not known, it says nothing.
-func (s *selected) none(p policy) bool {
+// look tells whether no object is selected, how many are that are never sent, and of
+// the first of these by its name why. Of what is not known, it says nothing.
+func (s *selected) look(p policy) (none bool, reserved int, why string) {
 	selectors, problems := selector.Compile(p.GetNamespace(), p.PropagationSpec().ResourceSelectors, nil)
 	if len(problems) > 0 {
-		return false
+		return false, 0, ""
 	}
+	clusters, first, seen := s.clusters(), "", map[string]bool{}
 	found, unknown := s.templates.Find(selectors.Scopes(), func(object *metav1.PartialObjectMetadata) bool {
-		return selectors.Priority(object) != selector.None
+		if selectors.Priority(object) == selector.None {
+			return false
+		}
+		says := claims.Reserved(object.GroupVersionKind().GroupKind(), object, clusters)
+		if name := object.Kind + " " + object.Namespace + "/" + object.Name; says != "" {
+			if seen[name] = true; why == "" || name < first {
+				first, why = name, says
+			}
+		}
+		return true
 	})
-	return len(found)+len(unknown) == 0
+	return len(found)+len(unknown) == 0, len(seen), why
 }
 
 // forget forgets a policy that is gone.

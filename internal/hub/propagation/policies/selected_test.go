@@ -15,6 +15,7 @@ import (
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
@@ -54,7 +55,7 @@ func TestAPolicyThatSelectsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk, recorder := clocktesting.NewFakeClock(time.Now()), clientevents.NewFakeRecorder(10)
-			s := &selected{templates: &test.objects, events: events.NewRecorder(recorder), clock: clk, seen: map[types.NamespacedName]sight{}}
+			s := &selected{templates: &test.objects, clusters: noClusters, events: events.NewRecorder(recorder), clock: clk, seen: map[types.NamespacedName]sight{}}
 			p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "web", UID: "1", Generation: 1, CreationTimestamp: metav1.NewTime(clk.Now().Add(-test.age)),
 			}}
@@ -93,3 +94,33 @@ func TestAPolicyThatSelectsNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestAPolicyThatSelectsWhatIsNeverSent is about one that selects all roles, among
+// which are those of Kubernetes.
+func TestAPolicyThatSelectsWhatIsNeverSent(t *testing.T) {
+	clk, recorder := clocktesting.NewFakeClock(time.Now()), clientevents.NewFakeRecorder(10)
+	s := &selected{
+		templates: &objects{names: []string{"web", "system:node", "system:discovery"}, listed: true}, clusters: noClusters,
+		events: events.NewRecorder(recorder), clock: clk, seen: map[types.NamespacedName]sight{},
+	}
+	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "roles", UID: "1", Generation: 1, CreationTimestamp: metav1.NewTime(clk.Now())}}
+	all := policyv1alpha1.ResourceSelector{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
+	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{all, all}
+	clk.Step(s.tell(p))
+	s.tell(p)
+	want := "Warning ObjectsReserved spec.resourceSelectors match 2 objects that are not sent: ClusterRole system:discovery is never sent to clusters: each cluster has its own from Kubernetes"
+	select {
+	case event := <-recorder.Events:
+		if event != want {
+			t.Errorf("the event is %q, want %q", event, want)
+		}
+	default:
+		t.Error("there is no event")
+	}
+	s.tell(p)
+	if len(recorder.Events) > 0 {
+		t.Errorf("it is told again: %q", <-recorder.Events)
+	}
+}
+
+func noClusters() view.Fleet { return view.Fleet{} }

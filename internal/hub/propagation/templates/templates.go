@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -150,6 +151,21 @@ func (t *Templates) Kinds() []schema.GroupVersionKind {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Collect(maps.Keys(t.kinds))
+}
+
+// Versions returns the kinds of the same group and name as a kind that have been
+// listed, in the order of their versions. Each has the same objects.
+func (t *Templates) Versions(of schema.GroupKind) []schema.GroupVersionKind {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var versions []schema.GroupVersionKind
+	for kind, k := range t.kinds {
+		if kind.GroupKind() == of && k.listed && !k.absent {
+			versions = append(versions, kind)
+		}
+	}
+	slices.SortFunc(versions, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.Version, b.Version) })
+	return versions
 }
 
 // In returns the objects of a namespace.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/capstan-io/capstan/internal/reserved"
 )
 
 // Unusable says why no cluster can have the name, or "" if one can. Such a
@@ -16,13 +18,14 @@ import (
 //
 //   - "managed-clusters" has the group of all agents as its own,
 //   - "registration" and "work" have the shared roles as their own,
-//   - "default" and kube-… have a namespace that everybody, or the hub, uses.
+//   - "default", kube-… and those of the fleet have a namespace that everybody, or the
+//     hub, uses. On OpenShift admission refuses its names, too.
 func Unusable(cluster string) string {
 	if problems := validation.IsDNS1123Label(cluster); len(problems) > 0 {
 		return fmt.Sprintf("%q is not a valid namespace name: %s", cluster, strings.Join(problems, "; "))
 	}
-	if slices.Contains([]string{"managed-clusters", "registration", "work", "default"}, cluster) ||
-		strings.HasPrefix(cluster, "kube-") {
+	owner := reserved.Namespace(cluster)
+	if slices.Contains([]string{"managed-clusters", "registration", "work", "default"}, cluster) || owner != reserved.Nobody && owner != reserved.OpenShift {
 		return fmt.Sprintf("the name %q is reserved; give the cluster another name", cluster)
 	}
 	return ""

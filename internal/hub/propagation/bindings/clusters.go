@@ -1,0 +1,120 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/order"
+	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
+)
+
+// clusterWatch tells the fleet of the clusters, and brings back the bindings that a
+// change of one can matter to.
+type clusterWatch struct {
+	Deps
+
+	stakes *stakes.Stakes
+}
+
+// feed tells the fleet of each object, and brings back the bindings that can
+// care. gone is true for an object that was deleted.
+func (w clusterWatch) feed(tell func(object client.Object, gone bool) (before, after *view.Cluster)) handler.EventHandler {
+	take := func(ctx context.Context, q queue, object client.Object, gone bool) {
+		before, after := tell(object, gone)
+		if owns(before) != owns(after) {
+			w.Reserved(object.GetName())
+		}
+		for _, key := range w.affected(object.GetName(), before, after) {
+			q.Add(reconcile.Request{NamespacedName: key})
+		}
+		w.confirm(q, object.GetName(), before, after)
+		if before == nil && after != nil {
+			w.returned(ctx, q, after.Name)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if e.IsInInitialList { // all bindings are looked at then
+				tell(e.Object, false)
+				return
+			}
+			take(ctx, q, e.Object, false)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { take(ctx, q, e.ObjectNew, false) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { take(ctx, q, e.Object, true) },
+	}
+}
+
+// owns tells whether the namespace of the name of a cluster, nil if there is none, is
+// the cluster's.
+func owns(cluster *view.Cluster) bool { return cluster != nil && cluster.OwnsNamespace() }
+
+// returned brings back the bindings of what a cluster has that has just come, when
+// it is settled whether it is still to have that. It was here before: works are
+// not taken from a cluster that the hub does not know. Whoever deletes a cluster
+// takes its works, too; one that went by mistake comes back and has them.
+func (w clusterWatch) returned(ctx context.Context, q queue, cluster string) {
+	works := &workv1.ManifestWorkList{}
+	if err := w.Client.List(ctx, works, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
+		return // only a missing cache gives an error
+	}
+	for i := range works.Items {
+		if name := bindingOf(&works.Items[i]); name.Name != "" {
+			q.AddAfter(reconcile.Request{NamespacedName: name}, fleet.Settling)
+		}
+	}
+}
+
+func (w clusterWatch) cluster(object client.Object, gone bool) (before, after *view.Cluster) {
+	cluster, ok := object.(*clusterv1.ManagedCluster)
+	if !ok || gone {
+		cluster = nil
+	}
+	return w.Fleet.SetCluster(object.GetName(), cluster)
+}
+
+func (w clusterWatch) connection(object client.Object, gone bool) (before, after *view.Cluster) {
+	connection, ok := object.(*fleetv1alpha1.ClusterConnection)
+	if !ok || gone {
+		connection = nil
+	}
+	return w.Fleet.SetConnection(object.GetName(), connection)
+}
+
+// confirm has decisions confirmed that a change of a cluster is about, after all
+// that is more urgent.
+func (w clusterWatch) confirm(q queue, cluster string, before, after *view.Cluster) {
+	if before == nil || after == nil || view.Alike(*before, *after) {
+		return
+	}
+	names := w.stakes.Affected(cluster, false, func(of stakes.Group, _ bool) bool { return w.Store.Decider.Reconfirms(of, before, after) })
+	w.Store.Decider.Confirm(names...)
+	for _, name := range names {
+		order.AddLater(q, reconcile.Request{NamespacedName: name})
+	}
+}
+
+// affected returns the bindings that a change of a cluster can matter to: to what
+// is decided, or to what is known of the object there.
+func (w clusterWatch) affected(cluster string, before, after *view.Cluster) []types.NamespacedName {
+	if before != nil && after != nil && view.Alike(*before, *after) {
+		return nil
+	}
+	heard := before == nil || after == nil || before.Available != after.Available
+	return w.stakes.Affected(cluster, heard, func(of stakes.Group, target bool) bool {
+		return w.Store.Decider.Affected(of, before, after, target)
+	})
+}

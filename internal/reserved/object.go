@@ -1,0 +1,60 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reserved
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+)
+
+const (
+	// bootstrapping is the label of the roles that an API server restores to what they
+	// were when it starts.
+	bootstrapping = "kubernetes.io/bootstrapping"
+	// electionRecord is the annotation of what replicas elect their leader by, other
+	// than Leases.
+	electionRecord = "control-plane.alpha.kubernetes.io/leader"
+)
+
+// Object tells why one object is never sent to clusters although others of its kind
+// and its namespace may be; "" is that it may be. Policies that select all objects
+// of a kind do not mean these.
+func Object(of schema.GroupKind, object metav1.Object) string {
+	name := object.GetName()
+	_, boots := object.GetLabels()[bootstrapping]
+	_, elects := object.GetAnnotations()[electionRecord]
+	switch {
+	case of.Group == rbacv1.GroupName && (boots || strings.HasPrefix(name, "system:") || slices.Contains(defaultRoles(of.Kind), name)):
+		return "each cluster has its own from Kubernetes"
+	case of == core("ConfigMap") && slices.Contains([]string{"kube-root-ca.crt", "openshift-service-ca.crt"}, name):
+		return "each cluster makes its own"
+	case of == core("Secret") && slices.Contains([]string{fleetv1alpha1.DefaultSecretName, fleetv1alpha1.ImpersonatorSecretName}, name):
+		return "it has the hub's credentials for a cluster"
+	case elects:
+		return "it says which replica leads on the hub"
+	default:
+		return ""
+	}
+}
+
+// defaultRoles are the names without prefix of what Kubernetes grants in each cluster.
+func defaultRoles(kind string) []string {
+	switch kind {
+	case "ClusterRole":
+		return []string{"cluster-admin", "admin", "edit", "view"}
+	case "ClusterRoleBinding":
+		return []string{"cluster-admin"}
+	default:
+		return nil
+	}
+}
+
+func core(kind string) schema.GroupKind { return schema.GroupKind{Group: corev1.GroupName, Kind: kind} }
