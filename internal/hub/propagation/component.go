@@ -209,7 +209,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	sends := bindings.New(bindings.Deps{
 		Client: own, Latest: own.Latest, Works: indexed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
-		Announce: announcer, Stages: stages, Reserved: allIn(watched, changed, needed),
+		Announce: announcer, Stages: stages, Clock: o.Clock, Reserved: allIn(watched, changed, needed),
 	})
 	follows := namespaces.New(namespaces.Deps{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works}, Events: recorder,

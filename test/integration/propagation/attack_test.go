@@ -95,6 +95,36 @@ func TestAMemberGetsNoHoldOfABinding(t *testing.T) {
 	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
 }
 
+// TestAMemberKeepsAWork has the agent of a cluster never let go of what is deleted: the
+// object goes, and what other clusters have of it, and the binding says who keeps it.
+func TestAMemberKeepsAWork(t *testing.T) {
+	w := newWorld(t, 1)
+	w.accept("keeper") // there is no agent
+	web, webs := deployment("web", 1), policy("web", policyv1alpha1.Placement{})
+	w.create(webs, web)
+	w.eventually("both clusters are sent it", func() error {
+		if here, there := len(w.worksOf("member1")), len(w.worksOf("keeper")); here != 1 || there != 1 {
+			return fmt.Errorf("member1 has %d works, and keeper %d", here, there)
+		}
+		return nil
+	})
+	if err := w.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(web)
+	w.eventually("member1 has it no more", func() error {
+		if works := w.worksOf("member1"); len(works) > 0 {
+			return fmt.Errorf("it has %d works", len(works))
+		}
+		return nil
+	})
+	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
+		"These clusters have not let go of it for more than 30s: keeper.")
+	work := w.work("keeper", "web")
+	w.change(&work, func() { work.Finalizers = nil })
+	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
+}
+
 // TestABindingGetsNoHoldOfOthersWorks lets who may write the bindings of a namespace make
 // one with the permanent ID of another namespace's, and delete it.
 func TestABindingGetsNoHoldOfOthersWorks(t *testing.T) {

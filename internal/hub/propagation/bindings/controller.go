@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -77,6 +78,8 @@ type Deps struct {
 	Prioritizes bool
 	// Announce tells what became of bindings and works; nil tells nothing.
 	Announce *announce.Announcer
+	// Clock tells how long clusters have kept what they are to lose.
+	Clock clock.PassiveClock
 	// Reserved is told of a namespace that has become that of a cluster, or is not any
 	// more.
 	Reserved func(namespace string)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +19,10 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/hub/propagation/announce"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
+	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -48,7 +51,8 @@ func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWo
 	switch {
 	case stays:
 	case len(works) > 0:
-		return ctrl.Result{}, c.cleanUp(ctx, b, works)
+		again, err := c.tellKept(ctx, b, works)
+		return ctrl.Result{RequeueAfter: again}, errors.Join(c.cleanUp(ctx, b, works), err)
 	case c.Created.Awaited(deliver.NameOfWorks(b)):
 		return ctrl.Result{RequeueAfter: settle}, nil // the cache shows them by then
 	}
@@ -59,6 +63,22 @@ func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWo
 		return ctrl.Result{}, fmt.Errorf("letting the binding %q go: %w", client.ObjectKeyFromObject(b), err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// tellKept writes to the status of a binding that is being deleted which clusters have
+// not let go for a while of what they were sent: it cannot go before. It returns how soon
+// there may be more to tell.
+func (c ending) tellKept(ctx context.Context, b binding, works []workv1.ManifestWork) (again time.Duration, err error) {
+	kept, again := sum.Kept(works, c.Clock.Now())
+	if kept == nil {
+		return again, nil
+	}
+	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
+	conditions.Set(&after.BindingStatus().Conditions, b.GetGeneration(), *kept)
+	if err := conditions.PatchStatus(ctx, c.Client, b, after); client.IgnoreNotFound(err) != nil {
+		return again, fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
+	}
+	return again, nil
 }
 
 func alive(work workv1.ManifestWork) bool { return work.DeletionTimestamp.IsZero() }
