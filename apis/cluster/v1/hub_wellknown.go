@@ -50,3 +50,9 @@ const (
 	// under another name, which the message contains.
 	ManagedClusterReasonAlreadyJoined = "AlreadyJoined"
 )
+
+// JoinAnnotations are the keys of the annotations of a ManagedCluster by which the hub
+// knows whom it let in. Changing one needs the right to accept the cluster.
+func JoinAnnotations() []string {
+	return []string{AnnotationAgents, AnnotationAutomaticallyAcceptedOn, AnnotationJoinKey, AnnotationJoinRequestedBy}
+}

@@ -227,12 +227,15 @@ func (d Decision) first(request Request, cluster Cluster) Decision {
 }
 
 // again decides about a first request by the user whose request was approved
-// before. What tells the agent from others with the same credential is its key.
+// before. What tells the agent from others with the same credential is its key, but
+// once it has joined, nobody gets another certificate while it lives.
 // A named user's agent may come back with another one, as its certificate may
 // have expired: under the name that it had, and when nobody works as it.
 func (d Decision) again(request Request, cluster Cluster, named bool) Decision {
 	name := request.ClusterLabel
 	switch {
+	case named && cluster.Joined && cluster.Alive:
+		return d.alive(name)
 	case d.Key == cluster.Key && (named || !cluster.Joined):
 		return d.because(Approve, ReasonApproved, fmt.Sprintf("agent %q of cluster %q requests its certificate again, with the same key", d.Agent, name))
 	case named && cluster.Alive:

@@ -638,3 +638,25 @@ func mayBeApproved(kind policy.Kind, request policy.Request, facts policy.Cluste
 		return true
 	}
 }
+
+// TestALiveAgentKeepsOthersOut asks again with the key that the hub remembers, as who
+// could write the ManagedCluster could make it.
+func TestALiveAgentKeepsOthersOut(t *testing.T) {
+	request, automatic := first(t), policy.Automatic{Users: []string{bootstrapper}}
+	key := policy.Decide(request, policy.Cluster{Exists: true}, automatic).Key
+	for name, c := range map[string]struct {
+		change func(*policy.Cluster)
+		want   policy.Verdict
+		reason string
+	}{
+		"it is about to join":     {func(c *policy.Cluster) { c.Joined, c.Silent = false, false }, policy.Approve, policy.ReasonApproved},
+		"the hub hears of no one": {func(*policy.Cluster) {}, policy.Approve, policy.ReasonApproved},
+		"an agent lives":          {func(c *policy.Cluster) { c.Alive, c.Silent = true, false }, policy.Refuse, policy.ReasonClusterAlive},
+	} {
+		cluster := rejoining(c.change)
+		cluster.Key = key
+		if got := policy.Decide(request, cluster, automatic); got.Verdict != c.want || got.Reason != c.reason {
+			t.Errorf("%s: got %s (%s), want %s (%s)", name, got.Verdict, got.Reason, c.want, c.reason)
+		}
+	}
+}

@@ -190,6 +190,9 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 	joined := cluster(func(c *clusterv1.ManagedCluster) {
 		c.Annotations = map[string]string{clusterv1.AnnotationAgents: "abcde"}
 	})
+	requested := cluster(func(c *clusterv1.ManagedCluster) {
+		c.Annotations = map[string]string{clusterv1.AnnotationAgents: "abcde", clusterv1.AnnotationJoinRequestedBy: "anna", clusterv1.AnnotationJoinKey: "sha256:00"}
+	})
 	badName := cluster(func(c *clusterv1.ManagedCluster) { c.Name = "kube-system" })
 	badNameAccepted := cluster(func(c *clusterv1.ManagedCluster) { c.Name = "kube-system"; c.Spec.HubAcceptsClient = true })
 	terminating := &corev1.Namespace{Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}}
@@ -210,7 +213,8 @@ func TestValidatorAsksForTheRightPermissions(t *testing.T) {
 		"saying how it joined does":             {reason: "the hub knows its agent by that", cluster: joined, wantAsked: []string{accept}},
 		"an agent may keep what the hub wrote":  {old: joined, cluster: joined},
 		"naming an agent later does":            {reason: "it would have permissions", old: plain, cluster: joined, wantAsked: []string{accept}},
-		"removing them does not":                {reason: "the hub finds them again", old: joined, cluster: plain},
+		"removing them does":                    {reason: "the next one could take the place", old: joined, cluster: plain, wantAsked: []string{accept}},
+		"saying later who asked does":           {reason: "another one would be taken for him", old: joined, cluster: requested, wantAsked: []string{accept}},
 		"creating it accepted does":             {cluster: accepted, wantAsked: []string{accept}},
 		"accepting does":                        {old: plain, cluster: accepted, wantAsked: []string{accept}},
 		"refusing a cluster does not":           {old: accepted, cluster: plain},

@@ -115,21 +115,16 @@ func becomesAccepted(old, cluster *clusterv1.ManagedCluster) bool {
 	return cluster.Spec.HubAcceptsClient && (old == nil || !old.Spec.HubAcceptsClient)
 }
 
-// remembersJoin tells whether the change says how the cluster joined. The hub
-// writes that to know again whom it let in; a requester who could write it would
-// choose whom the hub takes for that agent. Later only the list of agents is
-// looked at, as its agents have permissions. Removing it gives nobody any: the hub
-// finds them again.
+// remembersJoin tells whether the change says otherwise how the cluster joined. The hub
+// writes that to know again whom it let in: who could write it would choose whom the hub
+// takes for the agent of the cluster, and by removing it that the next one is taken.
 func remembersJoin(old, cluster *clusterv1.ManagedCluster) bool {
-	if old != nil {
-		agents := cluster.Annotations[clusterv1.AnnotationAgents]
-		return agents != "" && agents != old.Annotations[clusterv1.AnnotationAgents]
+	if old == nil {
+		old = &clusterv1.ManagedCluster{}
 	}
-	for _, key := range []string{
-		clusterv1.AnnotationJoinRequestedBy, clusterv1.AnnotationJoinKey, clusterv1.AnnotationAgents,
-		clusterv1.AnnotationAutomaticallyAcceptedOn,
-	} {
-		if _, ok := cluster.Annotations[key]; ok {
+	for _, key := range clusterv1.JoinAnnotations() {
+		before, was := old.Annotations[key]
+		if after, is := cluster.Annotations[key]; is != was || after != before {
 			return true
 		}
 	}

@@ -56,8 +56,6 @@ const (
 	setOf = "%s.?metadata.?labels[?'" + clusterv1.LabelClusterSet + "'].orValue('')"
 	// awaiting is the label of an object that waits for acceptance, or "".
 	awaiting = "%s.?metadata.?labels[?'" + clusterv1.LabelAwaitingAcceptance + "'].orValue('')"
-	// agentsOf is the annotation with the agents of a cluster, or "".
-	agentsOf = "%s.?metadata.?annotations[?'" + clusterv1.AnnotationAgents + "'].orValue('')"
 )
 
 // clusterCompleted is about what the mutating webhook completes: taints, the
@@ -68,12 +66,18 @@ func clusterCompleted() string {
 }
 
 // clusterChecked is about what the validating webhook has rules for:
-// acceptance, addresses, the set and the agents.
+// acceptance, addresses, the set, and how the cluster joined.
 func clusterChecked() string {
-	return anyOf(created,
+	concerns := []string{
+		created,
 		differ("%s.?spec.?hubAcceptsClient.orValue(false)"),
 		differ("%s.?spec.?managedClusterClientConfigs.orValue([])"),
-		differ(setOf), differ(agentsOf))
+		differ(setOf),
+	}
+	for _, key := range clusterv1.JoinAnnotations() {
+		concerns = append(concerns, differ(annotationOf(key)))
+	}
+	return anyOf(concerns...)
 }
 
 // differ is about a change of what the format names of an object.
