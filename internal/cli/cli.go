@@ -31,6 +31,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/interpret"
 	"github.com/capstan-io/capstan/internal/cli/join"
 	"github.com/capstan-io/capstan/internal/cli/label"
+	"github.com/capstan-io/capstan/internal/cli/output"
 	"github.com/capstan-io/capstan/internal/cli/promote"
 	"github.com/capstan-io/capstan/internal/cli/rebalance"
 	"github.com/capstan-io/capstan/internal/cli/register"
@@ -65,6 +66,7 @@ type Call struct {
 // Run does what the call asks for, tells about errors and returns the exit
 // code. It ends early when the context does.
 func Run(ctx context.Context, call Call) int {
+	call.Streams.Out, call.Streams.ErrOut = output.Escape(call.Streams.Out), output.Escape(call.Streams.ErrOut)
 	session := hub.NewSession(call.Streams, call.Clock)
 	root := newRoot(call.As, session) //nolint:contextcheck // what completes arguments takes the context of its command
 	args := call.Args

@@ -89,6 +89,7 @@ func TestCapstan(t *testing.T) {
 		"a wait that is interrupted says so":                                w.testInterruption,
 		"a watch shows what changes until it is interrupted":                w.testWatch,
 		"a cluster registers with a token and leaves again":                 w.testRegister,
+		"what clusters say moves no cursor":                                 w.testEscapes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer w.clear(t)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -25,6 +26,7 @@ import (
 
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
+	"github.com/capstan-io/capstan/internal/cli/output"
 )
 
 // pageSize is the number of objects that one request for a list asks for.
@@ -138,7 +140,21 @@ func (l *listing) printer() (printers.ResourcePrinter, error) {
 	if err != nil {
 		return nil, exit.UsageError("--output: %w", err)
 	}
+	if l.output == "yaml" { // the usual printer fails on control characters, which clusters may report
+		printer = printers.ResourcePrinterFunc(printYAML)
+		if !l.printing.JSONYamlPrintFlags.ShowManagedFields {
+			printer = &printers.OmitManagedFieldsPrinter{Delegate: printer}
+		}
+	}
 	return printer, nil
+}
+
+func printYAML(object runtime.Object, to io.Writer) error {
+	text, err := output.YAML(object)
+	if err == nil {
+		_, err = to.Write(text)
+	}
+	return err //nolint:wrapcheck // who prints says what
 }
 
 // fetch returns the objects in the order of their namespaces and names, or in

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 	"github.com/capstan-io/capstan/internal/cli/interpreters"
+	"github.com/capstan-io/capstan/internal/cli/output"
 )
 
 // remark begins the lines of a file that the user is told something by.
@@ -173,7 +174,7 @@ func edit(ctx context.Context, session *hub.Session, content []byte) (made []byt
 		return nil, exit.UsageError("$KUBE_EDITOR or $EDITOR is empty: set it to your editor")
 	}
 	process := exec.CommandContext(ctx, editor[0], append(editor[1:], file.Name())...) //nolint:gosec // the user chooses the editor
-	process.Stdin, process.Stdout, process.Stderr = session.In, session.Out, session.ErrOut
+	process.Stdin, process.Stdout, process.Stderr = session.In, output.Unescaped(session.Out), output.Unescaped(session.ErrOut)
 	if err := process.Run(); err != nil {
 		return nil, exit.Next(fmt.Errorf("the editor %q: %w", strings.Join(editor, " "), err), "Set $KUBE_EDITOR or $EDITOR to your editor.")
 	}

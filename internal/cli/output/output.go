@@ -49,7 +49,7 @@ func (f Format) Print(to io.Writer, found any, text func() string) error {
 		printed, err = json.MarshalIndent(found, "", "    ")
 		printed = append(printed, '\n')
 	case asYAML:
-		printed, err = sigsyaml.Marshal(found)
+		printed, err = YAML(found)
 	default:
 		printed = []byte(text())
 	}
@@ -60,4 +60,14 @@ func (f Format) Print(to io.Writer, found any, text func() string) error {
 		return fmt.Errorf("print what was found: %w", err)
 	}
 	return nil
+}
+
+// YAML returns what JSON says of a value as YAML. Control characters are escaped: YAML
+// cannot have them otherwise, and JSON can.
+func YAML(value any) ([]byte, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it is the caller's value
+	}
+	return sigsyaml.JSONToYAML([]byte(EscapeText(string(encoded)))) //nolint:wrapcheck // it says what it cannot read
 }

@@ -15,11 +15,14 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/capstan-io/capstan/internal/cli/output"
 )
 
 // Steps shows steps, one after the other. It is not safe for concurrent use.
 type Steps struct {
-	out io.Writer
+	// out is where texts are written, and terminal where what moves the cursor is.
+	out, terminal io.Writer
 	// columns returns how wide the terminal is now, or 0 if that is not known; it
 	// is nil if out is no terminal.
 	columns func() int
@@ -27,10 +30,11 @@ type Steps struct {
 	step, waits string
 }
 
-// New returns Steps that are shown on out.
+// New returns Steps that are shown on out. The terminal may be behind an
+// output.Escaped.
 func New(out io.Writer) *Steps {
-	s := &Steps{out: out}
-	if file, isFile := out.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
+	s := &Steps{out: out, terminal: output.Unescaped(out)}
+	if file, isFile := s.terminal.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
 		s.columns = func() int { return width(int(file.Fd())) }
 	}
 	return s
@@ -82,10 +86,17 @@ func (s *Steps) show(mark, text string, last bool) {
 	case s.columns == nil:
 		fmt.Fprintln(s.out, line)
 	case last:
-		fmt.Fprint(s.out, begin, line, clearRest, "\n")
+		s.over(begin, line, clearRest+"\n")
 	default:
-		fmt.Fprint(s.out, begin, cut(line, s.columns()), clearRest)
+		s.over(begin, cut(output.EscapeText(line), s.columns()), clearRest)
 	}
+}
+
+// over writes a line between what moves the cursor.
+func (s *Steps) over(before, line, after string) {
+	fmt.Fprint(s.terminal, before)
+	fmt.Fprint(s.out, line)
+	fmt.Fprint(s.terminal, after)
 }
 
 // cut shortens a line that is written over: of one that continues on the next

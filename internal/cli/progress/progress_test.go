@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-io/capstan/internal/cli/output"
 )
 
 func TestSteps(t *testing.T) {
@@ -38,7 +40,7 @@ func TestSteps(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			steps := New(&out)
+			steps := New(output.Escape(&out))
 			if c.terminal {
 				steps.columns = func() int { return c.columns }
 			}
