@@ -5,6 +5,7 @@ package interpret_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/health"
 )
 
@@ -145,5 +147,22 @@ func TestCustomizationsSayWhatToRetain(t *testing.T) {
 	}
 	if got, want := interpret.Tell(errors.Join(wrong, errors.New("b"))), `ResourceInterpreterCustomization "c", retention: line 1: it is wrong. Correct it. b.`; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRevisionsAreOfTheSameObject(t *testing.T) {
+	t.Parallel()
+	thing := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"namespace": "shop", "name": "a"},
+	}}
+	for path, value := range map[string]string{"kind": "Secret", "apiVersion": "v1", "metadata.namespace": "kube-system", "metadata.name": "other"} {
+		chain := interpret.Chain{layer{thing: {Custom: interpret.Custom{Revise: func(object map[string]any, _ int32) (map[string]any, error) {
+			return fields.With(object, value, strings.Split(path, ".")...), nil
+		}}}}}
+		_, err := chain.Revise(object, 2)
+		if want := fmt.Sprintf("it returns another object: %s is %q", path, value); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", path, err, want)
+		}
 	}
 }

@@ -71,6 +71,9 @@ func (c Chain) Revise(object *unstructured.Unstructured, replicas int32) (*unstr
 	switch {
 	case known.Custom.Revise != nil:
 		revised, err := known.Custom.Revise(object.Object, replicas)
+		if err == nil {
+			err = CheckSame(revised, object.Object)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -194,16 +197,17 @@ func (c Chain) Retain(desired, observed *unstructured.Unstructured) (*unstructur
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckRetained(made, desired.Object); err != nil {
+	if err := CheckSame(made, desired.Object); err != nil {
 		return nil, err
 	}
 	return copied(fields.Without(made, "status")), nil
 }
 
-// CheckRetained returns what is wrong with what a customization wants to be applied
-// of an object: it has to be the same one.
-func CheckRetained(made, desired map[string]any) error {
-	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
+// CheckSame returns what is wrong with what a customization has made of an object: it has
+// to be the same one. Whoever may customize one kind could send others by it, with rights
+// that are not his.
+func CheckSame(made, desired map[string]any) error {
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "namespace"}, {"metadata", "name"}} {
 		if is, want := fields.String(made, path...), fields.String(desired, path...); is != want {
 			return fmt.Errorf("it returns another object: %s is %q, want %q", strings.Join(path, "."), is, want)
 		}

@@ -64,19 +64,23 @@ func answer[T any](o *operator, read func(any) (T, error), call Call) (T, error)
 	return value, nil
 }
 
+// same reads an answer that has to be the object, changed.
+func same(object map[string]any) func(value any) (map[string]any, error) {
+	return func(value any) (map[string]any, error) {
+		made, err := asObject(value)
+		if err == nil {
+			err = interpret.CheckSame(made, object)
+		}
+		return made, err
+	}
+}
+
 // custom returns the operation as one of a kind.
 func (o *operator) custom() interpret.Custom {
 	switch o.operation {
 	case Retention:
 		return interpret.Custom{Retain: func(desired, observed map[string]any) (map[string]any, error) {
-			read := func(value any) (map[string]any, error) {
-				made, err := asObject(value)
-				if err == nil {
-					err = interpret.CheckRetained(made, desired)
-				}
-				return made, err
-			}
-			return answer(o, read, Call{Arguments: []any{desired, observed}, Like: []any{desired, observed}})
+			return answer(o, same(desired), Call{Arguments: []any{desired, observed}, Like: []any{desired, observed}})
 		}}
 	case ReplicaResource:
 		return interpret.Custom{Replicas: o.replicas}
@@ -86,7 +90,7 @@ func (o *operator) custom() interpret.Custom {
 		}}
 	case ReplicaRevision:
 		return interpret.Custom{Revise: func(object map[string]any, replicas int32) (map[string]any, error) {
-			return answer(o, asObject, Call{Arguments: []any{object, int64(replicas)}, Like: []any{object}})
+			return answer(o, same(object), Call{Arguments: []any{object, int64(replicas)}, Like: []any{object}})
 		}}
 	case StatusReflection:
 		return interpret.Custom{Reflect: func(object map[string]any) (map[string]any, error) {
