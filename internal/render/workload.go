@@ -6,6 +6,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,10 +26,21 @@ const (
 	spreadHostWeight = 30
 
 	// How often the kubelet asks whether a container lives and is ready.
-	livenessPeriodSeconds  = 10
-	readinessPeriodSeconds = 3
+	// A liveness probe is for a deadlock. On a machine that is starved, a program which
+	// is killed for slow answers starves the machine more: it is given two minutes.
+	livenessPeriodSeconds   = 10
+	livenessTimeoutSeconds  = 10
+	livenessFailures        = 12
+	startupPeriodSeconds    = 1
+	startupFailures         = 300
+	readinessPeriodSeconds  = 3
+	readinessTimeoutSeconds = 5
+	readinessFailures       = 3
 
 	healthPortName = "health"
+
+	// How much of the memory limit of a container Go may use, in percent.
+	memoryOfGo = 90
 )
 
 // Workload is a component that runs as a Deployment. What all components have
@@ -167,6 +179,7 @@ func (w Workload) containers() []*corev1ac.ContainerApplyConfiguration {
 	own := Sidecar{Container: cmp.Or(w.Container, w.App), Args: w.Args, HealthPort: w.HealthPort, Ports: w.Ports, Mounts: w.Mounts}
 	main := w.container(own, healthPortName)
 	if w.HealthScheme != "" {
+		main.StartupProbe.HTTPGet.WithScheme(w.HealthScheme)
 		main.LivenessProbe.HTTPGet.WithScheme(w.HealthScheme)
 		main.ReadinessProbe.HTTPGet.WithScheme(w.HealthScheme)
 	}
@@ -188,12 +201,14 @@ func (w Workload) container(c Sidecar, healthPort string) *corev1ac.ContainerApp
 		WithImagePullPolicy(pullPolicy).
 		WithArgs(c.Args...).
 		WithEnv(w.Env...).
+		WithEnv(memoryLimitOfGo(w.Resources)...).
 		WithResources(ResourceRequirements(w.Resources)).
 		WithPorts(corev1ac.ContainerPort().WithName(healthPort).WithContainerPort(c.HealthPort).WithProtocol(corev1.ProtocolTCP)).
 		WithPorts(c.Ports...).
 		WithVolumeMounts(c.Mounts...).
-		WithLivenessProbe(c.probe("/healthz", livenessPeriodSeconds)).
-		WithReadinessProbe(c.probe("/readyz", readinessPeriodSeconds)).
+		WithStartupProbe(c.probe("/healthz", startupPeriodSeconds, startupFailures).WithTimeoutSeconds(livenessTimeoutSeconds)).
+		WithLivenessProbe(c.probe("/healthz", livenessPeriodSeconds, livenessFailures).WithTimeoutSeconds(livenessTimeoutSeconds)).
+		WithReadinessProbe(c.probe("/readyz", readinessPeriodSeconds, readinessFailures).WithTimeoutSeconds(readinessTimeoutSeconds)).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
 			WithPrivileged(false).
@@ -204,11 +219,11 @@ func (w Workload) container(c Sidecar, healthPort string) *corev1ac.ContainerApp
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 }
 
-func (c Sidecar) probe(path string, period int32) *corev1ac.ProbeApplyConfiguration {
+func (c Sidecar) probe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithHTTPGet(corev1ac.HTTPGetAction().
 			WithPath(path).WithPort(intstr.FromInt32(c.HealthPort)).WithScheme(corev1.URISchemeHTTP)).
-		WithPeriodSeconds(period)
+		WithPeriodSeconds(period).WithFailureThreshold(failures)
 }
 
 func (w Workload) spread() *corev1ac.PodAntiAffinityApplyConfiguration {
@@ -243,6 +258,16 @@ func PodEnv() []*corev1ac.EnvVarApplyConfiguration {
 		EnvField("POD_NAMESPACE", "metadata.namespace"),
 		EnvField("POD_UID", "metadata.uid"),
 	}
+}
+
+// memoryLimitOfGo has a program in Go collect garbage before it reaches the limit of its
+// container: what a program holds for a moment may be far more than what it needs.
+func memoryLimitOfGo(r corev1.ResourceRequirements) []*corev1ac.EnvVarApplyConfiguration {
+	limit, found := r.Limits[corev1.ResourceMemory]
+	if !found {
+		return nil
+	}
+	return []*corev1ac.EnvVarApplyConfiguration{EnvValue("GOMEMLIMIT", strconv.FormatInt(limit.Value()/100*memoryOfGo, 10))}
 }
 
 // EnvValues are the variables that have a fixed value, for example those of a

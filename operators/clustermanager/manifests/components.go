@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
@@ -210,11 +212,23 @@ func (h Hub) workload(part, image string) render.Workload {
 	if h.PullSecret != "" {
 		w.PullSecrets = []string{h.PullSecret}
 	}
-	w.Resources = render.Resources("", nil)
-	if wanted := h.Spec.ResourceRequirement; wanted != nil {
-		w.Resources = render.Resources(string(wanted.Type), wanted.ResourceRequirements)
-	}
+	w.Resources = h.resources()
 	return w
+}
+
+// memoryLimit is that of each program of the hub unless the spec has requirements of its
+// own: what members answer and tenants write is held there, and shall not take what else
+// runs on the node. docs/PERFORMANCE.md says what clusters, works and bindings cost.
+const memoryLimit = "4Gi"
+
+func (h Hub) resources() corev1.ResourceRequirements {
+	wanted := h.Spec.ResourceRequirement
+	if wanted != nil && wanted.Type != "" && wanted.Type != operatorv1.ResourceQosClassDefault {
+		return render.Resources(string(wanted.Type), wanted.ResourceRequirements)
+	}
+	resources := render.Resources("", nil)
+	resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)}
+	return resources
 }
 
 // serving makes a workload serve webhooks.

@@ -4,20 +4,12 @@
 package manifests
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/config"
 	"github.com/capstan-io/capstan/internal/render"
 )
-
-// pushAgentMemory is the memory limit of the push agent unless the spec has
-// requirements of its own: what members answer is held here, so it shall not take
-// what else runs on the node. docs/PERFORMANCE.md says what clusters and works cost.
-const pushAgentMemory = "4Gi"
 
 // pushAgent is there if its rules can be granted, and runs only while there is
 // a Push cluster. It
@@ -28,9 +20,6 @@ func pushAgent(h Hub) Component {
 	w.Args = append([]string{"/capstan-manager", "push-agent"}, h.TLSFlags...)
 	if h.MetricsPerCluster {
 		w.Args = append(w.Args, "--metrics-per-cluster")
-	}
-	if wanted := h.Spec.ResourceRequirement; wanted == nil || wanted.Type == operatorv1.ResourceQosClassDefault {
-		w.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(pushAgentMemory)}
 	}
 	if !h.PushClusters {
 		w.Replicas = 0
