@@ -35,12 +35,11 @@ func interpreterWebhook() (*configv1alpha1.ResourceInterpreterWebhookConfigurati
 }
 
 func TestTheDefinitionOfInterpreterWebhooksRefuses(t *testing.T) {
-	_, restConfig := servers.Start(t, allKinds)
 	scheme := runtime.NewScheme()
 	if err := configv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	hub, err := client.New(restConfig, client.Options{Scheme: scheme})
+	hub, err := client.New(startHub(t), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

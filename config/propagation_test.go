@@ -92,8 +92,7 @@ workloadAffinityGroups: {affinityGroup: app=web, antiAffinityGroup: tier=front}
 // the definitions say of objects, without any webhook. A definition whose rules
 // could take too long is refused by the API server at once.
 func TestTheDefinitionsOfPropagationRefuse(t *testing.T) {
-	_, restConfig := servers.Start(t, allKinds)
-	hub, err := client.New(restConfig, client.Options{})
+	hub, err := client.New(startHub(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,7 @@ import (
 
 // Type All ignores maxFailures, so what there is to see is what the API server makes of it.
 func TestWhatAReplicaSetKeepsOfARolloutToAll(t *testing.T) {
-	_, restConfig := servers.Start(t, allKinds)
-	hub, err := client.New(restConfig, client.Options{})
+	hub, err := client.New(startHub(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,10 @@ package config
 
 import (
 	"os"
+	"slices"
 	"testing"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/capstan-io/capstan/internal/testing/env"
@@ -17,5 +19,18 @@ var servers = env.NewServers()
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
-// allKinds has an API server serve all kinds, so that the tests can share one.
-func allKinds(e *envtest.Environment) { e.CRDDirectoryPaths = []string{"crd"} }
+// startHub starts an API server with the kinds of a hub. They are those that this package
+// returns and not files: the check of the proof tables changes the former.
+func startHub(t *testing.T) *rest.Config {
+	t.Helper()
+	hub, err := HubCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	propagation, err := PropagationCRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, config := servers.Start(t, func(e *envtest.Environment) { e.CRDs = slices.Concat(hub, propagation) })
+	return config
+}

@@ -6,7 +6,6 @@ package lookup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -115,7 +114,8 @@ func TestOfAndExcept(t *testing.T) {
 // is for the same one.
 func TestTheIDStays(t *testing.T) {
 	id := func(uid types.UID) string { return ID(&metav1.ObjectMeta{UID: uid}) }
-	if id("1") != id("1") || id("1") == id("2") || len(id("1")) != 36 {
-		t.Errorf("the IDs of UIDs 1 and 2 are %s", fmt.Sprint(id("1"), " ", id("2")))
+	first, again, other := id("1"), id("1"), id("2")
+	if first != again || first == other || len(first) != 36 {
+		t.Errorf("the IDs of UID 1 are %s and %s, that of UID 2 is %s", first, again, other)
 	}
 }
