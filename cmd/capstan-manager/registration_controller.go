@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/hub/registration"
 	"github.com/capstan-io/capstan/internal/logging"
@@ -39,6 +40,7 @@ type registrationFlags struct {
 	cleanupResources                []string
 	drivers                         []string
 	countPods, customizations       bool
+	agentLabels                     string
 	// without has the flags of OCM's controller that nothing here needs, with
 	// the values that were given for them.
 	without map[string]*[]string
@@ -76,6 +78,9 @@ func (f *registrationFlags) add(fs *pflag.FlagSet) {
 		"have agents count what pods request, for replicas that policies of Karmada place by what clusters have left")
 	fs.BoolVar(&f.customizations, "customizations", false,
 		"let agents read the ResourceInterpreterCustomizations of the hub, which say what the objects mean that policies of Karmada send")
+	fs.StringVar(&f.agentLabels, "agent-labels", "",
+		"keys of labels that agents may change on their ManagedClusters, separated by commas, such as env,example.com/*; "+
+			"a ClusterConnection may say otherwise; none if empty")
 	for _, name := range []string{
 		"auto-approved-arn-patterns", "auto-approved-grpc-users", "hub-cluster-arn", "aws-resource-tags", "agent-image",
 		"bootstrap-serviceaccount", "import-renderers", "labels", "grpc-ca-file", "grpc-key-file",
@@ -119,8 +124,13 @@ func (f *registrationFlags) options() (registration.Options, error) {
 			return registration.Options{}, fmt.Errorf("--enabled-registration-drivers: %q is not supported; there is %q", driver, driverCSR)
 		}
 	}
+	labels, err := agentlabels.Parse(f.agentLabels)
+	if err != nil {
+		return registration.Options{}, fmt.Errorf("--agent-labels: %w", err)
+	}
 	return registration.Options{
 		Gates:             gates,
+		AgentLabels:       labels,
 		Mirror:            gates.Enabled(features.AggregatedAPI),
 		CountPods:         f.countPods,
 		Customizations:    f.customizations,

@@ -27,6 +27,7 @@ import (
 	aboutv1alpha1 "github.com/capstan-io/capstan/apis/about/v1alpha1"
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/agent"
 	"github.com/capstan-io/capstan/internal/agent/clusterspec"
@@ -56,6 +57,7 @@ func TestAgents(t *testing.T) {
 		"an agent that may not list pods says so":               tellsThatPodsAreForbidden,
 		"problems with the bootstrap kubeconfig are told":       tellsBootstrapProblems,
 		"labels and client configs are kept":                    keepsTheSpec,
+		"labels that the hub withholds are left and told":       leavesWithheldLabels,
 		"managed namespaces are kept":                           keepsManagedNamespaces,
 		"authorities that the hub publishes are followed":       followsTheAuthorities,
 	}
@@ -484,6 +486,37 @@ func keepsTheSpec(t *testing.T, h *hub) {
 		return fmt.Sprint(mc.Labels, mc.Spec), cmp.Equal(want, mc.Labels) && len(mc.Spec.ManagedClusterClientConfigs) == 1 &&
 			mc.Annotations[clusterspec.AnnotationLabels] == "a,c"
 	})
+}
+
+// leavesWithheldLabels has a hub that lets its agents change one label, and then another.
+func leavesWithheldLabels(t *testing.T, h *hub) {
+	with := func(labels map[string]string) func(*agent.Options) {
+		return func(o *agent.Options) {
+			o.Labels = labels
+			o.ClientConfigs = []clusterv1.ClientConfig{{URL: "https://member:6443"}}
+		}
+	}
+	allow := func(keys string) {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleetv1alpha1.AnnotationAgentLabels, keys)
+		must(t, h.client.Patch(t.Context(), h.cluster("withheld"), client.RawPatch("application/merge-patch+json", []byte(patch))))
+	}
+	sees := func(what string, labels map[string]string, keys string, status metav1.ConditionStatus, message string) {
+		h.await(what, func() (string, bool) {
+			mc := h.cluster("withheld")
+			withheld := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionLabelsWithheld)
+			return fmt.Sprint(mc.Labels, mc.Annotations, withheld), cmp.Equal(labels, mc.Labels) && mc.Annotations[clusterspec.AnnotationLabels] == keys &&
+				withheld != nil && withheld.Status == status && strings.Contains(withheld.Message, message) && len(mc.Spec.ManagedClusterClientConfigs) == 1
+		})
+	}
+	at, r := h.joined("withheld", with(map[string]string{"env": "staging", "gone": "soon", "team": "shop"}))
+	r.stop()
+	allow("team")
+	h.run(at, with(map[string]string{"env": "production", "team": "bank", "tier": "gold"}))
+	sees("what it may change to be changed, and the rest to be told", map[string]string{"env": "staging", "gone": "soon", "team": "bank"}, "gone,team",
+		metav1.ConditionTrue, `which the hub does not leave to clusters: env, gone, tier. Change them here, or allow the keys in spec.agentLabels of ClusterConnection "withheld"`)
+	allow("*")
+	sees("all to be changed", map[string]string{"env": "production", "team": "bank", "tier": "gold"}, "env,team,tier",
+		metav1.ConditionFalse, "the labels are as the Klusterlet says")
 }
 
 func keepsManagedNamespaces(t *testing.T, h *hub) {

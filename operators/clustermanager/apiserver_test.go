@@ -117,7 +117,7 @@ func withdrawn(t *testing.T, l *lab) {
 	if got := l.condition(t, operatorv1.ClusterManagerConditionHubAPIServerDegraded); got.Type != "" {
 		t.Errorf("without the gate there is a condition %+v", got)
 	}
-	if !l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.GuardName, "") {
+	if !l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.ConnectionGuardName, "") {
 		t.Error("without the gate there is no guard, so what is forged now counts once it is on")
 	}
 }
@@ -183,7 +183,7 @@ func takenAPIService(t *testing.T, l *lab) {
 	if !l.exists(t, live, apiServiceName, "") || live.GetGeneration() != foreign.GetGeneration() || live.GetUID() != foreign.GetUID() {
 		t.Error("the APIService of somebody else was changed")
 	}
-	if l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.GuardName, "") {
+	if l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.ConnectionGuardName, "") {
 		t.Error("the hub is gone, and its guard is left")
 	}
 	if err := l.client.Delete(t.Context(), foreign); err != nil {
@@ -279,7 +279,7 @@ func connection(name string, cluster map[string]any) *unstructured.Unstructured 
 }
 
 func refusedByGuard(err error) bool {
-	return err != nil && strings.Contains(err.Error(), manifests.GuardName) && strings.Contains(err.Error(), "change the Cluster or the ManagedCluster instead")
+	return err != nil && strings.Contains(err.Error(), manifests.ConnectionGuardName) && strings.Contains(err.Error(), "change the Cluster or the ManagedCluster instead")
 }
 
 // hostedAPI has its pods on the management cluster and is reached from the hub by
@@ -329,8 +329,8 @@ func (l *hostedLab) reachesAPI(t *testing.T, address string) {
 		t.Errorf("the Deployment is %+v", d.Spec)
 	}
 	l.certifiedFor(t, address)
-	if !l.onHub(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.GuardName, "") ||
-		l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.GuardName, "") {
+	if !l.onHub(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.ConnectionGuardName, "") ||
+		l.exists(t, &admissionv1.ValidatingAdmissionPolicy{}, manifests.ConnectionGuardName, "") {
 		t.Error("the guard has to be on the hub only")
 	}
 }

@@ -42,6 +42,7 @@ func TestHub(t *testing.T) {
 		"PropagationBringsItsDefinitions":          propagation,
 		"OnlyTheHubWritesWhatClustersAre":          guarded,
 		"UnsupportedSpecIsToldAndMended":           unsupported,
+		"LabelsOfAgentsReachController":            limitOfAgents,
 		"LimitOfUnacceptedClustersReachesWebhook":  limitOfClusters,
 		"NewerDefinitionIsLeftAlone":               newerDefinition,
 		"PausedHubIsLeftAlone":                     pausedHub,

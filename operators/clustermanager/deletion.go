@@ -190,7 +190,8 @@ func (r *removal) removeInstalled(ctx context.Context, p *pass) error {
 	if err := (fence.Templates{}).Remove(ctx, p.target.Client); err != nil {
 		return err
 	}
-	return p.target.Named.Remove(ctx, p.hub.Owner(), slices.Concat(manifests.Guard(p.hub), manifests.Protection(p.hub))...)
+	return p.target.Named.Remove(ctx, p.hub.Owner(), slices.Concat(
+		manifests.ClusterGuard(p.hub), manifests.ConnectionGuard(p.hub), manifests.Protection(p.hub))...)
 }
 
 // removeHubNamespace removes the namespace on a hub that the operator does not

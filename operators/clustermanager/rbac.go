@@ -97,8 +97,9 @@ import (
 // server-side apply, for which names count.
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v1alpha1.cluster.karmada.io;v1alpha1.work.karmada.io,verbs=create;get;patch;delete
 
-// What keeps others from forging what the Cluster API stores.
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-guard-clusterconnections,verbs=get;patch;delete
+// What keeps agents from changing what administrators say of their clusters, and others
+// from forging what the Cluster API stores.
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-guard-clusterconnections;capstan-guard-managedclusters,verbs=get;patch;delete
 
 // What keeps objects from being deleted whose users want that.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-deletion-protection,verbs=get;patch;delete

@@ -17,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/certs"
+	"github.com/capstan-io/capstan/operators/clustermanager/manifests"
 )
 
 func pullSecret(t *testing.T, l *lab) {
@@ -171,6 +173,46 @@ func failure(t *testing.T, l *lab) {
 		t.Errorf("%d relatedResources after the failure, %d before", got, related)
 	}
 	l.settle(t)
+}
+
+// limitOfAgents says which labels agents may change, and then what is no label.
+func limitOfAgents(t *testing.T, l *lab) {
+	l.hub(t, func(cm *operatorv1.ClusterManager) {
+		cm.Annotations = map[string]string{fleetv1alpha1.AnnotationAgentLabels: "env, example.com/*"}
+	})
+	l.settle(t)
+	limits := func() []string {
+		t.Helper()
+		args := l.deployments(t)["cluster-manager-registration-controller"].Spec.Template.Spec.Containers[0].Args
+		return slices.DeleteFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "--agent-labels") })
+	}
+	if diff := cmp.Diff([]string{"--agent-labels=env,example.com/*"}, limits()); diff != "" {
+		t.Errorf("what the controller is told (-want +got):\n%s", diff)
+	}
+	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations[fleetv1alpha1.AnnotationAgentLabels] = "env=prod" })
+	if _, err := l.pass(t); !errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("the pass ended with %v, want a terminal error", err)
+	}
+	got := l.condition(t, operatorv1.ClusterManagerConditionApplied)
+	if got.Reason != "ConfigurationNotSupported" || !strings.Contains(got.Message, `annotation fleet.capstan.io/agent-labels: "env=prod" is neither the key of a label`) {
+		t.Errorf("Applied is %+v", got)
+	}
+	l.change(t, func(cm *operatorv1.ClusterManager) { cm.Annotations = nil })
+	l.settle(t)
+	if got := limits(); len(got) > 0 {
+		t.Errorf("without the annotation the controller is told %q, want nothing", got)
+	}
+	for _, kind := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}} {
+		if !l.exists(t, kind, manifests.ClusterGuardName, "") {
+			t.Errorf("there is no %T that guards ManagedClusters", kind)
+		}
+	}
+	l.clean(t)
+	for _, kind := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}} {
+		if l.exists(t, kind, manifests.ClusterGuardName, "") {
+			t.Errorf("the hub is gone, and the %T that guards ManagedClusters is left", kind)
+		}
+	}
 }
 
 // limitOfClusters sets the limit of clusters that wait for acceptance, and then

@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/install"
@@ -60,9 +62,9 @@ func supported(spec operatorv1.ClusterManagerSpec) error {
 	return nil
 }
 
-// limited notes the limits that the ClusterManager sets, on series of metrics, too. It returns a
-// MistakeError if one is no number: with the default instead, a hub that is to be
-// narrower would be wide open.
+// limited notes the limits that the annotations of the ClusterManager set: on users, on
+// agents, and on series of metrics. It returns a MistakeError if one cannot be read: with
+// the default instead, a hub that is to be narrower would be wide open.
 func limited(p *pass) error {
 	var err error
 	if _, set := p.Object.Annotations[operatorv1.AnnotationMaxUnacceptedClusters]; set {
@@ -74,7 +76,12 @@ func limited(p *pass) error {
 	p.hub.MetricsPerCluster = named
 	requests, mistake := p.Object.MaxRequestsPerUser()
 	p.hub.MaxRequestsPerUser = requests
-	if err = errors.Join(err, unclear, mistake); err != nil {
+	labels, malformed := agentlabels.Parse(p.Object.Annotations[fleetv1alpha1.AnnotationAgentLabels])
+	if malformed != nil {
+		malformed = fmt.Errorf("annotation %s: %w", fleetv1alpha1.AnnotationAgentLabels, malformed)
+	}
+	p.hub.AgentLabels = labels
+	if err = errors.Join(err, unclear, mistake, malformed); err != nil {
 		return install.MistakeError{Message: err.Error()}
 	}
 	return nil

@@ -34,6 +34,10 @@ const (
 	// the member whose ManifestWorks are missing since the hub was restored from a
 	// backup. Absent if there never were any. Written by the agent.
 	ManagedClusterConditionWorksMissing = "WorksMissing"
+	// ManagedClusterConditionLabelsWithheld reports whether the Klusterlet names labels
+	// that the hub does not let the agent change; see annotation
+	// fleet.capstan.io/agent-labels. Absent if it never did. Written by the agent.
+	ManagedClusterConditionLabelsWithheld = "LabelsWithheld"
 	// ManagedClusterConditionImportSucceeded reports whether the hub's importer
 	// installed the agent. Written by the importer.
 	ManagedClusterConditionImportSucceeded = "ManagedClusterImportSucceeded"
@@ -113,6 +117,14 @@ const (
 	// ManagedClusterReasonNothingKept (False): none are missing any more, or
 	// somebody confirmed that their objects may be deleted.
 	ManagedClusterReasonNothingKept = "NothingKept"
+)
+
+// Reasons of LabelsWithheld.
+const (
+	// ManagedClusterReasonNotAllowedByHub (True): the message names the labels.
+	ManagedClusterReasonNotAllowedByHub = "NotAllowedByHub"
+	// ManagedClusterReasonLabelsInSync (False): the labels are as the Klusterlet says.
+	ManagedClusterReasonLabelsInSync = "LabelsInSync"
 )
 
 // Reasons of ManagedClusterImportSucceeded.

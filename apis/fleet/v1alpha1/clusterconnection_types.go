@@ -140,6 +140,30 @@ type ClusterConnectionSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Zones []string `json:"zones,omitempty"`
 
+	// agentLabels are the keys of the labels of its ManagedCluster that the agent of
+	// the cluster may change once the hub has accepted it: "env" for one label,
+	// "example.com/*" for all with a prefix, "*" for all but that of the cluster set.
+	// Policies, placements and cluster sets choose clusters by labels, so these are
+	// the ones by which the cluster itself chooses what it is sent. An empty list
+	// allows none. Default: the annotation fleet.capstan.io/agent-labels of the
+	// ClusterManager, and none without it.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9.]*[a-z0-9])?/\*|([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)$`
+	AgentLabels *[]string `json:"agentLabels,omitempty"`
+
+	// pinnedClaims are claims of the cluster whose values an administrator knows.
+	// Placements and policies see these whatever the cluster reports under their
+	// names; status.clusterClaims of the ManagedCluster goes on to show what it
+	// reports. Default: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	PinnedClaims []PinnedClaim `json:"pinnedClaims,omitempty"`
+
 	// resourceModels sort the nodes into grades by what they can allocate;
 	// status.resourceSummary counts the nodes of each grade. Default: nine grades,
 	// from one CPU and 4Gi of memory up. An empty list counts none.
@@ -147,6 +171,23 @@ type ClusterConnectionSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	ResourceModels *[]ResourceModel `json:"resourceModels,omitempty"`
+}
+
+// PinnedClaim is the value of a claim.
+type PinnedClaim struct {
+	// name is that of the claim, such as region.open-cluster-management.io.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// value is what counts.
+	// +required
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Value string `json:"value"`
 }
 
 // ResourceModel is a grade of nodes.

@@ -43,6 +43,19 @@ const (
 	AnnotationForceDetach = "fleet.capstan.io/force-detach"
 )
 
+// Annotations on a ManagedCluster by which the hub limits what its agent can make of it.
+// The hub writes them as its ClusterConnection says, and agents cannot change them.
+const (
+	// AnnotationAgentLabels has the keys of the labels that the agent may change,
+	// separated by commas: spec.agentLabels. On a ClusterManager it has those of
+	// clusters whose ClusterConnection names none. Default: no label.
+	AnnotationAgentLabels = "fleet.capstan.io/agent-labels"
+	// AnnotationPinnedClaims has the claims that count whatever the agent reports, as a
+	// JSON object of names and values: spec.pinnedClaims. It is not there if there are
+	// none.
+	AnnotationPinnedClaims = "fleet.capstan.io/pinned-claims"
+)
+
 // AnnotationRestored on a ManagedCluster says that the hub was restored from a
 // backup, and which resourceVersions it has forgotten: SNAPSHOT-RESTORED, two
 // revisions of etcd. As long as it is there, the agent keeps what was delivered by

@@ -166,7 +166,8 @@ type RegistrationConfiguration struct {
 	// +optional
 	ClusterAnnotations map[string]string `json:"clusterAnnotations,omitempty"`
 
-	// clusterLabels are added to the ManagedCluster when the agent creates it.
+	// clusterLabels are put on the ManagedCluster when the agent creates it, and kept
+	// there as far as the hub lets its agents change labels.
 	// Default: none.
 	// +optional
 	ClusterLabels map[string]string `json:"clusterLabels,omitempty"`

@@ -6,13 +6,15 @@
 //
 // Labels that the Klusterlet does not name are left alone, so an
 // administrator of the hub may add others; those that it named before and does
-// not name any more are taken away. The label of the cluster set is only given
-// when the cluster registers, as agents may not move between sets.
+// not name any more are taken away. What the hub does not leave to the agent stays
+// as it is once the cluster is registered, the label of the cluster set in any case,
+// as agents may not move between sets.
 package clusterspec
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,12 +27,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/agentlabels"
+	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
 
 // AnnotationLabels on a ManagedCluster has the keys of the labels that its
 // agent put there, separated by commas.
 const AnnotationLabels = "agent.open-cluster-management.io/cluster-labels"
+
+const (
+	separator = ","
+	// fieldOwner owns LabelsWithheld.
+	fieldOwner = "registration-agent-labels"
+)
 
 // Part keeps labels and client configs of each cluster.
 type Part struct {
@@ -60,7 +70,8 @@ func (p *Part) Engage(ctx context.Context, c *fleet.Connection) error {
 		UpdateFunc: func(before, after any) {
 			was, _ := before.(*clusterv1.ManagedCluster)
 			is, _ := after.(*clusterv1.ManagedCluster)
-			if was == nil || is == nil || was.Generation != is.Generation || !equality.Semantic.DeepEqual(was.Labels, is.Labels) {
+			if was == nil || is == nil || was.Generation != is.Generation ||
+				!maps.Equal(was.Labels, is.Labels) || agentlabels.Of(was).String() != agentlabels.Of(is).String() {
 				loop.Kick()
 			}
 		},
@@ -82,30 +93,65 @@ func (p *Part) keep(ctx context.Context, hub client.Client, name string) error {
 		}
 		return fmt.Errorf("reading ManagedCluster %q: %w", name, err)
 	}
-	want := p.desired(mc)
-	if equality.Semantic.DeepEqual(mc, want) {
-		return nil
+	want, withheld := p.desired(mc)
+	if !equality.Semantic.DeepEqual(mc, want) {
+		if err := hub.Update(ctx, want); err != nil {
+			return fmt.Errorf("updating labels and client configs of ManagedCluster %q: %w", name, err)
+		}
 	}
-	if err := hub.Update(ctx, want); err != nil {
-		return fmt.Errorf("updating labels and client configs of ManagedCluster %q: %w", name, err)
-	}
-	return nil
+	return tell(ctx, hub, mc, withheld)
 }
 
-// desired returns the ManagedCluster with our labels and client configs.
-func (p *Part) desired(mc *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
-	want := mc.DeepCopy()
-	for _, key := range strings.Split(mc.Annotations[AnnotationLabels], ",") {
-		if _, still := p.Labels[key]; !still && syncable(key) {
+// tell writes the condition if it says something else than before. That nothing is
+// withheld is only said where something was.
+func tell(ctx context.Context, hub client.Client, mc *clusterv1.ManagedCluster, withheld []string) error {
+	condition := metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionLabelsWithheld, Status: metav1.ConditionFalse,
+		Reason: clusterv1.ManagedClusterReasonLabelsInSync, Message: "the labels are as the Klusterlet says",
+	}
+	if len(withheld) > 0 {
+		condition.Status, condition.Reason = metav1.ConditionTrue, clusterv1.ManagedClusterReasonNotAllowedByHub
+		condition.Message = fmt.Sprintf("the Klusterlet of the cluster wants these labels changed, which the hub does not leave to clusters: %s. "+
+			"Change them here, or allow the keys in spec.agentLabels of ClusterConnection %q", strings.Join(withheld, ", "), mc.Name)
+	}
+	list := conditions.Of(mc.Status.Conditions, condition.Type)
+	switch had := len(list) > 0; {
+	case !had && condition.Status == metav1.ConditionFalse,
+		had && list[0].Status == condition.Status && list[0].Message == condition.Message:
+		return nil
+	}
+	conditions.Set(&list, 0, condition)
+	return conditions.ApplyStatus(ctx, hub, mc, fieldOwner, list, nil)
+}
+
+// desired returns the ManagedCluster with our labels and client configs, and the keys
+// of the labels that the hub does not leave to us and that would have to change.
+func (p *Part) desired(mc *clusterv1.ManagedCluster) (want *clusterv1.ManagedCluster, withheld []string) {
+	want = mc.DeepCopy()
+	allowed := agentlabels.Of(mc)
+	managed := map[string]string{}
+	for _, key := range strings.Split(mc.Annotations[AnnotationLabels], separator) {
+		_, still := p.Labels[key]
+		value, there := mc.Labels[key]
+		switch {
+		case still || !there || !syncable(key):
+		case allowed.Allow(key):
 			delete(want.Labels, key)
+		default: // it stays ours, for when it may go
+			managed[key], withheld = value, append(withheld, key)
 		}
 	}
 	for key, value := range p.Labels {
-		if syncable(key) {
+		switch {
+		case !syncable(key):
+		case mc.Labels[key] != value && !allowed.Allow(key):
+			withheld = append(withheld, key)
+		default:
 			metav1.SetMetaDataLabel(&want.ObjectMeta, key, value)
+			managed[key] = value
 		}
 	}
-	switch keys := Keys(p.Labels); {
+	switch keys := Keys(managed); {
 	case keys != "":
 		metav1.SetMetaDataAnnotation(&want.ObjectMeta, AnnotationLabels, keys)
 	default:
@@ -114,7 +160,8 @@ func (p *Part) desired(mc *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
 	if len(p.ClientConfigs) > 0 {
 		want.Spec.ManagedClusterClientConfigs = p.ClientConfigs
 	}
-	return want
+	slices.Sort(withheld)
+	return want, withheld
 }
 
 // syncable tells whether an agent may change the label later.
@@ -129,5 +176,5 @@ func Keys(labels map[string]string) string {
 		}
 	}
 	slices.Sort(keys)
-	return strings.Join(keys, ",")
+	return strings.Join(keys, separator)
 }

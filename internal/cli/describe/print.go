@@ -141,14 +141,22 @@ func (v *view) printSummary(p *page) {
 	p.line("Accepted", fmt.Sprint(v.cluster.Spec.HubAcceptsClient))
 	p.line("Mode", string(f.Mode))
 	p.line("Kubernetes", f.Version)
-	p.line("Provider", f.Provider)
-	p.line("Region", f.Region)
-	p.line("Zones", strings.Join(f.Zones, ","))
+	p.line("Provider", byWhom(f.Provider, f.Reported.Provider))
+	p.line("Region", byWhom(f.Region, f.Reported.Region))
+	p.line("Zones", byWhom(strings.Join(f.Zones, ","), f.Reported.Zones))
 	p.line("Endpoint", strings.Join(f.Endpoints, ","))
 	p.line("Identity", f.Identity())
 	p.line("Nodes", nodes(f))
 	p.line("APIs", apis(f))
 	p.line(sectionHeartbeat, v.heartbeat(p))
+}
+
+// byWhom marks what the hub knows from the cluster alone.
+func byWhom(value string, reported bool) string {
+	if reported {
+		return value + " (reported by the cluster)"
+	}
+	return value
 }
 
 func nodes(f fleet.Cluster) string {
@@ -237,11 +245,16 @@ func (v *view) printResources(p *page) {
 }
 
 func (v *view) printClaims(p *page) {
-	if !v.section(p, "Claims", len(v.cluster.Status.ClusterClaims)) {
+	claims, pinned := fleet.Claims(v.cluster), fleet.PinnedClaims(v.cluster)
+	if !v.section(p, "Claims", len(claims)) {
 		return
 	}
-	for _, claim := range v.cluster.Status.ClusterClaims {
-		p.row(claim.Name+":", oneLine(claim.Value))
+	for _, name := range slices.Sorted(maps.Keys(claims)) {
+		by := ""
+		if _, ok := pinned[name]; ok {
+			by = "pinned by the hub"
+		}
+		p.row(name+":", oneLine(claims[name]), by)
 	}
 }
 

@@ -111,7 +111,8 @@ func (a Affinity) Matches(cluster *view.Cluster) bool {
 }
 
 // Objection says why the affinity does not select a cluster, such as "its
-// region is \"eu\", not one of us". It is "" if the affinity selects it.
+// region is \"eu\", not one of us". It is "" if the affinity selects it. What the hub
+// knows from the cluster alone is called the cluster's own word.
 func (a Affinity) Objection(cluster *view.Cluster) string {
 	if has(a.excluded, cluster.Name) {
 		return "it is excluded by name"
@@ -153,12 +154,17 @@ func (r requirement) met(cluster *view.Cluster) bool {
 
 func (r requirement) objection(cluster *view.Cluster) string {
 	is := map[string]string{keyProvider: cluster.Provider, keyRegion: cluster.Region, keyZone: strings.Join(cluster.Zones, ",")}[r.key]
+	reported := map[string]bool{keyProvider: cluster.Reported.Provider, keyRegion: cluster.Reported.Region, keyZone: cluster.Reported.Zones}[r.key]
+	by := ""
+	if reported {
+		by = " by its own word"
+	}
 	switch {
 	case is == "":
 		return fmt.Sprintf("its %s is not known", r.key)
 	case r.negated:
-		return fmt.Sprintf("its %s is %q", r.key, is)
+		return fmt.Sprintf("its %s is %q%s", r.key, is, by)
 	default:
-		return fmt.Sprintf("its %s is %q, not one of %s", r.key, is, strings.Join(r.values, ", "))
+		return fmt.Sprintf("its %s is %q%s, not one of %s", r.key, is, by, strings.Join(r.values, ", "))
 	}
 }

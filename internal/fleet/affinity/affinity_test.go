@@ -29,6 +29,7 @@ func TestMatches(t *testing.T) {
 		Provider: "acme", Region: "eu", Zones: []string{"eu-1", "eu-2"},
 	}
 	nowhere := &view.Cluster{Name: "nowhere"}
+	boasting := &view.Cluster{Name: "boasting", Region: "eu", Reported: view.Reported{Region: true}}
 	const in, notIn = corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn
 	prod := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	for name, test := range map[string]struct {
@@ -50,6 +51,7 @@ func TestMatches(t *testing.T) {
 		"other region":            {where(is("region", in, "us", "asia")), paris, `its region is "eu", not one of us, asia`},
 		"not in region":           {where(is("region", notIn, "eu")), paris, `its region is "eu"`},
 		"not in other regions":    {where(is("region", notIn, "us")), paris, ""},
+		"region by its own word":  {where(is("region", in, "us")), boasting, `its region is "eu" by its own word, not one of us`},
 		"region not known":        {where(is("region", in, "eu")), nowhere, "its region is not known"},
 		"not in any, not known":   {where(is("region", notIn, "eu"), is("zone", notIn, "eu-1"), is("provider", notIn, "acme")), nowhere, ""},
 		"not known is not empty":  {where(is("provider", in, "")), nowhere, "its provider is not known"},

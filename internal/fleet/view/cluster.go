@@ -5,6 +5,7 @@ package view
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,9 +77,11 @@ type Cluster struct {
 	Claimed string
 	// Version is that of Kubernetes.
 	Version string
-	// Zones, Region and Provider tell where the cluster is.
+	// Zones, Region and Provider tell where the cluster is, and Reported which of
+	// these are the cluster's own word: nobody on the hub has said them.
 	Zones            []string
 	Region, Provider string
+	Reported         Reported
 	// Endpoints are the addresses of its API server.
 	Endpoints []string
 	// Nodes counts its nodes, nil if nobody has.
@@ -87,7 +90,7 @@ type Cluster struct {
 	// nobody has looked.
 	GroupVersions, Resources int
 	// Labels and Claims are what users select clusters by. Claims are what the
-	// cluster tells of itself, by name.
+	// cluster tells of itself, by name, and what an administrator has pinned.
 	Labels, Claims map[string]string
 	// Taints keep workloads away that do not tolerate them.
 	Taints []Taint
@@ -108,12 +111,15 @@ type Cluster struct {
 	fields func() (map[string]any, error)
 }
 
+// Reported says which facts are known from the cluster alone.
+type Reported struct{ Zones, Region, Provider bool }
+
 // Nodes counts the nodes of a cluster.
 type Nodes struct{ Total, Ready int }
 
 // Of returns what is known about a cluster. What its ClusterConnection says
-// comes before what the cluster tells of itself: first its spec, where that is
-// somebody's word, then what the agent found. Either may be nil. A cluster
+// comes before what the cluster tells of itself: first its spec and pinned claims,
+// where that is somebody's word, then what the agent found. Either may be nil. A cluster
 // without a ClusterConnection is one that calls the hub.
 func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConnection) Cluster {
 	if cluster == nil {
@@ -122,10 +128,7 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	if connection == nil {
 		connection = &fleetv1alpha1.ClusterConnection{}
 	}
-	claims := map[string]string{}
-	for _, claim := range cluster.Status.ClusterClaims {
-		claims[claim.Name] = claim.Value
-	}
+	claims, pinned := Claims(cluster), PinnedClaims(cluster)
 	c := Cluster{
 		Name:    cmp.Or(cluster.Name, connection.Name),
 		Created: cluster.CreationTimestamp.Time, Deleting: !cluster.DeletionTimestamp.IsZero(),
@@ -135,8 +138,8 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		Held:   connection.Identity(), Claimed: cmp.Or(Claimed(cluster), connection.Status.ID), property: claims[clusterv1alpha1.ClaimID],
 		Version:       cmp.Or(cluster.Status.Version.Kubernetes, connection.Status.KubernetesVersion, claims[clusterv1alpha1.ClaimKubeVersion]),
 		Zones:         connection.Spec.Zones,
-		Region:        cmp.Or(connection.Spec.Region, connection.Status.Region, claims[claimRegion], cluster.Labels[labelRegion]),
-		Provider:      cmp.Or(connection.Spec.Provider, connection.Status.Provider, claims[clusterv1alpha1.ClaimPlatform]),
+		Region:        cmp.Or(connection.Spec.Region, pinned[claimRegion], connection.Status.Region, claims[claimRegion], cluster.Labels[labelRegion]),
+		Provider:      cmp.Or(connection.Spec.Provider, pinned[clusterv1alpha1.ClaimPlatform], connection.Status.Provider, claims[clusterv1alpha1.ClaimPlatform]),
 		GroupVersions: len(connection.Status.APIEnablements),
 		Labels:        cluster.Labels, Claims: claims,
 		Taints: taintsOf(cluster), Allocatable: allocatableOf(cluster),
@@ -145,12 +148,13 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	if available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
 		c.Available, c.AvailableSince = available.Status, available.LastTransitionTime.Time
 	}
-	if len(c.Zones) == 0 {
+	if len(c.Zones) == 0 && pinned[claimZone] == "" {
 		c.Zones = connection.Status.Zones
 	}
 	if zones := cmp.Or(claims[claimZone], cluster.Labels[labelZone]); len(c.Zones) == 0 && zones != "" {
 		c.Zones = strings.Split(zones, listSeparator)
 	}
+	c.Reported = reported(c, pinned, cluster.Labels, connection.Spec)
 	c.Endpoints = endpointsOf(cluster, connection)
 	if n := connection.Status.NodeSummary; n != nil {
 		c.Nodes = &Nodes{Total: int(n.TotalNum), Ready: int(n.ReadyNum)}
@@ -159,6 +163,18 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 		c.Resources += len(served.Resources)
 	}
 	return c
+}
+
+// reported says which of zones, region and provider the hub has from the cluster alone:
+// neither from the spec of its ClusterConnection, nor from a claim that an administrator
+// has pinned, nor from a label, which agents may not change.
+func reported(c Cluster, pinned, labels map[string]string, said fleetv1alpha1.ClusterConnectionSpec) Reported {
+	by := func(value string, hub ...string) bool { return value != "" && !slices.Contains(hub, value) }
+	return Reported{
+		Zones:    by(strings.Join(c.Zones, listSeparator), strings.Join(said.Zones, listSeparator), pinned[claimZone], labels[labelZone]),
+		Region:   by(c.Region, said.Region, pinned[claimRegion], labels[labelRegion]),
+		Provider: by(c.Provider, said.Provider, pinned[clusterv1alpha1.ClaimPlatform]),
+	}
 }
 
 // Identity returns who the cluster is: who the hub holds it for, or else who it

@@ -109,7 +109,7 @@ func (c *Cluster) Fields() (map[string]any, error) {
 // fieldsOf makes the tree when it is asked for: few placements need it.
 func fieldsOf(cluster *clusterv1.ManagedCluster) func() (map[string]any, error) {
 	return sync.OnceValues(func() (map[string]any, error) {
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cluster)
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(withPinnedClaims(cluster))
 		if err != nil {
 			return nil, fmt.Errorf("reading the fields of ManagedCluster %q: %w", cluster.Name, err)
 		}

@@ -4,6 +4,7 @@
 package view
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -64,10 +65,12 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 			clusterv1alpha1.ClaimID: "property", clusterv1alpha1.ClaimKubeVersion: "v1.35.0", clusterv1alpha1.ClaimPlatform: "metal", claimRegion: "claim-region",
 		},
 		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+		Reported:    Reported{Region: true, Provider: true},
 	}
 	both := told
 	both.Mode, both.Held, both.Version, both.Zones = Push, "seen", "v1.36.0", []string{"c"}
 	both.Region, both.Provider, both.Endpoints = "eu", "cloud", []string{"https://three"}
+	both.Reported = Reported{}
 	// What the agent found of the nodes stands between the spec and what the cluster
 	// tells of itself.
 	found := connection.DeepCopy()
@@ -76,6 +79,14 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 	both.Nodes, both.GroupVersions, both.Resources = &Nodes{Total: 3, Ready: 2}, 2, 2
 	placed := both
 	placed.Zones, placed.Region = []string{"node-zone"}, "node-region"
+	placed.Reported = Reported{Zones: true, Region: true}
+	// What an administrator has pinned stands before both.
+	pinned := cluster.DeepCopy()
+	pinned.Annotations[fleetv1alpha1.AnnotationPinnedClaims] = `{"` + claimRegion + `":"pinned-region","` + claimZone + `":"pinned-zone"}`
+	held := placed
+	held.Zones, held.Region, held.Reported = []string{"pinned-zone"}, "pinned-region", Reported{}
+	held.Claims = maps.Clone(placed.Claims)
+	held.Claims[claimRegion], held.Claims[claimZone] = "pinned-region", "pinned-zone"
 	cases := map[string]struct {
 		reason     string
 		cluster    *clusterv1.ManagedCluster
@@ -87,6 +98,7 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 		"a cluster of itself":       {reason: "it has no connection, so it calls the hub", cluster: cluster, want: told, identity: "claimed"},
 		"a cluster that is dialled": {reason: "what the hub sees comes before what it is told", cluster: cluster, connection: connection, want: both, identity: "seen"},
 		"a cluster with nodes":      {reason: "the nodes know where they are", cluster: cluster, connection: found, want: placed, identity: "seen"},
+		"a cluster with pins":       {reason: "a cluster does not move itself", cluster: pinned, connection: found, want: held, identity: "seen"},
 		"a connection alone": {
 			reason: "it may be there first", connection: connection, identity: "seen",
 			want: Cluster{

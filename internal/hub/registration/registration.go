@@ -31,6 +31,7 @@ import (
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/config"
+	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/csr/policy"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/features"
@@ -74,6 +75,9 @@ type Options struct {
 	CountPods bool
 	// Customizations lets agents read the ResourceInterpreterCustomizations of the hub.
 	Customizations bool
+	// AgentLabels are the labels that agents may change whose ClusterConnection does not
+	// say which.
+	AgentLabels agentlabels.Allowed
 	// AutoApprovedUsers are the exact names of the users whose first certificate
 	// requests are approved, and whose clusters are accepted, without an
 	// administrator. They count only with the gate ManagedClusterAutoApproval.
@@ -165,6 +169,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	life := lifecycle.Deps{
 		Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, OwnNamespace: o.OwnNamespace, Rights: held,
 		Unique: o.Gates.Enabled(features.UniqueClusterIdentity), Mirrored: mirrored, CountPods: o.CountPods, Customizations: o.Customizations,
+		AgentLabels: o.AgentLabels,
 	}
 	if o.Gates.Enabled(features.ResourceCleanup) {
 		resources := o.CleanupResources

@@ -96,6 +96,9 @@ func registrationFlags(h Hub, image string) []string {
 	if h.Propagates() {
 		flags = append(flags, "--count-pods", "--customizations")
 	}
+	if len(h.AgentLabels) > 0 {
+		flags = append(flags, "--agent-labels="+h.AgentLabels.String())
+	}
 	if labels := labelFlag(h.Labels); labels != "" {
 		flags = append(flags, "--labels="+labels)
 	}

@@ -18,6 +18,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/features"
 	"github.com/capstan-io/capstan/internal/render"
@@ -53,6 +54,9 @@ type Hub struct {
 	// MaxUnaccepted is how many clusters of one user may wait for acceptance; nil
 	// leaves the default.
 	MaxUnaccepted *int
+	// AgentLabels are the labels that agents may change whose ClusterConnection does not
+	// say which.
+	AgentLabels agentlabels.Allowed
 	// MaxRequestsPerUser is how many requests for the Cluster API one user may have
 	// under way; 0 is no limit.
 	MaxRequestsPerUser int

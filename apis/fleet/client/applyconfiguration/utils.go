@@ -79,6 +79,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &fleetv1alpha1.NamespacedSecretReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeSummary"):
 		return &fleetv1alpha1.NodeSummaryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PinnedClaim"):
+		return &fleetv1alpha1.PinnedClaimApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PropagationRevision"):
 		return &fleetv1alpha1.PropagationRevisionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PropagationRevisionSpec"):

@@ -20,6 +20,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/conflict"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 )
@@ -63,13 +64,5 @@ func requests(keys []staging.Key) []reconcile.Request {
 func regrouped(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*clusterv1.ManagedCluster)
 	is, also := e.ObjectNew.(*clusterv1.ManagedCluster)
-	return !ok || !also || !maps.Equal(was.Labels, is.Labels) || !maps.Equal(claims(was), claims(is))
-}
-
-func claims(of *clusterv1.ManagedCluster) map[string]string {
-	all := map[string]string{}
-	for _, claim := range of.Status.ClusterClaims {
-		all[claim.Name] = claim.Value
-	}
-	return all
+	return !ok || !also || !maps.Equal(was.Labels, is.Labels) || !maps.Equal(view.Claims(was), view.Claims(is))
 }

@@ -132,7 +132,7 @@ func (c *Controller) connectionMatters(ctx context.Context) predicate.Predicate 
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			connection, _ := e.Object.(*fleetv1alpha1.ClusterConnection)
-			if connection == nil || connection.Spec.SyncMode == fleetv1alpha1.SyncModePush {
+			if connection == nil || connection.Spec.SyncMode == fleetv1alpha1.SyncModePush || limits(connection.Spec) {
 				return true
 			}
 			mc := &clusterv1.ManagedCluster{}

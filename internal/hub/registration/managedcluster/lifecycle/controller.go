@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/csr/policy"
 	"github.com/capstan-io/capstan/internal/hub/registration/managedcluster/gc"
@@ -71,6 +72,9 @@ type Deps struct {
 	// Customizations lets agents read what users of the hub say of kinds (feature gate
 	// Propagation).
 	Customizations bool
+	// AgentLabels are the labels that agents may change whose ClusterConnection does
+	// not say which.
+	AgentLabels agentlabels.Allowed
 }
 
 // Controller accepts, denies and removes clusters.
@@ -129,7 +133,7 @@ func (c *Controller) accept(ctx context.Context, mc *clusterv1.ManagedCluster) (
 		refuse(mc, why)
 		return ctrl.Result{}, nil
 	}
-	if err := errors.Join(c.hold(ctx, mc), c.noteAgents(ctx, mc), c.warn(ctx, mc)); err != nil {
+	if err := errors.Join(c.hold(ctx, mc), c.noteAgents(ctx, mc), c.warn(ctx, mc), c.limitAgent(ctx, mc)); err != nil {
 		return ctrl.Result{}, err
 	}
 	is, err := c.identify(ctx, mc)

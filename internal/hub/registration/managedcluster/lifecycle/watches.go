@@ -74,7 +74,7 @@ func matters(e event.UpdateEvent) bool {
 	// until the first one we are at work already, or wait for something else.
 	spoiled := saysAccepted(before) != saysAccepted(after) && saysAccepted(after) != wanted
 	agents := before.Annotations[clusterv1.AnnotationAgents] != after.Annotations[clusterv1.AnnotationAgents]
-	return before.Spec.HubAcceptsClient != wanted || released || spoiled || agents
+	return before.Spec.HubAcceptsClient != wanted || released || spoiled || agents || wanted && !sameLimits(before, after)
 }
 
 func saysAccepted(mc *clusterv1.ManagedCluster) bool {

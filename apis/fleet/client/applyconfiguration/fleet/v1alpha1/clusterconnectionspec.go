@@ -51,6 +51,19 @@ type ClusterConnectionSpecApplyConfiguration struct {
 	Region *string `json:"region,omitempty"`
 	// zones are the zones in which the cluster has nodes. Default: status.zones.
 	Zones []string `json:"zones,omitempty"`
+	// agentLabels are the keys of the labels of its ManagedCluster that the agent of
+	// the cluster may change once the hub has accepted it: "env" for one label,
+	// "example.com/*" for all with a prefix, "*" for all but that of the cluster set.
+	// Policies, placements and cluster sets choose clusters by labels, so these are
+	// the ones by which the cluster itself chooses what it is sent. An empty list
+	// allows none. Default: the annotation fleet.capstan.io/agent-labels of the
+	// ClusterManager, and none without it.
+	AgentLabels *[]string `json:"agentLabels,omitempty"`
+	// pinnedClaims are claims of the cluster whose values an administrator knows.
+	// Placements and policies see these whatever the cluster reports under their
+	// names; status.clusterClaims of the ManagedCluster goes on to show what it
+	// reports. Default: none.
+	PinnedClaims []PinnedClaimApplyConfiguration `json:"pinnedClaims,omitempty"`
 	// resourceModels sort the nodes into grades by what they can allocate;
 	// status.resourceSummary counts the nodes of each grade. Default: nine grades,
 	// from one CPU and 4Gi of memory up. An empty list counts none.
@@ -147,6 +160,27 @@ func (b *ClusterConnectionSpecApplyConfiguration) WithRegion(value string) *Clus
 func (b *ClusterConnectionSpecApplyConfiguration) WithZones(values ...string) *ClusterConnectionSpecApplyConfiguration {
 	for i := range values {
 		b.Zones = append(b.Zones, values[i])
+	}
+	return b
+}
+
+// WithAgentLabels sets the AgentLabels field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AgentLabels field is set to the value of the last call.
+func (b *ClusterConnectionSpecApplyConfiguration) WithAgentLabels(value []string) *ClusterConnectionSpecApplyConfiguration {
+	b.AgentLabels = &value
+	return b
+}
+
+// WithPinnedClaims adds the given value to the PinnedClaims field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the PinnedClaims field.
+func (b *ClusterConnectionSpecApplyConfiguration) WithPinnedClaims(values ...*PinnedClaimApplyConfiguration) *ClusterConnectionSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPinnedClaims")
+		}
+		b.PinnedClaims = append(b.PinnedClaims, *values[i])
 	}
 	return b
 }
