@@ -51,6 +51,21 @@ func (a Applied) Policies() []string {
 	return all
 }
 
+// RulesFor names the rules of the policies that are for a cluster. Clusters with the same
+// rules get the same by Apply, so that it need not be made for each of them: what a rule
+// makes can be large (docs/security.md).
+func (p Policies) RulesFor(cluster *view.Cluster) string {
+	var names []byte
+	for i, policy := range p {
+		for j, r := range policy.rules {
+			if r.clusters.Matches(cluster) {
+				names = fmt.Appendf(names, "%d.%d ", i, j)
+			}
+		}
+	}
+	return string(names)
+}
+
 // Apply returns what a cluster gets of an object, which itself stays as it is,
 // and what of the policies made it so. An error is about this object and this
 // cluster, and names the policy and the field; nothing is to be sent then.

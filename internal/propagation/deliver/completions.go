@@ -16,22 +16,21 @@ import (
 // of the replicas is; false for objects without completions, and if each cluster
 // gets all of them.
 func completions(
-	b workv1alpha2.Binding, chain interpret.Chain, object *unstructured.Unstructured, cluster string, targets []workv1alpha2.TargetCluster,
-) (share int32, divided bool) {
+	b workv1alpha2.Binding, chain interpret.Chain, object *unstructured.Unstructured, targets []workv1alpha2.TargetCluster,
+) (shares map[string]int32, divided bool) {
 	placement := b.BindingSpec().Placement
 	all, has := chain.Completions(object)
 	if !has || placement == nil || placement.ReplicaScheduling == nil ||
 		placement.ReplicaScheduling.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided {
-		return 0, false
+		return nil, false
 	}
 	var parties []division.Party
 	for _, target := range targets {
 		parties = append(parties, division.Party{Cluster: target.Name, Weight: int64(target.Replicas)})
 	}
+	shares = map[string]int32{}
 	for _, each := range division.Webster(int64(all), parties, division.TieBreakOf(string(b.BindingSpec().Resource.UID))) {
-		if each.Cluster == cluster {
-			return each.Replicas, true
-		}
+		shares[each.Cluster] = each.Replicas
 	}
-	return 0, true
+	return shares, true
 }

@@ -64,43 +64,89 @@ func Copies(s Source) (copies map[string]Copy, problems map[string]error) {
 	copies, problems = map[string]Copy{}, map[string]error{}
 	pruned := s.Chain.Prune(s.Object)
 	targets := Targets(s.Binding.BindingSpec())
+	completions, divided := completions(s.Binding, s.Chain, pruned, targets)
+	made := map[variant]result{}
 	for _, target := range targets {
 		if s.Only != nil && !s.Only[target.Name] {
 			continue
 		}
-		if s.Mistake != nil {
-			problems[target.Name] = s.Mistake
-			continue
-		}
-		one, problem := s.copy(pruned, target, targets)
+		cluster, problem := s.cluster(target.Name)
 		if problem != nil {
 			problems[target.Name] = problem
 			continue
 		}
-		copies[target.Name] = one
+		v := s.variant(target, &cluster)
+		if divided && !v.whole {
+			v.divided, v.completions = true, completions[target.Name]
+		}
+		if _, done := made[v]; !done {
+			made[v] = s.make(pruned, v, &cluster)
+		}
+		if made[v].problem != nil {
+			problems[target.Name] = made[v].problem
+			continue
+		}
+		copies[target.Name] = Copy{Object: made[v].object.DeepCopy(), Replicas: target.Replicas, Applied: made[v].applied}
 	}
 	return copies, problems
 }
 
-// copy returns what one cluster gets.
-func (s Source) copy(pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster) (Copy, error) {
-	cluster, found := s.Fleet.Cluster(target.Name)
+// cluster returns a cluster that something is sent to, or why nothing is.
+func (s Source) cluster(name string) (view.Cluster, error) {
+	cluster, found := s.Fleet.Cluster(name)
 	switch {
+	case s.Mistake != nil:
+		return cluster, s.Mistake
 	case !found:
-		cluster = view.Cluster{Name: target.Name}
+		return view.Cluster{Name: name}, nil
 	case cluster.Deleting: // the hub removes the works there, and a new one would be in its way
-		return Copy{}, ErrDeleting
+		return cluster, ErrDeleting
+	default:
+		return cluster, nil
 	}
-	share, problem := s.share(pruned, target, targets)
-	if problem != nil {
-		return Copy{}, problem
+}
+
+// variant is what distinguishes what clusters get: it is made once for all that have the
+// same.
+type variant struct {
+	// whole says that all of the object is sent: it has no replicas, or its parts are
+	// placed together.
+	whole    bool
+	replicas int32
+	// divided says that completions are divided, and completions how many these are.
+	divided     bool
+	completions int32
+	// rules are those of the policies that override.
+	rules string
+}
+
+// result is a variant of the object, or the problem with it.
+type result struct {
+	object  *unstructured.Unstructured
+	applied override.Applied
+	problem error
+}
+
+func (s Source) variant(target workv1alpha2.TargetCluster, cluster *view.Cluster) variant {
+	spec, rules := s.Binding.BindingSpec(), s.Overrides.RulesFor(cluster)
+	if len(target.Components) > 0 || spec.ReplicaRequirements == nil && spec.Replicas == 0 {
+		return variant{whole: true, rules: rules}
 	}
-	object, applied, problem := s.Overrides.Apply(share, &cluster)
+	return variant{replicas: target.Replicas, rules: rules}
+}
+
+// make makes a variant; cluster is one of those that it is for.
+func (s Source) make(pruned *unstructured.Unstructured, v variant, cluster *view.Cluster) result {
+	share, problem := s.share(pruned, v)
 	if problem != nil {
-		return Copy{}, problem
+		return result{problem: problem}
+	}
+	object, applied, problem := s.Overrides.Apply(share, cluster)
+	if problem != nil {
+		return result{problem: problem}
 	}
 	s.settle(object)
-	return Copy{Object: object, Replicas: target.Replicas, Applied: applied}, nil
+	return result{object: object, applied: applied}
 }
 
 // Render returns the works of a binding by cluster, and the problems of those
@@ -153,22 +199,21 @@ func undivided(spec *workv1alpha2.ResourceBindingSpec) bool {
 		!slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Replicas > 0 })
 }
 
-// share returns the object with the replicas that the cluster gets. One whose parts
-// are placed together is there as a whole.
-func (s Source) share(pruned *unstructured.Unstructured, target workv1alpha2.TargetCluster, targets []workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
-	whole := len(target.Components) > 0
-	if whole || s.Binding.BindingSpec().ReplicaRequirements == nil && s.Binding.BindingSpec().Replicas == 0 {
-		return pruned.DeepCopy(), nil
+// share returns the object with the replicas and completions of a variant. An object
+// whose parts are placed together is there as a whole.
+func (s Source) share(pruned *unstructured.Unstructured, v variant) (*unstructured.Unstructured, error) {
+	if v.whole {
+		return pruned, nil
 	}
-	if target.Replicas == 0 && undivided(s.Binding.BindingSpec()) {
+	if v.replicas == 0 && undivided(s.Binding.BindingSpec()) {
 		return nil, errUndivided
 	}
-	object, err := s.Chain.Revise(pruned, target.Replicas)
+	object, err := s.Chain.Revise(pruned, v.replicas)
 	if err != nil {
 		return nil, err
 	}
-	if share, divided := completions(s.Binding, s.Chain, pruned, target.Name, targets); divided {
-		object = s.Chain.ReviseCompletions(object, share)
+	if v.divided {
+		object = s.Chain.ReviseCompletions(object, v.completions)
 	}
 	return object, nil
 }

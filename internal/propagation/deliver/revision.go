@@ -22,7 +22,7 @@ const revisionBytes = 16
 // Revisions names what each cluster is sent by a hash of it, whatever the number
 // of replicas. Clusters that cannot be sent anything have none.
 func Revisions(s Source) (map[string]string, error) {
-	all := map[string]string{}
+	all, made := map[string]string{}, map[string]string{}
 	if s.Mistake != nil {
 		return all, nil //nolint:nilerr // whoever makes the works tells of it
 	}
@@ -38,20 +38,34 @@ func Revisions(s Source) (map[string]string, error) {
 		if !found {
 			cluster = view.Cluster{Name: target.Name}
 		}
-		one, _, problem := s.Overrides.Apply(object, &cluster)
-		if problem != nil {
-			continue // whoever makes the works tells of it
+		rules := s.Overrides.RulesFor(&cluster)
+		if _, done := made[rules]; !done {
+			if made[rules], err = s.revision(object, &cluster); err != nil {
+				return nil, err
+			}
 		}
-		forget(one) // not before: policies may be about annotations of a template that has only these
-		s.settle(one)
-		text, err := one.MarshalJSON()
-		if err != nil {
-			return nil, fmt.Errorf("encoding %s %q for cluster %q: %w", one.GetKind(), one.GetName(), target.Name, err)
+		if made[rules] != "" {
+			all[target.Name] = made[rules]
 		}
-		hash := sha256.Sum256(text)
-		all[target.Name] = hex.EncodeToString(hash[:revisionBytes])
 	}
 	return all, nil
+}
+
+// revision returns the hash of what a cluster is sent, "" if it cannot be sent anything:
+// whoever makes the works tells of that.
+func (s Source) revision(even *unstructured.Unstructured, cluster *view.Cluster) (string, error) {
+	one, _, problem := s.Overrides.Apply(even, cluster)
+	if problem != nil {
+		return "", nil //nolint:nilerr // as above
+	}
+	forget(one) // not before: policies may be about annotations of a template that has only these
+	s.settle(one)
+	text, err := one.MarshalJSON()
+	if err != nil {
+		return "", fmt.Errorf("encoding %s %q for cluster %q: %w", one.GetKind(), one.GetName(), cluster.Name, err)
+	}
+	hash := sha256.Sum256(text)
+	return hex.EncodeToString(hash[:revisionBytes]), nil
 }
 
 // Even returns the object as it is sent, but with one replica if it has any: what
@@ -87,7 +101,7 @@ func (s Source) even() (*unstructured.Unstructured, error) {
 		}
 		pruned = revised
 	}
-	if _, divided := completions(s.Binding, s.Chain, pruned, "", []workv1alpha2.TargetCluster{{}}); divided {
+	if _, divided := completions(s.Binding, s.Chain, pruned, []workv1alpha2.TargetCluster{{}}); divided {
 		pruned = s.Chain.ReviseCompletions(pruned, 1)
 	}
 	return pruned, nil
