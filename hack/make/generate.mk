@@ -61,10 +61,14 @@ generate-openapi:
 	  $(addprefix --readonly-pkg ,$(OPENAPI_KUBERNETES)) \
 	  ./apis/karmada/cluster/v1alpha1 ./apis/karmada/work/v1alpha1 $(OPENAPI_KUBERNETES)
 
+# A quantity may have an exponent of ten digits, and whoever parses it makes a number with
+# as many digits as that says. So the pattern of all quantities is narrower than the one
+# that controller-gen knows: it is that of internal/quantity.
 .PHONY: generate-crd
 generate-crd:
 	rm -f config/crd/*.yaml
 	$(CONTROLLER_GEN) crd paths=./apis/... output:crd:dir=config/crd
+	sed -i -E '/^ *pattern: \^\(\\\+\|-\)\?\(\(\[0-9\]\+/ s/pattern: .*/pattern: ^[+-]?([0-9]{1,40}(\\.[0-9]{0,40})?|\\.[0-9]{1,40})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$$/' config/crd/*.yaml
 
 # A component without markers gets no role; that of an earlier one must not stay.
 .PHONY: generate-rbac

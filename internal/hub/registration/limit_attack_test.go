@@ -38,6 +38,7 @@ func TestAMemberDoesNotChooseWhatItIsSent(t *testing.T) {
 	h.guardClusters(t)
 	t.Run("in its ManagedCluster", func(t *testing.T) { changesItsCluster(t, h) })
 	t.Run("by labels that an administrator leaves to it", func(t *testing.T) { changesAllowedLabels(t, h) })
+	t.Run("by numbers of a gigabyte", func(t *testing.T) { reportsHostileQuantities(t, h) })
 	t.Run("by claims", func(t *testing.T) { claimsAnotherRegion(t, h) })
 }
 
@@ -60,9 +61,9 @@ func (h *hub) guardClusters(t *testing.T) {
 	}
 	h.joinWith(t, "canary", nil)
 	turn := 0
-	h.eventually(t, "the guard is in force", func(context.Context) (bool, error) {
+	h.eventually(t, "the guard is in force", func(ctx context.Context) (bool, error) {
 		turn++
-		err := h.changeAs(t, h.agent(t, "canary"), "canary", func(mc *clusterv1.ManagedCluster) {
+		err := h.changeAs(ctx, t, h.agent(t, "canary"), "canary", func(mc *clusterv1.ManagedCluster) {
 			metav1.SetMetaDataLabel(&mc.ObjectMeta, "turn", fmt.Sprint(turn))
 		})
 		return apierrors.IsForbidden(err), nil
@@ -82,15 +83,24 @@ func (h *hub) joinWith(t *testing.T, name string, labels map[string]string) {
 
 // changeAs changes a cluster as somebody; what the controllers write meanwhile does not
 // matter.
-func (h *hub) changeAs(t *testing.T, as client.Client, name string, change func(*clusterv1.ManagedCluster)) error {
+func (h *hub) changeAs(ctx context.Context, t *testing.T, as client.Client, name string, change func(*clusterv1.ManagedCluster)) error {
 	t.Helper()
 	for {
-		mc := h.get(t, name)
+		mc := h.read(ctx, t, name)
 		change(mc)
-		if err := as.Update(t.Context(), mc); !apierrors.IsConflict(err) {
+		if err := as.Update(ctx, mc); !apierrors.IsConflict(err) {
 			return err
 		}
 	}
+}
+
+func (h *hub) read(ctx context.Context, t *testing.T, name string) *clusterv1.ManagedCluster {
+	t.Helper()
+	mc := &clusterv1.ManagedCluster{}
+	if err := h.client.Get(ctx, client.ObjectKey{Name: name}, mc); err != nil {
+		t.Fatal(err)
+	}
+	return mc
 }
 
 func changesItsCluster(t *testing.T, h *hub) {
@@ -138,7 +148,7 @@ func changesItsCluster(t *testing.T, h *hub) {
 		}, refusal: "clusterset."},
 	} {
 		before := h.get(t, name)
-		err := h.changeAs(t, h.agent(t, name), name, c.change)
+		err := h.changeAs(t.Context(), t, h.agent(t, name), name, c.change)
 		switch {
 		case c.refusal == "":
 			if err != nil {
@@ -173,7 +183,7 @@ func changesAllowedLabels(t *testing.T, h *hub) {
 		}
 		h.limited(t, name, want.String())
 		for _, key := range keys {
-			err := h.changeAs(t, h.agent(t, name), name, func(mc *clusterv1.ManagedCluster) {
+			err := h.changeAs(t.Context(), t, h.agent(t, name), name, func(mc *clusterv1.ManagedCluster) {
 				metav1.SetMetaDataLabel(&mc.ObjectMeta, key, fmt.Sprint("turn-", turn))
 			})
 			if may := err == nil; may != agentlabels.Of(h.get(t, name)).Allow(key) || err != nil && !apierrors.IsForbidden(err) {
@@ -181,7 +191,7 @@ func changesAllowedLabels(t *testing.T, h *hub) {
 			}
 		}
 	}
-	if err := h.changeAs(t, h.client, name, func(mc *clusterv1.ManagedCluster) { delete(mc.Annotations, fleetv1alpha1.AnnotationAgentLabels) }); err != nil {
+	if err := h.changeAs(t.Context(), t, h.client, name, func(mc *clusterv1.ManagedCluster) { delete(mc.Annotations, fleetv1alpha1.AnnotationAgentLabels) }); err != nil {
 		t.Fatal(err)
 	}
 	h.limited(t, name, "*") // what the hub notes is the hub's
@@ -190,10 +200,34 @@ func changesAllowedLabels(t *testing.T, h *hub) {
 // limited waits until the hub has noted what the agent may change.
 func (h *hub) limited(t *testing.T, name, want string) {
 	t.Helper()
-	h.eventually(t, fmt.Sprintf("the agent of %s may change %q", name, want), func(context.Context) (bool, error) {
-		got, noted := h.get(t, name).Annotations[fleetv1alpha1.AnnotationAgentLabels]
+	h.eventually(t, fmt.Sprintf("the agent of %s may change %q", name, want), func(ctx context.Context) (bool, error) {
+		got, noted := h.read(ctx, t, name).Annotations[fleetv1alpha1.AnnotationAgentLabels]
 		return noted && got == want, nil
 	})
+}
+
+// reportsHostileQuantities has the agent report capacity that every program of the hub
+// which reads ManagedClusters or ClusterConnections would parse for hours.
+func reportsHostileQuantities(t *testing.T, h *hub) {
+	const name = "hostile"
+	h.joinWith(t, name, nil)
+	h.connection(t.Context(), t, name)
+	agent := h.agent(t, name)
+	for _, quantity := range []string{"1e-2000000000", "1e2000000000", "1e100", strings.Repeat("9", 100)} {
+		for _, c := range []struct {
+			object client.Object
+			status string
+		}{
+			{&clusterv1.ManagedCluster{}, `{"status":{"allocatable":{"cpu":%q}}}`},
+			{&fleetv1alpha1.ClusterConnection{}, `{"status":{"resourceSummary":{"allocatable":{"cpu":%q}}}}`},
+		} {
+			c.object.SetName(name)
+			err := agent.Status().Patch(t.Context(), c.object, client.RawPatch("application/merge-patch+json", []byte(fmt.Sprintf(c.status, quantity))))
+			if !apierrors.IsInvalid(err) {
+				t.Errorf("the API server says %v of %T with cpu %.20s", err, c.object, quantity)
+			}
+		}
+	}
 }
 
 func claimsAnotherRegion(t *testing.T, h *hub) {
@@ -209,8 +243,8 @@ func claimsAnotherRegion(t *testing.T, h *hub) {
 	if err := h.agent(t, name).Status().Patch(t.Context(), mc, client.RawPatch("application/merge-patch+json", says)); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually(t, "the region is the administrator's", func(context.Context) (bool, error) {
-		is := view.Of(h.get(t, name), nil)
+	h.eventually(t, "the region is the administrator's", func(ctx context.Context) (bool, error) {
+		is := view.Of(h.read(ctx, t, name), nil)
 		if diff := cmp.Diff(map[string]string{region: "eu", "gpu": "yes"}, is.Claims); diff != "" {
 			return false, fmt.Errorf("claims (-want +got):\n%s", diff)
 		}

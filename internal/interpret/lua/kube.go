@@ -12,6 +12,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/interpret/native/workloads"
 	"github.com/capstan-io/capstan/internal/interpret/pods"
+	"github.com/capstan-io/capstan/internal/quantity"
 )
 
 // kubeFunctions are those of library kube.
@@ -42,13 +43,13 @@ func (r *run) kubeFunctions() map[string]lua.LGFunction {
 		"resourceAdd": func(l *lua.LState) int {
 			sum := resource.Quantity{}
 			for i := 1; i <= l.GetTop(); i++ {
-				sum.Add(quantity(l, i))
+				sum.Add(quantityOf(l, i))
 			}
 			l.Push(lua.LString(sum.String()))
 			return 1
 		},
 		"getResourceQuantity": func(l *lua.LState) int {
-			q := quantity(l, 1)
+			q := quantityOf(l, 1)
 			l.Push(lua.LNumber(q.AsApproximateFloat64()))
 			return 1
 		},
@@ -65,8 +66,8 @@ func (r *run) object(l *lua.LState, at int) map[string]any {
 	return object
 }
 
-// quantity reads an argument; what is not there is nothing.
-func quantity(l *lua.LState, at int) resource.Quantity {
+// quantityOf reads an argument; what is not there is nothing.
+func quantityOf(l *lua.LState, at int) resource.Quantity {
 	text := ""
 	switch v := l.Get(at).(type) {
 	case *lua.LNilType:
@@ -76,7 +77,7 @@ func quantity(l *lua.LState, at int) resource.Quantity {
 	case lua.LString:
 		text = string(v)
 	}
-	parsed, err := resource.ParseQuantity(text)
+	parsed, err := quantity.Parse(text)
 	if err != nil {
 		l.ArgError(at, "it is no quantity, such as 500m or 2Gi")
 	}

@@ -167,6 +167,7 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		"no number":            {"function F(v)\n return 0/0\nend", "", "what F returns is not usable: it is no finite number"},
 		"a key that is none":   {"function F(v)\n return {[true] = 1}\nend", "", "what F returns is not usable: it has a key that is a boolean, want a string"},
 		"an unknown library":   {"local x = require('socket')\nfunction F(v) end", "", "line 1: there is no library \"socket\": scripts have kube, capstan, string, table, math and os"},
+		"a hostile quantity":   {"function F(v)\n return kube.resourceAdd('1e-2000000000')\nend", "", "line 2: bad argument #1 to resourceAdd (it is no quantity, such as 500m or 2Gi)"},
 		"no quantity":          {"function F(v)\n return kube.resourceAdd('x')\nend", "", "line 2: bad argument #1 to resourceAdd (it is no quantity, such as 500m or 2Gi)"},
 		"a wrong pattern":      {"function F(v)\n return ('x'):match('[a')\nend", "", `line 2: the pattern "[a" is wrong: a '[' has no ']'`},
 		"a format of anything": {"function F(v)\n return ('%1000d'):format(1)\nend", "", `line 2: string.format: the format "%1000d" is not supported at byte 1`},

@@ -13,6 +13,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/quantity"
 )
 
 // entriesMax limits how many entries a list of a script has.
@@ -94,6 +95,9 @@ func decode(value, into any) error {
 	object, is := value.(map[string]any)
 	if !is {
 		return wants("a table with names as keys", value)
+	}
+	if err := quantity.Check(object, into); err != nil {
+		return err
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, into, true)
 }

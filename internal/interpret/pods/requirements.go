@@ -14,6 +14,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/quantity"
 )
 
 // Requirements are what a pod needs of a node.
@@ -85,7 +86,7 @@ func requests(spec map[string]any) corev1.ResourceList {
 		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: ownRequests(own, pod)}
 	}
 	list := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	maps.DeleteFunc(list, func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.IsZero() })
+	maps.DeleteFunc(list, func(_ corev1.ResourceName, amount resource.Quantity) bool { return amount.IsZero() })
 	if len(list) == 0 {
 		return nil
 	}
@@ -141,8 +142,8 @@ func quantities(object map[string]any) corev1.ResourceList {
 		case float64:
 			text = strconv.FormatFloat(value, 'f', -1, 64)
 		}
-		if quantity, err := resource.ParseQuantity(text); err == nil && quantity.Sign() >= 0 {
-			list[corev1.ResourceName(name)] = quantity
+		if amount, err := quantity.Parse(text); err == nil && amount.Sign() >= 0 {
+			list[corev1.ResourceName(name)] = amount
 		}
 	}
 	return list

@@ -36,6 +36,7 @@ func TestRequests(t *testing.T) {
 		"a sidecar runs beside all": {
 			`{initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 2}}}], containers: [{resources: {requests: {cpu: 1}}}]}`, list{"cpu": "3"},
 		},
+		"a number of a gigabyte":   {`{containers: [{resources: {requests: {cpu: "1e-2000000000", memory: 1Gi}}}]}`, list{"memory": "1Gi"}},
 		"overhead":                 {`{overhead: {cpu: 250m}, containers: [{resources: {requests: {cpu: 1}}}]}`, list{"cpu": "1250m"}},
 		"the pod as a whole":       {`{resources: {requests: {cpu: 4}}, containers: [{resources: {requests: {cpu: 1}}}]}`, list{"cpu": "4"}},
 		"its limit, if alone":      {`{resources: {limits: {cpu: 4}}, containers: [{name: a}]}`, list{"cpu": "4"}},

@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/callout"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/fields"
+	"github.com/capstan-io/capstan/internal/quantity"
 )
 
 const (
@@ -55,7 +56,7 @@ func (q question) ask() (*configv1alpha1.ResourceInterpreterResponse, error) {
 		return nil, q.unanswered(err)
 	}
 	answer := &configv1alpha1.ResourceInterpreterContext{}
-	if err := json.Unmarshal(text, answer); err != nil {
+	if err := quantity.Unmarshal(text, answer); err != nil {
 		return nil, q.wrong(fmt.Errorf("its answer is no %s: %w", configv1alpha1.InterpreterContextKind, unreadable(err)))
 	}
 	response := answer.Response

@@ -33,12 +33,12 @@ func (c counting) Operations(kind schema.GroupVersionKind) interpret.Operations 
 	return operations
 }
 
-// TestWhatIsTheSameIsMadeOnce sends an object to thirty clusters, with two numbers of
-// replicas and an override for six of them.
-func TestWhatIsTheSameIsMadeOnce(t *testing.T) {
+// thirty returns an object for thirty clusters, c00 to c29: every third gets three
+// replicas and not two, and every fifth has an override. It counts revisions.
+func thirty(t *testing.T, revisions *int) Source {
+	t.Helper()
 	s := source(t, 70, nil)
-	revisions := 0
-	s.Chain = interpret.Chain{counting{native.New(), &revisions}}
+	s.Chain = interpret.Chain{counting{native.New(), revisions}}
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Replicas = 70
 	var some []string
@@ -65,27 +65,39 @@ func TestWhatIsTheSameIsMadeOnce(t *testing.T) {
 	if s.Overrides, err = override.Select(s.Object, nil, []policyv1alpha1.OverridePolicy{policy}); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func TestWhatIsTheSameIsMadeOnce(t *testing.T) {
+	revisions := 0
+	s := thirty(t, &revisions)
 	copies, problems := Copies(s)
 	if len(copies) != 30 || len(problems) > 0 || revisions != 4 {
 		t.Errorf("of %d copies and problems %v, %d were made; want 30 of 4", len(copies), problems, revisions)
 	}
-	for i, target := range b.Spec.Clusters {
+	for i, target := range s.Binding.BindingSpec().Clusters {
 		is, replicas := copies[target.Name], int64(target.Replicas)
 		got, _, _ := unstructured.NestedInt64(is.Object.Object, "spec", "replicas")
-		wants := ""
-		if i%5 == 0 {
-			wants = "yes"
-		}
-		if got != replicas || is.Object.GetLabels()["some"] != wants || (is.Applied.Overrides != "") != (wants != "") {
+		overridden := i%5 == 0
+		if got != replicas || (is.Object.GetLabels()["some"] == "yes") != overridden || (is.Applied.Overrides != "") != overridden {
 			t.Errorf("%s gets %v replicas, labels %v, overridden by %q", target.Name, got, is.Object.GetLabels(), is.Applied.Overrides)
 		}
 	}
-	// What is the same is not the same object: each is stamped for its cluster.
+}
+
+// TestClustersShareNoObject is about what is made once: each is stamped for its cluster.
+func TestClustersShareNoObject(t *testing.T) {
+	s := thirty(t, new(int))
+	copies, _ := Copies(s)
 	copies["c01"].Object.SetLabels(map[string]string{"spoiled": "yes"})
 	if copies["c02"].Object.GetLabels()["spoiled"] != "" || s.Object.GetLabels()["spoiled"] != "" {
 		t.Error("two clusters share an object")
 	}
-	if named, err := Revisions(s); err != nil || len(named) != 30 || named["c00"] == named["c01"] || named["c01"] != named["c03"] {
+}
+
+func TestARevisionIsThatOfItsRules(t *testing.T) {
+	named, err := Revisions(thirty(t, new(int)))
+	if err != nil || len(named) != 30 || named["c00"] == named["c01"] || named["c01"] != named["c03"] {
 		t.Errorf("revisions %v, %v: want those of c01 and c03 to be the same, and that of c00 another", named, err)
 	}
 }

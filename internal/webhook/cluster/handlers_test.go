@@ -27,6 +27,20 @@ import (
 	"github.com/capstan-io/capstan/internal/access"
 )
 
+// TestTheMutatorParsesNoHostileQuantity is sent what holders of bootstrap tokens can send:
+// it is asked before the API server compares the object with its schema, and drops the
+// status. Whoever parses the quantity does so for hours.
+func TestTheMutatorParsesNoHostileQuantity(t *testing.T) {
+	m := &mutator{clock: clocktesting.NewFakePassiveClock(time.Now())}
+	response := m.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Name: "c", Operation: admissionv1.Create,
+		Object: runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"c"},"spec":{},"status":{"allocatable":{"cpu":"1e-2000000000"}}}`)},
+	}})
+	if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, `status.allocatable[cpu]: "1e-2000000000" is no quantity`) {
+		t.Errorf("the answer is %+v", response.Result)
+	}
+}
+
 func TestMutatorChangesAsLittleAsNeeded(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	const anna = "55579b557896d0ce" // stands for user anna

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	"github.com/capstan-io/capstan/internal/quantity"
 )
 
 // mutator completes a ManagedCluster: its taints and their times, its set, the
@@ -33,7 +34,7 @@ func (m *mutator) Handle(_ context.Context, request admission.Request) admission
 		return admission.Allowed("")
 	}
 	cluster, old := &clusterv1.ManagedCluster{}, (*clusterv1.ManagedCluster)(nil)
-	if err := json.Unmarshal(request.Object.Raw, cluster); err != nil {
+	if err := quantity.Unmarshal(request.Object.Raw, cluster); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the ManagedCluster %q: %w", request.Name, err))
 	}
 	if request.Operation == admissionv1.Update {

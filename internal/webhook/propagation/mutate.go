@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/capstan-io/capstan/internal/quantity"
 )
 
 // mutator fills in what objects of a kind leave open.
@@ -33,7 +35,7 @@ type mutator[T client.Object] struct {
 // object is written differently.
 func (m *mutator[T]) Handle(_ context.Context, request admission.Request) admission.Response {
 	object := m.fresh()
-	if err := json.Unmarshal(request.Object.Raw, object); err != nil {
+	if err := quantity.Unmarshal(request.Object.Raw, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s %q: %w", request.Kind.Kind, request.Name, err))
 	}
 	if object.GetDeletionTimestamp() != nil {

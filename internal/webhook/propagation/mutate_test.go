@@ -5,6 +5,7 @@ package propagation
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 )
 
 func raw(t *testing.T, manifest string) runtime.RawExtension {
@@ -146,5 +149,19 @@ func TestWhatCannotBeReadIsTold(t *testing.T) {
 		if response := webhook.Handler.Handle(t.Context(), admission.Request{AdmissionRequest: request}); response.Allowed || response.Result.Code != 400 {
 			t.Errorf("%s: got %+v", name, response.Result)
 		}
+	}
+}
+
+// TestTheMutatorParsesNoHostileQuantity is sent what a tenant can send: it is asked before
+// the API server compares the object with its schema. Whoever parses the quantity does so
+// for hours.
+func TestTheMutatorParsesNoHostileQuantity(t *testing.T) {
+	m := &mutator[*workv1alpha2.ResourceBinding]{fresh: func() *workv1alpha2.ResourceBinding { return &workv1alpha2.ResourceBinding{} }}
+	response := m.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Name: "b", Namespace: "shop", Operation: admissionv1.Create,
+		Object: raw(t, `spec: {replicaRequirements: {resourceRequest: {cpu: "1e-2000000000"}}}`),
+	}})
+	if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, `spec.replicaRequirements.resourceRequest[cpu]: "1e-2000000000" is no quantity`) {
+		t.Errorf("the answer is %+v", response.Result)
 	}
 }
