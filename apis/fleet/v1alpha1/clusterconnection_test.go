@@ -48,6 +48,12 @@ func TestTheAPIServerRefusesConnectionsThatCannotWork(t *testing.T) {
 	credential := push("https://member.example.com")
 	credential.SecretRef = &fleetv1alpha1.SecretReference{Name: "Not_A_Name"}
 	header := map[string]string{"Proxy-Authorization": "Basic eA=="}
+	labels := func(keys ...string) fleetv1alpha1.ClusterConnectionSpec {
+		return fleetv1alpha1.ClusterConnectionSpec{AgentLabels: &keys}
+	}
+	pinned := func(claims ...fleetv1alpha1.PinnedClaim) fleetv1alpha1.ClusterConnectionSpec {
+		return fleetv1alpha1.ClusterConnectionSpec{PinnedClaims: claims}
+	}
 	cases := map[string]struct {
 		reason, name string
 		spec         fleetv1alpha1.ClusterConnectionSpec
@@ -71,8 +77,19 @@ func TestTheAPIServerRefusesConnectionsThatCannotWork(t *testing.T) {
 		"header, no proxy":    {reason: "nobody would get it", spec: proxied("", header), refused: "proxyHeader needs a proxyURL"},
 		"header for socks5":   {reason: "there are no headers in socks5", spec: proxied("socks5://proxy:1080", header), refused: "proxyHeader needs a proxyURL"},
 		"name of a Secret":    {reason: "no Secret can have it", spec: credential, refused: "spec.secretRef.name"},
-		"name with a dot":     {reason: "no namespace can have it", name: "a.b", refused: "a DNS label of at most 63 characters"},
-		"long name":           {reason: "no namespace can have it", name: strings.Repeat("a", 64), refused: "a DNS label of at most 63 characters"},
+		"labels of agents":    {reason: "keys, prefixes, and all", spec: labels("env", "example.com/env", "example.com/*", "*")},
+		"no label":            {reason: "it says more than nothing", spec: labels()},
+		"a label with value":  {reason: "keys alone are allowed", spec: labels("env=prod"), refused: "spec.agentLabels[0]"},
+		"a part of a key":     {reason: "a star stands for a name", spec: labels("e*"), refused: "spec.agentLabels[0]"},
+		"a label twice":       {reason: "it is a set", spec: labels("env", "env"), refused: "spec.agentLabels[1]"},
+		"pinned claims":       {reason: "their names are free", spec: pinned(fleetv1alpha1.PinnedClaim{Name: "region.example.com", Value: "eu"})},
+		"a claim pinned twice": {
+			reason: "nobody knows which counts", spec: pinned(fleetv1alpha1.PinnedClaim{Name: "a", Value: "1"}, fleetv1alpha1.PinnedClaim{Name: "a", Value: "2"}),
+			refused: "spec.pinnedClaims[1]",
+		},
+		"a claim of nothing": {reason: "no cluster can report it", spec: pinned(fleetv1alpha1.PinnedClaim{Name: "a"}), refused: "spec.pinnedClaims[0].value"},
+		"name with a dot":    {reason: "no namespace can have it", name: "a.b", refused: "a DNS label of at most 63 characters"},
+		"long name":          {reason: "no namespace can have it", name: strings.Repeat("a", 64), refused: "a DNS label of at most 63 characters"},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
