@@ -17,7 +17,15 @@ import (
 // allowedDifferences are the places, as differences writes them, at which our
 // schemas may differ from theirs, each with the reason.
 func allowedDifferences() map[string]string {
+	const quantity = "a quantity such as 1e-2000000000 takes whoever parses it hours; the number of digits is bounded"
 	return map[string]string{
+		"ManagedCluster.status.allocatable{}: pattern": quantity,
+		"ManagedCluster.status.capacity{}: pattern":    quantity,
+		"Klusterlet.spec.resourceRequirement.resourceRequirements.limits{}: pattern":       quantity,
+		"Klusterlet.spec.resourceRequirement.resourceRequirements.requests{}: pattern":     quantity,
+		"ClusterManager.spec.resourceRequirement.resourceRequirements.limits{}: pattern":   quantity,
+		"ClusterManager.spec.resourceRequirement.resourceRequirements.requests{}: pattern": quantity,
+
 		"ManifestWork.status.resourceStatus.manifests[].statusFeedback.values[].fieldValue.jsonRaw: maxLength": "a work of a binding reports the whole status of its object, which the hub sums up; what a feedback rule reads keeps their limit, in the agent",
 	}
 }
