@@ -19,8 +19,8 @@ import (
 func allowedDifferences() map[string]string {
 	const quantity = "a quantity such as 1e-2000000000 takes whoever parses it hours; the number of digits is bounded"
 	return map[string]string{
-		"ManagedCluster.status.allocatable{}: pattern": quantity,
-		"ManagedCluster.status.capacity{}: pattern":    quantity,
+		"ManagedCluster.status.allocatable{}: pattern":                                     quantity,
+		"ManagedCluster.status.capacity{}: pattern":                                        quantity,
 		"Klusterlet.spec.resourceRequirement.resourceRequirements.limits{}: pattern":       quantity,
 		"Klusterlet.spec.resourceRequirement.resourceRequirements.requests{}: pattern":     quantity,
 		"ClusterManager.spec.resourceRequirement.resourceRequirements.limits{}: pattern":   quantity,
