@@ -136,7 +136,13 @@ func edits(h hub) {
 			return ""
 		})
 	}
-	h.patch(d, func() { d.Labels[clusterv1beta1.LabelDecisionGroupIndex] = "7" })
+
+	// One of another group is replaced: by the time a second request came, it
+	// could be gone.
+	h.get(d)
+	before := d.DeepCopy()
+	d.Labels[clusterv1beta1.LabelDecisionGroupIndex] = "7"
+	h.ok(h.Patch(h.Context(), d, client.MergeFrom(before)))
 	h.lists(p, few, 2)
 }
 
