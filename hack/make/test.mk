@@ -77,8 +77,10 @@ test-race-controllers: envtest-assets ## Some controller tests under the race de
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Tests against real API servers (envtest), without nodes.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -p $(INTEGRATION_PACKAGES) -timeout $(INTEGRATION_TIMEOUT) $$(hack/packages.sh servers)
-	cd test/compat && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...
+	failed=; \
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -p $(INTEGRATION_PACKAGES) -timeout $(INTEGRATION_TIMEOUT) $$(hack/packages.sh servers) || failed=1; \
+	(cd test/compat && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test $(TEST_FLAGS) -count=1 -timeout $(INTEGRATION_TIMEOUT) ./...) || failed=1; \
+	test -z "$$failed"
 
 .PHONY: test-integration-programs
 test-integration-programs: envtest-assets ## Tests that start programs made of this tree, or read it by one: conformance, charts, importers of our types.
