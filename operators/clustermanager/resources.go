@@ -100,14 +100,13 @@ func podMonitorsOfOthers(ctx context.Context, c *clusters, name string) ([]rende
 	return monitors, nil
 }
 
-// guard keeps agents from what administrators say in their ManagedClusters, and others
-// from what the Cluster API stores on the hub, whatever the
-// gate says: what is forged before it is on would count after. With the gate of
+// guard keeps agents from what administrators say in their ManagedClusters and works, and
+// others from what the Cluster API stores on the hub, whatever the gate says: what is forged before it is on would count after. With the gate of
 // propagation, it also limits what its controller may grant itself, and keeps
 // objects whose users want that from being deleted.
 func (i *installation) guard(ctx context.Context, p *pass) error {
-	if !p.features.Off(allowed.ClusterGuard) {
-		if err := p.ApplyNamed(ctx, p.target, manifests.ClusterGuard(p.hub)...); err != nil {
+	if !p.features.Off(allowed.AgentGuards) {
+		if err := p.ApplyNamed(ctx, p.target, manifests.AgentGuards(p.hub)...); err != nil {
 			return err
 		}
 	}

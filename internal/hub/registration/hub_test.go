@@ -66,6 +66,14 @@ func (h *hub) componentConfig(t testing.TB) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.grant(t, user, rules...)
+	env.WaitAllowed(t.Context(), t, h.config, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
+	return as(h.config, user)
+}
+
+// grant gives a user rights in all namespaces.
+func (h *hub) grant(t testing.TB, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
 	h.create(t,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules},
 		&rbacv1.ClusterRoleBinding{
@@ -74,8 +82,6 @@ func (h *hub) componentConfig(t testing.TB) *rest.Config {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		},
 	)
-	env.WaitAllowed(t.Context(), t, h.config, authorizationv1.SubjectAccessReviewSpec{User: user}, "", rules[0], true)
-	return as(h.config, user)
 }
 
 // as returns the credentials changed to those of a user.

@@ -16,10 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/registration"
@@ -40,16 +42,24 @@ func TestAMemberDoesNotChooseWhatItIsSent(t *testing.T) {
 	t.Run("by labels that an administrator leaves to it", func(t *testing.T) { changesAllowedLabels(t, h) })
 	t.Run("by numbers of a gigabyte", func(t *testing.T) { reportsHostileQuantities(t, h) })
 	t.Run("by claims", func(t *testing.T) { claimsAnotherRegion(t, h) })
+	t.Run("in its works", func(t *testing.T) { changesItsWork(t, h) })
+	t.Run("by a ManagedCluster that cannot be changed", func(t *testing.T) { fillsItsCluster(t, h) })
+	t.Run("by what it sends before it is accepted", func(t *testing.T) { joinsWithMegabytes(t, h) })
+	t.Run("by sending a token elsewhere", func(t *testing.T) { redirectsToken(t, h) })
 }
 
-// guardClusters installs the guard as the operator does, and waits until it is in force.
+// guardClusters installs the guards as the operator does, and waits until that of
+// ManagedClusters is in force; the others come with it.
 func (h *hub) guardClusters(t *testing.T) {
 	t.Helper()
-	if err := admissionv1.AddToScheme(h.client.Scheme()); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{admissionv1.AddToScheme, workv1.AddToScheme} {
+		if err := add(h.client.Scheme()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for i, object := range manifests.ClusterGuard(manifests.Hub{Name: "hub"}) {
-		typed := []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}}[i]
+	hub := manifests.Hub{Name: "hub"}
+	for i, object := range slices.Concat(manifests.AgentGuards(hub), manifests.ConnectionGuard(hub)) {
+		typed := []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}}[i%2]
 		content, err := json.Marshal(object)
 		if err == nil {
 			err = json.Unmarshal(content, typed)
@@ -169,19 +179,7 @@ func changesAllowedLabels(t *testing.T, h *hub) {
 	h.joinWith(t, name, nil)
 	keys := []string{"env", "environment", "example.com/env", "sub.example.com/env", "example.company/env", clusterv1.LabelClusterSet}
 	for turn, allowed := range []agentlabels.Allowed{nil, {}, {"env"}, {"example.com/*"}, {"example.com/env", "environment"}, {"*"}} {
-		text, err := json.Marshal(map[string]any{"spec": map[string]any{"agentLabels": allowed}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := h.client.Patch(t.Context(), connection, client.RawPatch("application/merge-patch+json", text)); err != nil {
-			t.Fatal(err)
-		}
-		want := allowed
-		if allowed == nil {
-			want = agentlabels.Allowed{"env"} // the default of this hub
-		}
-		h.limited(t, name, want.String())
+		h.allow(t, name, allowed)
 		for _, key := range keys {
 			err := h.changeAs(t.Context(), t, h.agent(t, name), name, func(mc *clusterv1.ManagedCluster) {
 				metav1.SetMetaDataLabel(&mc.ObjectMeta, key, fmt.Sprint("turn-", turn))
@@ -195,6 +193,25 @@ func changesAllowedLabels(t *testing.T, h *hub) {
 		t.Fatal(err)
 	}
 	h.limited(t, name, "*") // what the hub notes is the hub's
+}
+
+// allow leaves labels to the agent of a cluster, nil those that are the default of this
+// hub, and waits until that holds.
+func (h *hub) allow(t *testing.T, name string, allowed agentlabels.Allowed) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"spec": map[string]any{"agentLabels": allowed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.connection(t.Context(), t, name)
+	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := h.client.Patch(t.Context(), connection, client.RawPatch("application/merge-patch+json", text)); err != nil {
+		t.Fatal(err)
+	}
+	if allowed == nil {
+		allowed = agentlabels.Allowed{"env"}
+	}
+	h.limited(t, name, allowed.String())
 }
 
 // limited waits until the hub has noted what the agent may change.

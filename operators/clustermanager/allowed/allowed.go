@@ -39,9 +39,9 @@ const (
 	Binding Feature = "BindingByName"
 	// Users: the roles view, edit and admin have rules for the kinds of the hub.
 	Users Feature = "UserRoles"
-	// ClusterGuard: an admission policy limits what agents change of their
-	// ManagedClusters.
-	ClusterGuard Feature = "ClusterGuard"
+	// AgentGuards: admission policies limit what agents change of their
+	// ManagedClusters and works, and what those send who ask to join.
+	AgentGuards Feature = "AgentGuards"
 	// AggregatedAPI: the hub serves the Cluster API, with the gate of this name.
 	AggregatedAPI Feature = "AggregatedAPI"
 	// Propagation: the hub serves policies and bindings, with the gate of this name.
@@ -102,8 +102,8 @@ func Decide(o Operator, rules manifests.Rules) (Decision, error) {
 	d.need(o.Hub, Events, "the hub records no events", choose(registration, inGroup("events.k8s.io")))
 	d.need(o.Hub, Binding, "accepting a cluster gets slower as the fleet grows", choose(registration, binds("")))
 	d.need(o.Hub, Users, "the roles view, edit and admin lack rules for the kinds of the hub", manifests.UserRules())
-	d.need(o.Hub, ClusterGuard, "agents may change all labels and taints of their ManagedClusters, and so what policies send them", nil,
-		admissionPolicy(manifests.ClusterGuardName)...)
+	d.need(o.Hub, AgentGuards, "agents may change all labels and taints of their ManagedClusters, and so what policies send them, and send objects of any size", nil,
+		admissionPolicy(manifests.AgentGuardNames()...)...)
 	aggregated, _, err := rules(config.APIServer)
 	if err != nil {
 		return Decision{}, err
@@ -251,12 +251,12 @@ func aggregation() []rbacv1.PolicyRule {
 	}, admissionPolicy(manifests.ConnectionGuardName)...)
 }
 
-// admissionPolicy is what the operator itself does with one, and with its binding.
-func admissionPolicy(name string) []rbacv1.PolicyRule {
+// admissionPolicy is what the operator itself does with some, and with their bindings.
+func admissionPolicy(names ...string) []rbacv1.PolicyRule {
 	resources := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{admissionv1.GroupName}, Resources: resources, Verbs: []string{"create"}},
-		{APIGroups: []string{admissionv1.GroupName}, Resources: resources, ResourceNames: []string{name}, Verbs: []string{"delete", "get", "patch"}},
+		{APIGroups: []string{admissionv1.GroupName}, Resources: resources, ResourceNames: names, Verbs: []string{"delete", "get", "patch"}},
 	}
 }
 

@@ -118,27 +118,16 @@ func propagationValidatingHooks() []hook {
 func Protection(h Hub) []render.Object {
 	m := h.meta(ProtectionName).In("")
 	const label = policyv1alpha1.LabelDeletionProtected
-	return []render.Object{
-		admissionv1ac.ValidatingAdmissionPolicy(m.Name).WithLabels(m.Labels).WithSpec(admissionv1ac.ValidatingAdmissionPolicySpec().
-			WithFailurePolicy(admissionv1.Fail).
-			WithMatchConstraints(admissionv1ac.MatchResources().
-				WithMatchPolicy(admissionv1.Equivalent).
-				WithNamespaceSelector(metav1ac.LabelSelector()).
-				WithObjectSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{label: policyv1alpha1.DeletionProtectionAlways})).
-				WithResourceRules(admissionv1ac.NamedRuleWithOperations().
-					WithOperations(admissionv1.Delete).
-					WithAPIGroups("*").WithAPIVersions("*").WithResources("*").
-					WithScope(admissionv1.AllScopes)).
-				WithExcludeResourceRules(unprotected()...)).
-			WithValidations(admissionv1ac.Validation().
-				WithExpression("false").
-				WithReason("Forbidden").
-				WithMessage(fmt.Sprintf("it is protected from deletion by its label %s=%s: to delete it, take the label off first (kubectl label KIND NAME %s-)",
-					label, policyv1alpha1.DeletionProtectionAlways, label)))),
-		admissionv1ac.ValidatingAdmissionPolicyBinding(m.Name).WithLabels(m.Labels).WithSpec(admissionv1ac.ValidatingAdmissionPolicyBindingSpec().
-			WithPolicyName(m.Name).
-			WithValidationActions(admissionv1.Deny)),
-	}
+	return render.AdmissionPolicy(m, admissionv1ac.ValidatingAdmissionPolicySpec().
+		WithMatchConstraints(admissionv1ac.MatchResources().
+			WithObjectSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{label: policyv1alpha1.DeletionProtectionAlways})).
+			WithResourceRules(render.AdmissionRule("*", []string{"*"}, admissionv1.Delete)).
+			WithExcludeResourceRules(unprotected()...)).
+		WithValidations(admissionv1ac.Validation().
+			WithExpression("false").
+			WithReason("Forbidden").
+			WithMessage(fmt.Sprintf("it is protected from deletion by its label %s=%s: to delete it, take the label off first (kubectl label KIND NAME %s-)",
+				label, policyv1alpha1.DeletionProtectionAlways, label))))
 }
 
 // unprotected are the resources that are deleted in spite of the label: records,
@@ -161,8 +150,7 @@ func unprotected() []*admissionv1ac.NamedRuleWithOperationsApplyConfiguration {
 		{workv1.GroupName, []string{"manifestworks"}},
 		{workv1alpha2.GroupName, []string{"*"}},
 	} {
-		rules = append(rules, admissionv1ac.NamedRuleWithOperations().WithOperations(admissionv1.Delete).
-			WithAPIGroups(of.group).WithAPIVersions("*").WithResources(of.resources...).WithScope(admissionv1.AllScopes))
+		rules = append(rules, render.AdmissionRule(of.group, of.resources, admissionv1.Delete))
 	}
 	return rules
 }

@@ -1,0 +1,269 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"context"
+	"crypto/x509/pkix"
+	"fmt"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/agentlabels"
+)
+
+// manyKeys is a map of as many keys, each with a value of as many bytes.
+func manyKeys(count, bytes int) map[string]string {
+	keys := map[string]string{}
+	for i := range count {
+		keys[fmt.Sprintf("key-%d", i)] = strings.Repeat("x", bytes)
+	}
+	return keys
+}
+
+// refusedWith requires a refusal that says why, which no other bound of the API server
+// is.
+func refusedWith(t *testing.T, what string, err error, why string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("%s: the API server says %v, want a refusal with %q", what, err, why)
+	}
+}
+
+// joinsWithMegabytes has somebody who may ask to join send what every controller of the
+// hub would keep in memory.
+func joinsWithMegabytes(t *testing.T, h *hub) {
+	const joiner, acceptor = "joiner", "acceptor"
+	asks := rbacv1.PolicyRule{
+		APIGroups: []string{clusterv1.GroupName, certificatesv1.GroupName}, Resources: []string{"managedclusters", "certificatesigningrequests"},
+		Verbs: []string{"create"},
+	}
+	accepts := rbacv1.PolicyRule{
+		APIGroups: []string{clusterv1.RegisterGroup}, Resources: []string{"managedclusters/accept"}, Verbs: []string{"update"},
+	}
+	h.grant(t, joiner, asks)
+	h.grant(t, acceptor, asks, accepts)
+	as, asAcceptor := h.clientOf(t, joiner), h.clientOf(t, acceptor)
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "gone"}
+	const marks, more = "finalizers nor owners", "at most 64 labels and 64 annotations"
+
+	request := h.ask(t, as, pkix.Name{CommonName: "anybody"}, "asked", nil).Spec
+	large := *request.DeepCopy()
+	large.Request = append(large.Request, []byte(strings.Repeat("\n", 17<<10))...)
+	for what, c := range map[string]struct {
+		csr certificatesv1.CertificateSigningRequest
+		why string
+	}{
+		"labels":      {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Labels: manyKeys(1000, 63)}, Spec: request}, more},
+		"annotations": {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Annotations: manyKeys(60, 4000)}, Spec: request}, more},
+		"finalizers":  {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"example.com/stay"}}, Spec: request}, marks},
+		"an owner":    {certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}, Spec: request}, marks},
+		"a request":   {certificatesv1.CertificateSigningRequest{Spec: large}, "at most 16384 bytes"},
+	} {
+		c.csr.GenerateName = "asked-"
+		metav1.SetMetaDataLabel(&c.csr.ObjectMeta, clusterv1.LabelClusterName, "asked")
+		refusedWith(t, "a certificate request with "+what, as.Create(t.Context(), &c.csr), c.why)
+	}
+
+	for what, c := range map[string]struct {
+		change func(*clusterv1.ManagedCluster)
+		why    string
+	}{
+		"labels":      {func(mc *clusterv1.ManagedCluster) { mc.Labels = manyKeys(1000, 63) }, more},
+		"annotations": {func(mc *clusterv1.ManagedCluster) { mc.Annotations = manyKeys(60, 4000) }, more},
+		"finalizers":  {func(mc *clusterv1.ManagedCluster) { mc.Finalizers = []string{"example.com/stay"} }, marks},
+		"an owner":    {func(mc *clusterv1.ManagedCluster) { mc.OwnerReferences = []metav1.OwnerReference{owner} }, marks},
+		"a quick end": {func(mc *clusterv1.ManagedCluster) {
+			mc.Annotations = map[string]string{fleetv1alpha1.AnnotationForceDetach: "true"}
+		}, "no annotation that begins with fleet.capstan.io/"},
+		"a certificate": {func(mc *clusterv1.ManagedCluster) {
+			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://x:6443", CABundle: make([]byte, 64<<10)}}
+		}, "at most 64 taints"},
+	} {
+		mc := cluster("asked", false)
+		c.change(mc)
+		refusedWith(t, "a ManagedCluster with "+what, as.Create(t.Context(), mc), c.why)
+		if what == "labels" {
+			if err := asAcceptor.Create(t.Context(), mc); err != nil {
+				t.Errorf("who may accept clusters may not make one with %s: %v", what, err)
+			}
+			if err := h.client.Delete(t.Context(), mc); err != nil {
+				t.Fatal(err)
+			}
+			h.gone(t, mc)
+		}
+	}
+	mc := cluster("asked", false)
+	mc.Labels = map[string]string{"env": "x"}
+	mc.Annotations = map[string]string{fleetv1alpha1.AnnotationAgentID: "1", ownPrefix + "x": "y"}
+	if err := as.Create(t.Context(), mc); err != nil {
+		t.Errorf("who asks to join may not: %v", err)
+	}
+}
+
+// fillsItsCluster has an agent write so much about its cluster that there is no room for
+// what an administrator writes there.
+func fillsItsCluster(t *testing.T, h *hub) {
+	const name = "filled"
+	h.joinWith(t, name, nil)
+	h.allow(t, name, agentlabels.Allowed{"*"})
+	agent := h.agent(t, name)
+	claims := func(count, bytes int) (list []clusterv1.ManagedClusterClaim) {
+		for i := range count {
+			list = append(list, clusterv1.ManagedClusterClaim{Name: fmt.Sprint("claim-", i), Value: strings.Repeat("x", bytes)})
+		}
+		return list
+	}
+	condition := func(kind string) metav1.Condition {
+		return metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: "Filled", Message: strings.Repeat("x", 30<<10), LastTransitionTime: metav1.Now(),
+		}
+	}
+	resources := clusterv1.ResourceList{}
+	for key := range manyKeys(1000, 0) {
+		resources[clusterv1.ResourceName(key)] = resource.MustParse("1")
+	}
+	for what, c := range map[string]struct {
+		change func(*clusterv1.ManagedCluster)
+		why    string
+	}{
+		"many claims":  {func(mc *clusterv1.ManagedCluster) { mc.Status.ClusterClaims = claims(5000, 1) }, "at most 2000 claims"},
+		"large claims": {func(mc *clusterv1.ManagedCluster) { mc.Status.ClusterClaims = claims(1000, 1000) }, "at most 262144 bytes"},
+		"conditions": {func(mc *clusterv1.ManagedCluster) {
+			mc.Status.Conditions = append(mc.Status.Conditions, condition("One"), condition("Two"), condition("Three"))
+		}, "64 conditions"},
+		"capacity":    {func(mc *clusterv1.ManagedCluster) { mc.Status.Capacity = resources }, "resources in status.capacity"},
+		"allocatable": {func(mc *clusterv1.ManagedCluster) { mc.Status.Allocatable = resources }, "resources in status.allocatable"},
+		"a version":   {func(mc *clusterv1.ManagedCluster) { mc.Status.Version.Kubernetes = strings.Repeat("1", 1000) }, "at most 256 bytes"},
+	} {
+		mc := h.get(t, name)
+		c.change(mc)
+		h.refusedInTurn(t, "a status with "+what, func(ctx context.Context) error {
+			mc.ResourceVersion = h.read(ctx, t, name).ResourceVersion
+			return agent.Status().Update(ctx, mc)
+		}, c.why)
+	}
+	for what, c := range map[string]struct {
+		change func(*clusterv1.ManagedCluster)
+		why    string
+	}{
+		"labels": {func(mc *clusterv1.ManagedCluster) { mc.Labels = manyKeys(1000, 63) }, "256 labels"},
+		"annotations": {func(mc *clusterv1.ManagedCluster) {
+			metav1.SetMetaDataAnnotation(&mc.ObjectMeta, ownPrefix+"x", strings.Repeat("x", 100<<10))
+		}, "256 annotations"},
+		"a certificate": {func(mc *clusterv1.ManagedCluster) {
+			mc.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://x:6443", CABundle: make([]byte, 64<<10)}}
+		}, "managedClusterClientConfigs of together"},
+	} {
+		refusedWith(t, what, h.changeAs(t.Context(), t, agent, name, c.change), c.why)
+	}
+	if err := h.changeAs(t.Context(), t, h.client, name, func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient = false }); err != nil {
+		t.Errorf("an administrator cannot deny the cluster: %v", err)
+	}
+}
+
+// refusedInTurn tries until nobody else has written meanwhile.
+func (h *hub) refusedInTurn(t *testing.T, what string, try func(context.Context) error, why string) {
+	t.Helper()
+	err := try(t.Context())
+	for apierrors.IsConflict(err) {
+		err = try(t.Context())
+	}
+	refusedWith(t, what, err, why)
+}
+
+// changesItsWork has an agent change what the hub asks of it, and so what it costs the
+// hub to look at it.
+func changesItsWork(t *testing.T, h *hub) {
+	const name = "working"
+	h.joinWith(t, name, nil)
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: name, Finalizers: []string{"example.com/other"}}}
+	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
+		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","namespace":"default"}}`),
+	}}}
+	h.create(t, work)
+	agent := h.agent(t, name)
+	h.eventually(t, "the agent may write its works", func(ctx context.Context) (bool, error) {
+		return agent.Update(ctx, work.DeepCopy(), client.DryRunAll) == nil, nil
+	})
+	for what, change := range map[string]func(*workv1.ManifestWork){
+		"another manifest": func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other","namespace":"default"}}`)
+		},
+		"what to report": func(w *workv1.ManifestWork) {
+			w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+				ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Name: "web", Namespace: "default"},
+				FeedbackRules:      []workv1.FeedbackRule{{Type: "WellKnownStatus"}},
+			}}
+		},
+		"a label":       func(w *workv1.ManifestWork) { w.Labels = map[string]string{"a": "b"} },
+		"an annotation": func(w *workv1.ManifestWork) { w.Annotations = map[string]string{"a": "b"} },
+		"an owner": func(w *workv1.ManifestWork) {
+			w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "gone"}}
+		},
+		"many finalizers": func(w *workv1.ManifestWork) {
+			for i := range 100 {
+				w.Finalizers = append(w.Finalizers, fmt.Sprint("example.com/f-", i))
+			}
+		},
+	} {
+		changed := work.DeepCopy()
+		change(changed)
+		refusedWith(t, what, agent.Update(t.Context(), changed), "the agent of a cluster may")
+	}
+	work.Finalizers = append(work.Finalizers, workv1.FinalizerManifestWorkCleanup)
+	if err := agent.Update(t.Context(), work); err != nil {
+		t.Errorf("the agent may not note that it has something to clean up: %v", err)
+	}
+	work.Finalizers = nil
+	if err := h.client.Update(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// redirectsToken has somebody who may write ClusterConnections, but read no Secret, have
+// the token of a Push cluster sent to a server of his own.
+func redirectsToken(t *testing.T, h *hub) {
+	const name, writer, reader = "pushed", "connection-writer", "connection-reader"
+	writes := rbacv1.PolicyRule{
+		APIGroups: []string{fleetv1alpha1.GroupName}, Resources: []string{"clusterconnections"}, Verbs: []string{"create", "get", "update", "patch", "delete"},
+	}
+	h.grant(t, writer, writes)
+	h.grant(t, reader, writes, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	as, asReader := h.clientOf(t, writer), h.clientOf(t, reader)
+	connection := &fleetv1alpha1.ClusterConnection{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	connection.Spec.SyncMode, connection.Spec.APIEndpoint = fleetv1alpha1.SyncModePush, "https://member.example.com:6443"
+	why := "requires to be allowed to get the Secret " + name + "/"
+	refusedWith(t, "a connection", as.Create(t.Context(), connection.DeepCopy()), why+fleetv1alpha1.DefaultSecretName)
+	if err := asReader.Create(t.Context(), connection.DeepCopy()); err != nil {
+		t.Fatalf("who may read the token may not use it: %v", err)
+	}
+	for what, patch := range map[string]string{
+		"another server":  `{"spec":{"apiEndpoint":"https://attacker.example.com"}}`,
+		"a proxy":         `{"spec":{"proxyURL":"http://attacker.example.com"}}`,
+		"another header":  `{"spec":{"proxyURL":"http://proxy.example.com","proxyHeader":{"X":"y"}}}`,
+		"no verification": `{"spec":{"insecureSkipTLSVerification":true}}`,
+		"another Secret":  `{"spec":{"secretRef":{"name":"bank"}}}`,
+	} {
+		refusedWith(t, what, as.Patch(t.Context(), connection.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))), why)
+		if err := asReader.Patch(t.Context(), connection.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll); err != nil {
+			t.Errorf("%s: who may read the token may not: %v", what, err)
+		}
+	}
+	region := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"region":"eu"}}`))
+	if err := as.Patch(t.Context(), connection.DeepCopy(), region); err != nil {
+		t.Errorf("what is not about the token needs the right to read it: %v", err)
+	}
+}

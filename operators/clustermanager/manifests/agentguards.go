@@ -1,0 +1,180 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/render"
+)
+
+// AgentGuardNames are the names of the guards in AgentGuards.
+func AgentGuardNames() []string { return []string{ClusterGuardName, WorkGuardName, JoinGuardName} }
+
+// AgentGuards returns the admission policies that limit what agents of clusters send to the
+// hub, and those who would be.
+func AgentGuards(h Hub) []render.Object {
+	return slices.Concat(ClusterGuard(h), WorkGuard(h), JoinGuard(h))
+}
+
+// ClusterGuardName is the name of the guard of ManagedClusters and of its binding.
+const ClusterGuardName = "capstan-guard-managedclusters"
+
+// changedKeys is CEL for the keys of a map of strings in the metadata that are new, gone,
+// or have another value.
+func changedKeys(of string) string {
+	now, before := "object.metadata.?"+of+".orValue({})", "oldObject.metadata.?"+of+".orValue({})"
+	return fmt.Sprintf("%[1]s.filter(k, !(k in %[2]s) || %[2]s[k] != %[1]s[k]) + %[2]s.filter(k, !(k in %[1]s))", now, before)
+}
+
+// ClusterGuard returns the admission policy that keeps the agents of clusters from what an
+// administrator of the hub says in their ManagedClusters: labels, by which policies and
+// sets choose what a cluster is sent, but for those that are left to it; taints;
+// acceptance; and all else but the addresses of its API server and annotations of its
+// own. Status has rights of its own. It repeats agentlabels.Allowed in CEL.
+func ClusterGuard(h Hub) []render.Object {
+	m := h.meta(ClusterGuardName).In("")
+	same := func(field, unset string) string {
+		return fmt.Sprintf("object.%[1]s.orValue(%[2]s) == oldObject.%[1]s.orValue(%[2]s)", field, unset)
+	}
+	validation := func(expression string) *admissionv1ac.ValidationApplyConfiguration {
+		return admissionv1ac.Validation().WithExpression(expression).WithReason("Forbidden")
+	}
+	// When a taint was added is for the hub's webhook, which stamps it.
+	const taints = "spec.?taints.orValue([]).map(t, [t.key, t.?value.orValue(''), t.effect])"
+	const set, waits = clusterv1.LabelClusterSet, clusterv1.LabelAwaitingAcceptance
+	return render.AdmissionPolicy(m, admissionv1ac.ValidatingAdmissionPolicySpec().
+		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
+			clusterv1.GroupName, []string{"managedclusters", "managedclusters/status"}, admissionv1.Update))).
+		WithMatchConditions(byAgents()).
+		WithVariables(
+			admissionv1ac.Variable().WithName("allowed").WithExpression(fmt.Sprintf(
+				"oldObject.metadata.?annotations[?'%s'].orValue('').split(',')", fleetv1alpha1.AnnotationAgentLabels)),
+			// What the webhooks of the hub complete is theirs, whoever writes.
+			admissionv1ac.Variable().WithName("labels").WithExpression(fmt.Sprintf(
+				"(%s).filter(k, !(k == '%s' && !(k in object.metadata.?labels.orValue({}))) && "+
+					"!(k == '%s' && oldObject.metadata.?labels[?k].orValue('') == '' && object.metadata.labels[k] == '%s'))",
+				changedKeys("labels"), waits, set, clusterv1.DefaultClusterSet)),
+			admissionv1ac.Variable().WithName("refused").WithExpression(fmt.Sprintf(
+				"variables.labels.filter(k, k == '%s' || !variables.allowed.exists(a, a == k || a == '*' || "+
+					"a.endsWith('/*') && k.startsWith(a.substring(0, a.size() - 1))))", set))).
+		WithValidations(
+			validation("variables.refused.size() == 0").WithMessageExpression(fmt.Sprintf(
+				"'the agent of a cluster may not change these labels of its ManagedCluster: ' + variables.refused.join(', ') + "+
+					"'. An administrator of the hub changes them, or allows their keys in spec.agentLabels of ClusterConnection \"' + object.metadata.name + "+
+					"'\", or for all clusters in the annotation %s of the ClusterManager'", fleetv1alpha1.AnnotationAgentLabels)),
+			validation(fmt.Sprintf("object.%[1]s == oldObject.%[1]s", taints)+" && "+same("spec.?hubAcceptsClient", "false")+" && "+same("spec.?leaseDurationSeconds", "0")).
+				WithMessage("the agent of a cluster may change nothing in the spec of its ManagedCluster but managedClusterClientConfigs"),
+			validation(fmt.Sprintf("(%s).all(k, k.startsWith('agent.open-cluster-management.io/') || k in ['%s', '%s'])",
+				changedKeys("annotations"), fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID)).
+				WithMessage(fmt.Sprintf("the agent of a cluster may change no annotation of its ManagedCluster but %s, %s and those that begin with "+
+					"agent.open-cluster-management.io/", fleetv1alpha1.AnnotationHubURL, fleetv1alpha1.AnnotationAgentID)),
+			validation(same("metadata.?finalizers", "[]")+" && "+same("metadata.?ownerReferences", "[]")).
+				WithMessage("the agent of a cluster may change neither the finalizers nor the owners of its ManagedCluster")).
+		WithValidations(sizesOfCluster()...))
+}
+
+// sizesOfCluster are the rules by which no agent makes its ManagedCluster so big that the
+// API server refuses what an administrator writes there, such as that it is not accepted
+// any more: etcd takes 1.5 MiB. All that an agent may write comes to less than half of
+// that.
+func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
+	atMost := func(number int, bytes int, what, list, size string) *admissionv1ac.ValidationApplyConfiguration {
+		return admissionv1ac.Validation().
+			WithExpression(fmt.Sprintf("%[1]s.size() <= %[2]d && %[1]s.map(e, %[3]s).sum() <= %[4]d", list, number, size, bytes)).
+			WithMessage(fmt.Sprintf("a ManagedCluster has at most %d %s of together at most %d bytes", number, what, bytes))
+	}
+	resources := func(field string) *admissionv1ac.ValidationApplyConfiguration {
+		return atMost(256, 64<<10, "resources in status."+field, "object.?status.?"+field+".orValue({})", "e.size()")
+	}
+	return []*admissionv1ac.ValidationApplyConfiguration{
+		atMost(2000, 256<<10, "claims", "object.?status.?clusterClaims.orValue([])", "e.?name.orValue('').size() + e.?value.orValue('').size()"),
+		atMost(64, 64<<10, "conditions", "object.?status.?conditions.orValue([])", "e.type.size() + e.reason.size() + e.message.size()"),
+		resources("capacity"), resources("allocatable"),
+		atMost(64, 64<<10, "managedClusterClientConfigs", "object.?spec.?managedClusterClientConfigs.orValue([])", "e.url.size() + e.?caBundle.orValue('').size()"),
+		atMost(256, 32<<10, "labels", "object.metadata.?labels.orValue({})", "e.size() + object.metadata.labels[e].size()"),
+		atMost(256, 64<<10, "annotations", "object.metadata.?annotations.orValue({})", "e.size() + object.metadata.annotations[e].size()"),
+		admissionv1ac.Validation().WithExpression("object.?status.?version.?kubernetes.orValue('').size() <= 256").
+			WithMessage("status.version.kubernetes has at most 256 bytes"),
+	}
+}
+
+// WorkGuardName is the name of the guard of ManifestWorks and of its binding.
+const WorkGuardName = "capstan-guard-manifestworks"
+
+// WorkGuard returns the admission policy that keeps the agents of clusters from what the
+// hub asks of them in ManifestWorks: they report in the status, and note by their
+// finalizer that they have something to clean up.
+func WorkGuard(h Hub) []render.Object {
+	var unchanged []string
+	for _, field := range []string{"?spec", "metadata.?labels", "metadata.?annotations", "metadata.?ownerReferences"} {
+		unchanged = append(unchanged, fmt.Sprintf("object.%[1]s == oldObject.%[1]s", field))
+	}
+	return render.AdmissionPolicy(h.meta(WorkGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
+			workv1.GroupName, []string{"manifestworks"}, admissionv1.Update))).
+		WithMatchConditions(byAgents()).
+		WithValidations(
+			admissionv1ac.Validation().WithExpression(strings.Join(unchanged, " && ")).WithReason("Forbidden").
+				WithMessage("the agent of a cluster may change no ManifestWork but its finalizers and its status"),
+			admissionv1ac.Validation().WithExpression("object.metadata.?finalizers.orValue([]).size() <= 16").WithReason("Forbidden").
+				WithMessage("the agent of a cluster may leave at most 16 finalizers on a ManifestWork")))
+}
+
+// JoinGuardName is the name of the guard of requests to join and of its binding.
+const JoinGuardName = "capstan-guard-joining"
+
+// JoinGuard returns the admission policy that bounds what somebody sends who asks to join:
+// bootstrap tokens are in many hands, and every controller of the hub keeps ManagedClusters
+// and the certificate requests of clusters in memory. Who may accept clusters makes what
+// ManagedClusters he likes.
+func JoinGuard(h Hub) []render.Object {
+	bytes := func(of string) string {
+		return fmt.Sprintf("object.metadata.?%[1]s.orValue({}).map(k, k.size() + object.metadata.%[1]s[k].size()).sum()", of)
+	}
+	own := []string{"'" + fleetv1alpha1.AnnotationHubURL + "'", "'" + fleetv1alpha1.AnnotationAgentID + "'"}
+	return render.AdmissionPolicy(h.meta(JoinGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
+			render.AdmissionRule(clusterv1.GroupName, []string{"managedclusters"}, admissionv1.Create),
+			render.AdmissionRule(certificatesv1.GroupName, []string{"certificatesigningrequests"}, admissionv1.Create))).
+		WithMatchConditions(admissionv1ac.MatchCondition().WithName("joins").WithExpression(fmt.Sprintf(
+			"request.resource.group == '%s' ? !authorizer.group('%s').resource('managedclusters').subresource('accept').name(object.metadata.name).check('update').allowed() : "+
+				"object.metadata.?labels[?'%s'].hasValue() || ['%s', '%s'].exists(g, g in request.userInfo.?groups.orValue([]))",
+			clusterv1.GroupName, clusterv1.RegisterGroup, clusterv1.LabelClusterName, clusterv1.GroupBootstrappers, clusterv1.GroupManagedClusters))).
+		WithValidations(
+			admissionv1ac.Validation().
+				WithExpression("object.metadata.?finalizers.orValue([]).size() == 0 && object.metadata.?ownerReferences.orValue([]).size() == 0").
+				WithMessage("who asks to join may set neither finalizers nor owners"),
+			admissionv1ac.Validation().
+				WithExpression(fmt.Sprintf("object.metadata.?labels.orValue({}).size() <= 64 && object.metadata.?annotations.orValue({}).size() <= 64 && %s + %s <= %d",
+					bytes("labels"), bytes("annotations"), 32<<10)).
+				WithMessage("who asks to join may set at most 64 labels and 64 annotations, of together at most 32768 bytes"),
+			admissionv1ac.Validation().
+				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.spec.request.size() <= %d", certificatesv1.GroupName, 16<<10)).
+				WithMessage("the certificate request of a cluster has at most 16384 bytes"),
+			admissionv1ac.Validation().
+				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.metadata.?annotations.orValue({}).all(k, !k.startsWith('%s/') || k in [%s])",
+					clusterv1.GroupName, fleetv1alpha1.GroupName, strings.Join(own, ", "))).
+				WithMessage("who asks to join may set no annotation that begins with "+fleetv1alpha1.GroupName+"/ but hub-url and agent-id"),
+			admissionv1ac.Validation().
+				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.?spec.?taints.orValue([]).size() <= 64 && "+
+					"object.?spec.?managedClusterClientConfigs.orValue([]).size() <= 64 && "+
+					"object.?spec.?managedClusterClientConfigs.orValue([]).map(c, c.url.size() + c.?caBundle.orValue('').size()).sum() <= %d", clusterv1.GroupName, 64<<10)).
+				WithMessage("who asks to join may set at most 64 taints and 64 managedClusterClientConfigs, these of together at most 65536 bytes")))
+}
+
+// byAgents matches what the agents of clusters send.
+func byAgents() *admissionv1ac.MatchConditionApplyConfiguration {
+	return admissionv1ac.MatchCondition().WithName("agents").WithExpression(fmt.Sprintf(
+		"'%s' in request.userInfo.?groups.orValue([])", clusterv1.GroupManagedClusters))
+}
