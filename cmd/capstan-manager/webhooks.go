@@ -40,7 +40,7 @@ func newRegistrationWebhookCommand() *cobra.Command {
 				return fmt.Errorf("--max-unaccepted-clusters: %d is no number of clusters; 0 is no limit", maxUnaccepted)
 			}
 			return flags.run(cmd.Context(), func(clients webhookClients, gates features.Set) (map[string]http.Handler, error) {
-				handlers, err := cluster.Handlers(cluster.Options{
+				handlers, err := cluster.Handlers(cmd.Context(), cluster.Options{
 					Clients: clients.typed, Metadata: clients.metadata, Clock: clock.RealClock{},
 					DefaultSet: gates.Enabled(features.DefaultClusterSet), MaxUnaccepted: maxUnaccepted,
 				})

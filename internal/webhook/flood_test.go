@@ -4,13 +4,16 @@
 package webhook_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -69,8 +72,13 @@ func testFlood(t *testing.T, admin, token, registrar client.Client) {
 	if got, has := first.Labels[clusterv1.LabelAwaitingAcceptance]; has {
 		t.Errorf("an accepted cluster has the label %q", got)
 	}
-	if err := token.Create(t.Context(), named(4)); err != nil {
-		t.Errorf("after one of the clusters was accepted: %v", err)
+	// The webhooks see a moment later that it was accepted.
+	var refusal error
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		refusal = token.Create(ctx, named(4))
+		return refusal == nil, nil
+	}); err != nil {
+		t.Errorf("after one of the clusters was accepted, no other may wait: %v", refusal)
 	}
 	tooMany(5)
 	for i := range maxUnaccepted + 1 {

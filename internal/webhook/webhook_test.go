@@ -225,7 +225,7 @@ func start(t *testing.T) (client.Client, *rest.Config, *calls) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handlers, err := cluster.Handlers(cluster.Options{
+	handlers, err := cluster.Handlers(t.Context(), cluster.Options{
 		Clients: clients, Metadata: clusters, Clock: clocktesting.NewFakePassiveClock(now()), DefaultSet: true, MaxUnaccepted: maxUnaccepted,
 	})
 	if err != nil {

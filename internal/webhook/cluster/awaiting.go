@@ -7,19 +7,27 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"maps"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
-	"github.com/capstan-io/capstan/internal/access"
 )
 
-// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list;watch
 
 // awaiting returns the value of LabelAwaitingAcceptance that a cluster has to
 // have, or "" if it must not have the label. What was sent does not count: who
@@ -51,24 +59,20 @@ func selectAwaiting(user string) string {
 
 // mayAwait limits how many clusters that wait for acceptance come from one user:
 // a bootstrap token could otherwise fill the hub with them. Who may accept them
-// is not limited, and below the limit nobody is asked about. If the name is
-// taken it is for the API server to say so, after the webhooks: agents that
-// register again rely on that answer.
+// is not limited, and below the limit nobody is asked about.
 func (v *validator) mayAwait(ctx context.Context, user, cluster string) error {
 	if v.maxUnaccepted == 0 {
 		return nil
 	}
-	waiting, err := v.count(ctx, metav1.ListOptions{LabelSelector: selectAwaiting(user), Limit: int64(v.maxUnaccepted)})
+	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if waiting < v.maxUnaccepted {
-		return nil
-	}
-	named := fields.OneTermEqualSelector(metav1.ObjectNameField, cluster).String()
-	if taken, err := v.count(ctx, metav1.ListOptions{FieldSelector: named}); err != nil {
+	admitted, err := v.admit(ctx, markOf(user), cluster, ptr.Deref(request.DryRun, false))
+	if err != nil {
 		return apierrors.NewInternalError(err)
-	} else if taken > 0 {
+	}
+	if admitted {
 		return nil
 	}
 	return require(ctx, v.access, acceptance(cluster), func(missing error) error {
@@ -78,18 +82,110 @@ func (v *validator) mayAwait(ctx context.Context, user, cluster string) error {
 	})
 }
 
-// clusterCounter returns a function that counts ManagedClusters, up to the limit
-// of the options. It asks the API server each time: a cache would miss the
-// latest, of which a flood has many.
-func clusterCounter(clients metadata.Interface) func(context.Context, metav1.ListOptions) (int, error) {
-	clusters := clients.Resource(clusterv1.GroupVersion.WithResource(clustersResource))
-	return func(ctx context.Context, options metav1.ListOptions) (int, error) {
-		ctx, cancel := context.WithTimeout(ctx, access.ReviewTimeout)
-		defer cancel()
-		list, err := clusters.List(ctx, options)
-		if err != nil {
-			return 0, fmt.Errorf("counting ManagedClusters: %w", err)
+// forgetAfter is how long a cluster counts that was let through and that the informer
+// has not shown: what refused it after the webhooks, or was its end, is not told.
+const forgetAfter = time.Minute
+
+// byMark is the index of clusters by the mark of the user for whom they wait.
+const byMark = "mark"
+
+// waitingClusters knows how many clusters of each user wait for acceptance: those that
+// an informer shows, and those that it let through itself and the informer has not shown
+// yet. So no creation has to ask the API server. Other replicas do not know of what this
+// one has let through: together they exceed a limit by at most what is in flight.
+type waitingClusters struct {
+	limit  int
+	clock  clock.PassiveClock
+	synced cache.InformerSynced
+	// clusters are all of the hub, each with its name and LabelAwaitingAcceptance only.
+	clusters cache.Indexer
+
+	mu sync.Mutex
+	// admitted is when each cluster was let through, by mark and name.
+	admitted map[string]map[string]time.Time
+}
+
+// watchWaitingClusters begins to watch, until ctx ends.
+func watchWaitingClusters(ctx context.Context, clients metadata.Interface, limit int, clock clock.PassiveClock) *waitingClusters {
+	resource := clients.Resource(clusterv1.GroupVersion.WithResource(clustersResource))
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				return resource.List(ctx, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return resource.Watch(ctx, options)
+			},
+		},
+		ObjectType: &metav1.PartialObjectMetadata{}, Handler: cache.ResourceEventHandlerFuncs{}, Indexers: indexByMark(), Transform: keepMark,
+	})
+	go informer.RunWithContext(ctx)
+	return &waitingClusters{
+		limit: limit, clock: clock, synced: informer.HasSynced, admitted: map[string]map[string]time.Time{},
+		clusters: store.(cache.Indexer), // as it has Indexers
+	}
+}
+
+// keepMark keeps the name of a cluster and the mark of whom it waits for.
+func keepMark(object any) (any, error) {
+	full, is := object.(*metav1.PartialObjectMetadata)
+	if !is {
+		return object, nil
+	}
+	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: full.Name, ResourceVersion: full.ResourceVersion}}
+	if mark := full.Labels[clusterv1.LabelAwaitingAcceptance]; mark != "" {
+		kept.Labels = map[string]string{clusterv1.LabelAwaitingAcceptance: mark}
+	}
+	return kept, nil
+}
+
+func indexByMark() cache.Indexers {
+	return cache.Indexers{byMark: func(object any) ([]string, error) {
+		mark := object.(metav1.Object).GetLabels()[clusterv1.LabelAwaitingAcceptance]
+		if mark == "" {
+			return nil, nil
 		}
-		return len(list.Items), nil
+		return []string{mark}, nil
+	}}
+}
+
+// admit tells whether a cluster may be made for the user of the mark, and counts it from
+// now on unless it is only tried. If its name is taken it is for the API server to say
+// so, after the webhooks: agents that register again rely on that answer. It fails while
+// nothing is known yet.
+func (w *waitingClusters) admit(ctx context.Context, mark, cluster string, try bool) (bool, error) {
+	if !cache.WaitForCacheSync(ctx.Done(), w.synced) {
+		return false, errors.New("it is not known yet how many clusters wait for acceptance: try again, and if it stays like this look at the log of the registration webhook")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forget(mark)
+	if _, taken, err := w.clusters.GetByKey(cluster); taken || err != nil {
+		return taken, err
+	}
+	if _, taken := w.admitted[mark][cluster]; taken {
+		return true, nil
+	}
+	shown, err := w.clusters.IndexKeys(byMark, mark)
+	if err != nil || len(shown)+len(w.admitted[mark]) >= w.limit {
+		return false, err
+	}
+	if !try {
+		if w.admitted[mark] == nil {
+			w.admitted[mark] = map[string]time.Time{}
+		}
+		w.admitted[mark][cluster] = w.clock.Now()
+	}
+	return true, nil
+}
+
+// forget drops what the informer shows by now, or never will.
+func (w *waitingClusters) forget(mark string) {
+	maps.DeleteFunc(w.admitted[mark], func(cluster string, at time.Time) bool {
+		_, shown, _ := w.clusters.GetByKey(cluster)
+		return shown || w.clock.Since(at) > forgetAfter
+	})
+	if len(w.admitted[mark]) == 0 {
+		delete(w.admitted, mark)
 	}
 }

@@ -6,7 +6,11 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -15,6 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -31,8 +37,7 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		limit     int
-		waiting   int
-		taken     int
+		admitted  bool
 		old       *clusterv1.ManagedCluster
 		accepted  bool
 		may       bool
@@ -42,21 +47,16 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 		wantKind  func(error) bool
 		want      string
 	}{
-		"below the limit":  {reason: "nobody is asked about", limit: 3, waiting: 2, counted: 1},
-		"the first of one": {limit: 1, counted: 1},
+		"below the limit": {reason: "nobody is asked about", limit: 3, admitted: true, counted: 1},
 		"at the limit": {
-			limit: 3, waiting: 3, counted: 2, wantAsked: []string{accept}, wantKind: apierrors.IsForbidden,
+			limit: 3, counted: 1, wantAsked: []string{accept}, wantKind: apierrors.IsForbidden,
 			want: `3 clusters of user "anna" wait for acceptance, and there may not be more: accept or delete some of them, which ` +
 				`"kubectl get managedclusters -l fleet.capstan.io/awaiting-acceptance=` + markOf("anna") + `" lists`,
 		},
-		"beyond the limit": {reason: "it was lowered", limit: 3, waiting: 9, counted: 2, wantAsked: []string{accept}, wantKind: apierrors.IsForbidden, want: "3 clusters of user"},
-		"a name that is taken": {
-			reason: "agents that register again are to be told so, by the API server", limit: 3, waiting: 3, taken: 1, counted: 2,
-		},
-		"who may accept":             {reason: "could accept them instead", limit: 3, waiting: 3, may: true, counted: 2, wantAsked: []string{accept}},
-		"without a limit":            {reason: "there is nothing to count for", waiting: 9},
-		"a cluster that is accepted": {reason: "it does not wait", limit: 3, waiting: 3, accepted: true, may: true, wantAsked: []string{accept}},
-		"a change":                   {reason: "the cluster is there already", limit: 3, waiting: 3, old: cluster(false)},
+		"who may accept":             {reason: "could accept them instead", limit: 3, may: true, counted: 1, wantAsked: []string{accept}},
+		"without a limit":            {reason: "there is nothing to count for"},
+		"a cluster that is accepted": {reason: "it does not wait", limit: 3, accepted: true, may: true, wantAsked: []string{accept}},
+		"a change":                   {reason: "the cluster is there already", limit: 3, old: cluster(false)},
 		"what cannot be counted":     {reason: "or a flood would get in whenever the hub is slow", limit: 3, err: errors.New("timeout"), counted: 1, wantKind: apierrors.IsInternalError, want: "timeout"},
 	}
 	for name, tc := range cases {
@@ -66,16 +66,12 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 			v := &validator{
 				maxUnaccepted: tc.limit,
 				namespace:     func(context.Context, string) (*corev1.Namespace, error) { return nil, nil },
-				count: func(_ context.Context, options metav1.ListOptions) (int, error) {
+				admit: func(_ context.Context, mark, cluster string, try bool) (bool, error) {
 					counted++
-					switch options {
-					case metav1.ListOptions{LabelSelector: selectAwaiting("anna"), Limit: int64(tc.limit)}:
-						return min(tc.waiting, tc.limit), tc.err
-					case metav1.ListOptions{FieldSelector: "metadata.name=c"}:
-						return tc.taken, nil
+					if mark != markOf("anna") || cluster != "c" || try {
+						t.Errorf("admits %q for %q, only tried: %t", cluster, mark, try)
 					}
-					t.Errorf("counted %+v", options)
-					return 0, nil
+					return tc.admitted, tc.err
 				},
 				access: access.Func(func(_ context.Context, _ authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (bool, string, error) {
 					asked = append(asked, access.Describe(what))
@@ -95,8 +91,104 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 	}
 }
 
+// waitingOf knows of the clusters that are given, each with the mark of whom it waits for.
+func waitingOf(t *testing.T, limit int, clusters map[string]string) (*waitingClusters, *clocktesting.FakePassiveClock) {
+	t.Helper()
+	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	w := &waitingClusters{
+		limit: limit, clock: now, synced: func() bool { return true },
+		clusters: cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexByMark()), admitted: map[string]map[string]time.Time{},
+	}
+	for name, mark := range clusters {
+		w.shows(t, name, mark)
+	}
+	return w, now
+}
+
+// shows has the informer show a cluster.
+func (w *waitingClusters) shows(t *testing.T, name, mark string) {
+	t.Helper()
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{clusterv1.LabelAwaitingAcceptance: mark, "env": "x"}, Finalizers: []string{"example.com/f"},
+	}}
+	kept, err := keepMark(object)
+	if err == nil {
+		err = w.clusters.Update(kept)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *waitingClusters) tries(t *testing.T, mark, cluster string, want bool) {
+	t.Helper()
+	for _, try := range []bool{true, false} {
+		if got, err := w.admit(t.Context(), mark, cluster, try); got != want || err != nil {
+			t.Errorf("cluster %q of %q, only tried: %t: admitted %t (%v), want %t", cluster, mark, try, got, err, want)
+		}
+	}
+}
+
+func TestClustersThatWaitAreCounted(t *testing.T) {
+	w, now := waitingOf(t, 3, map[string]string{"one": "anna", "accepted": "", "other": "berta"})
+	w.tries(t, "anna", "one", true)      // it is taken, which the API server says
+	w.tries(t, "anna", "accepted", true) // so is it
+	w.tries(t, "anna", "two", true)
+	w.tries(t, "anna", "three", true)
+	w.tries(t, "anna", "four", false)
+	w.tries(t, "anna", "two", true) // its agent asks again, and nothing was shown yet
+	w.tries(t, "berta", "four", true)
+
+	w.shows(t, "two", "anna")
+	w.tries(t, "anna", "four", false) // it counts once
+	w.shows(t, "two", "")             // it is accepted
+	w.tries(t, "anna", "four", true)
+	w.tries(t, "anna", "five", false)
+	now.SetTime(now.Now().Add(forgetAfter + time.Second)) // three and four never came
+	w.tries(t, "anna", "five", true)
+	w.tries(t, "anna", "six", true)
+	w.tries(t, "anna", "seven", false)
+	if len(w.admitted) != 1 { // of berta nothing is asked any more, but by her
+		w.tries(t, "berta", "five", true)
+	}
+}
+
+// TestAFloodOfClustersIsBounded creates more clusters at once than the informer shows
+// meanwhile.
+func TestAFloodOfClustersIsBounded(t *testing.T) {
+	const limit, creations = 100, 5000
+	w, _ := waitingOf(t, limit, map[string]string{"there": "anna"})
+	var admitted atomic.Int64
+	var all sync.WaitGroup
+	for i := range creations {
+		all.Go(func() {
+			may, err := w.admit(t.Context(), "anna", fmt.Sprint("c-", i), false)
+			if err != nil {
+				t.Error(err)
+			}
+			if may {
+				admitted.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if got := admitted.Load(); got != limit-1 {
+		t.Errorf("of %d clusters at once, %d were let through besides the one that was there, want %d", creations, got, limit-1)
+	}
+}
+
+func TestNothingIsAdmittedBeforeTheClustersAreKnown(t *testing.T) {
+	w, _ := waitingOf(t, 3, nil)
+	w.synced = func() bool { return false }
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if may, err := w.admit(ctx, "anna", "one", false); may || err == nil {
+		t.Errorf("admitted: %t, error: %v", may, err)
+	}
+}
+
 func TestHandlersRefuseALimitBelowZero(t *testing.T) {
-	if _, err := Handlers(Options{MaxUnaccepted: -1}); err == nil {
+	if _, err := Handlers(t.Context(), Options{MaxUnaccepted: -1}); err == nil {
 		t.Error("the webhooks start with a limit of -1 clusters")
 	}
 }

@@ -38,9 +38,9 @@ const (
 type Options struct {
 	// Clients ask the hub's API server.
 	Clients kubernetes.Interface
-	// Metadata counts clusters.
+	// Metadata watches which clusters wait for acceptance, if there is a limit of them.
 	Metadata metadata.Interface
-	// Clock tells when a taint was added.
+	// Clock tells when a taint was added, and when a cluster was let through.
 	Clock clock.PassiveClock
 	// DefaultSet puts clusters without a set into the default set (feature gate
 	// DefaultClusterSet).
@@ -50,8 +50,9 @@ type Options struct {
 	MaxUnaccepted int
 }
 
-// Handlers returns the webhooks by their paths.
-func Handlers(options Options) (map[string]http.Handler, error) {
+// Handlers returns the webhooks by their paths. What they watch, they watch until ctx
+// ends.
+func Handlers(ctx context.Context, options Options) (map[string]http.Handler, error) {
 	if options.MaxUnaccepted < 0 {
 		return nil, fmt.Errorf("the limit of clusters that wait for acceptance is %d, want 0 for no limit, or more", options.MaxUnaccepted)
 	}
@@ -63,12 +64,15 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 		return nil, fmt.Errorf("adding the group %s to the scheme: %w", clusterv1beta2.GroupVersion, err)
 	}
 	reviewer := access.New(options.Clients.AuthorizationV1().SubjectAccessReviews())
+	validator := &validator{
+		access: reviewer, namespace: namespaceReader(options.Clients), defaultSet: options.DefaultSet, maxUnaccepted: options.MaxUnaccepted,
+	}
+	if options.MaxUnaccepted > 0 {
+		validator.admit = watchWaitingClusters(ctx, options.Metadata, options.MaxUnaccepted, options.Clock).admit
+	}
 	return map[string]http.Handler{
-		MutateClusterPath: &admission.Webhook{Handler: &mutator{clock: options.Clock, defaultSet: options.DefaultSet}},
-		ValidateClusterPath: admission.WithValidator(scheme, &validator{
-			access: reviewer, namespace: namespaceReader(options.Clients), defaultSet: options.DefaultSet,
-			count: clusterCounter(options.Metadata), maxUnaccepted: options.MaxUnaccepted,
-		}),
+		MutateClusterPath:   &admission.Webhook{Handler: &mutator{clock: options.Clock, defaultSet: options.DefaultSet}},
+		ValidateClusterPath: admission.WithValidator(scheme, validator),
 		ValidateBindingPath: admission.WithValidator(scheme, &bindingValidator{access: reviewer}),
 	}, nil
 }

@@ -12,7 +12,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -34,8 +33,9 @@ type validator struct {
 	access access.Reviewer
 	// namespace returns the namespace, or nil if there is none.
 	namespace func(ctx context.Context, name string) (*corev1.Namespace, error)
-	// count counts clusters, up to the limit of the options.
-	count func(ctx context.Context, options metav1.ListOptions) (int, error)
+	// admit tells whether a cluster may wait for acceptance, and counts it unless it is
+	// only tried. See waitingClusters.
+	admit func(ctx context.Context, mark, cluster string, try bool) (bool, error)
 	// maxUnaccepted is how many clusters that wait for acceptance one user may have
 	// who may not accept them; 0 is no limit.
 	maxUnaccepted int

@@ -116,7 +116,7 @@ func (p *programs) runWebhooks(t *testing.T) {
 	must(t, err)
 	counting, err := metadata.NewForConfig(config)
 	must(t, err)
-	handlers, err := clusterwebhook.Handlers(clusterwebhook.Options{Clients: clients, Metadata: counting, Clock: clock.RealClock{}, DefaultSet: true})
+	handlers, err := clusterwebhook.Handlers(t.Context(), clusterwebhook.Options{Clients: clients, Metadata: counting, Clock: clock.RealClock{}, DefaultSet: true})
 	must(t, err)
 	port := p.route(t, "cluster-manager-registration-webhook")
 	o := serving.Options{

@@ -192,7 +192,7 @@ func (h *hub) serve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := cluster.Handlers(cluster.Options{Clients: clients, Metadata: clusters, Clock: clock.RealClock{}, DefaultSet: true})
+	made, err := cluster.Handlers(t.Context(), cluster.Options{Clients: clients, Metadata: clusters, Clock: clock.RealClock{}, DefaultSet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
