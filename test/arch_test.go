@@ -260,6 +260,26 @@ func TestCommandLineLinksNoController(t *testing.T) {
 	}
 }
 
+// TestOnePackageParsesJSONPaths keeps the parser of kubectl behind the bound of
+// internal/jsonpath: a long text overflows its stack, which ends the process. Tests parse
+// their own paths.
+func TestOnePackageParsesJSONPaths(t *testing.T) {
+	const parser, owner = "k8s.io/client-go/util/jsonpath", module + "internal/jsonpath"
+	found := false
+	for _, p := range packages(t) {
+		switch {
+		case !slices.Contains(p.Imports, parser):
+		case p.ImportPath == owner:
+			found = true
+		default:
+			t.Errorf("%s imports %s: use jsonpath.ParseTemplate of %s, which bounds what it parses", p.ImportPath, parser, owner)
+		}
+	}
+	if !found {
+		t.Errorf("%s does not import %s", owner, parser)
+	}
+}
+
 func TestPackagesAreNamedAfterWhatTheyOwn(t *testing.T) {
 	for _, p := range packages(t) {
 		for segment := range strings.SplitSeq(strings.TrimPrefix(p.ImportPath, module), "/") {

@@ -42,14 +42,14 @@ func Parse(text string) (*Path, error) {
 	case strings.HasPrefix(strings.TrimSpace(text), "{"):
 		return nil, fmt.Errorf("path %s: leave out the braces", shown)
 	}
-	parsed, err := jsonpath.Parse("path", "{"+text+"}")
+	parts, err := ParseTemplate("{" + text + "}")
 	if err != nil {
 		return nil, fmt.Errorf("path %s is not a JSONPath: %w", shown, err)
 	}
-	if len(parsed.Root.Nodes) != 1 {
+	if len(parts) != 1 {
 		return nil, fmt.Errorf("path %s: there must be one path, without text or braces around it", shown)
 	}
-	root, ok := parsed.Root.Nodes[0].(*jsonpath.ListNode)
+	root, ok := parts[0].(*jsonpath.ListNode)
 	if !ok {
 		return nil, fmt.Errorf("path %s is not a JSONPath", shown)
 	}

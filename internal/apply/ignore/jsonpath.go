@@ -11,10 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/util/jsonpath"
-
 	"github.com/capstan-io/capstan/internal/budget"
-	paths "github.com/capstan-io/capstan/internal/jsonpath"
+	"github.com/capstan-io/capstan/internal/jsonpath"
 )
 
 // jsonPath is a JSONPath as kubectl takes it.
@@ -34,14 +32,14 @@ func compileJSONPath(text string) (selector, error) {
 	if inner[0] != '.' && inner[0] != '[' {
 		inner = "." + inner
 	}
-	parsed, err := jsonpath.Parse("ignoreFields", "{"+inner+"}")
+	parts, err := jsonpath.ParseTemplate("{" + inner + "}")
 	if err != nil {
 		return nil, fmt.Errorf("it is not a JSONPath such as .spec.replicas: %w", err)
 	}
-	if len(parsed.Root.Nodes) != 1 {
+	if len(parts) != 1 {
 		return nil, errors.New("it is not one JSONPath such as .spec.replicas")
 	}
-	list, ok := parsed.Root.Nodes[0].(*jsonpath.ListNode)
+	list, ok := parts[0].(*jsonpath.ListNode)
 	if !ok || len(list.Nodes) == 0 {
 		return nil, errors.New("it is not a JSONPath such as .spec.replicas")
 	}
@@ -217,7 +215,7 @@ func elements(n *jsonpath.ArrayNode, p place) []place {
 	if !ok || len(items) == 0 {
 		return nil
 	}
-	start, end := paths.Bounds(n, len(items))
+	start, end := jsonpath.Bounds(n, len(items))
 	step := 1
 	if n.Params[2].Known {
 		step = n.Params[2].Value
@@ -242,7 +240,7 @@ func (w *walker) matches(filter *jsonpath.FilterNode, item any) (bool, error) {
 	if err != nil || len(right) == 0 {
 		return false, err
 	}
-	holds, _ := paths.Holds(left[0], filter.Operator, right[0])
+	holds, _ := jsonpath.Holds(left[0], filter.Operator, right[0])
 	return holds, nil
 }
 
@@ -250,7 +248,7 @@ func (w *walker) matches(filter *jsonpath.FilterNode, item any) (bool, error) {
 // a path finds in the item.
 func (w *walker) operand(nodes []jsonpath.Node, item any) ([]any, error) {
 	if len(nodes) == 1 {
-		if value, ok := paths.Constant(nodes[0]); ok {
+		if value, ok := jsonpath.Constant(nodes[0]); ok {
 			return []any{value}, nil
 		}
 	}

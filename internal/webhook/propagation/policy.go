@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/fleet/affinity"
 	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/jsonpath"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
@@ -191,9 +191,7 @@ func checkFailover(failover *policyv1alpha1.FailoverBehavior, path *field.Path) 
 		for i, rule := range state.Rules {
 			at := path.Child("statePreservation", "rules").Index(i)
 			wrong = append(wrong, checkLabelKey(rule.AliasLabelName, at.Child("aliasLabelName"))...)
-			if err := jsonpath.New("state").Parse(rule.JSONPath); err != nil || strings.TrimSpace(rule.JSONPath) == "" {
-				wrong = append(wrong, field.Invalid(at.Child("jsonPath"), rule.JSONPath, "want a JSONPath in braces, such as {.jobStatus.jobID}"))
-			}
+			wrong = append(wrong, checkJSONPath(rule.JSONPath, at.Child("jsonPath"))...)
 		}
 	}
 	if a := failover.Application; a != nil {
@@ -203,6 +201,18 @@ func checkFailover(failover *policyv1alpha1.FailoverBehavior, path *field.Path) 
 		check(c.PurgeMode, c.StatePreservation, path.Child("cluster"))
 	}
 	return warnings, wrong
+}
+
+// checkJSONPath returns what is wrong with a JSONPath in braces.
+func checkJSONPath(text string, path *field.Path) mistakes {
+	switch _, err := jsonpath.ParseTemplate(text); {
+	case len(text) > jsonpath.TemplateBytesMax:
+		return mistakes{field.TooLong(path, "", jsonpath.TemplateBytesMax)} // the message repeats nothing
+	case err != nil || strings.TrimSpace(text) == "":
+		return mistakes{field.Invalid(path, text, "want a JSONPath in braces, such as {.jobStatus.jobID}")}
+	default:
+		return nil
+	}
 }
 
 func checkLabelKey(key string, path *field.Path) mistakes {

@@ -143,6 +143,20 @@ placement:
 	}
 }
 
+// A path as long as a request can be would end the process: the parser calls itself for
+// each of its characters.
+func TestHostileJSONPathsAreNotParsed(t *testing.T) {
+	rules := []policyv1alpha1.StatePreservationRule{{AliasLabelName: "a", JSONPath: "{" + strings.Repeat(" ", 3<<20)}}
+	_, wrong := checkPropagation("shop", &policyv1alpha1.PropagationSpec{
+		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
+		Failover:          &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{StatePreservation: &policyv1alpha1.StatePreservation{Rules: rules}}},
+	})
+	told(t, nil, wrong, nil, []string{"spec.failover.cluster.statePreservation.rules[0].jsonPath: Too long: may not be more than 4098 bytes"})
+	if message := wrong.ToAggregate().Error(); len(message) > 1000 {
+		t.Errorf("the message has %d bytes: it repeats what was sent", len(message))
+	}
+}
+
 func TestMistakesInOverridePolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		overriders     string

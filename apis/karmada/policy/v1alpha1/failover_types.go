@@ -97,5 +97,6 @@ type StatePreservationRule struct {
 
 	// jsonPath is where the value is in the status, such as {.jobId}.
 	// +required
+	// +kubebuilder:validation:MaxLength=1024
 	JSONPath string `json:"jsonPath"`
 }
