@@ -70,7 +70,7 @@ func (p Policies) RulesFor(cluster *view.Cluster) string {
 // and what of the policies made it so. An error is about this object and this
 // cluster, and names the policy and the field; nothing is to be sent then.
 func (p Policies) Apply(object *unstructured.Unstructured, cluster *view.Cluster) (*unstructured.Unstructured, Applied, error) {
-	changed := object.DeepCopy()
+	changed, left := object.DeepCopy(), &effort{left: effortMax}
 	items := map[string][]item{}
 	for _, policy := range p {
 		for _, r := range policy.rules {
@@ -80,7 +80,7 @@ func (p Policies) Apply(object *unstructured.Unstructured, cluster *view.Cluster
 			if !r.clusters.Matches(cluster) {
 				continue
 			}
-			if err := apply(changed, r.overriders, r.path); err != nil {
+			if err := apply(changed, r.overriders, r.path, left); err != nil {
 				return nil, Applied{}, fmt.Errorf("%s: %w", policy, err)
 			}
 			items[policy.Kind] = append(items[policy.Kind], item{PolicyName: policy.Name, Overriders: r.overriders})
@@ -106,29 +106,29 @@ func record(items map[string][]item) (Applied, error) {
 }
 
 // apply makes the changes of one rule, in the order that the API promises.
-func apply(object *unstructured.Unstructured, o policyv1alpha1.Overriders, path *field.Path) error {
+func apply(object *unstructured.Unstructured, o policyv1alpha1.Overriders, path *field.Path, left *effort) error {
 	for _, step := range []func() error{
 		func() error {
-			return each(o.ImageOverrider, path.Child("imageOverrider"), func(i policyv1alpha1.ImageOverrider) error { return overrideImage(object, i) })
+			return each(o.ImageOverrider, path.Child("imageOverrider"), func(i policyv1alpha1.ImageOverrider) error { return overrideImage(object, i, left) })
 		},
 		func() error {
-			return each(o.CommandOverrider, path.Child("commandOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "command", c) })
+			return each(o.CommandOverrider, path.Child("commandOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "command", c, left) })
 		},
 		func() error {
-			return each(o.ArgsOverrider, path.Child("argsOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "args", c) })
+			return each(o.ArgsOverrider, path.Child("argsOverrider"), func(c policyv1alpha1.CommandArgsOverrider) error { return overrideList(object, "args", c, left) })
 		},
 		func() error {
-			return each(o.LabelsOverrider, path.Child("labelsOverrider"), func(l policyv1alpha1.LabelAnnotationOverrider) error { return overrideMap(object, "labels", l) })
+			return each(o.LabelsOverrider, path.Child("labelsOverrider"), func(l policyv1alpha1.LabelAnnotationOverrider) error { return overrideMap(object, "labels", l, left) })
 		},
 		func() error {
 			return each(o.AnnotationsOverrider, path.Child("annotationsOverrider"), func(a policyv1alpha1.LabelAnnotationOverrider) error {
-				return overrideMap(object, "annotations", a)
+				return overrideMap(object, "annotations", a, left)
 			})
 		},
 		func() error {
-			return each(o.FieldOverrider, path.Child("fieldOverrider"), func(f policyv1alpha1.FieldOverrider) error { return overrideField(object, f) })
+			return each(o.FieldOverrider, path.Child("fieldOverrider"), func(f policyv1alpha1.FieldOverrider) error { return overrideField(object, f, left) })
 		},
-		func() error { return overridePlaintext(object, o.Plaintext, path.Child("plaintext")) },
+		func() error { return overridePlaintext(object, o.Plaintext, path.Child("plaintext"), left) },
 	} {
 		if err := step(); err != nil {
 			return err

@@ -56,6 +56,15 @@ func overridden(t *testing.T, object *unstructured.Unstructured, o policyv1alpha
 	return changed, err
 }
 
+func containersOf(t *testing.T, object *unstructured.Unstructured) []map[string]any {
+	t.Helper()
+	all, err := containers(object, &effort{left: effortMax})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func at(t *testing.T, object *unstructured.Unstructured, path ...string) any {
 	t.Helper()
 	value, _, err := unstructured.NestedFieldNoCopy(object.Object, path...)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 )
@@ -28,42 +29,53 @@ func podSpec(kind string) []string {
 
 // containers returns the containers of a workload, to be changed in place: those
 // that run first, and then those that stay. Other kinds have none.
-func containers(object *unstructured.Unstructured) []map[string]any {
+func containers(object *unstructured.Unstructured, left *effort) ([]map[string]any, error) {
 	path := podSpec(object.GetKind())
 	if path == nil {
-		return nil
+		return nil, nil
 	}
 	var all []map[string]any
 	for _, name := range []string{"initContainers", "containers"} {
 		// What is not a list has no containers; the cluster will refuse it.
 		value, _, _ := unstructured.NestedFieldNoCopy(object.Object, append(slices.Clone(path), name)...)
 		list, _ := value.([]any)
+		if err := left.take(len(list), entryEffort); err != nil {
+			return nil, err
+		}
 		for _, entry := range list {
 			if container, is := entry.(map[string]any); is {
 				all = append(all, container)
 			}
 		}
 	}
-	return all
+	return all, nil
 }
 
 // overrideList changes the command or the arguments, whichever field is, of the
 // container of a name. There does not have to be one.
-func overrideList(object *unstructured.Unstructured, field string, o policyv1alpha1.CommandArgsOverrider) error {
-	for _, c := range containers(object) {
+func overrideList(object *unstructured.Unstructured, field string, o policyv1alpha1.CommandArgsOverrider, left *effort) error {
+	all, err := containers(object, left)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
 		if c["name"] != o.ContainerName {
 			continue
 		}
 		list, _ := c[field].([]any)
+		if err := left.take(len(list)+len(o.Value), entryEffort); err != nil {
+			return err
+		}
 		switch o.Operator {
 		case policyv1alpha1.ListOverriderOpAdd:
 			for _, value := range o.Value {
 				list = append(list, value)
 			}
 		case policyv1alpha1.ListOverriderOpRemove:
+			removed := sets.New(o.Value...) // looking through two long lists would take their product
 			list = slices.DeleteFunc(list, func(entry any) bool {
 				text, is := entry.(string)
-				return is && slices.Contains(o.Value, text)
+				return is && removed.Has(text)
 			})
 		default:
 			return fmt.Errorf("there is no operator %q: use add or remove", o.Operator)
@@ -79,10 +91,13 @@ func overrideList(object *unstructured.Unstructured, field string, o policyv1alp
 
 // overrideMap changes the labels or the annotations of the object, whichever
 // field is.
-func overrideMap(object *unstructured.Unstructured, field string, o policyv1alpha1.LabelAnnotationOverrider) error {
+func overrideMap(object *unstructured.Unstructured, field string, o policyv1alpha1.LabelAnnotationOverrider, left *effort) error {
 	all, _, err := unstructured.NestedStringMap(object.Object, "metadata", field)
 	if err != nil {
 		return fmt.Errorf("read them: %w", err)
+	}
+	if err := left.take(len(all)+len(o.Value), entryEffort); err != nil {
+		return err
 	}
 	if all == nil {
 		all = map[string]string{}

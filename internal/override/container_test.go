@@ -40,11 +40,11 @@ func TestCommandAndArgs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, containers(changed)[test.of][test.field]); diff != "" {
+			if diff := cmp.Diff(test.want, containersOf(t, changed)[test.of][test.field]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			other := map[string]string{"args": "command", "command": "args"}[test.field]
-			if diff := cmp.Diff(containers(web())[test.of][other], containers(changed)[test.of][other]); diff != "" {
+			if diff := cmp.Diff(containersOf(t, web())[test.of][other], containersOf(t, changed)[test.of][other]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", other, diff)
 			}
 		})

@@ -20,36 +20,36 @@ import (
 )
 
 // overrideField changes fields within a string that has JSON or YAML.
-func overrideField(object *unstructured.Unstructured, o policyv1alpha1.FieldOverrider) error {
+func overrideField(object *unstructured.Unstructured, o policyv1alpha1.FieldOverrider, left *effort) error {
 	if len(o.JSON) > 0 && len(o.YAML) > 0 {
 		return errors.New("use json or yaml, not both")
 	}
 	return overrideString(object, o.FieldPath, func(text string) (string, error) {
 		if len(o.YAML) > 0 {
-			return changeYAML(text, o.YAML)
+			return changeYAML(text, o.YAML, left)
 		}
-		return changeJSON(text, o.JSON)
+		return changeJSON(text, o.JSON, left)
 	})
 }
 
-func changeJSON(text string, operations []policyv1alpha1.JSONPatchOperation) (string, error) {
+func changeJSON(text string, operations []policyv1alpha1.JSONPatchOperation, left *effort) (string, error) {
 	document := []byte(text)
 	if len(operations) > 0 && !json.Valid(document) {
 		return "", errors.New("the string is not JSON")
 	}
-	for i, o := range operations {
-		changed, err := patch(document, o.Operator, o.SubPath, o.Value)
-		if err != nil {
-			return "", fmt.Errorf("json[%d]: %w", i, err)
-		}
-		document = changed
+	changed, err := patch(document, operations, "json", left)
+	if err != nil {
+		return "", err
 	}
-	return string(document), nil
+	return string(changed), nil
 }
 
 // changeYAML loses comments and the order of keys, as YAML becomes JSON and YAML
 // again.
-func changeYAML(text string, operations []policyv1alpha1.JSONPatchOperation) (string, error) {
+func changeYAML(text string, operations []policyv1alpha1.JSONPatchOperation, left *effort) (string, error) {
+	if err := left.take(len(text), yamlEffort); err != nil {
+		return "", err
+	}
 	if err := errors.Join(checkSingle(text), checkAliases(text)); err != nil {
 		return "", err
 	}
@@ -57,10 +57,11 @@ func changeYAML(text string, operations []policyv1alpha1.JSONPatchOperation) (st
 	if err != nil {
 		return "", fmt.Errorf("the string is not YAML: %w", err)
 	}
-	for i, o := range operations {
-		if document, err = patch(document, o.Operator, o.SubPath, o.Value); err != nil {
-			return "", fmt.Errorf("yaml[%d]: %w", i, err)
-		}
+	if document, err = patch(document, operations, "yaml", left); err != nil {
+		return "", err
+	}
+	if err := left.take(len(document), yamlEffort); err != nil { // with aliases written out it is longer than the text
+		return "", err
 	}
 	changed, err := yaml.JSONToYAML(document)
 	if err != nil {

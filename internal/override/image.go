@@ -71,13 +71,17 @@ func (i image) String() string {
 
 // overrideImage changes the image that the predicate names, or those of all
 // containers.
-func overrideImage(object *unstructured.Unstructured, o policyv1alpha1.ImageOverrider) error {
+func overrideImage(object *unstructured.Unstructured, o policyv1alpha1.ImageOverrider, left *effort) error {
 	if o.Predicate != nil {
-		return overrideString(object, o.Predicate.Path, func(text string) (string, error) { return changeImage(text, o) })
+		return overrideString(object, o.Predicate.Path, func(text string) (string, error) { return changeImage(text, o, left) })
 	}
-	for _, c := range containers(object) {
+	all, err := containers(object, left)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
 		text, _ := c["image"].(string)
-		changed, err := changeImage(text, o)
+		changed, err := changeImage(text, o, left)
 		if err != nil {
 			return fmt.Errorf("container %q: %w", c["name"], err)
 		}
@@ -86,7 +90,10 @@ func overrideImage(object *unstructured.Unstructured, o policyv1alpha1.ImageOver
 	return nil
 }
 
-func changeImage(text string, o policyv1alpha1.ImageOverrider) (string, error) {
+func changeImage(text string, o policyv1alpha1.ImageOverrider, left *effort) (string, error) {
+	if err := left.take(len(text)+len(o.Value), imageEffort); err != nil {
+		return "", err
+	}
 	parsed, err := parseImage(text)
 	if err != nil {
 		return "", err

@@ -67,7 +67,7 @@ func TestChangeImage(t *testing.T) {
 		{"nginx", tag, replace, "sha256:abc", `error: image "nginx" would become "nginx@sha256:abc": `},
 		{"nginx@" + digest, tag, add, "-alpine", `error: image "nginx@` + digest + `" would become`},
 	} {
-		got, err := changeImage(test.image, policyv1alpha1.ImageOverrider{Component: test.component, Operator: test.operator, Value: test.value})
+		got, err := changeImage(test.image, policyv1alpha1.ImageOverrider{Component: test.component, Operator: test.operator, Value: test.value}, &effort{left: effortMax})
 		if err != nil {
 			got = "error: " + err.Error()
 		}
@@ -105,7 +105,7 @@ func TestImagesOfWhichKinds(t *testing.T) {
 			{"name": "init", "image": "quay.io/busybox", "args": []any{"now"}},
 			{"name": "web", "image": "quay.io/nginx", "command": []any{"serve"}},
 		}
-		if diff := cmp.Diff(want, containers(changed)); diff != "" {
+		if diff := cmp.Diff(want, containersOf(t, changed)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
 	}

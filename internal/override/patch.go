@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
+	"sort"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-openapi/jsonpointer"
@@ -25,41 +27,84 @@ type operation struct {
 	Value json.RawMessage                  `json:"value,omitempty"`
 }
 
-// patch changes a JSON document.
-func patch(document []byte, op policyv1alpha1.OverriderOperator, path string, value policyv1alpha1.JSON) ([]byte, error) {
-	switch op {
+// patch changes a JSON document by operations, one after the other. However many there
+// are, the document is read and written once. An error names the operation by its index
+// in the list, which has the given name.
+func patch(document []byte, operations []policyv1alpha1.JSONPatchOperation, list string, left *effort) ([]byte, error) {
+	if len(operations) == 0 {
+		return document, nil
+	}
+	var all jsonpatch.Patch
+	size := len(document)
+	for i, o := range operations {
+		decoded, err := decodeOperation(o)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", list, i, err)
+		}
+		all, size = append(all, decoded...), size+len(o.Value.Raw)
+	}
+	each := readEffort + len(all)*moveEffort
+	if err := left.take(size, each); err != nil {
+		return nil, fmt.Errorf("%s: %w", list, err)
+	}
+	changed, err := applyPatch(document, all)
+	if err == nil {
+		return changed, nil
+	}
+	// Looking for the operation is work, too, and its path is in the message anyway.
+	if left.take(size*bits.Len(uint(len(all)-1)), each) != nil {
+		return nil, fmt.Errorf("%s: one of the operations: %w", list, err)
+	}
+	failed := firstFailing(document, all)
+	o := operations[failed]
+	if errors.Is(err, jsonpatch.ErrMissing) {
+		err = fmt.Errorf("there is nothing at this path: %w", err)
+	}
+	return nil, fmt.Errorf("%s[%d]: %s %s: %w", list, failed, o.Operator, o.SubPath, err)
+}
+
+// firstFailing returns the index of the first operation that fails, if one does: the end
+// of the shortest beginning of them that fails.
+func firstFailing(document []byte, all jsonpatch.Patch) int {
+	return sort.Search(len(all)-1, func(i int) bool {
+		_, err := applyPatch(document, all[:i+1])
+		return err != nil
+	})
+}
+
+func applyPatch(document []byte, all jsonpatch.Patch) ([]byte, error) {
+	options := jsonpatch.NewApplyOptions()
+	options.EscapeHTML = false // the document may be a text that users read
+	return all.ApplyWithOptions(document, options)
+}
+
+// decodeOperation returns an operation as a patch of its own, if it is right.
+func decodeOperation(o policyv1alpha1.JSONPatchOperation) (jsonpatch.Patch, error) {
+	value := o.Value
+	switch o.Operator {
 	case policyv1alpha1.OverriderOpAdd, policyv1alpha1.OverriderOpReplace:
 		if value.IsZero() {
-			return nil, fmt.Errorf("%s %s: value is missing", op, path)
+			return nil, fmt.Errorf("%s %s: value is missing", o.Operator, o.SubPath)
 		}
 	case policyv1alpha1.OverriderOpRemove:
 		value = policyv1alpha1.JSON{}
 	default:
-		return nil, unknown(op)
+		return nil, unknown(o.Operator)
 	}
-	if err := checkPath(path); err != nil {
-		return nil, fmt.Errorf("%s %q: %w", op, path, err)
+	if err := checkPath(o.SubPath); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", o.Operator, o.SubPath, err)
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // the document may be a text that users read
-	if err := encoder.Encode([]operation{{Op: op, Path: path, Value: value.Raw}}); err != nil {
-		return nil, fmt.Errorf("%s %s: the value is not JSON: %w", op, path, err)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode([]operation{{Op: o.Operator, Path: o.SubPath, Value: value.Raw}}); err != nil {
+		return nil, fmt.Errorf("%s %s: the value is not JSON: %w", o.Operator, o.SubPath, err)
 	}
 	decoded, err := jsonpatch.DecodePatch(text.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", op, path, err)
+		return nil, fmt.Errorf("%s %s: %w", o.Operator, o.SubPath, err)
 	}
-	options := jsonpatch.NewApplyOptions()
-	options.EscapeHTML = false
-	changed, err := decoded.ApplyWithOptions(document, options)
-	switch {
-	case errors.Is(err, jsonpatch.ErrMissing):
-		return nil, fmt.Errorf("%s %s: there is nothing at this path: %w", op, path, err)
-	case err != nil:
-		return nil, fmt.Errorf("%s %s: %w", op, path, err)
-	}
-	return changed, nil
+	return decoded, nil
 }
 
 // checkPath refuses paths that some would take for others.
@@ -75,7 +120,7 @@ func checkPath(path string) error {
 
 // overridePlaintext changes any fields of an object but those that say which
 // object it is.
-func overridePlaintext(object *unstructured.Unstructured, overriders []policyv1alpha1.PlaintextOverrider, path *field.Path) error {
+func overridePlaintext(object *unstructured.Unstructured, overriders []policyv1alpha1.PlaintextOverrider, path *field.Path, left *effort) error {
 	if len(overriders) == 0 {
 		return nil
 	}
@@ -83,10 +128,12 @@ func overridePlaintext(object *unstructured.Unstructured, overriders []policyv1a
 	if err != nil {
 		return fmt.Errorf("%s: write the object as JSON: %w", path, err)
 	}
-	for i, o := range overriders {
-		if document, err = patch(document, o.Operator, o.Path, o.Value); err != nil {
-			return fmt.Errorf("%s: %w", path.Index(i), err)
-		}
+	operations := make([]policyv1alpha1.JSONPatchOperation, 0, len(overriders))
+	for _, o := range overriders {
+		operations = append(operations, policyv1alpha1.JSONPatchOperation{SubPath: o.Path, Operator: o.Operator, Value: o.Value})
+	}
+	if document, err = patch(document, operations, path.String(), left); err != nil {
+		return err
 	}
 	changed := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(document, &changed.Object); err != nil {

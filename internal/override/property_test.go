@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,6 +90,43 @@ func TestApplyProperties(t *testing.T) {
 	}
 	if applied < 80 {
 		t.Errorf("only %d of the tries were applied", applied)
+	}
+}
+
+// Operations that are applied together do what they do one after the other, and the same
+// one fails.
+func TestOperationsTogetherAreOperationsOneByOne(t *testing.T) {
+	applied, failed := 0, 0
+	for seed := range uint64(20_000) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var operations []policyv1alpha1.JSONPatchOperation
+		for range 1 + r.IntN(6) {
+			operations = append(operations, policyv1alpha1.JSONPatchOperation{
+				SubPath:  pick(r, "/a", "/a/b", "/a/b/c", "/l", "/l/0", "/l/1", "/l/-", "/l/-1", "/l/0/a", "/n", "/n/a", "/x~1y", "/", "/a/"),
+				Operator: pick(r, policyv1alpha1.OverriderOpAdd, policyv1alpha1.OverriderOpRemove, policyv1alpha1.OverriderOpReplace),
+				Value:    text(pick(r, `1.50`, `"<x>"`, `{}`, `[]`, `null`, `{"b":{"c":1}}`, `[{"a":1},null]`, `{"b":null}`, `{ "b" : [ 1 ] }`)),
+			})
+		}
+		document := []byte(pick(r, `{"z":1e2,"a":{"b":{"c":"<&>"}},"l":[{"a":1},2],"n":null}`, `{"a":1,"l":[]}`, `[1,{"a":2}]`, `{}`, `null`, `{"l":null,"a":[1]}`))
+		together, err := patch(document, operations, "json", &effort{left: effortMax})
+		one, wantErr := document, error(nil)
+		for i, o := range operations {
+			if one, wantErr = patch(one, []policyv1alpha1.JSONPatchOperation{o}, "json", &effort{left: effortMax}); wantErr != nil {
+				wantErr = fmt.Errorf("json[%d]%s", i, strings.TrimPrefix(wantErr.Error(), "json[0]"))
+				break
+			}
+		}
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && string(together) != string(one) {
+			t.Fatalf("seed %d: %s: %v: together %s, %v; one by one %s, %v", seed, document, operations, together, err, one, wantErr)
+		}
+		if err != nil {
+			failed++
+		} else {
+			applied++
+		}
+	}
+	if applied < 500 || failed < 500 {
+		t.Errorf("only %d of the tries were applied, and %d failed", applied, failed)
 	}
 }
 

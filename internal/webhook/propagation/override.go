@@ -17,6 +17,10 @@ import (
 	"github.com/capstan-io/capstan/internal/fleet/affinity"
 )
 
+// operationsMax is how many operations a policy may have, in all of its rules together. A
+// cluster gets those of a few rules, whose work package override limits.
+const operationsMax = 5000
+
 // What is asked for with each operator.
 const (
 	noValue   = "operator remove takes no value: leave it out"
@@ -28,13 +32,16 @@ const (
 func checkOverride(namespace string, spec *policyv1alpha1.OverrideSpec) (admission.Warnings, mistakes) {
 	var warnings admission.Warnings
 	path := field.NewPath("spec")
+	if n := countOperations(spec); n > operationsMax {
+		return nil, mistakes{field.TooMany(path, n, operationsMax)} // and nothing more is looked at
+	}
 	wrong := checkSelectors(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))
 	if spec.TargetCluster != nil {
 		warnings = append(warnings, "spec.targetCluster is deprecated: use overrideRules")
 		_, problems := affinity.Compile(spec.TargetCluster, path.Child("targetCluster"))
 		wrong = append(wrong, problems...)
 	}
-	if changes(&spec.Overriders) {
+	if countChanges(&spec.Overriders) > 0 {
 		warnings = append(warnings, "spec.overriders is deprecated: use overrideRules")
 		wrong = append(wrong, checkOverriders(&spec.Overriders, path.Child("overriders"))...)
 	}
@@ -47,10 +54,23 @@ func checkOverride(namespace string, spec *policyv1alpha1.OverrideSpec) (admissi
 	return warnings, wrong
 }
 
-// changes tells whether there is any overrider.
-func changes(o *policyv1alpha1.Overriders) bool {
-	return len(o.Plaintext)+len(o.ImageOverrider)+len(o.CommandOverrider)+len(o.ArgsOverrider)+
-		len(o.LabelsOverrider)+len(o.AnnotationsOverrider)+len(o.FieldOverrider) > 0
+// countOperations returns how many changes a policy has, with those within texts.
+func countOperations(spec *policyv1alpha1.OverrideSpec) int {
+	all := countChanges(&spec.Overriders)
+	for i := range spec.OverrideRules {
+		all += countChanges(&spec.OverrideRules[i].Overriders)
+	}
+	return all
+}
+
+// countChanges returns how many changes there are, with those within texts.
+func countChanges(o *policyv1alpha1.Overriders) int {
+	all := len(o.Plaintext) + len(o.ImageOverrider) + len(o.CommandOverrider) + len(o.ArgsOverrider) +
+		len(o.LabelsOverrider) + len(o.AnnotationsOverrider) + len(o.FieldOverrider)
+	for i := range o.FieldOverrider {
+		all += len(o.FieldOverrider[i].JSON) + len(o.FieldOverrider[i].YAML)
+	}
+	return all
 }
 
 func checkOverriders(o *policyv1alpha1.Overriders, path *field.Path) mistakes {

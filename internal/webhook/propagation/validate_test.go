@@ -4,6 +4,7 @@
 package propagation
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -230,6 +231,22 @@ fieldOverrider: [{fieldPath: /data/a.json, json: [{subPath: /b, operator: replac
 }
 
 // within puts the path before each of the fields.
+// Whoever may write policies cannot have the hub look at one operation after the other
+// for ages, however they are spread over rules and texts.
+func TestOperationsOfAPolicyAreCounted(t *testing.T) {
+	remove := policyv1alpha1.JSONPatchOperation{SubPath: "/a", Operator: policyv1alpha1.OverriderOpRemove}
+	inText := policyv1alpha1.FieldOverrider{FieldPath: "/a", JSON: slices.Repeat([]policyv1alpha1.JSONPatchOperation{remove}, 999)}
+	rule := policyv1alpha1.RuleWithCluster{Overriders: policyv1alpha1.Overriders{FieldOverrider: []policyv1alpha1.FieldOverrider{inText}}}
+	spec := policyv1alpha1.OverrideSpec{OverrideRules: slices.Repeat([]policyv1alpha1.RuleWithCluster{rule}, 5)}
+	_, wrong := checkOverride("shop", &spec)
+	told(t, nil, wrong, nil, nil)
+	spec.OverrideRules = append(spec.OverrideRules, policyv1alpha1.RuleWithCluster{Overriders: policyv1alpha1.Overriders{
+		Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: "no pointer", Operator: policyv1alpha1.OverriderOpRemove}},
+	}})
+	_, wrong = checkOverride("shop", &spec)
+	told(t, nil, wrong, nil, []string{"spec: Too many: 5001: must have at most 5000 items"})
+}
+
 func within(path string, fields []string) []string {
 	var all []string
 	for _, f := range fields {

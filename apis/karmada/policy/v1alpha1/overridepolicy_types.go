@@ -70,6 +70,7 @@ type OverrideSpec struct {
 
 	// overrideRules are the changes by cluster, applied in their order.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	OverrideRules []RuleWithCluster `json:"overrideRules,omitempty"`
 
 	// targetCluster selects the clusters for overriders. Deprecated: use
@@ -98,30 +99,37 @@ type RuleWithCluster struct {
 type Overriders struct {
 	// plaintext are changes by JSON pointer.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	Plaintext []PlaintextOverrider `json:"plaintext,omitempty"`
 
 	// imageOverrider are changes of images.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	ImageOverrider []ImageOverrider `json:"imageOverrider,omitempty"`
 
 	// commandOverrider are changes of commands of containers.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	CommandOverrider []CommandArgsOverrider `json:"commandOverrider,omitempty"`
 
 	// argsOverrider are changes of arguments of containers.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	ArgsOverrider []CommandArgsOverrider `json:"argsOverrider,omitempty"`
 
 	// labelsOverrider are changes of the object's labels.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	LabelsOverrider []LabelAnnotationOverrider `json:"labelsOverrider,omitempty"`
 
 	// annotationsOverrider are changes of the object's annotations.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	AnnotationsOverrider []LabelAnnotationOverrider `json:"annotationsOverrider,omitempty"`
 
 	// fieldOverrider are changes within a string that has JSON or YAML.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	FieldOverrider []FieldOverrider `json:"fieldOverrider,omitempty"`
 }
 
@@ -247,10 +255,12 @@ type FieldOverrider struct {
 
 	// json are changes of a string that has JSON. It excludes yaml.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	JSON []JSONPatchOperation `json:"json,omitempty"`
 
 	// yaml are changes of a string that has YAML. It excludes json.
 	// +optional
+	// +kubebuilder:validation:MaxItems=1000
 	YAML []JSONPatchOperation `json:"yaml,omitempty"`
 }
 
