@@ -24,20 +24,21 @@ import (
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
+	"github.com/capstan-io/capstan/internal/memo"
 	"github.com/capstan-io/capstan/internal/scheduler"
 )
 
-// compiledMax is how many placements are remembered: bindings of the same policy
-// have the same one.
-const compiledMax = 1000
+// compiledBytesMax is how long the placements are together, as JSON, that are
+// remembered: bindings of the same policy have the same one. Compiled they take a few
+// times as much.
+const compiledBytesMax = 4 << 20
 
 // Decider chooses clusters. It is safe for concurrent use.
 type Decider struct {
 	fleet *fleet.Fleet
 	clock clock.PassiveClock
 
-	mu       sync.Mutex
-	compiled map[string]binding.Compiled // by the placement as JSON
+	compiled *memo.Memo[binding.Compiled] // of placements as JSON
 	// room is held while a decision by the room of clusters is made: the next one sees
 	// what it took.
 	room     sync.Mutex
@@ -50,7 +51,7 @@ type Decider struct {
 
 // New returns a Decider for the fleet.
 func New(f *fleet.Fleet, clk clock.PassiveClock) *Decider {
-	return &Decider{fleet: f, clock: clk, compiled: map[string]binding.Compiled{}, assumed: newAssumptions(), refusals: newRefusals(clk)}
+	return &Decider{fleet: f, clock: clk, compiled: memo.New[binding.Compiled](compiledBytesMax), assumed: newAssumptions(), refusals: newRefusals(clk)}
 }
 
 // Outcome is what was decided for a binding.
@@ -150,9 +151,7 @@ func (d *Decider) decide(fleet view.Fleet, in binding.Input, placement string) b
 // compile reads a placement, or remembers it by its text. Without a placement it
 // is read from the text.
 func (d *Decider) compile(placement *policyv1alpha1.Placement, text string) (binding.Compiled, field.ErrorList) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if compiled, known := d.compiled[text]; known {
+	if compiled, known := d.compiled.Get(text); known {
 		return compiled, nil
 	}
 	if placement == nil {
@@ -162,13 +161,10 @@ func (d *Decider) compile(placement *policyv1alpha1.Placement, text string) (bin
 		}
 	}
 	compiled, problems := binding.Compile(placement)
-	if len(problems) == 0 {
-		if len(d.compiled) >= compiledMax {
-			clear(d.compiled)
-		}
-		d.compiled[text] = compiled
+	if len(problems) > 0 {
+		return binding.Compiled{}, problems
 	}
-	return compiled, problems
+	return d.compiled.Keep(text, compiled), nil
 }
 
 // Report makes the status of the binding, in the generation that it has, say what

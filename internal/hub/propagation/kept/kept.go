@@ -21,30 +21,37 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
+	"github.com/capstan-io/capstan/internal/memo"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 const (
-	// commonMax is how many strings, maps and placements are remembered at most, so
-	// that others are the same.
+	// commonMax is how many strings are remembered at most, so that others are the same.
 	commonMax = 4096
 	// commonBytesMax is how long a string is at most that is remembered.
 	commonBytesMax = 1024
+	// commonBytesSum is how long the placements are together, as JSON, that are
+	// remembered, and the same of maps. What is remembered stays when all that had it
+	// are gone.
+	commonBytesSum = 8 << 20
 )
 
 // Common is what many objects have in common. It is safe for concurrent use.
 type Common struct {
-	mu         sync.Mutex
-	strings    map[string]string
-	placements map[string]*policyv1alpha1.Placement // by themselves as JSON
-	maps       map[string]map[string]string         // by their keys and values
+	placements *memo.Memo[*policyv1alpha1.Placement] // of themselves as JSON
+	maps       *memo.Memo[map[string]string]         // of their keys and values
+
+	mu      sync.Mutex
+	strings map[string]string
 }
 
 // New returns what nothing has in common yet.
 func New() *Common {
 	return &Common{
-		strings: map[string]string{}, placements: map[string]*policyv1alpha1.Placement{}, maps: map[string]map[string]string{},
+		strings:    map[string]string{},
+		placements: memo.New[*policyv1alpha1.Placement](commonBytesSum),
+		maps:       memo.New[map[string]string](commonBytesSum),
 	}
 }
 
@@ -73,16 +80,7 @@ func (c *Common) placement(p *policyv1alpha1.Placement) *policyv1alpha1.Placemen
 	if err != nil {
 		return p // it is kept as it is
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known, is := c.placements[string(text)]; is {
-		return known
-	}
-	if len(c.placements) >= commonMax {
-		clear(c.placements)
-	}
-	c.placements[string(text)] = p
-	return p
+	return c.placements.Keep(string(text), p)
 }
 
 // Metadata leaves out who has written which field, what kubectl applied last, and
@@ -131,16 +129,7 @@ func (c *Common) same(texts map[string]string) map[string]string {
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(&by, "%q=%q,", key, texts[key])
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known, is := c.maps[by.String()]; is {
-		return known
-	}
-	if len(c.maps) >= commonMax {
-		clear(c.maps)
-	}
-	c.maps[by.String()] = texts
-	return texts
+	return c.maps.Keep(by.String(), texts)
 }
 
 // shared tells whether many objects have the same value of a label or annotation:

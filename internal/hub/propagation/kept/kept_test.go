@@ -173,6 +173,40 @@ func TestWorksKeepWhatIsRead(t *testing.T) {
 	}
 }
 
+// TestWhatATenantWritesDoesNotStay compares what stays of bindings that are gone with
+// what was in them. Usual ones have placements and annotations of a few hundred bytes.
+func TestWhatATenantWritesDoesNotStay(t *testing.T) {
+	for name, write := range map[string]func(b *workv1alpha2.ResourceBinding, text string){
+		"placements": func(b *workv1alpha2.ResourceBinding, text string) {
+			b.Spec.Placement = &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{text}}}
+		},
+		"annotations": func(b *workv1alpha2.ResourceBinding, text string) {
+			b.Annotations = map[string]string{policyv1alpha1.AnnotationAppliedPlacement: text}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			common, written := New(), 0
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			for i := range 300 {
+				b, text := bindingOf(t, i), strings.Repeat(fmt.Sprint(i%10), 200_000)+fmt.Sprint(i)
+				write(b, text)
+				written += len(text)
+				if _, err := common.Binding(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			runtime.KeepAlive(common)
+			if stays := int(after.HeapAlloc) - int(before.HeapAlloc); stays > written/3 {
+				t.Errorf("%d of %d bytes stay", stays, written)
+			}
+		})
+	}
+}
+
 // TestBytesOfABinding compares what bindings take in memory, as they are read and
 // as they are kept.
 func TestBytesOfABinding(t *testing.T) {
