@@ -191,7 +191,7 @@ func (r *removal) removeInstalled(ctx context.Context, p *pass) error {
 		return err
 	}
 	return p.target.Named.Remove(ctx, p.hub.Owner(), slices.Concat(
-		manifests.AgentGuards(p.hub), manifests.ConnectionGuard(p.hub), manifests.Protection(p.hub))...)
+		manifests.AgentGuards(p.hub), manifests.Priority(p.hub), manifests.ConnectionGuard(p.hub), manifests.Protection(p.hub))...)
 }
 
 // removeHubNamespace removes the namespace on a hub that the operator does not

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -72,7 +73,7 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(workv1.AddToScheme(scheme), workv1alpha1.AddToScheme(scheme), flowcontrolv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	_, restConfig := servers.Start(t, func(e *envtest.Environment) {

@@ -101,6 +101,10 @@ import (
 // from forging what the Cluster API stores.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-guard-clusterconnections;capstan-guard-joining;capstan-guard-managedclusters;capstan-guard-manifestworks,verbs=get;patch;delete
 
+// What has the API server answer heartbeats and admission first. It is created by
+// server-side apply, for which names count.
+// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas;prioritylevelconfigurations,resourceNames=capstan-liveness;capstan-admission,verbs=create;get;patch;delete
+
 // What keeps objects from being deleted whose users want that.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=capstan-deletion-protection,verbs=get;patch;delete
 

@@ -100,10 +100,19 @@ func podMonitorsOfOthers(ctx context.Context, c *clusters, name string) ([]rende
 	return monitors, nil
 }
 
+// prioritize has heartbeats and admission answered first.
+func (i *installation) prioritize(ctx context.Context, p *pass) error {
+	if p.features.Off(allowed.Priority) {
+		return nil
+	}
+	return p.ApplyNamed(ctx, p.target, manifests.Priority(p.hub)...)
+}
+
 // guard keeps agents from what administrators say in their ManagedClusters and works, and
-// others from what the Cluster API stores on the hub, whatever the gate says: what is forged before it is on would count after. With the gate of
-// propagation, it also limits what its controller may grant itself, and keeps
-// objects whose users want that from being deleted.
+// others from what the Cluster API stores on the hub, whatever the gate says: what is
+// forged before it is on would count after. With the gate of propagation, it also limits
+// what its controller may grant itself, and keeps objects whose users want that from being
+// deleted.
 func (i *installation) guard(ctx context.Context, p *pass) error {
 	if !p.features.Off(allowed.AgentGuards) {
 		if err := p.ApplyNamed(ctx, p.target, manifests.AgentGuards(p.hub)...); err != nil {

@@ -5,6 +5,7 @@ package clustermanager
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -12,11 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/certs"
@@ -207,11 +211,65 @@ func limitOfAgents(t *testing.T, l *lab) {
 			t.Errorf("there is no %T that guards ManagedClusters", kind)
 		}
 	}
+	l.answersFirst(t)
 	l.clean(t)
 	for _, kind := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}} {
 		if l.exists(t, kind, manifests.ClusterGuardName, "") {
 			t.Errorf("the hub is gone, and the %T that guards ManagedClusters is left", kind)
 		}
+	}
+	for _, name := range manifests.PriorityNames() {
+		if l.exists(t, &flowcontrolv1.FlowSchema{}, name, "") || l.exists(t, &flowcontrolv1.PriorityLevelConfiguration{}, name, "") {
+			t.Errorf("the hub is gone, and FlowSchema or PriorityLevelConfiguration %q is left", name)
+		}
+	}
+}
+
+// answersFirst asks the API server where it puts requests: the answer names the
+// FlowSchema.
+func (l *lab) answersFirst(t *testing.T) {
+	t.Helper()
+	server, _, err := rest.DefaultServerUrlFor(l.adminConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lease, review = "/apis/coordination.k8s.io/v1/namespaces/cluster1/leases", "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+	for what, c := range map[string]struct {
+		user, group, method, path string
+		want                      string
+	}{
+		"the heartbeat of a cluster":  {"agent", clusterv1.GroupManagedClusters, http.MethodPut, lease + "/managed-cluster-lease", "capstan-liveness"},
+		"the lease of a controller":   {"system:serviceaccount:" + l.namespace + ":placement-controller-sa", "", http.MethodPut, lease + "/x", "capstan-liveness"},
+		"a question of a webhook":     {"system:serviceaccount:" + l.namespace + ":work-webhook-sa", "", http.MethodPost, review, "capstan-admission"},
+		"all leases":                  {"agent", clusterv1.GroupManagedClusters, http.MethodGet, lease, "global-default"},
+		"the lease of somebody else":  {"anna", "", http.MethodPut, lease + "/x", "global-default"},
+		"a question of somebody else": {"anna", "", http.MethodPost, review, "global-default"},
+	} {
+		as := rest.CopyConfig(l.adminConfig)
+		as.Impersonate = rest.ImpersonationConfig{UserName: c.user, Groups: []string{"system:authenticated"}}
+		if c.group != "" {
+			as.Impersonate.Groups = append(as.Impersonate.Groups, c.group)
+		}
+		transport, err := rest.TransportFor(as)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.await(t, what+" is put under "+c.want, func() bool {
+			schema := &flowcontrolv1.FlowSchema{}
+			if err := l.client.Get(t.Context(), client.ObjectKey{Name: c.want}, schema); err != nil {
+				t.Fatal(err)
+			}
+			request, err := http.NewRequestWithContext(t.Context(), c.method, server.JoinPath(c.path).String(), http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := transport.RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			return response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == string(schema.UID)
+		})
 	}
 }
 

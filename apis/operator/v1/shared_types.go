@@ -66,9 +66,10 @@ const (
 // ResourceRequirement sets the resource requests and limits of the installed
 // pods.
 type ResourceRequirement struct {
-	// type is Default for a request of 2m CPU and 16Mi memory, and for each program
-	// of the hub a limit of 4Gi memory; BestEffort for no requests and limits; or
-	// ResourceRequirement for those in resourceRequirements. Default: Default.
+	// type is Default for a request of 2m CPU (the hub's webhooks and aggregated API
+	// server: 50m) and 16Mi memory, and for each program of the hub a limit of 4Gi
+	// memory; BestEffort for no requests and limits; or ResourceRequirement for those
+	// in resourceRequirements. Default: Default.
 	// +kubebuilder:validation:Enum=Default;BestEffort;ResourceRequirement
 	// +kubebuilder:default=Default
 	Type ResourceQosClass `json:"type"`

@@ -42,6 +42,8 @@ const (
 	// AgentGuards: admission policies limit what agents change of their
 	// ManagedClusters and works, and what those send who ask to join.
 	AgentGuards Feature = "AgentGuards"
+	// Priority: heartbeats and what webhooks ask come before other requests.
+	Priority Feature = "Priority"
 	// AggregatedAPI: the hub serves the Cluster API, with the gate of this name.
 	AggregatedAPI Feature = "AggregatedAPI"
 	// Propagation: the hub serves policies and bindings, with the gate of this name.
@@ -104,6 +106,7 @@ func Decide(o Operator, rules manifests.Rules) (Decision, error) {
 	d.need(o.Hub, Users, "the roles view, edit and admin lack rules for the kinds of the hub", manifests.UserRules())
 	d.need(o.Hub, AgentGuards, "agents may change all labels and taints of their ManagedClusters, and so what policies send them, and send objects of any size", nil,
 		admissionPolicy(manifests.AgentGuardNames()...)...)
+	d.need(o.Hub, Priority, "heartbeats of clusters and admission wait behind other requests while the API server is overloaded", nil, manifests.PriorityRules()...)
 	aggregated, _, err := rules(config.APIServer)
 	if err != nil {
 		return Decision{}, err

@@ -76,6 +76,7 @@ func apiServer(h Hub) Component {
 		"--tls-private-key-file=" + webhookCertPath + "/" + corev1.TLSPrivateKeyKey,
 		fmt.Sprintf("--max-requests-per-user=%d", h.MaxRequestsPerUser),
 	}, h.TLSFlags...)
+	w.Resources = h.answering()
 	w.HealthPort, w.HealthScheme = apiServerSecurePort, corev1.URISchemeHTTPS
 	w.Volumes = append(w.Volumes, render.SecretVolume(apiServerCertVolume, operatorv1.APIServerServingCertSecret, false))
 	w.Mounts = append(w.Mounts, render.Mount(apiServerCertVolume, webhookCertPath, true))

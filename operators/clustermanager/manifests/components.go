@@ -225,12 +225,30 @@ func (h Hub) workload(part, image string) render.Workload {
 const memoryLimit = "4Gi"
 
 func (h Hub) resources() corev1.ResourceRequirements {
-	wanted := h.Spec.ResourceRequirement
-	if wanted != nil && wanted.Type != "" && wanted.Type != operatorv1.ResourceQosClassDefault {
+	if wanted := h.Spec.ResourceRequirement; !h.defaultResources() {
 		return render.Resources(string(wanted.Type), wanted.ResourceRequirements)
 	}
 	resources := render.Resources("", nil)
 	resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)}
+	return resources
+}
+
+// defaultResources tells whether the spec leaves the resources to us.
+func (h Hub) defaultResources() bool {
+	wanted := h.Spec.ResourceRequirement
+	return wanted == nil || wanted.Type == "" || wanted.Type == operatorv1.ResourceQosClassDefault
+}
+
+// admissionCPU is what a program requests by default that answers while somebody waits:
+// of a node that is busy, 2m is so little that webhooks time out.
+const admissionCPU = "50m"
+
+// answering returns the resources of a program that answers requests.
+func (h Hub) answering() corev1.ResourceRequirements {
+	resources := h.resources()
+	if h.defaultResources() {
+		resources.Requests[corev1.ResourceCPU] = resource.MustParse(admissionCPU)
+	}
 	return resources
 }
 
@@ -239,6 +257,7 @@ func (h Hub) serving(w render.Workload, server *Server, bind bind) render.Worklo
 	w.Args = append(w.Args, h.TLSFlags...)
 	w.HealthPort = bind.health
 	w.HostNetwork = bind.hostNetwork
+	w.Resources = h.answering()
 	w.Ports = append(w.Ports, render.Port("webhook", bind.port))
 	w.Volumes = append(w.Volumes, render.SecretVolume(webhookCertVolume, server.Secret, false))
 	w.Mounts = append(w.Mounts, render.Mount(webhookCertVolume, webhookCertPath, true))

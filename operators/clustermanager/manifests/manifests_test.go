@@ -159,7 +159,7 @@ func everyObject(t *testing.T, h Hub) []render.Object {
 	}
 	users := UserRoles(h, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules })
 	return slices.Concat(Namespaces(h), access, users, home, Bootstrap(h), Services(h), HomeServices(h),
-		NetworkPolicies(h), DisruptionBudgets(h), Deployments(h), Webhooks(h), ConnectionGuard(h), AgentGuards(h), protection(h), apiServices(h))
+		NetworkPolicies(h), DisruptionBudgets(h), Deployments(h), Webhooks(h), ConnectionGuard(h), AgentGuards(h), Priority(h), protection(h), apiServices(h))
 }
 
 // protection is what is installed of it.
