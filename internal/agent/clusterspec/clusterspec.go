@@ -99,12 +99,12 @@ func (p *Part) keep(ctx context.Context, hub client.Client, name string) error {
 			return fmt.Errorf("updating labels and client configs of ManagedCluster %q: %w", name, err)
 		}
 	}
-	return tell(ctx, hub, mc, withheld)
+	return reportWithheldLabels(ctx, hub, mc, withheld)
 }
 
-// tell writes the condition if it says something else than before. That nothing is
-// withheld is only said where something was.
-func tell(ctx context.Context, hub client.Client, mc *clusterv1.ManagedCluster, withheld []string) error {
+// reportWithheldLabels writes the condition if it says something else than before. That
+// nothing is withheld is only said where something was.
+func reportWithheldLabels(ctx context.Context, hub client.Client, mc *clusterv1.ManagedCluster, withheld []string) error {
 	condition := metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionLabelsWithheld, Status: metav1.ConditionFalse,
 		Reason: clusterv1.ManagedClusterReasonLabelsInSync, Message: "the labels are as the Klusterlet says",

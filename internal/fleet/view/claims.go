@@ -15,11 +15,16 @@ import (
 // Claims returns the claims of a cluster, by name, as they count: those that an
 // administrator has pinned, and what the cluster reports besides.
 func Claims(cluster *clusterv1.ManagedCluster) map[string]string {
-	claims := make(map[string]string, len(cluster.Status.ClusterClaims))
+	return claimsWithPinned(cluster, PinnedClaims(cluster))
+}
+
+// claimsWithPinned returns what the cluster reports, and the pinned claims over it.
+func claimsWithPinned(cluster *clusterv1.ManagedCluster, pinned map[string]string) map[string]string {
+	claims := make(map[string]string, len(cluster.Status.ClusterClaims)+len(pinned))
 	for _, claim := range cluster.Status.ClusterClaims {
 		claims[claim.Name] = claim.Value
 	}
-	maps.Copy(claims, PinnedClaims(cluster))
+	maps.Copy(claims, pinned)
 	return claims
 }
 
@@ -36,10 +41,11 @@ func PinnedClaims(cluster *clusterv1.ManagedCluster) map[string]string {
 // withPinnedClaims returns the cluster with its claims as they count, which is the
 // cluster itself if none are pinned.
 func withPinnedClaims(cluster *clusterv1.ManagedCluster) *clusterv1.ManagedCluster {
-	if len(PinnedClaims(cluster)) == 0 {
+	pinned := PinnedClaims(cluster)
+	if len(pinned) == 0 {
 		return cluster
 	}
-	claims := Claims(cluster)
+	claims := claimsWithPinned(cluster, pinned)
 	cluster = cluster.DeepCopy()
 	cluster.Status.ClusterClaims = nil
 	for _, name := range slices.Sorted(maps.Keys(claims)) {

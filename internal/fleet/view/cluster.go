@@ -128,7 +128,8 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	if connection == nil {
 		connection = &fleetv1alpha1.ClusterConnection{}
 	}
-	claims, pinned := Claims(cluster), PinnedClaims(cluster)
+	pinned := PinnedClaims(cluster)
+	claims := claimsWithPinned(cluster, pinned)
 	c := Cluster{
 		Name:    cmp.Or(cluster.Name, connection.Name),
 		Created: cluster.CreationTimestamp.Time, Deleting: !cluster.DeletionTimestamp.IsZero(),
@@ -154,7 +155,7 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	if zones := cmp.Or(claims[claimZone], cluster.Labels[labelZone]); len(c.Zones) == 0 && zones != "" {
 		c.Zones = strings.Split(zones, listSeparator)
 	}
-	c.Reported = reported(c, pinned, cluster.Labels, connection.Spec)
+	c.Reported = knownFromClusterAlone(c, pinned, cluster.Labels, connection.Spec)
 	c.Endpoints = endpointsOf(cluster, connection)
 	if n := connection.Status.NodeSummary; n != nil {
 		c.Nodes = &Nodes{Total: int(n.TotalNum), Ready: int(n.ReadyNum)}
@@ -165,10 +166,10 @@ func Of(cluster *clusterv1.ManagedCluster, connection *fleetv1alpha1.ClusterConn
 	return c
 }
 
-// reported says which of zones, region and provider the hub has from the cluster alone:
-// neither from the spec of its ClusterConnection, nor from a claim that an administrator
-// has pinned, nor from a label, which agents may not change.
-func reported(c Cluster, pinned, labels map[string]string, said fleetv1alpha1.ClusterConnectionSpec) Reported {
+// knownFromClusterAlone says which of zones, region and provider the hub has from the
+// cluster alone: neither from the spec of its ClusterConnection, nor from a claim that an
+// administrator has pinned, nor from a label, which agents may not change.
+func knownFromClusterAlone(c Cluster, pinned, labels map[string]string, said fleetv1alpha1.ClusterConnectionSpec) Reported {
 	by := func(value string, hub ...string) bool { return value != "" && !slices.Contains(hub, value) }
 	return Reported{
 		Zones:    by(strings.Join(c.Zones, listSeparator), strings.Join(said.Zones, listSeparator), pinned[claimZone], labels[labelZone]),
