@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -27,6 +29,8 @@ type denying struct {
 	session     *hub.Session
 	read, write client.Client
 	mode        dryrun.Mode
+	// revoke says that accepted clusters are to lose their rights.
+	revoke bool
 }
 
 // NewDeny returns the command "deny".
@@ -35,11 +39,16 @@ func NewDeny(session *hub.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deny NAME...",
 		Short: "Deny clusters, or revoke their acceptance",
-		Long: "Denies the pending certificate requests of the clusters and revokes their acceptance. The hub then revokes the " +
-			"permissions of their agents. What was delivered to a cluster stays there, and so do the objects in its namespace " +
-			"on the hub; \"capstan accept\" accepts it again.",
-		Example: `  # Deny a cluster that has asked to join, or one that has joined
+		Long: "Denies the pending certificate requests of the clusters. With --revoke, it also revokes the acceptance of those that " +
+			"are accepted, and the hub then revokes the permissions of their agents. What was delivered to a cluster stays there, " +
+			"and so do the objects in its namespace on the hub; \"capstan accept\" accepts it again.\n\n" +
+			"Without --revoke, it leaves an accepted cluster alone, requests included: whoever has a bootstrap token can make " +
+			"requests in its name. \"kubectl certificate deny\" denies such a request and nothing else.",
+		Example: `  # Deny a cluster that has asked to join
   capstan deny member1
+
+  # Take the permissions of one that is accepted, too
+  capstan deny member1 --revoke
 
   # Let the hub check whether it would work
   capstan deny member1 --dry-run=server`,
@@ -47,6 +56,7 @@ func NewDeny(session *hub.Session) *cobra.Command {
 		ValidArgsFunction: complete.Clusters(session),
 		RunE:              func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), args) },
 	}
+	cmd.Flags().BoolVar(&d.revoke, "revoke", false, "Revoke the acceptance of clusters that are accepted")
 	d.mode.AddFlag(cmd)
 	return cmd
 }
@@ -83,6 +93,12 @@ func (d *denying) one(ctx context.Context, name string) error {
 	if err := d.read.List(ctx, all, client.MatchingLabels{clusterv1.LabelClusterName: name}); err != nil {
 		return err
 	}
+	waiting := slices.DeleteFunc(all.Items, func(r certificatesv1.CertificateSigningRequest) bool {
+		return !requests.Pending(&r) || !requests.Ours(&r)
+	})
+	if cluster.Spec.HubAcceptsClient && !d.revoke {
+		return needsRevoke(name, waiting)
+	}
 	done := 0
 	if cluster.Spec.HubAcceptsClient {
 		if err := setAccepted(ctx, d.mode, d.write, name, false); err != nil {
@@ -91,11 +107,8 @@ func (d *denying) one(ctx context.Context, name string) error {
 		fmt.Fprintf(d.session.Out, "managedcluster.cluster.open-cluster-management.io/%s denied%s\n", name, d.mode.Suffix())
 		done++
 	}
-	for i := range all.Items {
-		request := &all.Items[i]
-		if !requests.Pending(request) || !requests.Ours(request) {
-			continue
-		}
+	for i := range waiting {
+		request := &waiting[i]
 		if err := d.deny(ctx, request.Name); err != nil {
 			return fmt.Errorf("deny the request %q: %w", request.Name, err)
 		}
@@ -110,6 +123,20 @@ func (d *denying) one(ctx context.Context, name string) error {
 	}
 	fmt.Fprintf(d.session.Out, "cluster %q is not accepted, and no request waits\n", name)
 	return nil
+}
+
+// needsRevoke is for an accepted cluster that nobody has said should lose its rights.
+func needsRevoke(cluster string, waiting []certificatesv1.CertificateSigningRequest) error {
+	next := fmt.Sprintf("To revoke it: \"capstan deny %s --revoke\".", cluster)
+	if len(waiting) > 0 {
+		var names []string
+		for i := range waiting {
+			names = append(names, waiting[i].Name)
+		}
+		next += fmt.Sprintf(" To deny only what waits: \"kubectl certificate deny %s\".", strings.Join(names, " "))
+	}
+	return exit.Next(fmt.Errorf("cluster %q is accepted: to deny it would take the permissions of its agents on the hub, and nothing more would be delivered to it",
+		cluster), "%s", next)
 }
 
 func (d *denying) deny(ctx context.Context, name string) error {

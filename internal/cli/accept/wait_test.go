@@ -55,18 +55,24 @@ func asks(t *testing.T, name, cluster string, conditions ...certificatesv1.Certi
 	}
 }
 
-// TestAnAgentThatAsksWhileWeWaitIsAccepted is a cluster that left an hour ago and
-// joins again: its former request is approved, and the new one comes late.
-func TestAnAgentThatAsksWhileWeWaitIsAccepted(t *testing.T) {
+// fakeHub is a hub with these objects.
+func fakeHub(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clusterv1.AddToScheme(scheme), certificatesv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&clusterv1.ManagedCluster{})
+}
+
+// TestAnAgentThatAsksWhileWeWaitIsAccepted is a cluster that left an hour ago and
+// joins again: its former request is approved, and the new one comes late.
+func TestAnAgentThatAsksWhileWeWaitIsAccepted(t *testing.T) {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 	cluster.Spec.HubAcceptsClient = true
 	former := asks(t, "c1-former", "c1", certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue})
 	late, looks := asks(t, "c1-late", "c1"), 0
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, former).WithStatusSubresource(cluster).WithInterceptorFuncs(interceptor.Funcs{
+	c := fakeHub(t, cluster, former).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if looks++; looks == 2 {
 				if err := w.Create(ctx, late.DeepCopy()); err != nil {

@@ -163,7 +163,7 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 		found = append(found, pendingRequest(e, ready, satisfied))
 	}
 	for _, refused := range sorted.Refused {
-		found = append(found, refusedRequest(e, refused, satisfied))
+		found = append(found, refusedRequest(refused, satisfied))
 	}
 	if satisfied || len(found) > 0 || len(sorted.Approved) > 0 {
 		return found
@@ -180,9 +180,9 @@ func clusterRequests(e *evidence.Evidence) []Finding {
 }
 
 // refusedRequest tells of a request that must not be approved.
-func refusedRequest(e *evidence.Evidence, refused requests.Refused, satisfied bool) Finding {
+func refusedRequest(refused requests.Refused, satisfied bool) Finding {
 	f := broken("RequestRefused", "CertificateSigningRequest "+refused.Request.Name, refused.Why,
-		fmt.Sprintf("Find out who made it: %s. It must not be approved; \"capstan deny %s\" denies it.", refused.Request.Spec.Username, e.Cluster.Name))
+		fmt.Sprintf("Find out who made it: %s. It must not be approved; %s.", refused.Request.Spec.Username, denyOnly(refused.Request)))
 	if satisfied {
 		f.State = Odd
 	}
@@ -195,13 +195,19 @@ func pendingRequest(e *evidence.Evidence, ready requests.Ready, satisfied bool) 
 	object, cluster := "CertificateSigningRequest "+ready.Request.Name, e.Cluster.Name
 	if satisfied {
 		return odd("AnotherAgent", object, fmt.Sprintf("agent %q asks to be this cluster, which has an agent already", ready.Agent),
-			fmt.Sprintf("Find out who made it: %s. \"capstan deny %s\" denies it.", ready.Request.Spec.Username, cluster))
+			fmt.Sprintf("Find out who made it: %s. If it is not to be, %s.", ready.Request.Spec.Username, denyOnly(ready.Request)))
 	}
 	next := fmt.Sprintf("capstan accept %s", cluster)
 	if joined(e) {
 		next += " --request " + ready.Request.Name // the hub still hears of the agent that it knows
 	}
 	return broken("RequestPending", object, "it is waiting for approval by a hub administrator", next)
+}
+
+// denyOnly says how to deny a request, and not the cluster in whose name somebody has
+// made it.
+func denyOnly(request *certificatesv1.CertificateSigningRequest) string {
+	return fmt.Sprintf("\"kubectl certificate deny %s\" denies it", request.Name)
 }
 
 // turnedDown returns the name of a request of the cluster that was denied or

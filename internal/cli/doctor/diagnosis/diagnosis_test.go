@@ -23,6 +23,7 @@ import (
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	"github.com/capstan-io/capstan/internal/certs"
 	"github.com/capstan-io/capstan/internal/cli/doctor/evidence"
+	"github.com/capstan-io/capstan/internal/cli/requests"
 	"github.com/capstan-io/capstan/internal/probe"
 )
 
@@ -218,5 +219,22 @@ func TestCluster(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", c.reason, got, c.want)
 			}
 		})
+	}
+}
+
+// TestAStrayRequestCostsAClusterNothing is junk in the name of a cluster: the
+// advice must not be to deny the cluster.
+func TestAStrayRequestCostsAClusterNothing(t *testing.T) {
+	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "c-1"}}
+	for _, joined := range []bool{true, false} {
+		for name, f := range map[string]Finding{
+			"refused": refusedRequest(requests.Refused{Request: request}, joined),
+			"ready":   pendingRequest(&evidence.Evidence{Cluster: &evidence.Cluster{Name: "c"}}, requests.Ready{Request: request}, joined),
+		} {
+			deny := name == "refused" || joined
+			if strings.Contains(f.Next, "capstan deny") || deny != strings.Contains(f.Next, "kubectl certificate deny c-1") {
+				t.Errorf("%s, joined is %t: %s", name, joined, f.Next)
+			}
+		}
 	}
 }
