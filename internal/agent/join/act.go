@@ -171,6 +171,7 @@ func (m *Machine) apply(ctx context.Context, hub client.Client, a *application, 
 	if err != nil {
 		return explain(fmt.Sprintf("creating the certificate signing request %q", name), err)
 	}
+	m.options.Log.Info("The agent asks for a client certificate for the hub", "cluster", a.Cluster, "request", name, "key", a.fingerprint())
 	f.Applied, f.CSR, f.CSRProblem = true, csrFactOf(name, csr), nil
 	m.state.csrVersion = csr.ResourceVersion
 	return nil

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 )
 
 func TestErrorsOfTheHubAreToldApart(t *testing.T) {
@@ -79,20 +80,20 @@ func TestTheNameOfARequestFollowsFromItsKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was, err := a.name()
-	if err != nil {
-		t.Fatal(err)
-	}
-	is, err := stored.name()
-	if err != nil {
-		t.Fatal(err)
-	}
+	was, is := a.name(), stored.name()
 	if was != is || len(was) != len("c1-")+csrSuffixLength {
 		t.Errorf("the request is named %q before and %q after storage", was, is)
 	}
 	csr, err := stored.request(0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	seen := policy.Decide(policy.Request{
+		SignerName: csr.Spec.SignerName, Usages: csr.Spec.Usages, PEM: csr.Spec.Request, ClusterLabel: "c1",
+	}, policy.Cluster{}, policy.Automatic{})
+	f := facts{Application: stored, CSR: csrFact{State: csrWaiting, Name: is}}
+	if _, message := f.waitingForCSR(); seen.Key != a.fingerprint() || !strings.Contains(message, seen.Key) {
+		t.Errorf("the administrator of the hub sees the key %q, and the one of the cluster: %s", seen.Key, message)
 	}
 	other, err := newApplication(a.identity, "https://hub")
 	if err != nil {

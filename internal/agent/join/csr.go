@@ -46,13 +46,9 @@ func why(condition certificatesv1.CertificateSigningRequestCondition) string {
 // agent that may not list requests cannot know them; as it keeps the key of
 // its own request, it never makes a second one.
 func checkFlood(ctx context.Context, hub client.Client, a *application, explain explainer) error {
-	cluster := a.Cluster
-	name, err := a.name()
-	if err != nil {
-		return err
-	}
+	cluster, name := a.Cluster, a.name()
 	csrs := &certificatesv1.CertificateSigningRequestList{}
-	err = hub.List(ctx, csrs, client.MatchingLabels{clusterv1.LabelClusterName: cluster})
+	err := hub.List(ctx, csrs, client.MatchingLabels{clusterv1.LabelClusterName: cluster})
 	if apierrors.IsForbidden(err) {
 		return nil
 	}

@@ -30,6 +30,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/agent/connect"
 	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/csr/policy"
 )
 
 const (
@@ -174,6 +175,8 @@ type application struct {
 	Server string
 	KeyPEM []byte
 	key    crypto.Signer
+	// publicKey is the PKIX structure of the key's public half in DER.
+	publicKey []byte
 }
 
 // newApplication makes a new key.
@@ -186,8 +189,7 @@ func newApplication(id identity, server string) (*application, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the key for the hub: %w", err)
 	}
-	block := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
-	return &application{identity: id, Server: server, KeyPEM: block, key: key}, nil
+	return applicationWith(id, server, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), key)
 }
 
 // parseApplication is the way back from storage.
@@ -200,27 +202,31 @@ func parseApplication(id identity, server string, keyPEM []byte) (*application, 
 	if err != nil {
 		return nil, fmt.Errorf("its key cannot be read: %w", err)
 	}
-	return &application{identity: id, Server: server, KeyPEM: keyPEM, key: key}, nil
+	return applicationWith(id, server, keyPEM, key)
+}
+
+func applicationWith(id identity, server string, keyPEM []byte, key crypto.Signer) (*application, error) {
+	publicKey, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, fmt.Errorf("encoding the public key for the hub: %w", err)
+	}
+	return &application{identity: id, Server: server, KeyPEM: keyPEM, key: key, publicKey: publicKey}, nil
 }
 
 // name of the certificate signing request. It follows from the key, so that an
 // agent finds its request again without a list of requests.
-func (a *application) name() (string, error) {
-	der, err := x509.MarshalPKIXPublicKey(a.key.Public())
-	if err != nil {
-		return "", fmt.Errorf("encoding the public key for the hub: %w", err)
-	}
-	sum := sha256.Sum256(der)
-	return a.Cluster + "-" + hex.EncodeToString(sum[:])[:csrSuffixLength], nil
+func (a *application) name() string {
+	sum := sha256.Sum256(a.publicKey)
+	return a.Cluster + "-" + hex.EncodeToString(sum[:])[:csrSuffixLength]
 }
+
+// fingerprint is by what the administrator of the hub recognizes our request: others
+// can make one in the same name, but not with the same key.
+func (a *application) fingerprint() string { return policy.Fingerprint(a.publicKey) }
 
 // request returns the object to create on the hub. Zero expirationSeconds
 // leaves the lifetime to the signer.
 func (a *application) request(expirationSeconds int32) (*certificatesv1.CertificateSigningRequest, error) {
-	name, err := a.name()
-	if err != nil {
-		return nil, err
-	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
 		Subject: a.subject(), SignatureAlgorithm: x509.ECDSAWithSHA256,
 	}, a.key)
@@ -228,7 +234,7 @@ func (a *application) request(expirationSeconds int32) (*certificatesv1.Certific
 		return nil, fmt.Errorf("making a certificate request for %q: %w", a.Cluster, err)
 	}
 	csr := &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.LabelClusterName: a.Cluster}},
+		ObjectMeta: metav1.ObjectMeta{Name: a.name(), Labels: map[string]string{clusterv1.LabelClusterName: a.Cluster}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 			SignerName: certificatesv1.KubeAPIServerClientSignerName,
@@ -252,11 +258,7 @@ func (a *application) isOurs(csr *certificatesv1.CertificateSigningRequest) bool
 		return false
 	}
 	theirs, err := x509.MarshalPKIXPublicKey(parsed.PublicKey)
-	if err != nil {
-		return false
-	}
-	ours, err := x509.MarshalPKIXPublicKey(a.key.Public())
-	return err == nil && bytes.Equal(ours, theirs)
+	return err == nil && bytes.Equal(a.publicKey, theirs)
 }
 
 // Expiry is when a certificate expires. It is safe for concurrent use.

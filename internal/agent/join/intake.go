@@ -265,6 +265,6 @@ func (i *intake) pending(ctx context.Context) error {
 		i.options.Log.Info("Ignoring the stored application for a certificate and making a new one", "problem", err.Error())
 		return nil
 	}
-	f.CSR.Name, err = f.Application.name()
-	return err
+	f.CSR.Name = f.Application.name()
+	return nil
 }

@@ -32,7 +32,8 @@ func (f facts) waitingForCSR() (reason, message string) {
 			name, also)
 	default:
 		return operatorv1.JoinReasonWaitingForCSRApproval, fmt.Sprintf(
-			"The certificate signing request %s is waiting for approval by a hub administrator: kubectl certificate approve %s%s", name, name, "."+also)
+			"The certificate signing request %s with the key %s is waiting for approval by a hub administrator: kubectl certificate approve %s.%s",
+			name, f.Application.fingerprint(), name, also)
 	}
 }
 

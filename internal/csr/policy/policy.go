@@ -99,7 +99,7 @@ type Cluster struct {
 	Alive, Silent bool
 	// Requester is the user whose request led to the join, if that is known.
 	Requester string
-	// Key is the hash of the public key in that request, if that is known.
+	// Key is the Fingerprint of the public key in that request, if that is known.
 	Key string
 	// Agents are those that have got a certificate, as far as that is known.
 	Agents Agents
@@ -119,7 +119,7 @@ type Decision struct {
 	Kind    Kind
 	// Reason is one of the constants, Message a sentence for an administrator.
 	Reason, Message string
-	// Agent is the name in the agent's user name, Key the hash of its public key.
+	// Agent is the name in the agent's user name, Key the Fingerprint of its public key.
 	// Others may have the credential that a first request is made with, too, so the
 	// hub has to remember both before it approves the request.
 	Agent, Key string

@@ -29,6 +29,9 @@ const RequestBytesMax = 16 << 10
 // rsaBitsMin is the size from which on an RSA key is taken for safe.
 const rsaBitsMin = 2048
 
+// fingerprintPrefix says which hash a fingerprint is.
+const fingerprintPrefix = "sha256:"
+
 var (
 	oidCommonName   = asn1.ObjectIdentifier{2, 5, 4, 3}
 	oidOrganization = asn1.ObjectIdentifier{2, 5, 4, 10}
@@ -37,7 +40,7 @@ var (
 // subject is who a certificate would be for.
 type subject struct {
 	cluster, agent string
-	// key is the SHA-256 hash of the public key. Only its owner can make a request
+	// key is the fingerprint of the public key. Only its owner can make a request
 	// with it, as requests are signed.
 	key string
 }
@@ -82,8 +85,15 @@ func identity(request []byte) (subject, error) {
 	if !slices.Equal(organizations, want) {
 		return subject{}, fmt.Errorf("its organizations are %q, not exactly %q", organizations, want)
 	}
-	sum := sha256.Sum256(csr.RawSubjectPublicKeyInfo)
-	return subject{cluster: cluster, agent: agent, key: "sha256:" + hex.EncodeToString(sum[:])}, nil
+	return subject{cluster: cluster, agent: agent, key: Fingerprint(csr.RawSubjectPublicKeyInfo)}, nil
+}
+
+// Fingerprint is by what the agent and the administrator of the hub know the agent's
+// public key, which is given as a PKIX structure in DER. It is the whole hash: one could
+// make a key for the first few digits.
+func Fingerprint(publicKey []byte) string {
+	sum := sha256.Sum256(publicKey)
+	return fingerprintPrefix + hex.EncodeToString(sum[:])
 }
 
 // Certified returns the cluster and the agent that a certificate for the request
