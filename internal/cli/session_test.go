@@ -189,7 +189,7 @@ func (w *world) steady(answer string) string {
 		`(?m)(uid: |"uid": ")[0-9a-f-]{36}`:                            "${1}00000000-0000-0000-0000-000000000000",
 		`(resourceVersion: "|"resourceVersion": ")[0-9]+`:              "${1}1",
 		`((?:Timestamp|TransitionTime)"?: "?)[0-9]{4}-[-0-9T:]+Z`:      "${1}2026-01-01T00:00:00Z",
-		`sha256:[0-9a-f]{64}`:                                          "sha256:" + strings.Repeat("0", 64),
+		`ca-cert-hash sha256:[0-9a-f]{64}`:                             "ca-cert-hash sha256:" + strings.Repeat("0", 64),
 		`[^" ]*/capstan-kept-[0-9]+`:                                   "/tmp/capstan-kept-1",
 		`/home/me/(\S*\.(?:backup|txt))`:                               "$1",
 		`((?:at|etcd:) +revision )[0-9]+`:                              "${1}4711", // of etcd

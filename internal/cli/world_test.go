@@ -6,9 +6,9 @@ package cli_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
+	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -220,10 +220,8 @@ func (w *world) request(t *testing.T, name, cluster, agent, user string, organiz
 	if len(organizations) == 0 {
 		organizations = []string{clusterv1.AgentGroup(cluster), clusterv1.GroupManagedClusters}
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	seed := sha256.Sum256([]byte(name)) // answers show the key, so that it is the same each time
+	key := ed25519.NewKeyFromSeed(seed[:])
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: clusterv1.AgentUser(cluster, agent), Organization: organizations},
 	}, key)

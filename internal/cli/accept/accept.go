@@ -57,9 +57,12 @@ func NewAccept(session *hub.Session) *cobra.Command {
 		Short: "Accept clusters that ask to join",
 		Long: "Approves the pending certificate requests of the clusters' agents and accepts the clusters. A request is " +
 			"approved only if it asks for the certificate of one agent of this cluster and nothing else, and if it is clear " +
-			"which request is the right one; if several agents ask for the same cluster, --request selects one. A cluster " +
+			"which request is the right one; if several keys or agents ask for the same cluster, --request selects one. A cluster " +
 			"that was denied is accepted again. A Push cluster whose agent asks to join becomes a Pull cluster if --request " +
 			"selects its request; what was delivered to it stays.\n\n" +
+			"Many clusters may share the token that they ask with, and whoever has it can ask in the name of each of them. What tells " +
+			"them apart is the key. --dry-run=client shows its fingerprint beforehand; on the cluster, \"kubectl describe " +
+			"klusterlet\" and the log of the agent show that of its agent. --wait approves whoever asks first.\n\n" +
 			"A cluster chooses its labels when it asks to join, and with them its ManagedClusterSets. accept shows these sets " +
 			"and who can then place workloads on the cluster; --dry-run=client shows them beforehand.",
 		Example: `  # Accept a cluster that has asked to join
@@ -154,12 +157,13 @@ func (a *accepting) one(ctx context.Context, name string) error {
 	return nil
 }
 
-func (a *accepting) approveAll(ctx context.Context, all []*certificatesv1.CertificateSigningRequest) error {
-	for _, request := range all {
-		if err := a.approve(ctx, request); err != nil {
-			return fmt.Errorf("approve the request %q: %w", request.Name, err)
+func (a *accepting) approveAll(ctx context.Context, all []requests.Ready) error {
+	for _, ready := range all {
+		fmt.Fprintf(a.session.ErrOut, "Approving %s\n", whoAsks(ready, a.session.Clock.Now()))
+		if err := a.approve(ctx, ready.Request); err != nil {
+			return fmt.Errorf("approve the request %q: %w", ready.Request.Name, err)
 		}
-		a.say("certificatesigningrequest.certificates.k8s.io/%s approved", request.Name)
+		a.say("certificatesigningrequest.certificates.k8s.io/%s approved", ready.Request.Name)
 	}
 	return nil
 }
@@ -200,7 +204,7 @@ func sleep(ctx context.Context, duration time.Duration) error {
 }
 
 func (a *accepting) look(ctx context.Context, name string) (plan, error) {
-	f := facts{cluster: &clusterv1.ManagedCluster{}, chosen: a.chosen}
+	f := facts{cluster: &clusterv1.ManagedCluster{}, chosen: a.chosen, now: a.session.Clock.Now()}
 	err := a.read.Get(ctx, client.ObjectKey{Name: name}, f.cluster)
 	if apierrors.IsNotFound(err) && hub.Served(err) {
 		return plan{}, exit.Next(fmt.Errorf("there is no cluster %q: %w", name, errNoRequest),
@@ -227,27 +231,28 @@ func (a *accepting) look(ctx context.Context, name string) (plan, error) {
 }
 
 func (a *accepting) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
-	return conclude(ctx, a.mode, a.read, a.write, request.Name, certificatesv1.CertificateSigningRequestCondition{
+	return conclude(ctx, a.mode, a.read, a.write, request, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "CapstanAccept",
 		Message: "approved by an administrator with \"capstan accept\"",
 	})
 }
 
-// conclude decides about a request. A request that somebody else has changed
-// meanwhile is read again; its content cannot change.
+// conclude decides about a request that was judged. One that somebody else has changed
+// meanwhile is read again; its content cannot change, but another one may be in its place.
 func conclude(
-	ctx context.Context, mode dryrun.Mode, read, write client.Client, name string, condition certificatesv1.CertificateSigningRequestCondition,
+	ctx context.Context, mode dryrun.Mode, read, write client.Client, judged *certificatesv1.CertificateSigningRequest,
+	condition certificatesv1.CertificateSigningRequestCondition,
 ) error {
 	if mode.Skips() {
 		return nil
 	}
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		request := &certificatesv1.CertificateSigningRequest{}
-		if err := read.Get(ctx, client.ObjectKey{Name: name}, request); err != nil {
+		if err := read.Get(ctx, client.ObjectKeyFromObject(judged), request); err != nil {
 			return err
 		}
-		if !requests.Pending(request) {
-			return exit.Next(errors.New("it was approved or denied in the meantime"), "Run the command again.")
+		if request.UID != judged.UID || !requests.Pending(request) {
+			return exit.Next(errors.New("it was approved, denied or replaced in the meantime"), "Run the command again.")
 		}
 		request.Status.Conditions = append(request.Status.Conditions, condition)
 		return write.SubResource("approval").Update(ctx, request)

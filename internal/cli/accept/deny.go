@@ -109,7 +109,7 @@ func (d *denying) one(ctx context.Context, name string) error {
 	}
 	for i := range waiting {
 		request := &waiting[i]
-		if err := d.deny(ctx, request.Name); err != nil {
+		if err := d.deny(ctx, request); err != nil {
 			return fmt.Errorf("deny the request %q: %w", request.Name, err)
 		}
 		fmt.Fprintf(d.session.Out, "certificatesigningrequest.certificates.k8s.io/%s denied%s\n", request.Name, d.mode.Suffix())
@@ -139,8 +139,8 @@ func needsRevoke(cluster string, waiting []certificatesv1.CertificateSigningRequ
 		cluster), "%s", next)
 }
 
-func (d *denying) deny(ctx context.Context, name string) error {
-	return conclude(ctx, d.mode, d.read, d.write, name, certificatesv1.CertificateSigningRequestCondition{
+func (d *denying) deny(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
+	return conclude(ctx, d.mode, d.read, d.write, request, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "CapstanDeny",
 		Message: "denied by an administrator with \"capstan deny\"",
 	})

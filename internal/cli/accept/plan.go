@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
@@ -28,13 +29,14 @@ type facts struct {
 	// chosen is the name of the request that the user wants to be approved, or
 	// nothing if there should be no choice.
 	chosen string
+	now    time.Time
 }
 
 // plan is what accepting a cluster takes.
 type plan struct {
 	cluster *clusterv1.ManagedCluster
-	// approve are the requests to approve.
-	approve []*certificatesv1.CertificateSigningRequest
+	// approve are the requests to approve, all of the same key.
+	approve []requests.Ready
 	// refused are requests that must not be approved.
 	refused []requests.Refused
 	// accept says whether the cluster is to be accepted, too.
@@ -59,7 +61,7 @@ func decide(f facts) (plan, error) {
 	}
 	if agents := f.agents(); len(agents) > 1 {
 		return plan{}, exit.Next(fmt.Errorf("%d different agents ask to be cluster %q:\n%s", len(agents), name, f.list()),
-			"Only one can be right. Find out which, approve it with \"capstan accept %s --request NAME\", and deny the others with \"kubectl certificate deny\".", name)
+			"Only one can be right: the one with the key that \"kubectl describe klusterlet\" shows on the cluster. Approve it with \"capstan accept %s --request NAME\", and deny the others with \"kubectl certificate deny\".", name)
 	}
 	if f.pushed() {
 		return plan{}, exit.Next(fmt.Errorf("cluster %q is a Push cluster, and an agent asks to join under its name:\n%s", name, f.list()),
@@ -69,9 +71,7 @@ func decide(f facts) (plan, error) {
 		return plan{}, exit.Next(fmt.Errorf("cluster %q has a working agent, and another one asks to join under its name:\n%s", name, f.list()),
 			"If that is right, approve it with \"capstan accept %s --request NAME\"; if not, deny it with \"kubectl certificate deny NAME\".", name)
 	}
-	for _, ready := range f.requests.Ready {
-		p.approve = append(p.approve, ready.Request)
-	}
+	p.approve = f.requests.Ready
 	return p, nil
 }
 
@@ -79,7 +79,7 @@ func decide(f facts) (plan, error) {
 func (f facts) withChosen(p plan) (plan, error) {
 	for _, ready := range f.requests.Ready {
 		if ready.Request.Name == f.chosen {
-			p.approve = append(p.approve, ready.Request)
+			p.approve = append(p.approve, ready)
 			p.pull = f.pushed()
 			return p, nil
 		}
@@ -120,11 +120,12 @@ func (f facts) pushed() bool {
 	return f.connection != nil && f.connection.Spec.SyncMode == fleetv1alpha1.SyncModePush
 }
 
-// agents returns the identities that are asked for, and by whom.
+// agents returns who asks: the names, the keys, and by whom. Names alone do not tell
+// agents apart, as whoever may ask can copy those of a request that waits.
 func (f facts) agents() map[string]bool {
 	agents := map[string]bool{}
 	for _, ready := range f.requests.Ready {
-		agents[ready.Agent+" "+ready.Request.Spec.Username] = true
+		agents[strings.Join([]string{ready.Agent, ready.Key, ready.Request.Spec.Username}, " ")] = true
 	}
 	return agents
 }
@@ -141,7 +142,13 @@ func (f facts) alive() bool {
 func (f facts) list() string {
 	var lines []string
 	for _, ready := range f.requests.Ready {
-		lines = append(lines, fmt.Sprintf("  %s: agent %s, requested by %s", ready.Request.Name, ready.Agent, ready.Request.Spec.Username))
+		lines = append(lines, "  "+whoAsks(ready, f.now))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// whoAsks says all by which an administrator recognizes a request.
+func whoAsks(ready requests.Ready, now time.Time) string {
+	return fmt.Sprintf("%s: agent %s with the key %s, requested by %s %s ago", ready.Request.Name, ready.Agent, ready.Key,
+		ready.Request.Spec.Username, duration.HumanDuration(now.Sub(ready.Request.CreationTimestamp.Time)))
 }

@@ -6,6 +6,7 @@ package accept
 import (
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
@@ -37,5 +38,53 @@ func TestAPushClusterBecomesPullOnlyIfTheUserSaysSo(t *testing.T) {
 	f.connection.Spec.SyncMode = fleetv1alpha1.SyncModePull
 	if p, err = decide(f); err != nil || p.pull {
 		t.Errorf("a Pull cluster has nothing to change, and the plan is %+v (%v)", p, err)
+	}
+}
+
+// TestACopiedRequestIsNotApproved is a stranger who asks with the shared bootstrap
+// token in the name of an agent that waits, and has a key of his own.
+func TestACopiedRequestIsNotApproved(t *testing.T) {
+	agents, strangers := asks(t, "c1-agent", "c1"), asks(t, "c1-stranger", "c1")
+	again := agents.DeepCopy()
+	again.Name = "c1-again"
+	sorted := func(all ...*certificatesv1.CertificateSigningRequest) facts {
+		f := facts{cluster: &clusterv1.ManagedCluster{}, now: time.Now()}
+		f.cluster.Name = "c1"
+		var items []certificatesv1.CertificateSigningRequest
+		for _, request := range all {
+			items = append(items, *request)
+		}
+		f.requests = requests.Sort("c1", items)
+		return f
+	}
+
+	f := sorted(agents, strangers)
+	p, err := decide(f)
+	if err == nil || len(p.approve) > 0 {
+		t.Fatalf("two keys ask, and %d requests are to be approved", len(p.approve))
+	}
+	for _, ready := range f.requests.Ready {
+		if text := exit.Text(err); ready.Key == "" || !strings.Contains(text, whoAsks(ready, f.now)) {
+			t.Errorf("%s with the key %q is not told apart: %s", ready.Request.Name, ready.Key, text)
+		}
+	}
+	f.chosen = agents.Name
+	if p, err = decide(f); err != nil || len(p.approve) != 1 || p.approve[0].Request.Name != agents.Name {
+		t.Errorf("one is chosen, and the plan is %+v (%v)", p, err)
+	}
+	if p, err = decide(sorted(agents, again)); err != nil || len(p.approve) != 2 {
+		t.Errorf("one key asks twice, and the plan is %+v (%v)", p, err)
+	}
+}
+
+// TestARequestInThePlaceOfAnotherIsNotApproved is a request of the same name, made
+// after the administrator has seen the one before.
+func TestARequestInThePlaceOfAnotherIsNotApproved(t *testing.T) {
+	seen, other := asks(t, "c1-agent", "c1"), asks(t, "c1-agent", "c1")
+	seen.UID, other.UID = "seen", "other"
+	c := fakeHub(t, other).Build()
+	a := &accepting{read: c, write: c}
+	if err := a.approve(t.Context(), seen); err == nil {
+		t.Error("a request was approved that nobody has looked at")
 	}
 }

@@ -24,8 +24,9 @@ const labelAddOn = "open-cluster-management.io/addon-name"
 // Ready is a request that may be approved.
 type Ready struct {
 	Request *certificatesv1.CertificateSigningRequest
-	// Agent is the name of the agent that it is for.
-	Agent string
+	// Agent is the name of the agent that it is for, Key the fingerprint of its public
+	// key. Whoever may ask can choose any name, so that only the key tells agents apart.
+	Agent, Key string
 }
 
 // Refused is a request that must not be approved.
@@ -79,7 +80,7 @@ func (s *Sorted) pending(cluster string, request *certificatesv1.CertificateSign
 	}, policy.Cluster{Exists: true, Accepted: true}, policy.Automatic{})
 	switch decision.Verdict {
 	case policy.Leave:
-		s.Ready = append(s.Ready, Ready{Request: request, Agent: decision.Agent})
+		s.Ready = append(s.Ready, Ready{Request: request, Agent: decision.Agent, Key: decision.Key})
 	case policy.Approve:
 		s.approvable(request, decision)
 	case policy.Refuse, policy.Wait:
@@ -95,7 +96,7 @@ func (s *Sorted) approvable(request *certificatesv1.CertificateSigningRequest, d
 		s.Renewals = append(s.Renewals, request)
 		return
 	}
-	s.Ready = append(s.Ready, Ready{Request: request, Agent: decision.Agent})
+	s.Ready = append(s.Ready, Ready{Request: request, Agent: decision.Agent, Key: decision.Key})
 }
 
 // Ours tells whether the request is one of an agent for its certificate on the
