@@ -15,6 +15,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -22,6 +23,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cli/complete"
 	"github.com/capstan-io/capstan/internal/cli/dryrun"
 	"github.com/capstan-io/capstan/internal/cli/exit"
@@ -133,6 +135,9 @@ func (a *accepting) one(ctx context.Context, name string) error {
 		if err := a.tellSets(ctx, p.cluster); err != nil {
 			return err
 		}
+		if err := a.warnOfTakingBack(ctx, name); err != nil {
+			return err
+		}
 	}
 	if err := a.approveAll(ctx, p.approve); err != nil {
 		return err
@@ -153,6 +158,22 @@ func (a *accepting) one(ctx context.Context, name string) error {
 	}
 	if a.wait && a.mode.Changes() {
 		return a.untilReady(ctx, patience, name, len(p.approve) == 0)
+	}
+	return nil
+}
+
+// warnOfTakingBack shows, before the cluster is accepted, that its name is that of a
+// namespace from which policies send: an accepted cluster's namespace is its own.
+func (a *accepting) warnOfTakingBack(ctx context.Context, cluster string) error {
+	bindings := &workv1alpha2.ResourceBindingList{}
+	switch err := a.read.List(ctx, bindings, client.InNamespace(cluster), client.Limit(1)); {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil // whoever may not see them is warned by the hub, and one without policies has none
+	case err != nil:
+		return fmt.Errorf("find out whether policies send from namespace %q: %w", cluster, err)
+	}
+	if len(bindings.Items) > 0 {
+		fmt.Fprintf(a.session.ErrOut, "Warning: policies send objects from the namespace %q of the hub. Once the cluster of this name is accepted, they are taken back from all clusters.\n", cluster)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/cli/hub"
 )
 
@@ -59,7 +62,8 @@ func asks(t *testing.T, name, cluster string, conditions ...certificatesv1.Certi
 func fakeHub(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clusterv1.AddToScheme(scheme), certificatesv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clusterv1.AddToScheme(scheme), certificatesv1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme),
+		clusterv1beta2.AddToScheme(scheme), workv1alpha2.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&clusterv1.ManagedCluster{})
@@ -100,5 +104,25 @@ func TestAnAgentThatAsksWhileWeWaitIsAccepted(t *testing.T) {
 	a := &accepting{session: session, read: c, write: c, wait: true, timeout: time.Minute}
 	if err := a.one(t.Context(), "c1"); err != nil {
 		t.Fatalf("%v; said:\n%s", err, &out)
+	}
+}
+
+// TestAcceptWarnsOfWhatItTakesBack is a cluster that asks to be let in under the name
+// of a tenant's namespace.
+func TestAcceptWarnsOfWhatItTakesBack(t *testing.T) {
+	for namespace, want := range map[string]bool{"team-a": true, "team-b": false} {
+		cluster, request := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, asks(t, "team-a-1", "team-a")
+		sent := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop-deployment"}}
+		c := fakeHub(t, cluster, request, sent).Build()
+		var out bytes.Buffer
+		session := hub.NewSession(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out}, clock.RealClock{})
+		a := &accepting{session: session, read: c, write: c, timeout: time.Minute}
+		if err := a.one(t.Context(), "team-a"); err != nil {
+			t.Fatal(err)
+		}
+		before, _, _ := strings.Cut(out.String(), "Approving")
+		if strings.Contains(before, "taken back from all clusters") != want {
+			t.Errorf("a policy sends from %s, and accept says:\n%s", namespace, &out)
+		}
 	}
 }

@@ -290,7 +290,7 @@ func TestValidatorWarnsOfANamespaceThatSomebodyElseMade(t *testing.T) {
 	v := &validator{namespace: func(context.Context, string) (*corev1.Namespace, error) { return &corev1.Namespace{}, nil }}
 	ctx := admission.NewContextWithRequest(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: user()}})
 	warnings, err := v.ValidateCreate(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "argocd"}})
-	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], `already has a namespace "argocd"`) {
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], `already has a namespace "argocd"`) || !strings.Contains(warnings[0], "taken back") {
 		t.Errorf("got %q, %v, want a warning that names the namespace", warnings, err)
 	}
 }

@@ -47,7 +47,7 @@ func checkNamespace(cluster string, namespace *corev1.Namespace) (warning string
 		return "", fmt.Errorf("the cluster name %q is also a namespace that OpenShift uses on the hub, and the cluster's agent would get permissions there; register the cluster under another name, or label the namespace %s=%s if it was created for the cluster",
 			cluster, clusterv1.LabelClusterName, cluster)
 	}
-	return fmt.Sprintf("the hub already has a namespace %q; once the cluster is accepted, its agent may write Leases, ManifestWorks and Events there. Do not accept it unless the namespace was created for it",
+	return fmt.Sprintf("the hub already has a namespace %q; once the cluster is accepted, its agent may write Leases, ManifestWorks and Events there, policies send nothing more from it, and what they have sent is taken back. Do not accept it unless the namespace was created for it",
 		cluster), nil
 }
 
