@@ -182,7 +182,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 		life.Collector = gc.New(c, mgr.GetAPIReader(), o.Clock, kinds)
 	}
-	approvals := approval.New(approval.Deps{Client: c, Clock: o.Clock, Events: recorder, Automatic: automatic(o)})
+	approvals := approval.New(approval.Deps{Client: c, Live: mgr.GetAPIReader(), Clock: o.Clock, Events: recorder, Automatic: automatic(o)})
 	if err := metrics.Register(o.Metrics, append(newCollectors(c, o.Clock, mgr.Elected()), approvals.Collector())...); err != nil {
 		return err
 	}

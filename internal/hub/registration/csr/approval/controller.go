@@ -46,6 +46,8 @@ const (
 // Deps is what the controller needs.
 type Deps struct {
 	Client client.Client
+	// Live reads requests that are approved whole, as the cache does not have them.
+	Live   client.Reader
 	Clock  clock.PassiveClock
 	Events events.EventRecorder
 	// Automatic are the users whose first requests are approved, and whose
@@ -136,9 +138,17 @@ func (c *Controller) approve(
 }
 
 // sign approves a request, which makes the API server's signer sign it. It does
-// so by an update, as all do: who may grant the hub that may not grant it more.
+// so by an update, as all do: who may grant the hub that may not grant it more. An
+// update writes all of the request, of which the cache has a part; see Trim.
 func (c *Controller) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.Decision) error {
-	approved := csr.DeepCopy()
+	approved := &certificatesv1.CertificateSigningRequest{}
+	if err := c.Live.Get(ctx, client.ObjectKeyFromObject(csr), approved); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading CertificateSigningRequest %q to approve it: %w", csr.Name, err)
+	}
+	approved.ResourceVersion = csr.ResourceVersion // of what was decided about: a later one is a conflict
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: decision.Reason, Message: decision.Message,

@@ -90,6 +90,7 @@ func TestAClusterIsTakenBeforeItsCertificateIsApproved(t *testing.T) {
 				return nil
 			}
 			mc, csr := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}, asked(t)
+			csr.Labels["mine"], csr.Finalizers = "too", []string{"example.com/mine"}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mc, csr).WithInterceptorFuncs(interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, o ...client.PatchOption) error {
 					if err := fails("accept"); err != nil {
@@ -105,7 +106,7 @@ func TestAClusterIsTakenBeforeItsCertificateIsApproved(t *testing.T) {
 				},
 			}).WithIndex(csr, "clusterAndRequester", func(client.Object) []string { return nil }).WithStatusSubresource(csr).Build()
 			controller := approval.New(approval.Deps{
-				Client: c, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Events: events.NewFakeRecorder(1),
+				Client: trimming(c), Live: c, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Events: events.NewFakeRecorder(1),
 				Automatic: policy.Automatic{Users: []string{bootstrapUser}},
 			})
 			check := func(wantErr, accepted, approved bool) {
@@ -127,6 +128,27 @@ func TestAClusterIsTakenBeforeItsCertificateIsApproved(t *testing.T) {
 			if agents := mc.Annotations[clusterv1.AnnotationAgents]; agents != "one" {
 				t.Errorf("the hub remembers the agents %q", agents)
 			}
+			if csr.Labels["mine"] != "too" || len(csr.Finalizers) != 1 {
+				t.Errorf("the approval has changed the labels to %v, and the finalizers to %v", csr.Labels, csr.Finalizers)
+			}
 		})
 	}
+}
+
+// trimming returns a client that reads requests as a cache has them.
+func trimming(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+			err := c.Get(ctx, key, into, o...)
+			csr, ok := into.(*certificatesv1.CertificateSigningRequest)
+			if err != nil || !ok {
+				return err
+			}
+			trimmed, err := approval.Trim(csr)
+			if kept, ok := trimmed.(*certificatesv1.CertificateSigningRequest); ok {
+				*csr = *kept
+			}
+			return err
+		},
+	})
 }

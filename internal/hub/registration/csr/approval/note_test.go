@@ -92,7 +92,7 @@ func TestApprovedAgentsAreNoted(t *testing.T) {
 			}
 			c := builder.Build()
 			controller := approval.New(approval.Deps{
-				Client: c, Clock: clocktesting.NewFakePassiveClock(created), Events: events.NewFakeRecorder(1),
+				Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(created), Events: events.NewFakeRecorder(1),
 			})
 			if _, err := controller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g.csr)}); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -172,28 +173,31 @@ func requester(csr *certificatesv1.CertificateSigningRequest) string {
 	return csr.Labels[clusterv1.LabelClusterName] + "/" + csr.Spec.Username
 }
 
-// Trim is the transformation of requests for the cache: it drops what is not
-// looked at, and a request that is too large to be an agent's, so that a flood
-// of large ones does not fill the memory. Small annotations stay: an approval
-// writes them back.
+// Trim is the transformation of requests for the cache: it keeps what the controller
+// looks at, and of a request that is too large to be an agent's not the request. All else
+// is whatever its author likes, and would fill the memory. So what is in the cache is not
+// to be written: see sign.
 func Trim(obj any) (any, error) {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return obj, nil
 	}
-	csr.ManagedFields, csr.Status.Certificate = nil, nil
-	if len(csr.Spec.Request) > policy.RequestBytesMax || annotationBytes(csr) > policy.RequestBytesMax {
-		csr.Spec.Request, csr.Annotations = nil, nil
+	trimmed := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: csr.Name, UID: csr.UID, ResourceVersion: csr.ResourceVersion, CreationTimestamp: csr.CreationTimestamp,
+		},
+		Spec:   csr.Spec,
+		Status: certificatesv1.CertificateSigningRequestStatus{Conditions: csr.Status.Conditions},
 	}
-	return csr, nil
-}
-
-func annotationBytes(csr *certificatesv1.CertificateSigningRequest) int {
-	sum := 0
-	for key, value := range csr.Annotations {
-		sum += len(key) + len(value)
+	for _, key := range []string{clusterv1.LabelClusterName, labelAddOn} {
+		if value, ok := csr.Labels[key]; ok {
+			metav1.SetMetaDataLabel(&trimmed.ObjectMeta, key, value)
+		}
 	}
-	return sum
+	if len(csr.Spec.Request) > policy.RequestBytesMax {
+		trimmed.Spec.Request = nil
+	}
+	return trimmed, nil
 }
 
 func renewReview(csr *certificatesv1.CertificateSigningRequest, cluster string) *authorizationv1.SubjectAccessReview {
