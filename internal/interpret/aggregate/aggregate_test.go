@@ -172,6 +172,48 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestConditionsAreTyped: one field of another type would make the hub refuse the status
+// of all clusters.
+func TestConditionsAreTyped(t *testing.T) {
+	t.Parallel()
+	well := condition("Ready", "True", "Up", "fine")
+	for _, odd := range []any{
+		"Ready",
+		object{"status": "True"},
+		object{"type": 5, "status": "True"},
+		object{"type": "Odd", "status": true},
+		object{"type": "Odd", "status": "True", "reason": int64(5)},
+		object{"type": "Odd", "status": "True", "message": []any{"x"}},
+		object{"type": "Odd", "status": "True", "lastProbeTime": int64(5)},
+		object{"type": "Odd", "status": "True", "observedGeneration": "x"},
+		object{"type": strings.Repeat("x", 1<<10), "status": "True"},
+	} {
+		if diff := cmp.Diff([]any{well}, aggregate.Conditions(object{}, []aggregate.Item{item("a", conditions(odd, well))}, nil)); diff != "" {
+			t.Errorf("beside %v (-want +got):\n%s", odd, diff)
+		}
+	}
+	more := object{"type": "Ready", "status": "True", "reason": strings.Repeat("R", 1<<20), "message": strings.Repeat("m", 1<<20), "unknown": object{}, "lastProbeTime": nil}
+	got := aggregate.Conditions(object{}, []aggregate.Item{item("a", conditions(more))}, nil)[0].(object)
+	if len(got) != 4 || len(got["reason"].(string)) > 1024 || len(got["message"].(string)) > 1024 {
+		t.Errorf("of a condition with long texts and unknown fields there are %.200v", got)
+	}
+}
+
+// TestManyConditions: what clusters report again and again under other names does not
+// become more and more in the status of the template.
+func TestManyConditions(t *testing.T) {
+	t.Parallel()
+	const most = 256
+	var many []any
+	for n := range 20_000 {
+		many = append(many, condition(fmt.Sprintf("New%d", n), "True", "Up", "fine"))
+	}
+	template := object{"status": conditions(condition("Old", "True", "Up", "fine"))}
+	if got := aggregate.Conditions(template, []aggregate.Item{item("a", conditions(many...)), item("b", conditions(many...))}, nil); len(got) > most {
+		t.Errorf("%d conditions are merged", len(got))
+	}
+}
+
 // TestAConditionIsNotForgotten: a template whose clusters have changed keeps its
 // conditions, but for trouble that nobody tells of.
 func TestAConditionIsNotForgotten(t *testing.T) {
@@ -272,6 +314,9 @@ func TestSame(t *testing.T) {
 	} {
 		if got := aggregate.Same(c.a, c.b); got != c.want || got != aggregate.Same(c.b, c.a) {
 			t.Errorf("%v and %v: same is %t, want %t, also the other way round", c.a, c.b, got, c.want)
+		}
+		if got := len(aggregate.Distinct([]any{c.a, c.b})) == 1; got != c.want {
+			t.Errorf("%v and %v: one of them is distinct: %t, want %t", c.a, c.b, got, c.want)
 		}
 	}
 }

@@ -23,10 +23,15 @@ const (
 	notReported = "NotReported"
 	silent      = "ClusterSilent"
 
-	// messageBytesMax is the length of a message in bytes, and clustersNamed the
+	// messageBytesMax is the length of a message or a reason in bytes, and clustersNamed the
 	// most clusters that it names with one text.
 	messageBytesMax = 1024
 	clustersNamed   = 10
+
+	// typesMax is how many conditions all clusters and the template have together at
+	// most, and typeBytesMax how long the name of one is, as the API server has it.
+	typesMax     = 256
+	typeBytesMax = 316
 )
 
 // entry is what a cluster says about one condition.
@@ -37,44 +42,100 @@ type entry struct {
 	status, reason, text string
 }
 
+// reported are the conditions that one cluster reports, or that the template has.
+type reported struct {
+	item   Item
+	types  []string // in the order of the conditions
+	byType map[string]map[string]any
+}
+
 // Conditions merges the conditions of all clusters. One by which an object
 // should be True is True if it is so everywhere; one that tells of trouble is
 // True if it is so anywhere. What is not well names its clusters.
 //
 // A condition that the template has is not forgotten when the clusters change:
-// it is Unknown until they report it.
+// it is Unknown until they report it. What a cluster reports that is no condition, or
+// has a field of another type, counts as not reported: the hub would refuse the status
+// of all clusters with it.
 func Conditions(template map[string]any, items []Item, done map[string]string) []any {
+	before := reportedBy(Item{Status: fields.Map(template, "status")})
+	all := make([]reported, 0, len(items))
+	for _, item := range items {
+		all = append(all, reportedBy(item))
+	}
 	var merged []any
-	for _, name := range types(template, items) {
-		if c := merge(name, template, items, done[name]); c != nil {
+	for _, name := range types(append(slices.Clip(all), before)) {
+		if c := merge(name, template, before.byType[name], all, done[name]); c != nil {
 			merged = append(merged, c)
 		}
 	}
 	return merged
 }
 
-// types returns the types of all conditions, in the order of their clusters.
-func types(template map[string]any, items []Item) []string {
+// reportedBy reads the conditions of a status. Of two of a type the first counts.
+func reportedBy(item Item) reported {
+	r := reported{item: item, byType: map[string]map[string]any{}}
+	for _, value := range fields.List(item.Status, "conditions") {
+		c := conditionOf(value)
+		name := fields.String(c, "type")
+		if name == "" || len(name) > typeBytesMax || r.byType[name] != nil {
+			continue
+		}
+		r.types = append(r.types, name)
+		r.byType[name] = c
+	}
+	return r
+}
+
+// conditionOf returns the fields of a condition that are known; nil if one of them has
+// another type than it has in Kubernetes.
+func conditionOf(value any) map[string]any {
+	raw, _ := value.(map[string]any)
+	c := map[string]any{}
+	for _, name := range append([]string{"type", "status", "reason", "message"}, times()...) {
+		switch field := raw[name].(type) {
+		case nil:
+		case string:
+			c[name] = field
+		default:
+			return nil
+		}
+	}
+	if seen := raw[observed]; seen != nil {
+		generation, ok := fields.Whole(seen)
+		if !ok {
+			return nil
+		}
+		c[observed] = generation
+	}
+	return c
+}
+
+// times are the fields of a condition that are times.
+func times() []string {
+	return []string{"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime"}
+}
+
+// types returns the types of all conditions, in the order of their clusters, up to a
+// limit.
+func types(all []reported) []string {
 	var names []string
-	add := func(list []any) {
-		for _, value := range list {
-			c, _ := value.(map[string]any)
-			if name := fields.String(c, "type"); name != "" && !slices.Contains(names, name) {
+	has := map[string]bool{}
+	for _, r := range all {
+		for _, name := range r.types {
+			if !has[name] && len(names) < typesMax {
+				has[name] = true
 				names = append(names, name)
 			}
 		}
 	}
-	for _, item := range items {
-		add(fields.List(item.Status, "conditions"))
-	}
-	add(fields.List(template, "status", "conditions"))
 	return names
 }
 
-func merge(name string, template map[string]any, items []Item, done string) map[string]any {
-	bad, entries := trouble(name), make([]entry, 0, len(items))
-	for _, item := range items {
-		e := entryOf(name, item, bad)
+func merge(name string, template, before map[string]any, all []reported, done string) map[string]any {
+	bad, entries := trouble(name), make([]entry, 0, len(all))
+	for _, r := range all {
+		e := entryOf(r.item, r.byType[name], bad)
 		if e.raw != nil || !bad { // trouble that nobody tells of is none
 			entries = append(entries, e)
 		}
@@ -93,21 +154,20 @@ func merge(name string, template map[string]any, items []Item, done string) map[
 		}
 		c["status"] = status
 		if e.reason != "" {
-			c["reason"] = e.reason
+			c["reason"] = cut(e.reason)
 		}
-		if message := messageOf(deciding, status, bad, len(items)); message != "" {
+		if message := messageOf(deciding, status, bad, len(all)); message != "" {
 			c["message"] = message
 		}
 	}
-	before := ConditionOf(fields.List(template, "status", "conditions"), name)
 	date(c, before, entries)
 	observeCondition(c, before, entries, template)
 	return c
 }
 
-// entryOf returns what a cluster says about a condition.
-func entryOf(name string, item Item, bad bool) entry {
-	e := entry{item: item, raw: ConditionOf(fields.List(item.Status, "conditions"), name)}
+// entryOf returns what a cluster says about a condition; raw is nil if it does not have it.
+func entryOf(item Item, raw map[string]any, bad bool) entry {
+	e := entry{item: item, raw: raw}
 	switch {
 	case len(item.Status) == 0:
 		e.status, e.reason, e.text = isUnknown, notReported, "has not reported yet"
@@ -151,7 +211,7 @@ func messageOf(deciding []entry, status string, bad bool, clusters int) string {
 		if differ {
 			return fmt.Sprintf("%s on %d of %d clusters.", status, len(deciding), clusters)
 		}
-		return deciding[0].text
+		return cut(deciding[0].text)
 	}
 	var texts []string
 	named := map[string][]string{}
@@ -189,12 +249,12 @@ func cut(message string) string {
 // date sets the times of a condition. lastTransitionTime stays as long as the
 // status does; all else is the latest that a cluster has.
 func date(c, before map[string]any, entries []entry) {
-	for _, name := range []string{"lastTransitionTime", "lastUpdateTime", "lastProbeTime", "lastHeartbeatTime"} {
-		var times []any
+	for _, name := range times() {
+		all := []any{before[name]}
 		for _, e := range entries {
-			times = append(times, e.raw[name])
+			all = append(all, e.raw[name])
 		}
-		latest := Latest(append(times, before[name])...)
+		latest := Latest(all...)
 		if at, ok := before[name].(string); ok && name == "lastTransitionTime" && before["status"] == c["status"] {
 			latest = at
 		}

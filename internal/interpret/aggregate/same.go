@@ -4,6 +4,7 @@
 package aggregate
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/capstan-io/capstan/internal/interpret/fields"
@@ -29,6 +30,49 @@ func Same(a, b any) bool {
 		return ok && also && n == m
 	}
 	return a == b // which differ if one can be compared and the other cannot
+}
+
+// Distinct returns the first of all values that are the same, in their order. It looks
+// at each value once.
+func Distinct(values []any) []any {
+	var distinct []any
+	has := map[string]bool{}
+	for _, value := range values {
+		text, err := json.Marshal(essence(value))
+		if err != nil || has[string(text)] { // what was not read from JSON is none of ours
+			continue
+		}
+		has[string(text)] = true
+		distinct = append(distinct, value)
+	}
+	return distinct
+}
+
+// essence returns a value that is equal for all values that are the same.
+func essence(value any) any {
+	if empty(value) {
+		return nil
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for name, field := range value {
+			if !empty(field) {
+				kept[name] = essence(field)
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, len(value))
+		for i, item := range value {
+			kept[i] = essence(item)
+		}
+		return kept
+	}
+	if n, ok := fields.Whole(value); ok {
+		return n
+	}
+	return value
 }
 
 func sameFields(a, b map[string]any) bool {

@@ -3,7 +3,15 @@
 
 package native_test
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
+)
 
 func TestAggregatedReplicas(t *testing.T) {
 	t.Parallel()
@@ -173,6 +181,39 @@ func TestAggregatedAddressesAndVolumes(t *testing.T) {
 		"a time that the API server set": {`status: {phase: Pending, lastPhaseTransitionTime: t}`, []report{{`{phase: Bound, lastPhaseTransitionTime: u}`, ""}}, `{phase: Bound, lastPhaseTransitionTime: t}`},
 		"no cluster":                     {`spec: {}`, nil, ``},
 	})
+}
+
+// TestAddressesThatTheHubRefuses has of each what it would refuse, with the addresses of
+// all other clusters.
+func TestAddressesThatTheHubRefuses(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		`{ip: 5}`, `{ip: nowhere}`, `{ip: fe80::1%eth0}`, `{hostname: [lb]}`, `{hostname: "a b"}`, `{hostname: 10.0.0.1}`,
+		`{ip: 10.0.0.2, ipMode: Direct}`, `{hostname: lb.example.com, ipMode: VIP}`, `{ip: 10.0.0.2, ports: [{port: "80"}]}`, `{ip: 10.0.0.2, ports: 80}`,
+	} {
+		checkSums(t, "apiVersion: networking.k8s.io/v1, kind: Ingress", map[string]sum{
+			address: {
+				`spec: {}`,
+				[]report{{`{loadBalancer: {ingress: [` + address + `, {ip: 10.0.0.1}]}}`, ""}},
+				`{loadBalancer: {ingress: [{ip: 10.0.0.1, hostname: a}]}}`,
+			},
+		})
+	}
+}
+
+// TestManyAddresses would not end if each was compared with all others.
+func TestManyAddresses(t *testing.T) {
+	t.Parallel()
+	var addresses []any
+	for i := range 100_000 {
+		addresses = append(addresses, map[string]any{"hostname": fmt.Sprintf("lb%d.example.com", i)})
+	}
+	status := map[string]any{"loadBalancer": map[string]any{"ingress": addresses}}
+	ingress := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"}}
+	got, _ := aggregated(t, ingress, []interpret.Item{{Cluster: "a", Status: status}})
+	if n := len(fields.List(got, "loadBalancer", "ingress")); n != len(addresses) {
+		t.Errorf("there are %d addresses, want %d", n, len(addresses))
+	}
 }
 
 func TestAggregatedThing(t *testing.T) {

@@ -5,7 +5,13 @@ package native
 
 import (
 	"cmp"
+	"encoding/json"
+	"net/netip"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/aggregate"
@@ -14,7 +20,8 @@ import (
 
 // balancers returns the addresses of all clusters' load balancers in
 // status.loadBalancer. An address without a hostname gets the name of its
-// cluster for one, so that it can be told where it leads.
+// cluster for one, so that it can be told where it leads. What is no address is left
+// out: the hub would refuse those of all clusters with it.
 func balancers(items []interpret.Item) map[string]any {
 	if len(items) == 0 {
 		return nil
@@ -23,17 +30,16 @@ func balancers(items []interpret.Item) map[string]any {
 	for _, item := range items {
 		for _, entry := range fields.List(item.Status, "loadBalancer", "ingress") {
 			address, ok := entry.(map[string]any)
-			if !ok {
+			if !ok || !isAddress(address) {
 				continue
 			}
 			if fields.String(address, "hostname") == "" {
 				address = fields.With(address, item.Cluster, "hostname")
 			}
-			if !slices.ContainsFunc(all, func(other any) bool { return aggregate.Same(other, address) }) {
-				all = append(all, address)
-			}
+			all = append(all, address)
 		}
 	}
+	all = aggregate.Distinct(all)
 	slices.SortStableFunc(all, func(a, b any) int {
 		return cmp.Or(cmp.Compare(text(a, "hostname"), text(b, "hostname")), cmp.Compare(text(a, "ip"), text(b, "ip")))
 	})
@@ -42,6 +48,25 @@ func balancers(items []interpret.Item) map[string]any {
 		addresses["ingress"] = all
 	}
 	return map[string]any{"loadBalancer": addresses}
+}
+
+// isAddress tells whether the API server would take an address as one of a Service or
+// an Ingress.
+func isAddress(address map[string]any) bool {
+	content, err := json.Marshal(address)
+	var typed corev1.LoadBalancerIngress
+	if err != nil || json.Unmarshal(content, &typed) != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(typed.IP)
+	if typed.IP != "" && (err != nil || ip.Zone() != "") {
+		return false
+	}
+	if _, err := netip.ParseAddr(typed.Hostname); err == nil || typed.Hostname != "" && len(validation.IsDNS1123Subdomain(typed.Hostname)) > 0 {
+		return false
+	}
+	mode := ptr.Deref(typed.IPMode, "")
+	return mode == "" || typed.IP != "" && (mode == corev1.LoadBalancerIPModeVIP || mode == corev1.LoadBalancerIPModeProxy)
 }
 
 func text(object any, name string) string {

@@ -16,7 +16,7 @@ import (
 
 const (
 	isReady  = `conditions: [{type: Ready, status: "True", reason: Succeeded}]`
-	notReady = `conditions: [{type: Ready, status: "False", reason: Failed, message: no}]`
+	notReady = `conditions: [{type: Ready, status: "False", reason: Failed, message: "no"}]`
 )
 
 // reflectionRow is what the hub has to hear of a status; what else it hears is left open.

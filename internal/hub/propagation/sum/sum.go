@@ -27,6 +27,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/fields"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
@@ -40,8 +41,16 @@ const (
 	messageMin  = 128
 	// depthMax is how deep a status may be nested. The hub's limit, of JSON, is 10,000.
 	depthMax = 1000
+	// valuesMax is how many values a status may have, conditionsMax how many conditions
+	// and addressesMax how many addresses of load balancers: those of all clusters are
+	// compared with each other. A text of depthMax and valuesMax is small enough to parse.
+	valuesMax     = 10_000
+	conditionsMax = 64
+	addressesMax  = 256
 	// unstorable is said of a status that the hub would refuse.
 	unstorable = "The status is left out, as what the cluster reports is no JSON object, or nested too deeply."
+	// excessive is said of a status that would be too much work.
+	excessive = "The status is left out, and the health not known, as the cluster reports more than 10,000 values, 64 conditions or 256 addresses of load balancers."
 	// clustersTold is how many clusters a message names.
 	clustersTold = 5
 	// unanswered is said of a cluster from when it is chosen until its agent answers,
@@ -124,6 +133,11 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 				item.AppliedMessage = strings.TrimSpace(item.AppliedMessage + " " + unstorable)
 				continue
 			}
+			if !moderate(*v.JSONRaw) {
+				item.AppliedMessage = strings.TrimSpace(item.AppliedMessage + " " + excessive)
+				item.Health, item.Status = workv1alpha2.ResourceUnknown, nil
+				return item
+			}
 			item.Status = &runtime.RawExtension{Raw: stored(*v.JSONRaw)}
 		case value.Name == karmadaworkv1alpha1.FeedbackHealth && v.String != nil:
 			item.Health = healthOf(*v.String)
@@ -141,12 +155,28 @@ func said(text string) bool {
 // storable tells whether the hub can store what a cluster says, which is JSON, as a
 // status: or else it would refuse the statuses of all other clusters with it.
 func storable(text string) bool {
-	return strings.HasPrefix(strings.TrimSpace(text), "{") && depth(text) <= depthMax
+	deepest, _ := extent(text)
+	return strings.HasPrefix(strings.TrimSpace(text), "{") && deepest <= depthMax
 }
 
-// depth returns how many objects and lists of a JSON text are within each other.
-func depth(text string) int {
-	open, deepest, quoted := 0, 0, false
+// moderate tells whether a status, which can be stored, has so few parts that it can be
+// summed up with others.
+func moderate(text string) bool {
+	_, values := extent(text)
+	if values <= conditionsMax {
+		return true // as nearly all have
+	}
+	var status map[string]any
+	if values > valuesMax || utiljson.Unmarshal([]byte(text), &status) != nil {
+		return false
+	}
+	return len(fields.List(status, "conditions")) <= conditionsMax && len(fields.List(status, "loadBalancer", "ingress")) <= addressesMax
+}
+
+// extent returns how many objects and lists of a JSON text are within each other, and
+// how many values there are, at most.
+func extent(text string) (deepest, values int) {
+	open, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
@@ -154,14 +184,17 @@ func depth(text string) int {
 		case c == '"':
 			quoted = !quoted
 		case quoted:
+		case c == ',':
+			values++
 		case c == '{' || c == '[':
 			open++
+			values++
 			deepest = max(deepest, open)
 		case c == '}' || c == ']':
 			open--
 		}
 	}
-	return deepest
+	return deepest, values
 }
 
 // healthOf returns the verdict of a cluster. One that nobody knows is none.
@@ -178,12 +211,12 @@ func healthOf(text string) workv1alpha2.ResourceHealth {
 // as lastProbeTime of a Pod. With them it would seem to differ from what is stored, and
 // be written at every look.
 func stored(status string) []byte {
-	var fields any
-	if !strings.Contains(status, "null") || utiljson.Unmarshal([]byte(status), &fields) != nil {
+	var content any
+	if !strings.Contains(status, "null") || utiljson.Unmarshal([]byte(status), &content) != nil {
 		return []byte(status)
 	}
-	dropNulls(fields)
-	text, err := json.Marshal(fields)
+	dropNulls(content)
+	text, err := json.Marshal(content)
 	if err != nil {
 		return []byte(status) // not of what was read from JSON
 	}

@@ -131,6 +131,26 @@ func TestItems(t *testing.T) {
 				ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy, Status: status(`{"x\"":"` + strings.Repeat("[", 2000) + `"}`),
 			}, full: true,
 		},
+		"Values": {
+			reason: "to sum up so many values is too much work", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x":[0`+strings.Repeat(",0", 10_000)+`]}`)},
+			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: excessive, Health: workv1alpha2.ResourceUnknown}, full: true,
+		},
+		"Conditions": {
+			reason: "conditions are compared with those of all clusters",
+			works:  []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"conditions":[{"type":"A"}`+strings.Repeat(`,{"type":"A"}`, 64)+`]}`)},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: excessive, Health: workv1alpha2.ResourceUnknown}, full: true,
+		},
+		"Addresses": {
+			reason: "addresses are, too",
+			works:  []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"loadBalancer":{"ingress":[{}`+strings.Repeat(`,{}`, 256)+`]}}`)},
+			want:   workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, AppliedMessage: excessive, Health: workv1alpha2.ResourceUnknown}, full: true,
+		},
+		"Others": {
+			reason: "another list is not", works: []workv1.ManifestWork{work("a", metav1.ConditionTrue, 2, `{"x":[0`+strings.Repeat(",0", 300)+`]}`)},
+			want: workv1alpha2.AggregatedStatusItem{
+				ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceHealthy, Status: status(`{"x":[0` + strings.Repeat(",0", 300) + `]}`),
+			}, full: true,
+		},
 		"OddHealth": {
 			reason: "a verdict that the hub does not know is none", works: []workv1.ManifestWork{judged(work("a", metav1.ConditionTrue, 2, `{"x":1}`), "Splendid")},
 			want: workv1alpha2.AggregatedStatusItem{ClusterName: "a", Applied: true, Health: workv1alpha2.ResourceUnknown, Status: status(`{"x":1}`)}, full: true,
