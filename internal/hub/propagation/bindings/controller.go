@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -147,12 +147,13 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: settle}, nil // the cache shows the works by then
 	}
 	items := sum.Items(sum.Input{Spec: b.BindingSpec(), Works: works, Problems: sent.problems, Fleet: c.Fleet.Snapshot()})
-	if err := c.report(ctx, b, items); err != nil {
-		return ctrl.Result{}, err
+	reflected := c.reflect(ctx, key, object, items)
+	if err := c.report(ctx, b, items, reflected.refusal); err != nil {
+		return ctrl.Result{}, errors.Join(err, reflected.failed)
 	}
 	decider := c.Store.Decider
-	again, err := c.reflect(ctx, key, object, items)
-	return ctrl.Result{RequeueAfter: sooner(sooner(sent.again, again), cmp.Or(decider.Wait(b), decider.ConfirmIn(b, b.BindingStatus())))}, err
+	wait := sooner(sooner(sent.again, reflected.again), cmp.Or(decider.Wait(b), decider.ConfirmIn(b, b.BindingStatus())))
+	return ctrl.Result{RequeueAfter: wait}, reflected.failed
 }
 
 // sooner returns the shorter of two waits; 0 is none.
@@ -265,43 +266,20 @@ func (c *Controller) read(ctx context.Context, req ctrl.Request) (binding, error
 	return b, nil
 }
 
-// report writes the status of a binding.
-func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2.AggregatedStatusItem) error {
+// report writes the status of a binding. The refusal is what keeps the object from its
+// own status, "" if nothing does.
+func (c *Controller) report(ctx context.Context, b binding, items []workv1alpha2.AggregatedStatusItem, refusal string) error {
 	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
 	status := after.BindingStatus()
 	// The cache has digests of what clusters report.
 	if !equality.Semantic.DeepEqual(sum.Digest(status.AggregatedStatus), sum.Digest(items)) {
 		status.AggregatedStatus = items
 	}
-	conditions.Set(&status.Conditions, b.GetGeneration(), sum.FullyApplied(b.BindingSpec(), items))
+	applied := sum.FullyApplied(b.BindingSpec(), items)
+	applied.Message = strings.TrimSpace(applied.Message + " " + refusal)
+	conditions.Set(&status.Conditions, b.GetGeneration(), applied)
 	if err := conditions.PatchStatus(ctx, c.Client, b, after); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
 	return nil
-}
-
-// reflect writes what became of the object in the clusters to its own status,
-// unless a controller of a shared hub does that. It returns when to try again, if not
-// by an error.
-func (c *Controller) reflect(ctx context.Context, key templates.Key, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (time.Duration, error) {
-	if c.Hub.Owns(key.Kind.GroupKind()) {
-		return 0, nil
-	}
-	status, ok, problem := c.Chain.Aggregate(object, sum.ForTemplate(items))
-	if problem != nil { // another customization brings the binding back
-		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%s", interpret.Tell(problem))
-		return interpret.Again(problem), nil
-	}
-	if !ok {
-		return 0, nil
-	}
-	change := sum.Difference(object, status)
-	if len(change) == 0 {
-		return 0, nil
-	}
-	if err := client.IgnoreNotFound(c.Objects.SetStatus(ctx, key, object.GetUID(), change)); err != nil {
-		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%v", err)
-		return 0, err
-	}
-	return 0, nil
 }

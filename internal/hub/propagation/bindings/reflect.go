@@ -1,0 +1,110 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bindings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
+	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/interpret"
+)
+
+// refusalMax is how many bytes of the API server's reason a refusal has.
+const refusalMax = 512
+
+// reflected is what came of writing the status of an object.
+type reflected struct {
+	// again is when to try again; 0 if there is no need.
+	again time.Duration
+	// refusal says that the API server does not take the status, and never will: it is
+	// tried again when a cluster reports something else.
+	refusal string
+	// failed is what may be over when it is tried again.
+	failed error
+}
+
+// reflect writes what became of the object in the clusters to its own status,
+// unless a controller of a shared hub does that.
+func (c *Controller) reflect(ctx context.Context, key templates.Key, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) reflected {
+	if c.Hub.Owns(key.Kind.GroupKind()) {
+		return reflected{}
+	}
+	status, ok, problem := c.Chain.Aggregate(object, sum.ForTemplate(items))
+	if problem != nil { // another customization brings the binding back
+		c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%s", interpret.Tell(problem))
+		return reflected{again: interpret.Again(problem)}
+	}
+	if !ok {
+		return reflected{}
+	}
+	change := sum.Difference(object, status)
+	if len(change) == 0 {
+		return reflected{}
+	}
+	refused, err := c.setStatus(ctx, key, object, change)
+	if err == nil && refused == nil {
+		return reflected{}
+	}
+	c.Events.Eventf(object, nil, corev1.EventTypeWarning, "AggregateStatusFailed", action, "%v", errors.Join(refused, err))
+	return reflected{refusal: refusal(refused), failed: err}
+}
+
+// setStatus changes the status of an object. What a cluster reports may be nothing that
+// the API server takes; then the fields that this names are left out, so that they do not
+// keep the others from being written. Refused says what it does not take.
+func (c *Controller) setStatus(ctx context.Context, key templates.Key, object *unstructured.Unstructured, change map[string]any) (refused, err error) {
+	err = c.Objects.SetStatus(ctx, key, object.GetUID(), change)
+	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+		return nil, client.IgnoreNotFound(err)
+	}
+	refused = err
+	rest := taken(change, err)
+	if len(rest) == 0 || len(rest) == len(change) {
+		return refused, nil
+	}
+	err = c.Objects.SetStatus(ctx, key, object.GetUID(), rest)
+	if apierrors.IsInvalid(err) {
+		return refused, nil
+	}
+	return refused, client.IgnoreNotFound(err)
+}
+
+// taken returns the fields of a status that an error of the API server does not name.
+func taken(change map[string]any, err error) map[string]any {
+	rest := maps.Clone(change)
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return rest
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if path, is := strings.CutPrefix(cause.Field, "status."); is {
+			delete(rest, path[:strings.IndexFunc(path+".", func(r rune) bool { return r == '.' || r == '[' })])
+		}
+	}
+	return rest
+}
+
+// refusal tells of an error of the API server as a sentence, "" if there is none.
+func refusal(refused error) string {
+	if refused == nil {
+		return ""
+	}
+	text := refused.Error()
+	if len(text) > refusalMax {
+		text = strings.ToValidUTF8(text[:refusalMax], "") + "..."
+	}
+	return fmt.Sprintf("The hub does not take the status that clusters report for that of the object: %s", text)
+}
