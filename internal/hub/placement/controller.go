@@ -115,11 +115,11 @@ func (c *Controller) choose(key types.NamespacedName, request placement.Request,
 	slices.Sort(has)
 	// It is tracked before the fleet is looked at, or what changes in between is missed.
 	c.model.track(key, tracked{request: request, targets: has, deciding: true})
-	fleet := c.model.snapshot()
+	fleet, seen := c.model.snapshot()
 	observer, end := c.meter.evaluation()
 	result := scheduler.Schedule(fleet, request.Observed(observer), has, now)
 	end()
-	after := tracked{request: request, targets: result.Targets, wanting: len(result.Targets) == 0 || result.Missing() > 0}
+	after := tracked{request: request, seen: seen, targets: result.Targets, wanting: len(result.Targets) == 0 || result.Missing() > 0}
 	if result.Exhausted { // what it has stays, until a change of the fleet that may help
 		after.targets, after.wanting = has, true
 	}

@@ -31,6 +31,9 @@ type model struct {
 	// are stale have changed.
 	fleet view.Fleet
 	stale map[string]bool
+	// snapshots is how many different ones there were, the empty one included.
+	snapshots uint64
+	changes   changes
 }
 
 // listing is what is known of a PlacementDecision.
@@ -57,6 +60,7 @@ type scoreSet map[view.ScoreName]view.Score
 type tracked struct {
 	request placement.Request
 	targets []string // in the order of names
+	seen    uint64   // the number of the snapshot that it has looked at
 	// deciding says that the targets are being chosen.
 	deciding bool
 	// wanting says that there are fewer than it asks for.
@@ -81,35 +85,27 @@ func newModel() *model {
 	return &model{
 		clusters: map[string]view.Cluster{}, scores: map[string]map[string]scoreSet{}, chosen: map[types.NamespacedName]listing{},
 		counts: map[string]int{}, requests: map[types.NamespacedName]*tracked{}, readers: map[types.NamespacedName]*tracked{}, stale: map[string]bool{},
+		snapshots: 1, changes: newChanges(),
 	}
 }
 
-// setCluster notes what is known of a cluster now, and returns the Placements
-// that can care.
-func (m *model) setCluster(c view.Cluster, now time.Time) []types.NamespacedName {
+// setCluster notes what is known of a cluster now.
+func (m *model) setCluster(c view.Cluster) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	c.Scores = m.scoresOf(c.Name)
-	changed := m.replace(c.Name, &c)
-	m.mu.Unlock()
-	return changed.affected(now)
+	m.replace(c.Name, &c)
 }
 
-// forgetCluster notes that a cluster is gone, and returns the Placements that
-// can care.
-func (m *model) forgetCluster(name string, now time.Time) []types.NamespacedName {
+// forgetCluster notes that a cluster is gone.
+func (m *model) forgetCluster(name string) {
 	m.mu.Lock()
-	changed := m.replace(name, nil)
-	m.mu.Unlock()
-	return changed.affected(now)
+	defer m.mu.Unlock()
+	m.replace(name, nil)
 }
 
-// setScores notes what an AddOnPlacementScore says of a cluster, nil if it is
-// gone, and returns the Placements that can care.
-func (m *model) setScores(cluster, resource string, scores scoreSet, now time.Time) []types.NamespacedName {
-	return m.rescore(cluster, resource, scores).affected(now)
-}
-
-func (m *model) rescore(cluster, resource string, scores scoreSet) change {
+// setScores notes what an AddOnPlacementScore says of a cluster, nil if it is gone.
+func (m *model) setScores(cluster, resource string, scores scoreSet) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.scores[cluster] == nil {
@@ -122,12 +118,10 @@ func (m *model) rescore(cluster, resource string, scores scoreSet) change {
 	if len(m.scores[cluster]) == 0 {
 		delete(m.scores, cluster)
 	}
-	c, known := m.clusters[cluster]
-	if !known {
-		return change{}
+	if c, known := m.clusters[cluster]; known {
+		c.Scores = m.scoresOf(cluster)
+		m.replace(cluster, &c)
 	}
-	c.Scores = m.scoresOf(cluster)
-	return m.replace(cluster, &c)
 }
 
 func (m *model) scoresOf(cluster string) map[view.ScoreName]view.Score {
@@ -138,28 +132,8 @@ func (m *model) scoresOf(cluster string) map[view.ScoreName]view.Score {
 	return all
 }
 
-// change is one of a cluster, and the Placements that may care.
-type change struct {
-	name          string
-	before, after *view.Cluster // nil for none
-	asked         map[types.NamespacedName]*tracked
-}
-
-// affected returns the Placements that can care. It runs expressions of users, and
-// the model is not locked then: a Placement that is tracked in between looks at
-// the fleet later, and sees the change.
-func (c change) affected(now time.Time) []types.NamespacedName {
-	var affected []types.NamespacedName
-	for key, t := range c.asked {
-		if t.cares(c.before, c.after, c.name, now) {
-			affected = append(affected, key)
-		}
-	}
-	return affected
-}
-
 // replace puts a cluster in the place of the one that was known, nil for none.
-func (m *model) replace(name string, after *view.Cluster) change {
+func (m *model) replace(name string, after *view.Cluster) {
 	var before *view.Cluster
 	if c, known := m.clusters[name]; known {
 		before = &c
@@ -170,10 +144,7 @@ func (m *model) replace(name string, after *view.Cluster) change {
 	} else {
 		m.clusters[name] = *after
 	}
-	if before == nil || after == nil || !view.Alike(*before, *after) {
-		return change{name, before, after, maps.Clone(m.requests)}
-	}
-	return change{name, before, after, maps.Clone(m.readers)} // it has only said that it is alive
+	m.changes.note(name, before, m.snapshots, before == nil || after == nil || !view.Alike(*before, *after))
 }
 
 // sawDecision notes what a PlacementDecision says, of which an event tells, and
@@ -272,12 +243,12 @@ func (m *model) forget(key types.NamespacedName) {
 	delete(m.readers, key)
 }
 
-// snapshot returns the fleet as it is now.
-func (m *model) snapshot() view.Fleet {
+// snapshot returns the fleet as it is now, and the number of that state.
+func (m *model) snapshot() (view.Fleet, uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.stale) == 0 {
-		return m.fleet
+		return m.fleet, m.snapshots
 	}
 	var changed []view.Cluster
 	var gone []string
@@ -292,5 +263,6 @@ func (m *model) snapshot() view.Fleet {
 	}
 	m.fleet = m.fleet.With(changed, gone)
 	clear(m.stale)
-	return m.fleet
+	m.snapshots++
+	return m.fleet, m.snapshots
 }

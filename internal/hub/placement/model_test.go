@@ -51,7 +51,7 @@ func TestOnlyPlacementsThatCanCareAreLookedAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModel()
 			if tc.before.Name != "" {
-				m.setCluster(tc.before, now)
+				m.changed(now, func() { m.setCluster(tc.before) })
 			}
 			for i := range all {
 				var p clusterv1beta1.ClusterPredicate
@@ -63,11 +63,25 @@ func TestOnlyPlacementsThatCanCareAreLookedAt(t *testing.T) {
 				}
 				track(t, m, strconv.Itoa(i), p)
 			}
-			affected := m.setCluster(tc.after, now)
+			affected := m.changed(now, func() { m.setCluster(tc.after) })
 			if len(affected) != tc.want {
 				t.Errorf("%s: %d placements are looked at, want %d", tc.reason, len(affected), tc.want)
 			}
 		})
+	}
+}
+
+// changed makes a change, and returns the Placements that can care about it and all
+// before.
+func (m *model) changed(now time.Time, change func()) []types.NamespacedName {
+	change()
+	var affected []types.NamespacedName
+	for {
+		next, there := m.next()
+		if !there {
+			return affected
+		}
+		affected = append(affected, next.affected(now)...)
 	}
 }
 
@@ -85,16 +99,16 @@ func track(t *testing.T, m *model, name string, p clusterv1beta1.ClusterPredicat
 // TestTheSnapshotIsWhatIsKnown changes a little at a time, and sees that the
 // fleet is as if it had been made anew.
 func TestTheSnapshotIsWhatIsKnown(t *testing.T) {
-	m, now := newModel(), time.Now()
+	m := newModel()
 	want := map[string]int{}
 	name := func(i int) string { return fmt.Sprintf("c%02d", i%17) }
 	for i := range 200 {
 		switch {
 		case i%5 == 4:
-			m.forgetCluster(name(i*7), now)
+			m.forgetCluster(name(i * 7))
 			delete(want, name(i*7))
 		case i%3 == 0:
-			m.setCluster(view.Cluster{Name: name(i * 11)}, now)
+			m.setCluster(view.Cluster{Name: name(i * 11)})
 			want[name(i*11)] = 0
 		}
 		m.sawDecision(types.NamespacedName{Name: "d"}, strconv.Itoa(i+1), saying(name(i), name(i+1)))
@@ -109,7 +123,8 @@ func TestTheSnapshotIsWhatIsKnown(t *testing.T) {
 				want[c] = 1
 			}
 		}
-		got, fleet := map[string]int{}, m.snapshot()
+		got := map[string]int{}
+		fleet, _ := m.snapshot()
 		var order []string
 		for k := range fleet.Len() {
 			order = append(order, fleet.At(k).Name)
@@ -181,12 +196,12 @@ func TestOurOwnWritesAreNoNews(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModel()
 			for _, c := range []string{"a", "b"} {
-				m.setCluster(view.Cluster{Name: c}, time.Now())
+				m.setCluster(view.Cluster{Name: c})
 			}
 			if got := tc.happen(m); got != tc.want {
 				t.Errorf("%s: news %t, want %t", tc.reason, got, tc.want)
 			}
-			fleet := m.snapshot()
+			fleet, _ := m.snapshot()
 			for i := range fleet.Len() {
 				c := fleet.At(i)
 				if (c.Decisions == 1) != (c.Name == tc.chosen) {
@@ -216,9 +231,9 @@ func TestAStatusThatSomebodyTakesBringsThePlacementBack(t *testing.T) {
 
 // TestWhatIsGoneLeavesNothingBehind is about memory.
 func TestWhatIsGoneLeavesNothingBehind(t *testing.T) {
-	m, now, key := newModel(), time.Unix(0, 0), types.NamespacedName{Namespace: "apps", Name: "p-decision-1"}
-	m.setScores("a", "demo", scoreSet{}, now)
-	m.setScores("a", "demo", nil, now)
+	m, key := newModel(), types.NamespacedName{Namespace: "apps", Name: "p-decision-1"}
+	m.setScores("a", "demo", scoreSet{})
+	m.setScores("a", "demo", nil)
 	m.sawDecision(key, "5", saying("a"))
 	m.lostDecision(key)
 	m.writing(key, saying("a"))
@@ -251,9 +266,9 @@ func TestWhoIsAboutToChooseLooksAgain(t *testing.T) {
 	now := time.Unix(0, 0)
 	for deciding, want := range map[bool]int{true: 1, false: 0} {
 		m := newModel()
-		m.setCluster(view.Cluster{Name: "c"}, now)
+		m.changed(now, func() { m.setCluster(view.Cluster{Name: "c"}) })
 		m.track(types.NamespacedName{Name: "p"}, tracked{request: request, deciding: deciding})
-		if got := len(m.setCluster(view.Cluster{Name: "c", Labels: map[string]string{"tier": "canary"}}, now)); got != want {
+		if got := len(m.changed(now, func() { m.setCluster(view.Cluster{Name: "c", Labels: map[string]string{"tier": "canary"}}) })); got != want {
 			t.Errorf("deciding %t: %d Placements are brought back, want %d", deciding, got, want)
 		}
 	}
@@ -272,9 +287,9 @@ func TestWhoLacksClustersIsBroughtBack(t *testing.T) {
 	now := time.Unix(0, 0)
 	for wanting, want := range map[bool]int{true: 1, false: 0} {
 		m := newModel()
-		m.setCluster(view.Cluster{Name: "c"}, now)
+		m.changed(now, func() { m.setCluster(view.Cluster{Name: "c"}) })
 		m.track(types.NamespacedName{Name: "p"}, tracked{request: request, wanting: wanting})
-		if got := len(m.forgetCluster("c", now)); got != want {
+		if got := len(m.changed(now, func() { m.forgetCluster("c") })); got != want {
 			t.Errorf("wanting %t: %d Placements are brought back, want %d", wanting, got, want)
 		}
 	}

@@ -45,7 +45,8 @@ func Preview(
 		return scheduler.Result{}, nil, err
 	}
 	has := slices.Sorted(slices.Values(listed(decisions.slices)))
-	return scheduler.Schedule(c.model.snapshot(), request.Request, has, clk.Now()), nil, nil
+	fleet, _ := c.model.snapshot()
+	return scheduler.Schedule(fleet, request.Request, has, clk.Now()), nil, nil
 }
 
 // learn tells the model at once what the watches tell it one by one.

@@ -65,7 +65,7 @@ func TestWhatCostsTooMuchForTheFleetLeavesDecisionsAsTheyAre(t *testing.T) {
 	now, before := time.Unix(0, 0), d.DeepCopy()
 	c := New(stored, clocktesting.NewFakePassiveClock(now), events.Discard())
 	for i := range 110 {
-		c.model.setCluster(view.Cluster{Name: fmt.Sprintf("c%03d", i)}, now)
+		c.model.setCluster(view.Cluster{Name: fmt.Sprintf("c%03d", i)})
 	}
 	if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(p)}); err == nil || !strings.Contains(err.Error(), "cost more than") {
 		t.Errorf("the error is %v, want that the expressions cost too much", err)
@@ -81,7 +81,7 @@ func TestWhatCostsTooMuchForTheFleetLeavesDecisionsAsTheyAre(t *testing.T) {
 	if !meta.IsStatusConditionTrue(p.Status.Conditions, clusterv1beta1.PlacementConditionMisconfigured) {
 		t.Errorf("the conditions are %+v, want %s", p.Status.Conditions, clusterv1beta1.PlacementConditionMisconfigured)
 	}
-	if got := c.model.forgetCluster("c000", now); len(got) != 1 {
+	if got := c.model.changed(now, func() { c.model.forgetCluster("c000") }); len(got) != 1 {
 		t.Errorf("%v are looked at again when a cluster is gone, want the Placement", got)
 	}
 }

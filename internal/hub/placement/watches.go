@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1alpha1 "github.com/capstan-io/capstan/apis/cluster/v1alpha1"
@@ -54,9 +55,10 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	return ctrl.NewControllerManagedBy(mgr).Named(c.Name()).
 		For(&clusterv1beta1.Placement{}, changed).
-		Watches(&clusterv1beta1.PlacementDecision{}, c.feed(c.decision)).
-		Watches(&clusterv1.ManagedCluster{}, c.feed(c.cluster)).
-		Watches(&clusterv1alpha1.AddOnPlacementScore{}, c.feed(c.score)).
+		Watches(&clusterv1beta1.PlacementDecision{}, feed(c.decision)).
+		Watches(&clusterv1.ManagedCluster{}, feed(c.cluster)).
+		Watches(&clusterv1alpha1.AddOnPlacementScore{}, feed(c.score)).
+		WatchesRawSource(source.Func(c.enqueueAffected)).
 		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, handler.EnqueueRequestsFromMapFunc(c.inNamespace)).
 		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(c.bySet),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -64,9 +66,9 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(conflict.Quiet(c))
 }
 
-// feed returns a handler that tells the model of each object, and enqueues the
-// Placements that can care. gone is true for an object that was deleted.
-func (c *Controller) feed(tell func(object client.Object, gone bool) []types.NamespacedName) handler.EventHandler {
+// feed returns a handler that tells the model of each object, and enqueues Placements
+// that care for sure. gone is true for an object that was deleted.
+func feed(tell func(object client.Object, gone bool) []types.NamespacedName) handler.EventHandler {
 	enqueue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], keys []types.NamespacedName) {
 		for _, key := range keys {
 			q.Add(reconcile.Request{NamespacedName: key})
@@ -85,23 +87,24 @@ func (c *Controller) feed(tell func(object client.Object, gone bool) []types.Nam
 	}
 }
 
+// cluster leaves it to enqueueAffected to find out who cares.
 func (c *Controller) cluster(object client.Object, gone bool) []types.NamespacedName {
 	if gone {
-		return c.model.forgetCluster(object.GetName(), c.clock.Now())
+		c.model.forgetCluster(object.GetName())
+	} else if cluster, ok := object.(*clusterv1.ManagedCluster); ok {
+		c.model.setCluster(view.Of(cluster, nil))
 	}
-	cluster, ok := object.(*clusterv1.ManagedCluster)
-	if !ok {
-		return nil
-	}
-	return c.model.setCluster(view.Of(cluster, nil), c.clock.Now())
+	return nil
 }
 
+// score is like cluster.
 func (c *Controller) score(object client.Object, gone bool) []types.NamespacedName {
 	var scores scoreSet
 	if score, ok := object.(*clusterv1alpha1.AddOnPlacementScore); ok && !gone {
 		scores = view.ScoresOf(score)
 	}
-	return c.model.setScores(object.GetNamespace(), object.GetName(), scores, c.clock.Now())
+	c.model.setScores(object.GetNamespace(), object.GetName(), scores)
+	return nil
 }
 
 // decision notes what a PlacementDecision says, for Balance, and brings back its

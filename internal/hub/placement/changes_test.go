@@ -1,0 +1,106 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	clusterv1beta1 "github.com/capstan-io/capstan/apis/cluster/v1beta1"
+	"github.com/capstan-io/capstan/internal/events"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+)
+
+// counting counts what is enqueued.
+type counting struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	added int
+}
+
+func (q *counting) Add(reconcile.Request) { q.added++ }
+
+// TestAFloodOfClaimsIsOneChange has a member change its claims again and again, and another
+// cluster come. Each of them has one turn.
+func TestAFloodOfClaimsIsOneChange(t *testing.T) {
+	const placements, updates = 100, 1000
+	c := New(nil, clocktesting.NewFakePassiveClock(time.Unix(0, 0)), events.Discard())
+	for i := range placements {
+		var p clusterv1beta1.ClusterPredicate
+		p.RequiredClusterSelector.ClaimSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "turn", Operator: metav1.LabelSelectorOpExists}}
+		track(t, c.model, fmt.Sprint(i), p)
+	}
+	handler, q := feed(c.cluster), &counting{}
+	for i := range updates {
+		mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "flood"}}
+		if i%2 == 0 {
+			mc.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "turn", Value: fmt.Sprint(i)}}
+		}
+		handler.Update(t.Context(), event.UpdateEvent{ObjectOld: mc, ObjectNew: mc}, q)
+	}
+	handler.Create(t.Context(), event.CreateEvent{Object: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "other"}}}, q)
+	if q.added > 0 {
+		t.Errorf("events of a cluster have enqueued %d Placements before it was its turn", q.added)
+	}
+	for _, want := range []string{"flood", "other"} {
+		if next, there := c.model.next(); !there || next.name != want {
+			t.Fatalf("it is the turn of %q, want %q", next.name, want)
+		}
+	}
+	if next, there := c.model.next(); there {
+		t.Errorf("%q has another turn", next.name)
+	}
+}
+
+// TestPlacementsAreComparedWithWhatTheyHaveSeen changes a cluster several times before
+// its turn, while Placements look at it.
+func TestPlacementsAreComparedWithWhatTheyHaveSeen(t *testing.T) {
+	gold := func(value string) view.Cluster {
+		return view.Cluster{Name: "c", Labels: map[string]string{"tier": value}}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		seen   []string // the last one is how it is at its turn
+		by     int      // which of them the Placement has seen
+		want   int
+	}{
+		"gold and back":              {reason: "it is as it was", seen: []string{"iron", "gold", "iron"}, by: 0},
+		"gold when it was looked at": {reason: "it is gold no more", seen: []string{"iron", "gold", "iron"}, by: 1, want: 1},
+		"iron when it was looked at": {reason: "it is gold again", seen: []string{"gold", "iron", "gold"}, by: 1, want: 1},
+		"looked at as it is":         {reason: "there is nothing new", seen: []string{"iron", "gold"}, by: 1},
+		"long ago": {
+			reason: "how it was is not known any more", by: 0, want: 1,
+			seen: []string{"gold", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "gold"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, now, key := newModel(), time.Unix(0, 0), types.NamespacedName{Namespace: "apps", Name: "p"}
+			var p clusterv1beta1.ClusterPredicate
+			p.RequiredClusterSelector.LabelSelector.MatchLabels = map[string]string{"tier": "gold"}
+			track(t, m, key.Name, p)
+			for i, value := range tc.seen {
+				change := func() { m.setCluster(gold(value)) }
+				if i > 0 {
+					change()
+				} else {
+					m.changed(now, change)
+				}
+				if _, seen := m.snapshot(); i == tc.by {
+					m.track(key, tracked{request: m.requests[key].request, seen: seen})
+				}
+			}
+			if got := len(m.changed(now, func() {})); got != tc.want {
+				t.Errorf("%s: %d Placements are looked at, want %d", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
