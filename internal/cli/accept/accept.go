@@ -295,13 +295,18 @@ func (a *accepting) changeToPull(ctx context.Context, name string) error {
 	return a.write.Patch(ctx, connection, client.RawPatch(types.MergePatchType, patch))
 }
 
-// setAccepted writes the hub's half of the agreement to join.
+// setAccepted writes the hub's half of the agreement to join. What takes it back also has
+// the API server forget which fields its agent has written: an agent may note as many of
+// them as fit into the object, and then there is no room for the change.
 func setAccepted(ctx context.Context, mode dryrun.Mode, write client.Client, name string, accepted bool) error {
 	if mode.Skips() {
 		return nil
 	}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	patch := fmt.Appendf(nil, `{"spec":{"hubAcceptsClient":%t}}`, accepted)
+	patch := []byte(`{"spec":{"hubAcceptsClient":true}}`)
+	if !accepted {
+		patch = []byte(`{"spec":{"hubAcceptsClient":false},"metadata":{"managedFields":[{}]}}`)
+	}
 	return write.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch))
 }
 

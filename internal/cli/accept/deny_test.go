@@ -4,6 +4,7 @@
 package accept
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,8 @@ func TestARequestDoesNotGetAClusterRevoked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster, request := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}, asks(t, "c1-junk", "c1")
 			cluster.Spec.HubAcceptsClient = c.accepted
+			// What an agent may fill up to the limit of an object.
+			cluster.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: clusterv1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
 			hubClient := fakeHub(t, cluster, request).Build()
 			session := hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{})
 			d := &denying{session: session, read: hubClient, write: hubClient, revoke: c.revoke}
@@ -46,6 +49,9 @@ func TestARequestDoesNotGetAClusterRevoked(t *testing.T) {
 			}
 			if err := hubClient.Get(t.Context(), client.ObjectKeyFromObject(request), request); err != nil {
 				t.Fatal(err)
+			}
+			if !c.wantAccepted && c.accepted && slices.ContainsFunc(cluster.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "agent" }) {
+				t.Errorf("there may be no room for the change beside %+v", cluster.ManagedFields)
 			}
 			denied := len(request.Status.Conditions) == 1 && request.Status.Conditions[0].Type == certificatesv1.CertificateDenied &&
 				request.Status.Conditions[0].Status == corev1.ConditionTrue

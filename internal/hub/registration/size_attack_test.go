@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -169,8 +170,22 @@ func fillsItsCluster(t *testing.T, h *hub) {
 	} {
 		refusedWith(t, what, h.changeAs(t.Context(), t, agent, name, c.change), c.why)
 	}
-	if err := h.changeAs(t.Context(), t, h.client, name, func(mc *clusterv1.ManagedCluster) { mc.Spec.HubAcceptsClient = false }); err != nil {
+	// API servers note ten that have updated an object, and any number that have applied.
+	refusedWith(t, "others that have applied", h.changeAs(t.Context(), t, agent, name, func(mc *clusterv1.ManagedCluster) {
+		mc.ManagedFields = append(mc.ManagedFields, metav1.ManagedFieldsEntry{
+			Manager: "other", Operation: metav1.ManagedFieldsOperationApply, APIVersion: clusterv1.GroupVersion.String(), Time: &metav1.Time{Time: time.Unix(1, 0)},
+			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:hubAcceptsClient":{}}}`)},
+		})
+	}), "that others have applied fields")
+
+	// As "capstan deny --revoke" does.
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":false},"metadata":{"managedFields":[{}]}}`))
+	mc := h.get(t, name)
+	if err := h.client.Patch(t.Context(), mc, patch); err != nil || mc.Spec.HubAcceptsClient {
 		t.Errorf("an administrator cannot deny the cluster: %v", err)
+	}
+	if left := len(mc.ManagedFields); left > 1 {
+		t.Errorf("%d entries say who has written what, want none but that of the administrator", left)
 	}
 }
 

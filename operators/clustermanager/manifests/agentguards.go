@@ -86,8 +86,9 @@ func ClusterGuard(h Hub) []render.Object {
 
 // sizesOfCluster are the rules by which no agent makes its ManagedCluster so big that the
 // API server refuses what an administrator writes there, such as that it is not accepted
-// any more: etcd takes 1.5 MiB. All that an agent may write comes to less than half of
-// that.
+// any more: etcd takes 1.5 MiB. What an agent may write comes to less than 500 KiB, and the
+// entries of metadata.managedFields that repeat the names of its fields to less than
+// 1 MiB.
 func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 	atMost := func(number int, bytes int, what, list, size string) *admissionv1ac.ValidationApplyConfiguration {
 		return admissionv1ac.Validation().
@@ -95,7 +96,10 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 			WithMessage(fmt.Sprintf("a ManagedCluster has at most %d %s of together at most %d bytes", number, what, bytes))
 	}
 	resources := func(field string) *admissionv1ac.ValidationApplyConfiguration {
-		return atMost(256, 64<<10, "resources in status."+field, "object.?status.?"+field+".orValue({})", "e.size()")
+		return atMost(128, 8<<10, "resources in status."+field, "object.?status.?"+field+".orValue({})", "e.size()")
+	}
+	appliers := func(of string) string {
+		return of + ".metadata.?managedFields.orValue([]).filter(f, f.operation == 'Apply').size()"
 	}
 	return []*admissionv1ac.ValidationApplyConfiguration{
 		atMost(2000, 256<<10, "claims", "object.?status.?clusterClaims.orValue([])", "e.?name.orValue('').size() + e.?value.orValue('').size()"),
@@ -104,6 +108,10 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 		atMost(64, 64<<10, "managedClusterClientConfigs", "object.?spec.?managedClusterClientConfigs.orValue([])", "e.url.size() + e.?caBundle.orValue('').size()"),
 		atMost(256, 32<<10, "labels", "object.metadata.?labels.orValue({})", "e.size() + object.metadata.labels[e].size()"),
 		atMost(256, 64<<10, "annotations", "object.metadata.?annotations.orValue({})", "e.size() + object.metadata.annotations[e].size()"),
+		// API servers keep ten entries of those that update, and any number of those that
+		// apply, which agents may not.
+		admissionv1ac.Validation().WithExpression(fmt.Sprintf("%s <= %s", appliers("object"), appliers("oldObject"))).
+			WithMessage("the agent of a cluster may not write in metadata.managedFields that others have applied fields"),
 		admissionv1ac.Validation().WithExpression("object.?status.?version.?kubernetes.orValue('').size() <= 256").
 			WithMessage("status.version.kubernetes has at most 256 bytes"),
 	}
