@@ -29,7 +29,7 @@ func rendered(t *testing.T, spec string) *workv1.ManifestWork {
 			t.Fatal(err)
 		}
 	}
-	works, problems, err := Render(Source{Binding: b, Object: object, Chain: interpret.Chain{native.New()}})
+	works, problems, err := Render(Source{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.New()}})
 	if err != nil || len(problems) > 0 || len(works) != 1 {
 		t.Fatal(works, problems, err)
 	}
@@ -110,7 +110,7 @@ func TestTheObjectOfAWorkIsItsFirst(t *testing.T) {
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "greetings.example.com", "uid": "u"},
 		"spec": map[string]any{"group": "example.com", "names": map[string]any{"plural": "greetings"}},
 	}}
-	works, _, err := Render(Source{Binding: b, Object: definition, Chain: interpret.Chain{native.New()}})
+	works, _, err := Render(Source{Binding: b, Object: definition, Fleet: accepted("a"), Chain: interpret.Chain{native.New()}})
 	if err != nil || len(works["a"].Spec.Workload.Manifests) != 2 {
 		t.Fatal(works, err)
 	}
@@ -128,13 +128,12 @@ func TestAClusterThatIsDeletedGetsNoWork(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(template), &object.Object); err != nil {
 		t.Fatal(err)
 	}
-	source := Source{Binding: b, Object: object, Chain: interpret.Chain{native.New()}}
-	source.Fleet = source.Fleet.With([]view.Cluster{{Name: "a"}, {Name: "b"}}, nil)
+	source := Source{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.New()}}
 	before, _, err := Render(source)
 	if err != nil || len(before) != 2 {
 		t.Fatal(before, err)
 	}
-	source.Fleet = source.Fleet.With([]view.Cluster{{Name: "b", Deleting: true}}, nil)
+	source.Fleet = source.Fleet.With([]view.Cluster{{Name: "b", Accepted: true, Deleting: true}}, nil)
 	wanted, problems, err := Render(source)
 	if err != nil {
 		t.Fatal(err)

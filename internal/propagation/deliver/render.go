@@ -27,8 +27,12 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// ErrDeleting is why a cluster gets nothing any more.
-var ErrDeleting = errors.New("the cluster is being deleted")
+// ErrDeleting is why a cluster gets nothing any more, and ErrNoCluster why one never
+// does.
+var (
+	ErrDeleting  = errors.New("the cluster is being deleted")
+	ErrNoCluster = errors.New("the hub has not accepted a cluster of this name: accept it, or correct spec.clusters of the binding")
+)
 
 // Source is what the works of a binding are made of.
 type Source struct {
@@ -97,8 +101,8 @@ func (s Source) cluster(name string) (view.Cluster, error) {
 	switch {
 	case s.Mistake != nil:
 		return cluster, s.Mistake
-	case !found:
-		return view.Cluster{Name: name}, nil
+	case !found, !cluster.OwnsNamespace(): // whoever wrote the name may mean somebody's namespace
+		return cluster, ErrNoCluster
 	case cluster.Deleting: // the hub removes the works there, and a new one would be in its way
 		return cluster, ErrDeleting
 	default:

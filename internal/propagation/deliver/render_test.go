@@ -14,6 +14,7 @@ import (
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 )
@@ -24,6 +25,15 @@ kind: Deployment
 metadata: {namespace: shop, name: web, uid: u, generation: 4}
 spec: {replicas: 5}
 `
+
+// accepted is a fleet of clusters that the hub has accepted.
+func accepted(names ...string) view.Fleet {
+	clusters := make([]view.Cluster, 0, len(names))
+	for _, name := range names {
+		clusters = append(clusters, view.Cluster{Name: name, Accepted: true})
+	}
+	return view.New(clusters...)
+}
 
 // told is what a work says: its replicas, what becomes of an object that is there
 // already, whether it is not sent for now, and what becomes of it at the end.
@@ -74,7 +84,7 @@ func TestWorksSayWhatTheBindingSays(t *testing.T) {
 				}
 			}
 			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u"}
-			works, problems, err := Render(Source{Binding: b, Object: object, Chain: interpret.Chain{native.New()}})
+			works, problems, err := Render(Source{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.New()}})
 			if err != nil {
 				t.Fatal(err)
 			}

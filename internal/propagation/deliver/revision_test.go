@@ -28,7 +28,7 @@ func source(t *testing.T, replicas int64, annotations map[string]string) Source 
 	}
 	object.SetAnnotations(annotations)
 	b.Spec.Replicas, b.Spec.Clusters = int32(replicas), []workv1alpha2.TargetCluster{{Name: "a", Replicas: int32(replicas)}}
-	return Source{Binding: b, Object: object, Chain: interpret.Chain{native.New()}}
+	return Source{Binding: b, Object: object, Fleet: accepted("a", "b"), Chain: interpret.Chain{native.New()}}
 }
 
 // named returns what names a source: of the object, and of the cluster.

@@ -41,7 +41,7 @@ func thirty(t *testing.T, revisions *int) Source {
 	s.Chain = interpret.Chain{counting{native.New(), revisions}}
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Replicas = 70
-	var some []string
+	var everywhere, some []string
 	for i := range 30 {
 		target := workv1alpha2.TargetCluster{Name: fmt.Sprintf("c%02d", i), Replicas: 2}
 		if i%3 == 0 {
@@ -50,9 +50,9 @@ func thirty(t *testing.T, revisions *int) Source {
 		if i%5 == 0 {
 			some = append(some, target.Name)
 		}
-		b.Spec.Clusters = append(b.Spec.Clusters, target)
+		b.Spec.Clusters, everywhere = append(b.Spec.Clusters, target), append(everywhere, target.Name)
 	}
-	s.Binding = b
+	s.Binding, s.Fleet = b, accepted(everywhere...)
 	policy := policyv1alpha1.OverridePolicy{}
 	policy.Name, policy.Namespace = "some", s.Object.GetNamespace()
 	policy.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{{

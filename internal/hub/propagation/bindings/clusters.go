@@ -108,12 +108,12 @@ func (w clusterWatch) confirm(q queue, cluster string, before, after *view.Clust
 }
 
 // affected returns the bindings that a change of a cluster can matter to: to what
-// is decided, or to what is known of the object there.
+// is decided, to whether anything is sent there, or to what is known of the object there.
 func (w clusterWatch) affected(cluster string, before, after *view.Cluster) []types.NamespacedName {
 	if before != nil && after != nil && view.Alike(*before, *after) {
 		return nil
 	}
-	heard := before == nil || after == nil || before.Available != after.Available
+	heard := before == nil || after == nil || before.Available != after.Available || owns(before) != owns(after)
 	return w.stakes.Affected(cluster, heard, func(of stakes.Group, target bool) bool {
 		return w.Store.Decider.Affected(of, before, after, target)
 	})

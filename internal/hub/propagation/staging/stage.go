@@ -175,8 +175,8 @@ func (p *pass) report() (out staged.Outcome, may map[string]bool, err error) {
 	states := map[string]staged.State{}
 	for _, target := range deliver.Targets(p.in.Binding.BindingSpec()) {
 		problem := p.in.Problems[target.Name]
-		if errors.Is(problem, deliver.ErrDeleting) {
-			continue
+		if errors.Is(problem, deliver.ErrDeleting) || errors.Is(problem, deliver.ErrNoCluster) {
+			continue // or else the rollout would wait for it for ever
 		}
 		if states[target.Name], err = p.state(target.Name, problem); err != nil {
 			return staged.Outcome{}, nil, err

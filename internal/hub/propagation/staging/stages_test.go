@@ -26,6 +26,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
@@ -134,7 +135,11 @@ func (h *hub) look(sick ...string) string {
 }
 
 func (h *hub) pass(sick ...string) error {
-	source := deliver.Source{Binding: h.binding, Chain: interpret.Chain{native.New()}, Object: &unstructured.Unstructured{Object: map[string]any{
+	var clusters []view.Cluster
+	for _, target := range h.binding.Spec.Clusters {
+		clusters = append(clusters, view.Cluster{Name: target.Name, Accepted: true})
+	}
+	source := deliver.Source{Binding: h.binding, Fleet: view.New(clusters...), Chain: interpret.Chain{native.New()}, Object: &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web"},
 		"spec": map[string]any{"replicas": int64(h.binding.Spec.Replicas), "image": h.image},
 	}}}

@@ -1,0 +1,51 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/interpret"
+	"github.com/capstan-io/capstan/internal/interpret/native"
+)
+
+// TestNothingIsSentToWhatIsNoCluster has a binding whose author wrote the names of
+// namespaces into it.
+func TestNothingIsSentToWhatIsNoCluster(t *testing.T) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(template), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	b := &workv1alpha2.ResourceBinding{}
+	b.Namespace, b.Name = "shop", "web-deployment"
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u"}
+	for _, name := range []string{"accepted", "joined-before", "dialled", "kube-system", "asks"} {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name})
+	}
+	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "db", Clusters: []workv1alpha2.TargetCluster{{Name: "victim"}}}}
+	works, problems, err := Render(Source{
+		Binding: b, Object: object, Chain: interpret.Chain{native.New()},
+		Fleet: view.New(
+			view.Cluster{Name: "accepted", Accepted: true}, view.Cluster{Name: "joined-before", Joined: true},
+			view.Cluster{Name: "dialled", Mode: view.Push}, view.Cluster{Name: "asks", Mode: view.Pull},
+		),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{
+		"accepted": true, "joined-before": true, "dialled": true,
+		"kube-system": false, "victim": false, "asks": false, // anybody with a bootstrap token may ask
+	} {
+		if sent := works[name] != nil; sent != want || errors.Is(problems[name], ErrNoCluster) == want {
+			t.Errorf("%s: a work is made in the namespace: %t, want %t; the problem is %v", name, sent, want, problems[name])
+		}
+	}
+}
