@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +31,18 @@ func BindingID(work *workv1.ManifestWork) string {
 		return id
 	}
 	return work.Labels[workv1alpha2.LabelClusterResourceBindingID]
+}
+
+// BindingOf returns the name of the binding that a work says it is for, empty if it
+// says none.
+func BindingOf(work metav1.Object) types.NamespacedName {
+	annotations := work.GetAnnotations()
+	if name := annotations[workv1alpha2.AnnotationClusterResourceBindingName]; name != "" {
+		return types.NamespacedName{Name: name}
+	}
+	return types.NamespacedName{
+		Namespace: annotations[workv1alpha2.AnnotationResourceBindingNamespace], Name: annotations[workv1alpha2.AnnotationResourceBindingName],
+	}
 }
 
 // Finalizer returns what keeps a binding until its works are gone.
@@ -84,11 +97,22 @@ func nameOfWorks(of workv1alpha2.ObjectReference, kind schema.GroupVersionKind, 
 // MayHave tells whether a work may be one of a binding by its name: that which the
 // binding gives its works, or the one which it would give them under the other name that
 // a binding of its object may have. All else by which a work says of which binding it is
-// can be written by the member. A binding for an object of another namespace has none.
+// can be written by the member. A binding for an object of another namespace has none, and
+// neither has it works that MayBeIn excludes.
 func MayHave(b workv1alpha2.Binding, work *workv1.ManifestWork) bool {
 	of := b.BindingSpec().Resource
 	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
-	return of.Namespace == b.GetNamespace() && (work.Name == nameOfWorks(of, kind, false) || work.Name == nameOfWorks(of, kind, true))
+	return of.Namespace == b.GetNamespace() && MayBeIn(b.GetNamespace(), work) &&
+		(work.Name == nameOfWorks(of, kind, false) || work.Name == nameOfWorks(of, kind, true))
+}
+
+// MayBeIn tells whether the binding of a work may be in a namespace: a work that says it
+// is for a binding of another one is not for a binding here. The hash in its name does not
+// tell that, as whoever invents the name of a kind or a namespace can choose the hash, and
+// the ID neither, as whoever writes a binding can give it any.
+func MayBeIn(namespace string, work *workv1.ManifestWork) bool {
+	of := BindingOf(work)
+	return of == types.NamespacedName{} || of.Namespace == namespace
 }
 
 // TemplateOf returns what the first manifest of the work of a binding was made of,

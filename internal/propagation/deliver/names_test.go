@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
 // TestWorksHaveTheNamesThatClientsCompute has the names that Karmada's clients look
@@ -53,5 +56,39 @@ func TestWorksHaveTheNameOfTheirObject(t *testing.T) {
 				t.Errorf("the works are called %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestABindingHasNoWorksOfAnotherNamespace has two objects whose works have the same name:
+// the names of namespaces and kinds run into one another, and a hash can be ground.
+func TestABindingHasNoWorksOfAnotherNamespace(t *testing.T) {
+	named := func(namespace, name string) *workv1.ManifestWork {
+		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "member1", Name: WorkName("Deployment", "shop-web", "web"),
+			Annotations: map[string]string{workv1alpha2.AnnotationResourceBindingNamespace: namespace, workv1alpha2.AnnotationResourceBindingName: name},
+		}}
+	}
+	theirs, forged := &workv1alpha2.ResourceBinding{}, &workv1alpha2.ResourceBinding{}
+	theirs.Namespace, theirs.Name = "shop-web", "web-deployment"
+	theirs.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop-web", Name: "web"}
+	forged.Namespace, forged.Name = "shop", "web-web-deployment"
+	forged.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Web-Deployment", Namespace: "shop", Name: "web"}
+	if NameOfWorks(theirs) != NameOfWorks(forged) {
+		t.Fatalf("the works are called %q and %q, which is no attack", NameOfWorks(theirs), NameOfWorks(forged))
+	}
+	for what, test := range map[string]struct {
+		work           *workv1.ManifestWork
+		theirs, forged bool
+	}{
+		"of their binding":              {named("shop-web", "web-deployment"), true, false},
+		"of one of their other name":    {named("shop-web", "web-deployment.apps"), true, false},
+		"of the other binding":          {named("shop", "web-web-deployment"), false, true},
+		"of one without a namespace":    {named("", "web-deployment"), false, false},
+		"a member took the names off":   {named("", ""), true, true}, // by its ID it is found all the same
+		"a member wrote something else": {named("nowhere", "web"), false, false},
+	} {
+		if mine, forgeds := MayHave(theirs, test.work), MayHave(forged, test.work); mine != test.theirs || forgeds != test.forged {
+			t.Errorf("%s: it may be of theirs: %t, want %t; of the forged one: %t, want %t", what, mine, test.theirs, forgeds, test.forged)
+		}
 	}
 }

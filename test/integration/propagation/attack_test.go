@@ -20,6 +20,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // The namespace of somebody who may write whatever he likes there, and that of
@@ -126,22 +127,29 @@ func TestAMemberKeepsAWork(t *testing.T) {
 }
 
 // TestABindingGetsNoHoldOfOthersWorks lets who may write the bindings of a namespace make
-// one with the permanent ID of another namespace's, and delete it.
+// one with the permanent ID of another namespace's, and delete it; also in a namespace that
+// was named so that its works have the names of those of the other one.
 func TestABindingGetsNoHoldOfOthersWorks(t *testing.T) {
 	w := newWorld(t, 1)
 	web, webs := deployment("web", 1), policy("web", policyv1alpha1.Placement{})
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, webs, web)
+	const alike = "tenant-fuvupvl"
+	if a, b := deliver.WorkName("Deployment", alike, "web"), deliver.WorkName("Deployment", metav1.NamespaceDefault, "web"); a != b {
+		t.Fatalf("the works of the namespaces are called %q and %q, which is no attack", a, b)
+	}
+	w.create(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: alike}}, webs, web,
+	)
 	w.on("web", map[string]int32{"member1": 1})
 	theirs := &workv1alpha2.ResourceBinding{}
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}, theirs); err != nil {
 		t.Fatal(err)
 	}
 	before := w.work("member1", "web")
-	for _, of := range []string{metav1.NamespaceDefault, tenant} {
+	for _, by := range []struct{ namespace, of string }{{tenant, metav1.NamespaceDefault}, {tenant, tenant}, {alike, alike}} {
 		forged := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
-			Namespace: tenant, Name: "web-deployment", Labels: theirs.Labels, Finalizers: theirs.Finalizers,
+			Namespace: by.namespace, Name: "web-deployment", Labels: theirs.Labels, Finalizers: theirs.Finalizers,
 		}, Spec: theirs.Spec}
-		forged.Spec.Resource.Namespace = of
+		forged.Spec.Resource.Namespace = by.of
 		w.create(forged)
 		w.remove(forged)
 	}

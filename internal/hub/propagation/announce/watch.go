@@ -7,13 +7,14 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // watch tells of what happens to bindings and works from now on. What had happened
@@ -104,18 +105,12 @@ func (a *Announcer) work(ctx context.Context, before, after any) {
 
 // bindingOf returns the binding of a work; nil if there is none.
 func (a *Announcer) bindingOf(ctx context.Context, work *workv1.ManifestWork) workv1alpha2.Binding {
-	if name := work.Annotations[workv1alpha2.AnnotationClusterResourceBindingName]; name != "" {
-		b := &workv1alpha2.ClusterResourceBinding{}
-		if a.Client.Get(ctx, types.NamespacedName{Name: name}, b) != nil {
-			return nil
-		}
-		return b
+	name := deliver.BindingOf(work)
+	var b lookup.Binding = &workv1alpha2.ResourceBinding{}
+	if name.Namespace == "" {
+		b = &workv1alpha2.ClusterResourceBinding{}
 	}
-	b := &workv1alpha2.ResourceBinding{}
-	key := types.NamespacedName{
-		Namespace: work.Annotations[workv1alpha2.AnnotationResourceBindingNamespace], Name: work.Annotations[workv1alpha2.AnnotationResourceBindingName],
-	}
-	if key.Name == "" || a.Client.Get(ctx, key, b) != nil {
+	if name.Name == "" || a.Client.Get(ctx, name, b) != nil {
 		return nil
 	}
 	return b

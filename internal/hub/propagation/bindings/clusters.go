@@ -19,6 +19,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
 	"github.com/capstan-io/capstan/internal/hub/propagation/order"
 	"github.com/capstan-io/capstan/internal/hub/propagation/stakes"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 // clusterWatch tells the fleet of the clusters, and brings back the bindings that a
@@ -72,7 +73,7 @@ func (w clusterWatch) returned(ctx context.Context, q queue, cluster string) {
 		return // only a missing cache gives an error
 	}
 	for i := range works.Items {
-		if name := bindingOf(&works.Items[i]); name.Name != "" {
+		if name := deliver.BindingOf(&works.Items[i]); name.Name != "" {
 			q.AddAfter(reconcile.Request{NamespacedName: name}, fleet.Settling)
 		}
 	}

@@ -73,7 +73,7 @@ func bucketsOf(object any) ([]string, error) {
 	if id := deliver.BindingID(work); id != "" {
 		in = append(in, bucket(id))
 	}
-	if name := bindingOf(work); name.Name != "" {
+	if name := deliver.BindingOf(work); name.Name != "" {
 		in = append(in, bucket(name.String()))
 	}
 	return in, nil
@@ -93,7 +93,7 @@ func (w Works) WithID(id string) ([]*workv1.ManifestWork, error) {
 
 // WithName returns the works that name a binding. They must not be changed.
 func (w Works) WithName(name types.NamespacedName) ([]*workv1.ManifestWork, error) {
-	return w.find(name.String(), func(work *workv1.ManifestWork) bool { return bindingOf(work) == name })
+	return w.find(name.String(), func(work *workv1.ManifestWork) bool { return deliver.BindingOf(work) == name })
 }
 
 func (w Works) find(key string, is func(*workv1.ManifestWork) bool) ([]*workv1.ManifestWork, error) {

@@ -28,6 +28,7 @@ import (
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/hub/propagation/inbox"
 	"github.com/capstan-io/capstan/internal/hub/propagation/order"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
 )
 
 const (
@@ -129,7 +130,7 @@ func (c *Controller) rank(object client.Object) int32 {
 // are written, and answered, at about the same time.
 func (c *Controller) onWork() handler.EventHandler {
 	add := func(q queue, object client.Object) {
-		if name := bindingOf(object); name.Name != "" {
+		if name := deliver.BindingOf(object); name.Name != "" {
 			q.AddAfter(reconcile.Request{NamespacedName: name}, settle)
 		}
 	}
@@ -169,7 +170,7 @@ func (c *Controller) missing(ctx context.Context, q queue) error {
 		found[client.ObjectKeyFromObject(&wide.Items[i])] = true
 	}
 	for i := range works.Items {
-		if name := bindingOf(&works.Items[i]); !found[name] {
+		if name := deliver.BindingOf(&works.Items[i]); !found[name] {
 			q.Add(reconcile.Request{NamespacedName: name})
 		}
 	}
@@ -187,17 +188,6 @@ func tells(before, after client.Object) bool {
 	was, is = was.DeepCopy(), is.DeepCopy()
 	was.ResourceVersion, is.ResourceVersion = "", ""
 	return !equality.Semantic.DeepEqual(was, is)
-}
-
-// bindingOf returns the name of the binding of a work.
-func bindingOf(work client.Object) types.NamespacedName {
-	annotations := work.GetAnnotations()
-	if name := annotations[workv1alpha2.AnnotationClusterResourceBindingName]; name != "" {
-		return types.NamespacedName{Name: name}
-	}
-	return types.NamespacedName{
-		Namespace: annotations[workv1alpha2.AnnotationResourceBindingNamespace], Name: annotations[workv1alpha2.AnnotationResourceBindingName],
-	}
 }
 
 // moved tells whether the object of a binding goes to other clusters, or takes

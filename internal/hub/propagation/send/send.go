@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
-	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -145,12 +144,9 @@ func (w Writer) taken(ctx context.Context, work *workv1.ManifestWork, err error)
 // related tells whether a work is one that we take over or remove: of the same
 // binding, or of one with its name, or of a namespace.
 func related(present, work *workv1.ManifestWork) bool {
-	named := func(key string) bool {
-		return work.Annotations[key] != "" && present.Annotations[key] == work.Annotations[key]
-	}
-	return deliver.BindingID(present) == deliver.BindingID(work) || present.Labels[deliver.LabelNamespace] != "" ||
-		named(workv1alpha2.AnnotationClusterResourceBindingName) ||
-		named(workv1alpha2.AnnotationResourceBindingNamespace) && named(workv1alpha2.AnnotationResourceBindingName)
+	of := deliver.BindingOf(work)
+	return present.Labels[deliver.LabelNamespace] != "" || deliver.BindingOf(present) == of ||
+		deliver.BindingID(present) == deliver.BindingID(work) && deliver.MayBeIn(of.Namespace, present)
 }
 
 // shown tells whether the cache shows a work by now that it did not show when it was
