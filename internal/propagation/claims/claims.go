@@ -93,6 +93,12 @@ func Claims(policy policyv1alpha1.Policy, object metav1.Object) bool {
 	return false
 }
 
+// Sends tells whether a policy sends an object by a binding: the binding says so, and the
+// policy selects the object.
+func Sends(policy policyv1alpha1.Policy, object selector.Object, binding metav1.Object) bool {
+	return Claims(policy, binding) && new(Selections).matching(object, policy) != selector.None
+}
+
 // Claimed tells whether the object says that some policy claims it.
 func Claimed(object metav1.Object) bool {
 	return slices.ContainsFunc(LabelKeys(), func(key string) bool { return object.GetLabels()[key] != "" })

@@ -118,6 +118,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return ctrl.Result{}, err
 	case deliver.ID(b) == "":
+		c.Stages.Looked(req.NamespacedName)
 		return ctrl.Result{}, nil // it comes again with its ID
 	}
 	works, err := c.works(ctx, b)

@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/hub/propagation/decide"
@@ -106,24 +105,16 @@ func (c *Controller) settings(ctx context.Context, b lookup.Binding) (*rebalance
 	if !b.GetDeletionTimestamp().IsZero() {
 		return nil, nil //nolint:nilnil // documented
 	}
-	annotations := b.GetAnnotations()
-	var policy interface {
-		policyv1alpha1.Policy
-		client.Object
-	} = &policyv1alpha1.PropagationPolicy{}
-	key := client.ObjectKey{Namespace: annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace], Name: annotations[policyv1alpha1.AnnotationPropagationPolicyName]}
-	if key.Name == "" {
-		policy, key = &policyv1alpha1.ClusterPropagationPolicy{}, client.ObjectKey{Name: annotations[policyv1alpha1.AnnotationClusterPropagationPolicyName]}
-	}
-	if key.Name == "" {
+	name, is := lookup.PolicyOf(b)
+	if !is {
 		return nil, nil //nolint:nilnil // documented
 	}
-	err := c.Client.Get(ctx, key, policy)
+	policy, err := lookup.Policy(ctx, c.Client, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // documented
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the policy of binding %q: %w", client.ObjectKeyFromObject(b), err)
+		return nil, fmt.Errorf("looking how the replicas of binding %q move: %w", client.ObjectKeyFromObject(b), err)
 	}
 	if !claims.Claims(policy, b) {
 		return nil, nil //nolint:nilnil // documented

@@ -1,12 +1,14 @@
 // Copyright The Capstan Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lookup finds the binding of an object, or the name that a new one gets.
+// Package lookup finds the binding of an object, or the name that a new one gets, and the
+// policy of a binding.
 package lookup
 
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
@@ -78,6 +81,40 @@ func Names(key templates.Key) []types.NamespacedName {
 		names = append(names, types.NamespacedName{Namespace: key.Name.Namespace, Name: suffixed})
 	}
 	return names
+}
+
+// PolicyOf returns the policy that a binding says to be of, without a namespace for a
+// ClusterPropagationPolicy; false if it says none. Whoever may write the bindings of a
+// namespace can write anything, so it counts as none if the hub would not have written it:
+// under a name that is not that of its object, or about what is in another namespace.
+func PolicyOf(b Binding) (policy types.NamespacedName, is bool) {
+	key := templates.KeyOf(b.BindingSpec().Resource)
+	if !slices.Contains(Names(key), client.ObjectKeyFromObject(b)) {
+		return types.NamespacedName{}, false
+	}
+	annotations := b.GetAnnotations()
+	if name := annotations[policyv1alpha1.AnnotationPropagationPolicyName]; name != "" {
+		namespace := annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace]
+		return types.NamespacedName{Namespace: namespace, Name: name}, namespace != "" && namespace == b.GetNamespace()
+	}
+	name := annotations[policyv1alpha1.AnnotationClusterPropagationPolicyName]
+	return types.NamespacedName{Name: name}, name != ""
+}
+
+// Policy returns a policy by its name; one without a namespace is a
+// ClusterPropagationPolicy.
+func Policy(ctx context.Context, reader client.Reader, name types.NamespacedName) (policyv1alpha1.Policy, error) {
+	var policy interface {
+		policyv1alpha1.Policy
+		client.Object
+	} = &policyv1alpha1.PropagationPolicy{}
+	if name.Namespace == "" {
+		policy = &policyv1alpha1.ClusterPropagationPolicy{}
+	}
+	if err := reader.Get(ctx, name, policy); err != nil {
+		return nil, fmt.Errorf("reading policy %q: %w", name, err)
+	}
+	return policy, nil
 }
 
 // Find reads those that may be for an object.

@@ -16,6 +16,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/staged"
 	"github.com/capstan-io/capstan/internal/rollout"
@@ -54,8 +55,18 @@ type Verdict struct {
 func (s *Stages) Stage(ctx context.Context, in Input) (Verdict, error) {
 	v := Verdict{Wanted: in.Wanted, Problems: in.Problems}
 	name := client.ObjectKeyFromObject(in.Binding)
+	targets := targetsOf(in.Binding)
+	if policy, says := lookup.PolicyOf(in.Binding); says && len(s.OfPolicy(policy)) > 0 {
+		sent, err := sends(ctx, s.Client, policy, in.Source.Object, in.Binding)
+		if err != nil {
+			return v, err
+		}
+		if !sent {
+			targets = targets[:1] // a rollout of the object itself
+		}
+	}
 	s.mu.Lock()
-	e := s.governor(in.Binding)
+	e := s.governor(targets)
 	s.join(name, e)
 	s.mu.Unlock()
 	if err := s.drop(ctx, name); err != nil || e == nil {

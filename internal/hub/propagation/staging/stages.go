@@ -211,7 +211,7 @@ func (s *Stages) take(e *entry, r Rollout, members []Binding) {
 	mine := map[types.NamespacedName]bool{}
 	for _, b := range members {
 		name := client.ObjectKeyFromObject(b)
-		if s.governor(b) == e {
+		if s.governor(targetsOf(b)) == e { // it is looked at next, and leaves if it has no right to be here
 			mine[name] = true
 			s.join(name, e)
 			e.rollout.Await(name.String())
@@ -269,13 +269,10 @@ func (s *Stages) entry(key Key) *entry {
 	return s.entries[key]
 }
 
-// governor returns the rollout of a binding, nil if there is none. The caller has
-// the lock.
-func (s *Stages) governor(b Binding) *entry {
-	if len(s.entries) == 0 {
-		return nil
-	}
-	for _, of := range targetsOf(b) {
+// governor returns the rollout of what has these targets, nil if there is none. The
+// caller has the lock.
+func (s *Stages) governor(targets []target) *entry {
+	for _, of := range targets {
 		if keys := s.targets[of]; len(keys) > 0 {
 			return s.entries[keys[0]]
 		}

@@ -52,14 +52,15 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{fleetv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{fleetv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h := &hub{T: t, clock: clocktesting.NewFakePassiveClock(noon), image: "1", works: map[string]*workv1.ManifestWork{}}
 	h.binding = &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "web-deployment", UID: "b", Labels: map[string]string{workv1alpha2.LabelResourceBindingID: "an-id"},
+		Namespace: "shop", Name: "web-deployment", UID: "b",
+		Labels:      map[string]string{workv1alpha2.LabelResourceBindingID: "an-id", policyv1alpha1.LabelPropagationPolicyID: "webs"},
 		Annotations: map[string]string{policyv1alpha1.AnnotationPropagationPolicyNamespace: "shop", policyv1alpha1.AnnotationPropagationPolicyName: "web"},
 	}}
 	h.binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
@@ -71,7 +72,11 @@ func newHub(t *testing.T) *hub {
 			Policy: &fleetv1alpha1.RolloutPolicy{Name: "web"}, Groups: []fleetv1alpha1.RolloutGroup{{Name: "canary", ClusterNames: []string{"a"}}},
 		},
 	}
-	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(h.binding, h.rollout).WithInterceptorFuncs(interceptor.Funcs{
+	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", Labels: map[string]string{policyv1alpha1.LabelPropagationPolicyID: "webs"},
+	}}
+	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
+	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(h.binding, h.rollout, policy).WithInterceptorFuncs(interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
 			if h.refused != nil {
 				return h.refused

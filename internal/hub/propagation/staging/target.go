@@ -8,13 +8,17 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/propagation/claims"
+	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
 // target is what a rollout is of: a policy, or an object.
@@ -48,19 +52,27 @@ func policyKind(namespace string) schema.GroupKind {
 }
 
 // targetsOf returns what a rollout of a binding can be of: its object, which goes
-// before its policy.
+// before the policy that it says to be of.
 func targetsOf(b Binding) []target {
 	key := templates.KeyOf(b.BindingSpec().Resource)
 	of := []target{{kind: key.Kind.GroupKind(), name: key.Name}}
-	annotations := b.GetAnnotations()
-	if name := annotations[policyv1alpha1.AnnotationPropagationPolicyName]; name != "" {
-		namespace := annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace]
-		return append(of, target{kind: policyKind(namespace), name: types.NamespacedName{Namespace: namespace, Name: name}})
-	}
-	if name := annotations[policyv1alpha1.AnnotationClusterPropagationPolicyName]; name != "" {
-		return append(of, target{kind: policyKind(""), name: types.NamespacedName{Name: name}})
+	if policy, is := lookup.PolicyOf(b); is {
+		of = append(of, target{kind: policyKind(policy.Namespace), name: policy})
 	}
 	return of
+}
+
+// sends tells whether a policy sends an object by a binding: or else whoever writes a
+// binding could stop anybody's rollout with it.
+func sends(ctx context.Context, reader client.Reader, name types.NamespacedName, object selector.Object, b Binding) (bool, error) {
+	policy, err := lookup.Policy(ctx, reader, name)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking which rollout binding %q is of: %w", client.ObjectKeyFromObject(b), err)
+	}
+	return claims.Sends(policy, object, b), nil
 }
 
 // members returns the bindings that a rollout is about, from the cache.
