@@ -3,7 +3,11 @@
 
 package watch
 
-import "slices"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
 
 // Uses counts who uses which watch. The zero value has no user. It is not safe
 // for concurrent use: owners have a lock of their own for what they keep.
@@ -21,12 +25,14 @@ func (u *Uses[K]) Use(user string, keys ...K) (first, last []K) {
 		u.users, u.uses = map[K]int{}, map[string][]K{}
 	}
 	var wanted []K
+	wants, used := sets.New[K](), sets.New(u.uses[user]...)
 	for _, key := range keys {
-		if slices.Contains(wanted, key) {
+		if wants.Has(key) {
 			continue
 		}
+		wants.Insert(key)
 		wanted = append(wanted, key)
-		if slices.Contains(u.uses[user], key) {
+		if used.Has(key) {
 			continue
 		}
 		if u.users[key] == 0 {
@@ -35,7 +41,7 @@ func (u *Uses[K]) Use(user string, keys ...K) (first, last []K) {
 		u.users[key]++
 	}
 	for _, key := range u.uses[user] {
-		if slices.Contains(wanted, key) {
+		if wants.Has(key) {
 			continue
 		}
 		u.users[key]--

@@ -4,7 +4,9 @@
 package watch
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -68,5 +70,28 @@ func TestUses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestManyUsesAreCounted has a user who names very many keys. Eight times as many take
+// eight times as long, and not 64 times as when each is looked for among all the others.
+func TestManyUsesAreCounted(t *testing.T) {
+	const few, times, most = 10_000, 8, 24
+	took := func(many int) time.Duration {
+		keys, best := make([]int, many), time.Duration(math.MaxInt64)
+		for i := range keys {
+			keys[i] = i
+		}
+		for range 5 { // others use the machine, too
+			var u Uses[int]
+			begin := time.Now()
+			u.Use("u", keys...)
+			u.Use("u", keys[1:]...)
+			best = min(best, time.Since(begin))
+		}
+		return best
+	}
+	if one, all := took(few), took(times*few); all > most*one {
+		t.Errorf("%d keys take %v, and %d take %v", few, one, times*few, all)
 	}
 }
