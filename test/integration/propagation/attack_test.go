@@ -126,6 +126,26 @@ func TestAMemberKeepsAWork(t *testing.T) {
 	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
 }
 
+// TestAnObjectDoesNotKeepItsPolicy has an object that is deleted and never goes, as whoever
+// may write it has given it a finalizer. The policy that has claimed it can be deleted.
+func TestAnObjectDoesNotKeepItsPolicy(t *testing.T) {
+	w := newWorld(t, 1)
+	web, webs := deployment("web", 1), policy("web", policyv1alpha1.Placement{})
+	web.Finalizers = []string{"example.io/kept"}
+	w.create(webs, web)
+	w.on("web", map[string]int32{"member1": 1})
+	if err := w.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Delete(t.Context(), webs); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(webs)
+	w.change(web, func() { web.Finalizers = nil })
+	w.gone(web)
+	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
+}
+
 // TestABindingGetsNoHoldOfOthersWorks lets who may write the bindings of a namespace make
 // one with the permanent ID of another namespace's, and delete it; also in a namespace that
 // was named so that its works have the names of those of the other one.

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -94,12 +95,13 @@ func (c *Controller) Reconcile(ctx context.Context, key templates.Key) (ctrl.Res
 		return ctrl.Result{}, nil // it comes again when its kind has been listed
 	case template == nil:
 		return ctrl.Result{}, c.gone(ctx, key)
-	case !template.DeletionTimestamp.IsZero():
-		return ctrl.Result{}, nil // it comes again when it is gone
 	}
 	bindings, err := lookup.Find(ctx, c.Client, key)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if !template.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, c.leave(ctx, key, versions, template, bindings.Of(template.UID))
 	}
 	if claims.Reserved(key.Kind.GroupKind(), template, c.Fleet.Snapshot()) != "" {
 		return ctrl.Result{}, c.withdraw(ctx, key, template, bindings)
@@ -217,6 +219,23 @@ func (c *Controller) release(ctx context.Context, key templates.Key, template *m
 		c.Touched(client.ObjectKeyFromObject(present))
 	}
 	return c.binder.unmark(ctx, present)
+}
+
+// leave releases an object that is being deleted from the policy that has claimed it, if
+// that does not select it any more: it may keep its finalizers for ever, and must not keep
+// the policy from being deleted. All else is done when it is gone, and it comes again then.
+func (c *Controller) leave(
+	ctx context.Context, key templates.Key, versions []schema.GroupVersionKind, template *metav1.PartialObjectMetadata, present lookup.Binding,
+) error {
+	holder := claims.Holder(template, present)
+	if !claims.Claimed(holder) {
+		return nil
+	}
+	policy, _, err := c.chooser.choose(ctx, key, versions, template, holder)
+	if err != nil || policy != nil && claims.Claims(policy, holder) {
+		return err
+	}
+	return c.release(ctx, key, template, present)
 }
 
 // unclaim takes the marks of policies off an object.
