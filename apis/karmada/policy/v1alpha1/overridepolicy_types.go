@@ -66,6 +66,7 @@ type OverrideSpec struct {
 	// resourceSelectors select the objects: those that one of them matches. Default:
 	// all objects of the namespace, and for policies without one all objects.
 	// +optional
+	// +kubebuilder:validation:MaxItems=256
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors,omitempty"`
 
 	// overrideRules are the changes by cluster, applied in their order.

@@ -72,6 +72,7 @@ type PropagationSpec struct {
 	// resourceSelectors select the objects: those that one of them matches.
 	// +required
 	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
 	// association has no effect. Deprecated: use propagateDeps.
