@@ -46,7 +46,8 @@ func (t *Transport) exchange(request *http.Request, end func()) (*http.Response,
 	if kind != kindWatch && limited.Header.Get("Accept-Encoding") == "" {
 		limited.Header.Set("Accept-Encoding", "gzip")
 	}
-	if kind == kindList {
+	quantities := quantitiesIn(request)
+	if kind == kindList || quantities != nil {
 		limited.Header.Set("Accept", inJSON(limited.Header.Get("Accept")))
 	}
 	response, err := t.send(limited)
@@ -59,7 +60,11 @@ func (t *Transport) exchange(request *http.Request, end func()) (*http.Response,
 		request: limited, kind: kind, collection: collection, listing: anew, reduced: isReduced(request.Context()), budget: &t.budget,
 		from: response.Body, cancel: cancel, end: end, refused: t.refuse,
 	}
-	if err := a.open(response); err != nil {
+	err = a.open(response)
+	if err == nil && quantities != nil && response.StatusCode == http.StatusOK {
+		err = quantities.checkQuantities(response, kind)
+	}
+	if err != nil {
 		_ = a.Close()
 		return nil, err
 	}
