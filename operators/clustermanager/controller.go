@@ -166,8 +166,8 @@ func installing(may permitted, before *preparation, i *installation) []install.P
 		{Name: "namespace", Reason: resources, Run: i.namespace},
 		{Name: "certificates", Reason: operatorv1.ClusterManagerReasonCertificateFailed, Run: i.certificates},
 		// Before there is anything to be forged.
-		{Name: "guard", Reason: resources, Run: i.guard},
-		{Name: "priority", Reason: resources, Run: i.prioritize},
+		{Name: "guard", Reason: resources, Run: guard},
+		{Name: "priority", Reason: resources, Run: prioritize},
 		{Name: "definitions", Reason: operatorv1.ClusterManagerReasonCRDApplyFailed, Run: i.definitions},
 		{Name: "pull secret", Reason: resources, Run: i.pullSecret},
 		{Name: "roles", Reason: resources, Run: i.access},

@@ -101,7 +101,7 @@ func podMonitorsOfOthers(ctx context.Context, c *clusters, name string) ([]rende
 }
 
 // prioritize has heartbeats and admission answered first.
-func (i *installation) prioritize(ctx context.Context, p *pass) error {
+func prioritize(ctx context.Context, p *pass) error {
 	if p.features.Off(allowed.Priority) {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (i *installation) prioritize(ctx context.Context, p *pass) error {
 // forged before it is on would count after. With the gate of propagation, it also limits
 // what its controller may grant itself, and keeps objects whose users want that from being
 // deleted.
-func (i *installation) guard(ctx context.Context, p *pass) error {
+func guard(ctx context.Context, p *pass) error {
 	if !p.features.Off(allowed.AgentGuards) {
 		if err := p.ApplyNamed(ctx, p.target, manifests.AgentGuards(p.hub)...); err != nil {
 			return err
