@@ -171,6 +171,7 @@ func (b *budget) buffer(bytes int64) (room bool) {
 	b.buffered += bytes
 	return b.buffered <= bufferedBytesMax
 }
+
 // amount is how much a member told.
 type amount struct {
 	objects int

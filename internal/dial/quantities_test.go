@@ -49,7 +49,9 @@ func TestNoQuantityOfAMemberIsParsedForHours(t *testing.T) {
 	number := strings.ReplaceAll(node, `"`+hours+`"`, hours)
 	escaped := strings.ReplaceAll(node, "1e-", `\u0031\u0065-`)
 	pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"resources":{"requests":{"cpu":%q}}}]}}`, hours)
-	list := func(kind, item string) string { return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"items":[%s]}`, kind, item) }
+	list := func(kind, item string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"items":[%s]}`, kind, item)
+	}
 	cases := map[string]struct{ contentType, node, nodes, pods string }{
 		"a text":                  {node: node, nodes: list("NodeList", node), pods: list("PodList", pod)},
 		"a number":                {node: number, nodes: list("NodeList", number), pods: list("PodList", strings.ReplaceAll(pod, `"`+hours+`"`, hours))},
