@@ -177,7 +177,7 @@ func TestWhatIsNotReadyYet(t *testing.T) {
 			return err
 		}
 		for _, item := range binding.Status.AggregatedStatus {
-			if item.ClusterName == "later" && !item.Applied && strings.Contains(item.AppliedMessage, "accept the cluster first") {
+			if item.ClusterName == "later" && !item.Applied && strings.Contains(item.AppliedMessage, "the hub has not accepted a cluster of this name") {
 				return nil
 			}
 		}

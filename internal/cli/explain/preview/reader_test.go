@@ -60,7 +60,7 @@ func newHub(t *testing.T, deployments int, hidden ...string) *counted {
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
-	objects := []client.Object{&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "paris"}}}
+	objects := []client.Object{&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "paris"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}}
 	for i := range deployments {
 		objects = append(objects, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: fmt.Sprintf("web-%02d", i), Labels: map[string]string{"even": fmt.Sprint(i%2 == 0)},
@@ -207,7 +207,7 @@ func TestTheDeletionOfAPolicy(t *testing.T) {
 	}
 	even := policy("even", policyv1alpha1.ResourceSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"even": "true"}}})
 	policy("second", policyv1alpha1.ResourceSelector{Name: "web-02"})
-	claim("00", even, "rome")
+	claim("00", even, "paris")
 	claim("02", even, "rome")
 	found, failed, err := h.Read(t.Context(), written(t, evenPolicy))
 	if err != nil || len(failed) > 0 {
@@ -217,7 +217,7 @@ func TestTheDeletionOfAPolicy(t *testing.T) {
 
 Deployment shop/web-00, as of now: nothing would change in any cluster; PropagationPolicy shop/even would let go of it
    CLUSTER
-   rome
+   paris
 No policy would claim it any more. What is in the clusters stays there, and follows the object but for its replicas.
 
 Deployment shop/web-02, as of now: 1 cluster gained, 1 cluster lost; PropagationPolicy shop/second would claim it, instead of PropagationPolicy shop/even
