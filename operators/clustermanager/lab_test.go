@@ -6,6 +6,7 @@ package clustermanager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -196,8 +198,9 @@ func (l *lab) clean(t *testing.T) {
 	if err := l.client.Get(ctx, client.ObjectKey{Name: testName}, cm); apierrors.IsNotFound(err) {
 		return
 	}
-	delete(cm.Annotations, operatorv1.AnnotationPaused)
-	if err := l.client.Update(ctx, cm); err != nil {
+	unpause := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, operatorv1.AnnotationPaused)
+	// A patch, as the operator may write at the same time.
+	if err := l.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, unpause)); err != nil {
 		t.Errorf("unpausing: %v", err)
 	}
 	if err := l.client.Delete(ctx, cm); err != nil {

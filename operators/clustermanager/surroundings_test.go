@@ -267,7 +267,7 @@ func (l *lab) answersFirst(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer response.Body.Close()
+			defer response.Body.Close() //nolint:errcheck // nothing can be done about it
 			return response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == string(schema.UID)
 		})
 	}

@@ -36,7 +36,7 @@ func TestARequestDoesNotGetAClusterRevoked(t *testing.T) {
 			cluster, request := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}, asks(t, "c1-junk", "c1")
 			cluster.Spec.HubAcceptsClient = c.accepted
 			// What an agent may fill up to the limit of an object.
-			cluster.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: clusterv1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+			cluster.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: clusterv1.GroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 			hubClient := fakeHub(t, cluster, request).Build()
 			session := hub.NewSession(genericiooptions.NewTestIOStreamsDiscard(), clock.RealClock{})
 			d := &denying{session: session, read: hubClient, write: hubClient, revoke: c.revoke}

@@ -174,7 +174,7 @@ func fillsItsCluster(t *testing.T, h *hub) {
 	refusedWith(t, "others that have applied", h.changeAs(t.Context(), t, agent, name, func(mc *clusterv1.ManagedCluster) {
 		mc.ManagedFields = append(mc.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: "other", Operation: metav1.ManagedFieldsOperationApply, APIVersion: clusterv1.GroupVersion.String(), Time: &metav1.Time{Time: time.Unix(1, 0)},
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:hubAcceptsClient":{}}}`)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:hubAcceptsClient":{}}}`),
 		})
 	}), "that others have applied fields")
 
