@@ -66,6 +66,7 @@ import (
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/propagation/scope"
 	accountrights "github.com/capstan-io/capstan/internal/rights"
+	"github.com/capstan-io/capstan/internal/served"
 )
 
 // The election of a leader among the replicas.
@@ -177,10 +178,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	// A policy that spells a kind in another way selects nothing.
-	kinds := mapper.Exact(mgr.GetRESTMapper())
+	serves := served.New(hubClients.discovery, o.Clock)
+	kinds := mapper.Exact(serves.Mapper(mgr.GetRESTMapper()))
 	changed, needed := &inbox.Inbox[templates.Key]{}, &inbox.Inbox[templates.Key]{}
 	touched, referring := &inbox.Inbox[reconcile.Request]{}, &inbox.Inbox[reconcile.Request]{}
-	watched := templates.New(templates.Options{Client: hubClients.metadata, Mapper: kinds, Discovery: hubClients.discovery, Clock: o.Clock, Changed: func(key templates.Key) {
+	watched := templates.New(templates.Options{Client: hubClients.metadata, Mapper: kinds, Served: serves, Clock: o.Clock, Changed: func(key templates.Key) {
 		changed.Add(key)
 		needed.Add(key)
 	}})

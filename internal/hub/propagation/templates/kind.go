@@ -13,19 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/capstan-io/capstan/internal/backoff"
-	"github.com/capstan-io/capstan/internal/watch"
 )
 
-const (
-	// unservedMin and unservedMax bound the time between two looks whether the hub
-	// serves a kind that it did not serve.
-	unservedMin = 500 * time.Millisecond
-	unservedMax = 10 * time.Second
-)
+// absentMin is for how long the hub has to say that it has no such kind before the
+// objects of the kind count as deleted. Their definition may be replaced, or the
+// hub may just have been started.
+const absentMin = 5 * time.Minute
 
-// kind is a kind that is watched, and what is known of its objects. The mutex of
+// kind is a kind that is used, and what is known of its objects. The mutex of
 // the Templates guards it.
 type kind struct {
 	templates  *Templates
@@ -42,25 +37,6 @@ type kind struct {
 	objects *store
 	// asked are those that somebody asked for before they were listed.
 	asked map[types.NamespacedName]bool
-}
-
-// run watches the kind as soon as the hub serves it.
-func (k *kind) run(ctx context.Context) {
-	pause := backoff.Between(unservedMin, unservedMax)
-	for {
-		mapping, err := k.templates.options.Mapper.RESTMapping(k.of.GroupKind(), k.of.Version)
-		if err == nil {
-			w := watch.Watch[*metav1.PartialObjectMetadata]{
-				Source: watch.Metadata(k.templates.options.Client, mapping.Resource, watch.Selector{}), Handler: k, Clock: k.templates.options.Clock,
-			}
-			w.Run(ctx)
-			return
-		}
-		k.Failed(err)
-		if !backoff.Sleep(ctx, k.templates.options.Clock, pause.Step()) {
-			return
-		}
-	}
 }
 
 // ask has an object told as changed when the kind is listed. The caller has the
@@ -159,7 +135,9 @@ func (k *kind) Bookmark(string) {}
 func (k *kind) Failed(err error) {
 	none := false
 	if !k.templates.Absent(k.of) { // whatever the error: with the kind our right to it may go
-		has, unknown := served(k.templates.options.Discovery, k.of.GroupKind())
+		// In any version: if it is not served in the one that is used, its objects exist
+		// all the same.
+		has, unknown := k.templates.options.Served.Any(k.of.GroupKind())
 		none = !has && unknown == nil
 	}
 	k.change(func() []types.NamespacedName {

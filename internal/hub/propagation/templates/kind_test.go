@@ -18,6 +18,8 @@ import (
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/capstan-io/capstan/internal/served"
 )
 
 // TestAnObjectThatWasAskedForTooEarlyIsTold is about an object that was deleted
@@ -62,7 +64,7 @@ func TestAKindHasToBeMissingForLong(t *testing.T) {
 	told, down := 0, false
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
 	hub := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}}
-	watched := New(Options{Discovery: hub, Clock: clk, Changed: func(Key) { told++ }})
+	watched := New(Options{Served: served.New(hub, clk), Clock: clk, Changed: func(Key) { told++ }})
 	watched.Use("somebody", widgets)
 	noMatch := &meta.NoKindMatchError{GroupKind: widgets.GroupKind(), SearchedVersions: []string{widgets.Version}}
 	kind := watched.kinds[widgets]
@@ -96,6 +98,7 @@ func TestAKindHasToBeMissingForLong(t *testing.T) {
 	kind.Failed(forbidden)
 	absent(false, "it may not be read, and is served")
 	hub.Resources = nil
+	clk.Step(served.MaxAge)
 	kind.Failed(forbidden)
 	clk.Step(absentMin)
 	if told > 0 {

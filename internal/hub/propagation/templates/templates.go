@@ -4,7 +4,6 @@
 package templates
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -13,23 +12,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-io/capstan/internal/hub/propagation/kept"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
+	"github.com/capstan-io/capstan/internal/served"
 	"github.com/capstan-io/capstan/internal/watch"
 )
 
 // Options are what Templates are made of.
 type Options struct {
 	Client metadata.Interface
+	// Mapper is asked again and again about kinds that nobody serves, which has to be
+	// cheap.
 	Mapper meta.RESTMapper
-	// Discovery tells which kinds the hub serves, not from a cache.
-	Discovery discovery.ServerResourcesInterface
-	Clock     clock.Clock
+	// Served tells which kinds the hub serves.
+	Served *served.Kinds
+	Clock  clock.Clock
 	// Changed is told of each object that is new, changed or gone. It must return
 	// soon.
 	Changed func(Key)
@@ -41,34 +42,15 @@ type Templates struct {
 	options Options
 	common  *kept.Common
 
-	mu     sync.Mutex
-	launch func(*kind) // begins a watch; nil before Start
-	uses   watch.Uses[schema.GroupVersionKind]
-	kinds  map[schema.GroupVersionKind]*kind
-	ended  sync.WaitGroup
+	mu      sync.Mutex
+	uses    watch.Uses[schema.GroupVersionKind]
+	kinds   map[schema.GroupVersionKind]*kind
+	waiting *waiting
 }
 
 // New returns Templates without any.
 func New(o Options) *Templates {
-	return &Templates{options: o, common: kept.New(), kinds: map[schema.GroupVersionKind]*kind{}}
-}
-
-// Start watches the kinds that are used until ctx ends. It is a Runnable of a
-// manager.
-func (t *Templates) Start(ctx context.Context) error {
-	t.mu.Lock()
-	t.launch = func(k *kind) {
-		watching, cancel := context.WithCancel(ctx)
-		k.cancel = cancel
-		t.ended.Go(func() { k.run(watching) })
-	}
-	for _, k := range t.kinds {
-		t.launch(k)
-	}
-	t.mu.Unlock()
-	<-ctx.Done()
-	t.ended.Wait()
-	return nil
+	return &Templates{options: o, common: kept.New(), kinds: map[schema.GroupVersionKind]*kind{}, waiting: newWaiting()}
 }
 
 // Use makes the kinds all that a user uses. Kinds that nobody uses any more are
@@ -79,13 +61,12 @@ func (t *Templates) Use(user string, kinds ...schema.GroupVersionKind) {
 	first, last := t.uses.Use(user, kinds...)
 	for _, of := range last {
 		t.kinds[of].stop()
+		t.waiting.remove(t.kinds[of])
 		delete(t.kinds, of)
 	}
 	for _, of := range first {
 		t.kinds[of] = &kind{of: of, apiVersion: of.GroupVersion().String(), templates: t, objects: newStore()}
-		if t.launch != nil {
-			t.launch(t.kinds[of])
-		}
+		t.waiting.add(t.kinds[of])
 	}
 }
 

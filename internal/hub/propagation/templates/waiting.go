@@ -1,0 +1,134 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package templates
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/capstan-io/capstan/internal/backoff"
+	"github.com/capstan-io/capstan/internal/watch"
+)
+
+const (
+	// unservedMin and unservedMax bound the time between two looks whether the hub
+	// serves a kind that it did not serve.
+	unservedMin = 500 * time.Millisecond
+	unservedMax = 10 * time.Second
+)
+
+// waiting are the kinds that are used and not watched yet. They have no goroutine each:
+// there may be ever so many that the hub never serves. The mutex of the Templates
+// guards them.
+type waiting struct {
+	kinds sets.Set[*kind]
+	// fresh are those of them that nobody has looked for yet, and added has a value if
+	// there are any.
+	fresh sets.Set[*kind]
+	added chan struct{}
+}
+
+func newWaiting() *waiting {
+	return &waiting{kinds: sets.New[*kind](), fresh: sets.New[*kind](), added: make(chan struct{}, 1)}
+}
+
+func (w *waiting) add(k *kind) {
+	w.kinds.Insert(k)
+	w.fresh.Insert(k)
+	select {
+	case w.added <- struct{}{}:
+	default: // somebody is to look already
+	}
+}
+
+func (w *waiting) remove(k *kind) {
+	w.kinds.Delete(k)
+	w.fresh.Delete(k)
+}
+
+// Start watches the kinds that are used until ctx ends, each as soon as the hub serves
+// it. It is a Runnable of a manager.
+func (t *Templates) Start(ctx context.Context) error {
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	pause := backoff.Between(unservedMin, unservedMax)
+	due := t.options.Clock.Now().Add(pause.Step())
+	for {
+		timer := t.options.Clock.NewTimer(due.Sub(t.options.Clock.Now()))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-t.waiting.added:
+			timer.Stop()
+			if t.watchServed(ctx, &watches, t.fresh()) {
+				continue
+			}
+			// Their definition may be about to come. What waits already is not put off.
+			pause = backoff.Between(unservedMin, unservedMax)
+			if soon := t.options.Clock.Now().Add(pause.Step()); soon.Before(due) {
+				due = soon
+			}
+		case <-timer.C():
+			t.watchServed(ctx, &watches, t.unwatched())
+			due = t.options.Clock.Now().Add(pause.Step())
+		}
+	}
+}
+
+// fresh returns the kinds that nobody has looked for yet, once.
+func (t *Templates) fresh() []*kind {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fresh := t.waiting.fresh.UnsortedList()
+	t.waiting.fresh = sets.New[*kind]()
+	return fresh
+}
+
+// unwatched returns all kinds that are used and not watched yet.
+func (t *Templates) unwatched() []*kind {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting.kinds.UnsortedList()
+}
+
+// watchServed begins to watch those of the kinds that the hub serves, and tells whether
+// these are all.
+func (t *Templates) watchServed(ctx context.Context, watches *sync.WaitGroup, kinds []*kind) (all bool) {
+	all = true
+	for _, k := range kinds {
+		if ctx.Err() != nil {
+			return all
+		}
+		mapping, err := t.options.Mapper.RESTMapping(k.of.GroupKind(), k.of.Version)
+		if err != nil {
+			k.Failed(err)
+			all = false
+			continue
+		}
+		t.watch(ctx, watches, k, mapping)
+	}
+	return all
+}
+
+// watch begins to watch a kind, unless nobody uses it any more.
+func (t *Templates) watch(ctx context.Context, watches *sync.WaitGroup, k *kind, mapping *meta.RESTMapping) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k.stopped {
+		return
+	}
+	t.waiting.remove(k)
+	watching, cancel := context.WithCancel(ctx)
+	k.cancel = cancel
+	w := watch.Watch[*metav1.PartialObjectMetadata]{
+		Source: watch.Metadata(t.options.Client, mapping.Resource, watch.Selector{}), Handler: k, Clock: t.options.Clock,
+	}
+	watches.Go(func() { w.Run(watching) })
+}
