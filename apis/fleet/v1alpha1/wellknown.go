@@ -95,6 +95,13 @@ const (
 	PushCredentialsRole = "open-cluster-management:push-agent:credentials"
 )
 
+// The field owners by which the agent of a cluster applies its share of the status of its
+// ManagedCluster, and its condition LabelsWithheld. The hub lets agents apply by no other.
+const (
+	FieldOwnerClusterStatus = "registration-agent"
+	FieldOwnerClusterLabels = "registration-agent-labels"
+)
+
 // The propagation controller.
 const (
 	// PropagationServiceAccount is the name of its ServiceAccount in the namespace

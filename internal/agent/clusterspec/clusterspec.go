@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
@@ -36,11 +37,7 @@ import (
 // agent put there, separated by commas.
 const AnnotationLabels = "agent.open-cluster-management.io/cluster-labels"
 
-const (
-	separator = ","
-	// fieldOwner owns LabelsWithheld.
-	fieldOwner = "registration-agent-labels"
-)
+const separator = ","
 
 // Part keeps labels and client configs of each cluster.
 type Part struct {
@@ -121,7 +118,7 @@ func reportWithheldLabels(ctx context.Context, hub client.Client, mc *clusterv1.
 		return nil
 	}
 	conditions.Set(&list, 0, condition)
-	return conditions.ApplyStatus(ctx, hub, mc, fieldOwner, list, nil)
+	return conditions.ApplyStatus(ctx, hub, mc, fleetv1alpha1.FieldOwnerClusterLabels, list, nil)
 }
 
 // desired returns the ManagedCluster with our labels and client configs, and the keys

@@ -22,13 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
+	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/agent/nodes"
 	"github.com/capstan-io/capstan/internal/conditions"
 	"github.com/capstan-io/capstan/internal/fleet"
 )
-
-// fieldOwner owns the agent's share of the status.
-const fieldOwner = "registration-agent"
 
 // reporter reports the status of one cluster. Only its loop uses it.
 type reporter struct {
@@ -85,7 +83,7 @@ func (s *reporter) report(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := conditions.ApplyStatus(ctx, s.connection.Hub.GetClient(), mc, fieldOwner, want.Conditions, extra); err != nil {
+	if err := conditions.ApplyStatus(ctx, s.connection.Hub.GetClient(), mc, fleetv1alpha1.FieldOwnerClusterStatus, want.Conditions, extra); err != nil {
 		return 0, err
 	}
 	s.reported, s.reportedOn = want, mc.ResourceVersion

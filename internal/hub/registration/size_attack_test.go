@@ -23,6 +23,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agentlabels"
+	"github.com/capstan-io/capstan/internal/conditions"
 )
 
 // manyKeys is a map of as many keys, each with a value of as many bytes.
@@ -177,6 +178,14 @@ func fillsItsCluster(t *testing.T, h *hub) {
 			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:hubAcceptsClient":{}}}`),
 		})
 	}), "that others have applied fields")
+
+	for owner, may := range map[string]bool{fleetv1alpha1.FieldOwnerClusterStatus: true, fleetv1alpha1.FieldOwnerClusterLabels: true, "other": false} {
+		says := []metav1.Condition{{Type: "Of" + strings.ReplaceAll(owner, "-", ""), Status: metav1.ConditionTrue, Reason: "Reported", LastTransitionTime: metav1.Now()}}
+		err := conditions.ApplyStatus(t.Context(), agent, h.get(t, name), owner, says, nil)
+		if may && err != nil || !may && !apierrors.IsInvalid(err) {
+			t.Errorf("as %q the agent reports a condition: %v", owner, err)
+		}
+	}
 
 	// As "capstan deny --revoke" does.
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":false},"metadata":{"managedFields":[{}]}}`))

@@ -99,7 +99,8 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 		return atMost(128, 8<<10, "resources in status."+field, "object.?status.?"+field+".orValue({})", "e.size()")
 	}
 	appliers := func(of string) string {
-		return of + ".metadata.?managedFields.orValue([]).filter(f, f.operation == 'Apply').size()"
+		return fmt.Sprintf("%s.metadata.?managedFields.orValue([]).filter(f, f.operation == 'Apply' && !(f.manager in ['%s', '%s'])).size()",
+			of, fleetv1alpha1.FieldOwnerClusterStatus, fleetv1alpha1.FieldOwnerClusterLabels)
 	}
 	return []*admissionv1ac.ValidationApplyConfiguration{
 		atMost(2000, 256<<10, "claims", "object.?status.?clusterClaims.orValue([])", "e.?name.orValue('').size() + e.?value.orValue('').size()"),
@@ -109,7 +110,7 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 		atMost(256, 32<<10, "labels", "object.metadata.?labels.orValue({})", "e.size() + object.metadata.labels[e].size()"),
 		atMost(256, 64<<10, "annotations", "object.metadata.?annotations.orValue({})", "e.size() + object.metadata.annotations[e].size()"),
 		// API servers keep ten entries of those that update, and any number of those that
-		// apply, which agents may not.
+		// apply.
 		admissionv1ac.Validation().WithExpression(fmt.Sprintf("%s <= %s", appliers("object"), appliers("oldObject"))).
 			WithMessage("the agent of a cluster may not write in metadata.managedFields that others have applied fields"),
 		admissionv1ac.Validation().WithExpression("object.?status.?version.?kubernetes.orValue('').size() <= 256").
