@@ -203,9 +203,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})
 	along := dependencies.Deps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Chain: chain, Interpreters: customs,
-		Touched:  func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
-		Events:   recorder,
-		Announce: announcer,
+		Touched: func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
+		Events:  recorder, Announce: announcer,
 	}
 	stages, rolls := rollsOut(mgr, o, clusters, touched, recorder)
 	sends := bindings.New(bindings.Deps{
