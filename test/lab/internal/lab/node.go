@@ -96,7 +96,9 @@ func (n node) loadBundledImages(ctx context.Context) error {
 }
 
 func (n node) loadImage(ctx context.Context, archive string) error {
-	cmd := exec.CommandContext(ctx, "ctr", "--address", n.cluster.path("containerd.sock"), "--namespace", "k8s.io",
+	// By default it gives up on a containerd that has not answered in ten seconds, as one
+	// does not on a starved host.
+	cmd := exec.CommandContext(ctx, "ctr", "--connect-timeout", "2m", "--address", n.cluster.path("containerd.sock"), "--namespace", "k8s.io",
 		"images", "import", archive)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("load image %s into cluster %s: %w: %s", archive, n.cluster.Name, err, output)
