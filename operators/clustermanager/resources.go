@@ -108,8 +108,7 @@ func prioritize(ctx context.Context, p *pass) error {
 	return p.ApplyNamed(ctx, p.target, manifests.Priority(p.hub)...)
 }
 
-// guard keeps agents from what administrators say in their ManagedClusters and works, and
-// others from what the Cluster API stores on the hub, whatever the gate says: what is
+// guard keeps agents from what administrators say in their ManagedClusters, and others from what the Cluster API stores on the hub, whatever the gate says: what is
 // forged before it is on would count after. With the gate of propagation, it also limits
 // what its controller may grant itself, and keeps objects whose users want that from being
 // deleted.

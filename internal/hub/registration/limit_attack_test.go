@@ -16,12 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/registration"
@@ -42,7 +40,6 @@ func TestAMemberDoesNotChooseWhatItIsSent(t *testing.T) {
 	t.Run("by labels that an administrator leaves to it", func(t *testing.T) { changesAllowedLabels(t, h) })
 	t.Run("by numbers of a gigabyte", func(t *testing.T) { reportsHostileQuantities(t, h) })
 	t.Run("by claims", func(t *testing.T) { claimsAnotherRegion(t, h) })
-	t.Run("in its works", func(t *testing.T) { changesItsWork(t, h) })
 	t.Run("by a ManagedCluster that cannot be changed", func(t *testing.T) { fillsItsCluster(t, h) })
 	t.Run("by what it sends before it is accepted", func(t *testing.T) { joinsWithMegabytes(t, h) })
 	t.Run("by sending a token elsewhere", func(t *testing.T) { redirectsToken(t, h) })
@@ -52,10 +49,8 @@ func TestAMemberDoesNotChooseWhatItIsSent(t *testing.T) {
 // ManagedClusters is in force; the others come with it.
 func (h *hub) guardClusters(t *testing.T) {
 	t.Helper()
-	for _, add := range []func(*runtime.Scheme) error{admissionv1.AddToScheme, workv1.AddToScheme} {
-		if err := add(h.client.Scheme()); err != nil {
-			t.Fatal(err)
-		}
+	if err := admissionv1.AddToScheme(h.client.Scheme()); err != nil {
+		t.Fatal(err)
 	}
 	hub := manifests.Hub{Name: "hub"}
 	for i, object := range slices.Concat(manifests.AgentGuards(hub), manifests.ConnectionGuard(hub)) {

@@ -16,12 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/agentlabels"
 	"github.com/capstan-io/capstan/internal/conditions"
 )
@@ -206,55 +204,6 @@ func (h *hub) refusedInTurn(t *testing.T, what string, try func(context.Context)
 		err = try(t.Context())
 	}
 	refusedWith(t, what, err, why)
-}
-
-// changesItsWork has an agent change what the hub asks of it, and so what it costs the
-// hub to look at it.
-func changesItsWork(t *testing.T, h *hub) {
-	const name = "working"
-	h.joinWith(t, name, nil)
-	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: name, Finalizers: []string{"example.com/other"}}}
-	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
-		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","namespace":"default"}}`),
-	}}}
-	h.create(t, work)
-	agent := h.agent(t, name)
-	h.eventually(t, "the agent may write its works", func(ctx context.Context) (bool, error) {
-		return agent.Update(ctx, work.DeepCopy(), client.DryRunAll) == nil, nil
-	})
-	for what, change := range map[string]func(*workv1.ManifestWork){
-		"another manifest": func(w *workv1.ManifestWork) {
-			w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other","namespace":"default"}}`)
-		},
-		"what to report": func(w *workv1.ManifestWork) {
-			w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
-				ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Name: "web", Namespace: "default"},
-				FeedbackRules:      []workv1.FeedbackRule{{Type: "WellKnownStatus"}},
-			}}
-		},
-		"a label":       func(w *workv1.ManifestWork) { w.Labels = map[string]string{"a": "b"} },
-		"an annotation": func(w *workv1.ManifestWork) { w.Annotations = map[string]string{"a": "b"} },
-		"an owner": func(w *workv1.ManifestWork) {
-			w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "gone"}}
-		},
-		"many finalizers": func(w *workv1.ManifestWork) {
-			for i := range 100 {
-				w.Finalizers = append(w.Finalizers, fmt.Sprint("example.com/f-", i))
-			}
-		},
-	} {
-		changed := work.DeepCopy()
-		change(changed)
-		refusedWith(t, what, agent.Update(t.Context(), changed), "the agent of a cluster may")
-	}
-	work.Finalizers = append(work.Finalizers, workv1.FinalizerManifestWorkCleanup)
-	if err := agent.Update(t.Context(), work); err != nil {
-		t.Errorf("the agent may not note that it has something to clean up: %v", err)
-	}
-	work.Finalizers = nil
-	if err := h.client.Update(t.Context(), work); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // redirectsToken has somebody who may write ClusterConnections, but read no Secret, have

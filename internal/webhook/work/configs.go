@@ -19,12 +19,55 @@ import (
 // warningsMax is how many warnings one answer has.
 const warningsMax = 10
 
+// The expressions of a work and their bytes, at most. To compile a megabyte of them takes
+// the webhook from everybody for a while.
+const (
+	expressionsMax      = 1000
+	expressionsBytesMax = 128 << 10
+)
+
+// checkExpressions refuses more expressions than are compiled.
+func checkExpressions(path string, configs []workv1.ManifestConfigOption) error {
+	number, bytes := 0, 0
+	count := func(expressions ...string) {
+		number += len(expressions)
+		for _, expression := range expressions {
+			bytes += len(expression)
+		}
+	}
+	for i := range configs {
+		if strategy := configs[i].UpdateStrategy; strategy != nil && strategy.ServerSideApply != nil {
+			for _, ignored := range strategy.ServerSideApply.IgnoreFields {
+				count(ignored.JSONPaths...)
+				count(ignored.JQPathExpressions...)
+			}
+		}
+		for _, rule := range configs[i].FeedbackRules {
+			for _, reported := range rule.JSONPaths {
+				count(reported.Path)
+			}
+		}
+		for _, rule := range configs[i].ConditionRules {
+			count(rule.CELExpressions...)
+			count(rule.MessageExpression)
+		}
+	}
+	if number > expressionsMax || bytes > expressionsBytesMax {
+		return fmt.Errorf("%s.manifestConfigs has %d expressions of together %d bytes, and may have at most %d of %d: divide the work",
+			path, number, bytes, expressionsMax, expressionsBytesMax)
+	}
+	return nil
+}
+
 // checkConfigs returns what is wrong with the manifestConfigs of the spec of a
 // work at the path. A
 // field to ignore that cannot be told is an error, as the object would not be
 // applied. What cannot be reported is a warning, as the object is applied all
 // the same.
 func checkConfigs(path string, configs []workv1.ManifestConfigOption) (admission.Warnings, error) {
+	if err := checkExpressions(path, configs); err != nil {
+		return nil, err // and nothing of them is compiled
+	}
 	var warnings admission.Warnings
 	var problems []error
 	for i := range configs {

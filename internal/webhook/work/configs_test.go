@@ -4,6 +4,7 @@
 package work
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,5 +83,34 @@ func TestWarningsAreLimited(t *testing.T) {
 	}
 	if diff := cmp.Diff("3 more warnings", warnings[warningsMax]); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestManyExpressionsOfAWorkAreNotCompiled asks with so many that compiling them would
+// keep the webhook from everybody else: none of them is right, and nothing says so.
+func TestManyExpressionsOfAWorkAreNotCompiled(t *testing.T) {
+	reports := func(count int, path string) workv1.ManifestConfigOption {
+		rule := workv1.FeedbackRule{Type: workv1.FeedbackTypeJSONPaths, JSONPaths: slices.Repeat([]workv1.JSONPath{{Path: path}}, count)}
+		return workv1.ManifestConfigOption{FeedbackRules: []workv1.FeedbackRule{rule}}
+	}
+	holds := func(expression string) workv1.ManifestConfigOption {
+		return workv1.ManifestConfigOption{ConditionRules: []workv1.ConditionRule{{Type: workv1.ConditionRuleTypeCEL, CELExpressions: []string{expression}}}}
+	}
+	ignores := workv1.ManifestConfigOption{UpdateStrategy: &workv1.UpdateStrategy{
+		Type: workv1.UpdateStrategyTypeServerSideApply, ServerSideApply: &workv1.ServerSideApplyConfig{IgnoreFields: []workv1.IgnoreField{{JSONPaths: []string{strings.Repeat("(", 200<<10)}}}},
+	}}
+	for name, configs := range map[string][]workv1.ManifestConfigOption{
+		"paths":         {reports(600, "{"), reports(401, "{")},
+		"a long path":   {reports(1, strings.Repeat("{", 200<<10))},
+		"a long rule":   {holds(strings.Repeat("(", 200<<10))},
+		"what it skips": {ignores},
+	} {
+		warnings, err := checkConfigs("spec", configs)
+		if err == nil || !strings.Contains(err.Error(), "divide the work") || len(warnings) > 0 {
+			t.Errorf("%s: warnings %q, error %.200v", name, warnings, err)
+		}
+	}
+	if _, err := checkConfigs("spec", []workv1.ManifestConfigOption{reports(expressionsMax, ".status.phase")}); err != nil {
+		t.Errorf("as many as may be are refused: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ const (
 	// Users: the roles view, edit and admin have rules for the kinds of the hub.
 	Users Feature = "UserRoles"
 	// AgentGuards: admission policies limit what agents change of their
-	// ManagedClusters and works, and what those send who ask to join.
+	// ManagedClusters, and what those send who ask to join.
 	AgentGuards Feature = "AgentGuards"
 	// Priority: heartbeats and what webhooks ask come before other requests.
 	Priority Feature = "Priority"

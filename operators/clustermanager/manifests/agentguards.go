@@ -14,17 +14,16 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
-	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/render"
 )
 
 // AgentGuardNames are the names of the guards in AgentGuards.
-func AgentGuardNames() []string { return []string{ClusterGuardName, WorkGuardName, JoinGuardName} }
+func AgentGuardNames() []string { return []string{ClusterGuardName, JoinGuardName} }
 
 // AgentGuards returns the admission policies that limit what agents of clusters send to the
 // hub, and those who would be.
 func AgentGuards(h Hub) []render.Object {
-	return slices.Concat(ClusterGuard(h), WorkGuard(h), JoinGuard(h))
+	return slices.Concat(ClusterGuard(h), JoinGuard(h))
 }
 
 // ClusterGuardName is the name of the guard of ManagedClusters and of its binding.
@@ -56,7 +55,8 @@ func ClusterGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(m, admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
 			clusterv1.GroupName, []string{"managedclusters", "managedclusters/status"}, admissionv1.Update))).
-		WithMatchConditions(byAgents()).
+		WithMatchConditions(admissionv1ac.MatchCondition().WithName("agents").WithExpression(fmt.Sprintf(
+			"'%s' in request.userInfo.?groups.orValue([])", clusterv1.GroupManagedClusters))).
 		WithVariables(
 			admissionv1ac.Variable().WithName("allowed").WithExpression(fmt.Sprintf(
 				"oldObject.metadata.?annotations[?'%s'].orValue('').split(',')", fleetv1alpha1.AnnotationAgentLabels)),
@@ -118,28 +118,6 @@ func sizesOfCluster() []*admissionv1ac.ValidationApplyConfiguration {
 	}
 }
 
-// WorkGuardName is the name of the guard of ManifestWorks and of its binding.
-const WorkGuardName = "capstan-guard-manifestworks"
-
-// WorkGuard returns the admission policy that keeps the agents of clusters from what the
-// hub asks of them in ManifestWorks: they report in the status, and note by their
-// finalizer that they have something to clean up.
-func WorkGuard(h Hub) []render.Object {
-	var unchanged []string
-	for _, field := range []string{"?spec", "metadata.?labels", "metadata.?annotations", "metadata.?ownerReferences"} {
-		unchanged = append(unchanged, fmt.Sprintf("object.%[1]s == oldObject.%[1]s", field))
-	}
-	return render.AdmissionPolicy(h.meta(WorkGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
-		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
-			workv1.GroupName, []string{"manifestworks"}, admissionv1.Update))).
-		WithMatchConditions(byAgents()).
-		WithValidations(
-			admissionv1ac.Validation().WithExpression(strings.Join(unchanged, " && ")).WithReason("Forbidden").
-				WithMessage("the agent of a cluster may change no ManifestWork but its finalizers and its status"),
-			admissionv1ac.Validation().WithExpression("object.metadata.?finalizers.orValue([]).size() <= 16").WithReason("Forbidden").
-				WithMessage("the agent of a cluster may leave at most 16 finalizers on a ManifestWork")))
-}
-
 // JoinGuardName is the name of the guard of requests to join and of its binding.
 const JoinGuardName = "capstan-guard-joining"
 
@@ -180,10 +158,4 @@ func JoinGuard(h Hub) []render.Object {
 					"object.?spec.?managedClusterClientConfigs.orValue([]).size() <= 64 && "+
 					"object.?spec.?managedClusterClientConfigs.orValue([]).map(c, c.url.size() + c.?caBundle.orValue('').size()).sum() <= %d", clusterv1.GroupName, 64<<10)).
 				WithMessage("who asks to join may set at most 64 taints and 64 managedClusterClientConfigs, these of together at most 65536 bytes")))
-}
-
-// byAgents matches what the agents of clusters send.
-func byAgents() *admissionv1ac.MatchConditionApplyConfiguration {
-	return admissionv1ac.MatchCondition().WithName("agents").WithExpression(fmt.Sprintf(
-		"'%s' in request.userInfo.?groups.orValue([])", clusterv1.GroupManagedClusters))
 }
