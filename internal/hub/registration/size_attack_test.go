@@ -105,6 +105,12 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 			h.gone(t, mc)
 		}
 	}
+	// It is for the webhook, which is not here, to say that he may not accept it.
+	accepted := cluster("asked", true)
+	accepted.Finalizers = []string{clusterv1.FinalizerAPIResourceCleanup}
+	if err := as.Create(t.Context(), accepted, client.DryRunAll); err != nil {
+		t.Errorf("a cluster that comes accepted is refused for what the hub's webhook gives it: %v", err)
+	}
 	mc := cluster("asked", false)
 	mc.Labels = map[string]string{"env": "x"}
 	mc.Annotations = map[string]string{fleetv1alpha1.AnnotationAgentID: "1", ownPrefix + "x": "y"}

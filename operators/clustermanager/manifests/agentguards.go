@@ -124,7 +124,8 @@ const JoinGuardName = "capstan-guard-joining"
 // JoinGuard returns the admission policy that bounds what somebody sends who asks to join:
 // bootstrap tokens are in many hands, and every controller of the hub keeps ManagedClusters
 // and the certificate requests of clusters in memory. Who may accept clusters makes what
-// ManagedClusters he likes.
+// ManagedClusters he likes; one that comes accepted is for the hub's webhook to refuse,
+// which has given it a finalizer by then.
 func JoinGuard(h Hub) []render.Object {
 	bytes := func(of string) string {
 		return fmt.Sprintf("object.metadata.?%[1]s.orValue({}).map(k, k.size() + object.metadata.%[1]s[k].size()).sum()", of)
@@ -135,7 +136,7 @@ func JoinGuard(h Hub) []render.Object {
 			render.AdmissionRule(clusterv1.GroupName, []string{"managedclusters"}, admissionv1.Create),
 			render.AdmissionRule(certificatesv1.GroupName, []string{"certificatesigningrequests"}, admissionv1.Create))).
 		WithMatchConditions(admissionv1ac.MatchCondition().WithName("joins").WithExpression(fmt.Sprintf(
-			"request.resource.group == '%s' ? !authorizer.group('%s').resource('managedclusters').subresource('accept').name(object.metadata.name).check('update').allowed() : "+
+			"request.resource.group == '%s' ? !object.?spec.?hubAcceptsClient.orValue(false) && !authorizer.group('%s').resource('managedclusters').subresource('accept').name(object.metadata.name).check('update').allowed() : "+
 				"object.metadata.?labels[?'%s'].hasValue() || ['%s', '%s'].exists(g, g in request.userInfo.?groups.orValue([]))",
 			clusterv1.GroupName, clusterv1.RegisterGroup, clusterv1.LabelClusterName, clusterv1.GroupBootstrappers, clusterv1.GroupManagedClusters))).
 		WithValidations(
