@@ -183,6 +183,9 @@ type later struct {
 // Now implements clock.PassiveClock.
 func (l *later) Now() time.Time { return l.RealClock.Now().Add(time.Duration(l.by.Load())) }
 
+// Since implements clock.PassiveClock.
+func (l *later) Since(then time.Time) time.Duration { return l.Now().Sub(then) }
+
 // TestADefinitionThatGoes deletes the definition of objects that were sent, while
 // no controller runs. What was sent stays for as long as it may come back.
 func TestADefinitionThatGoes(t *testing.T) {
