@@ -58,7 +58,7 @@ func (f *placementControllerFlags) run(ctx context.Context) error {
 	}
 	mgr, err := f.manager(process.Options{
 		Component: placement.ComponentName, Scheme: scheme, Cache: placement.CacheOptions(), Watched: placement.Watched(),
-		Namespace: process.Namespace(hubNamespaceDefault), Lease: placement.LockName,
+		Namespace: process.Namespace(hubNamespaceDefault), Lease: placement.LockName, SelfConflicts: placement.SelfConflicts,
 	})
 	if err != nil {
 		return err

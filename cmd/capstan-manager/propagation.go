@@ -65,7 +65,7 @@ func (f *propagationControllerFlags) run(ctx context.Context) error {
 	}
 	mgr, err := f.manager(process.Options{
 		Component: propagation.ComponentName, Scheme: scheme, Cache: propagation.CacheOptions(), Watched: propagation.Watched(),
-		Namespace: process.Namespace(hubNamespaceDefault), Lease: propagation.LockName,
+		Namespace: process.Namespace(hubNamespaceDefault), Lease: propagation.LockName, SelfConflicts: propagation.SelfConflicts,
 	})
 	if err != nil {
 		return err

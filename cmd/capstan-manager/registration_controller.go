@@ -153,7 +153,7 @@ func (f *registrationFlags) controllers(namespace string) (ctrl.Manager, error) 
 	}
 	return f.manager(process.Options{
 		Component: registration.ComponentName, Scheme: scheme, Cache: cached, Watched: registration.Watched(),
-		Namespace: namespace, Lease: registrationControllerLock,
+		Namespace: namespace, Lease: registrationControllerLock, SelfConflicts: registration.SelfConflicts,
 	})
 }
 

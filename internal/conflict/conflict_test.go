@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
@@ -14,20 +15,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/capstan-io/capstan/internal/selfconflict"
 )
 
 func TestConflictsAreRetriedAndNotToldOf(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "things"}, "a", errors.New("it has changed"))
 	other := errors.New("something else")
+	held := &selfconflict.HeldError{After: time.Minute}
 	cases := map[string]struct {
 		reason string
 		err    error
-		want   bool // quiet
+		want   time.Duration // 0 if it is told of
 	}{
+		"a write that is held back":     {reason: "the transport says when it passes", err: fmt.Errorf("writing a: %w", &url.Error{Op: "Patch", Err: held}), want: time.Minute},
+		"held back, and a conflict":     {reason: "both are looked at again, when both may be written", err: errors.Join(conflict, held), want: time.Minute},
+		"held back, and a failure":      {reason: "the failure has to be told of", err: errors.Join(held, other)},
 		"no error":                      {reason: "there is nothing to be quiet about"},
-		"a conflict":                    {reason: "the object was read too early", err: conflict, want: true},
-		"a conflict with its story":     {reason: "callers say what they were doing", err: fmt.Errorf("writing a: %w", conflict), want: true},
-		"two conflicts":                 {reason: "both are looked at again", err: errors.Join(conflict, fmt.Errorf("b: %w", conflict)), want: true},
+		"a conflict":                    {reason: "the object was read too early", err: conflict, want: Retry},
+		"a conflict with its story":     {reason: "callers say what they were doing", err: fmt.Errorf("writing a: %w", conflict), want: Retry},
+		"two conflicts":                 {reason: "both are looked at again", err: errors.Join(conflict, fmt.Errorf("b: %w", conflict)), want: Retry},
 		"a conflict and something else": {reason: "the other one has to be told of", err: errors.Join(conflict, other)},
 		"something else":                {reason: "it is a failure", err: fmt.Errorf("writing a: %w", other)},
 		"an object that exists":         {reason: "it is a conflict of names, which looking again does not mend", err: apierrors.NewAlreadyExists(schema.GroupResource{}, "a")},
@@ -38,8 +45,8 @@ func TestConflictsAreRetriedAndNotToldOf(t *testing.T) {
 			got, err := Quiet(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return passed, tc.err })).
 				Reconcile(t.Context(), ctrl.Request{})
 			want, wantErr := passed, tc.err
-			if tc.want {
-				want, wantErr = ctrl.Result{RequeueAfter: Retry}, nil
+			if tc.want > 0 {
+				want, wantErr = ctrl.Result{RequeueAfter: tc.want}, nil
 			}
 			if got != want || !errors.Is(err, wantErr) {
 				t.Errorf("%s: got %+v, %v", tc.reason, got, err)

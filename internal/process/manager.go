@@ -23,6 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/health"
 	"github.com/capstan-io/capstan/internal/metrics"
 	"github.com/capstan-io/capstan/internal/options"
+	"github.com/capstan-io/capstan/internal/selfconflict"
 	"github.com/capstan-io/capstan/internal/tracing"
 )
 
@@ -53,6 +54,9 @@ type Options struct {
 	// works, within the times of Election. All of them work if it is empty.
 	Lease, Namespace string
 	Election         options.LeaderElection
+	// SelfConflicts returns the kinds whose conditions tell what the component writes
+	// without end. That is slowed down in any case. None if nil.
+	SelfConflicts func(ctrl.Manager) []selfconflict.Reported
 	// Tracer traces the works that the component writes, and watches; nil does not.
 	Tracer *tracing.Tracer
 }
@@ -92,7 +96,12 @@ func NewManager(o Options) (ctrl.Manager, error) {
 			return nil, err
 		}
 	}
-	manager, err := ctrl.NewManager(o.Config, settings)
+	damper := selfconflict.NewDamper(selfconflict.Limits{}, clock.RealClock{})
+	config, err := damper.Damp(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the manager of %s: %w", o.Component, err)
+	}
+	manager, err := ctrl.NewManager(config, settings)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager of %s: %w", o.Component, err)
 	}
@@ -101,6 +110,13 @@ func NewManager(o Options) (ctrl.Manager, error) {
 	}
 	if err := manager.Add(frugal{}); err != nil {
 		return nil, fmt.Errorf("keeping the memory of %s small: %w", o.Component, err)
+	}
+	var told []selfconflict.Reported
+	if o.SelfConflicts != nil {
+		told = o.SelfConflicts(manager)
+	}
+	if err := damper.Report(manager, controllermetrics.Registry, told...); err != nil {
+		return nil, fmt.Errorf("setting up the manager of %s: %w", o.Component, err)
 	}
 	if err := o.traceArrivals(manager); err != nil {
 		return nil, err

@@ -70,6 +70,7 @@ func componentStories() []story {
 		lead2     = `leader_election_master_status{name="registration-controller",` + target2 + `} `
 		done      = `controller_runtime_reconcile_total{controller="managedcluster",result="success",` + target1 + `} `
 		failed    = `controller_runtime_reconcile_total{controller="managedcluster",result="error",` + target1 + `} `
+		conflicts = `capstan_self_conflicts{` + target1 + `} `
 		errors    = `controller_runtime_reconcile_errors_total{controller="managedcluster",` + target1 + `} `
 	)
 	ofController := []string{`{component="registration-controller", controller="managedcluster", namespace="hub", severity="warning"}`}
@@ -129,6 +130,16 @@ func componentStories() []story {
 		{
 			name: "a bad moment is over", alert: "CapstanReconcileErrors",
 			series: build1 + "1x120\n" + done + "0x7 0+30x120\n" + failed + "0+10x7 70x120\n" + errors + "0+10x7 70x120\n", quiet: 25 * time.Minute,
+		},
+		{
+			name: "two controllers undo what the other writes", alert: "CapstanSelfConflict",
+			series: build1 + "1x60\n" + conflicts + "0x5 1x60\n",
+			quiet:  10 * time.Minute, fires: 12 * time.Minute, says: "registration-controller has written 1 objects",
+			labels: []string{`{component="registration-controller", instance="10.0.0.1:8080", job="capstan", namespace="hub", severity="warning"}`},
+		},
+		{
+			name: "many clusters report at the same time", alert: "CapstanSelfConflict",
+			series: build1 + "1x60\n" + conflicts + "0x5 2x3 0x60\n", quiet: 40 * time.Minute,
 		},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -39,6 +40,7 @@ import (
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/native"
 	"github.com/capstan-io/capstan/internal/manifestwork/feedback"
+	"github.com/capstan-io/capstan/internal/selfconflict"
 	"github.com/capstan-io/capstan/internal/testing/passes"
 )
 
@@ -53,6 +55,7 @@ type world struct {
 	config      *rest.Config
 	options     *propagation.Options // of the controllers that are started next
 	ended       *func()              // stops the controllers
+	limits      *selfconflict.Limits // of their writes
 	running     *[]*passes.Passes    // of the controllers that run
 	members     map[string]*member   // those clusters that are API servers; agents of others are faked
 }
@@ -90,7 +93,7 @@ func newHub(t *testing.T, startServer func(testing.TB, ...func(*envtest.Environm
 		t.Fatal(err)
 	}
 	w := world{
-		T: t, WithWatch: c, environment: environment, config: config, options: &propagation.Options{Gates: gates(t)},
+		T: t, WithWatch: c, environment: environment, config: config, options: &propagation.Options{Gates: gates(t)}, limits: &selfconflict.Limits{},
 		ended: new(func() {}), running: &[]*passes.Passes{}, members: map[string]*member{},
 	}
 	t.Cleanup(w.stop)
@@ -136,6 +139,11 @@ func (w world) run(wrappers ...transport.WrapperFunc) (stop func()) {
 	for _, wrapper := range wrappers {
 		config.Wrap(wrapper)
 	}
+	damper := selfconflict.NewDamper(*w.limits, clock.RealClock{})
+	config, err := damper.Damp(config)
+	if err != nil {
+		w.Fatal(err)
+	}
 	reconciled := passes.New()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: w.Scheme(), Cache: propagation.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: reconciled.Logger(),
@@ -144,7 +152,7 @@ func (w world) run(wrappers ...transport.WrapperFunc) (stop func()) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if err := propagation.Setup(w.Context(), mgr, *w.options); err != nil {
+	if err := errors.Join(propagation.Setup(w.Context(), mgr, *w.options), damper.Report(mgr, nil, propagation.SelfConflicts(mgr)...)); err != nil {
 		w.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.Context())

@@ -79,7 +79,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 // ofWork brings back the replica set of a work, a moment later.
 func ofWork() handler.EventHandler {
 	enqueue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], work client.Object) {
-		if key, ok := ownedBy(work.GetLabels()[workv1.LabelManifestWorkReplicaSet]); ok {
+		if key, ok := SetOf(work); ok {
 			q.AddAfter(reconcile.Request{NamespacedName: key}, gather)
 		}
 	}

@@ -99,9 +99,9 @@ func hashOf(spec *workv1.ManifestWorkSpec) string {
 // ownerOf returns the value of the label that the works of a replica set have.
 func ownerOf(set types.NamespacedName) string { return set.Namespace + "." + set.Name }
 
-// ownedBy returns the replica set whose work has the label.
-func ownedBy(label string) (types.NamespacedName, bool) {
-	namespace, name, ok := strings.Cut(label, ".")
+// SetOf returns the replica set that a work says it is of, if it says so.
+func SetOf(work client.Object) (types.NamespacedName, bool) {
+	namespace, name, ok := strings.Cut(work.GetLabels()[workv1.LabelManifestWorkReplicaSet], ".")
 	return types.NamespacedName{Namespace: namespace, Name: name}, ok
 }
 

@@ -1,0 +1,86 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selfconflict
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/rest"
+)
+
+// HeldError says that an object was written too often to be written now.
+type HeldError struct {
+	Object Object
+	// After is when the next write passes, from when the error was made.
+	After time.Duration
+}
+
+// Error is what users see of it.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s was written so often that the next write has to wait for %s: something undoes what is written", e.Object, e.After.Round(time.Millisecond))
+}
+
+// Damp returns the configuration with the writes of all its clients counted, and held
+// back when there are too many. Leases and Events are written as often as their authors
+// like.
+func (d *Damper) Damp(config *rest.Config) (*rest.Config, error) {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of the API server: %w", err)
+	}
+	paths := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")} //nolint:staticcheck // the fields are of this type
+	damped := rest.CopyConfig(config)
+	damped.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &transport{damper: d, paths: paths, prefix: strings.TrimSuffix(server.Path, "/"), next: next}
+	})
+	return damped, nil
+}
+
+// transport is what the requests of a client go through.
+type transport struct {
+	damper *Damper
+	paths  request.RequestInfoFactory
+	// prefix is where the API begins in the paths of the server.
+	prefix string
+	next   http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if written, is := t.written(r); is {
+		if wait := t.damper.admit(written); wait > 0 {
+			if r.Body != nil {
+				_ = r.Body.Close() // its reader is in memory
+			}
+			return nil, &HeldError{Object: written.Object, After: wait}
+		}
+	}
+	return t.next.RoundTrip(r) //nolint:wrapcheck // it is the error of the request itself
+}
+
+// WrappedRoundTripper implements net.RoundTripperWrapper, by which clients find the
+// transport that connects.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// written returns which object a request writes, if it does. Objects without a name yet
+// cannot be written twice.
+func (t *transport) written(r *http.Request) (part, bool) {
+	if r.Method != http.MethodPut && r.Method != http.MethodPatch && r.Method != http.MethodDelete || r.URL.Query().Has("dryRun") {
+		return part{}, false
+	}
+	location := *r.URL
+	location.Path = strings.TrimPrefix(location.Path, t.prefix)
+	info, err := t.paths.NewRequestInfo(&http.Request{Method: r.Method, URL: &location})
+	if err != nil || !info.IsResourceRequest || info.Name == "" || info.Resource == "leases" || info.Resource == "events" {
+		return part{}, false // the API server says what is wrong with it
+	}
+	object := Object{GroupResource: schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, Namespace: info.Namespace, Name: info.Name}
+	return part{Object: object, subresource: info.Subresource}, true
+}
