@@ -17,12 +17,13 @@ export GOFLAGS := -trimpath
 GO_LDFLAGS := -s -w -X github.com/capstan-io/capstan/internal/version.release=$(VERSION) \
   -X github.com/capstan-io/capstan/internal/version.image=$(IMAGE_NAME)
 
-CONTROLLER_GEN := go tool -modfile=hack/tools/go.mod controller-gen
-OPENAPI_GEN := go tool -modfile=hack/tools/go.mod openapi-gen
-APPLYCONFIGURATION_GEN := go tool -modfile=hack/tools/go.mod applyconfiguration-gen
-CLIENT_GEN := go tool -modfile=hack/tools/go.mod client-gen
-KUSTOMIZE := go tool -modfile=hack/tools/go.mod kustomize
-GOLANGCI_LINT := go tool -modfile=hack/lint/go.mod golangci-lint
+# Not by `go tool`, which knows no -trimpath: it would compile all of Go's library again.
+CONTROLLER_GEN := go run -modfile=hack/tools/go.mod sigs.k8s.io/controller-tools/cmd/controller-gen
+OPENAPI_GEN := go run -modfile=hack/tools/go.mod k8s.io/kube-openapi/cmd/openapi-gen
+APPLYCONFIGURATION_GEN := go run -modfile=hack/tools/go.mod k8s.io/code-generator/cmd/applyconfiguration-gen
+CLIENT_GEN := go run -modfile=hack/tools/go.mod k8s.io/code-generator/cmd/client-gen
+KUSTOMIZE := go run -modfile=hack/tools/go.mod sigs.k8s.io/kustomize/kustomize/v5
+GOLANGCI_LINT := go run -modfile=$(CURDIR)/hack/lint/go.mod github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 include $(sort $(wildcard hack/make/*.mk))
 

@@ -7,7 +7,7 @@
 # KUSTOMIZE    the kustomize to use
 # shellcheck shell=bash
 
-: "${KUBECTL:=kubectl}" "${CONTEXT:=}" "${KUSTOMIZE:=go tool -modfile=hack/tools/go.mod kustomize}"
+: "${KUBECTL:=kubectl}" "${CONTEXT:=}" "${KUSTOMIZE:=go run -modfile=hack/tools/go.mod sigs.k8s.io/kustomize/kustomize/v5}"
 : "${WAIT_SECONDS:=180}"
 
 OPERATOR_NAMESPACE=open-cluster-management

@@ -18,7 +18,7 @@ LAB_LINTED := ./cmd/lab ./images/... ./internal/... ./e2e
 # The other modules with code.
 LINTED_MODULES := hack/release hack/tools test/compat test/differential test/differential/argocd test/observability test/olm test/olm-e2e
 LINTS := lint-main lint-lab $(addprefix lint-,$(LINTED_MODULES))
-LINT_ELSEWHERE := go tool -modfile=$(CURDIR)/hack/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml --timeout 40m
+LINT_ELSEWHERE := $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml --timeout 40m
 
 # It vets as well.
 .PHONY: lint $(LINTS)
