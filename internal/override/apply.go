@@ -70,7 +70,12 @@ func (p Policies) RulesFor(cluster *view.Cluster) string {
 // and what of the policies made it so. An error is about this object and this
 // cluster, and names the policy and the field; nothing is to be sent then.
 func (p Policies) Apply(object *unstructured.Unstructured, cluster *view.Cluster) (*unstructured.Unstructured, Applied, error) {
-	changed, left := object.DeepCopy(), &effort{left: effortMax}
+	return p.applyWithin(object, cluster, &effort{left: effortMax})
+}
+
+// applyWithin is Apply with another limit on what it may cost.
+func (p Policies) applyWithin(object *unstructured.Unstructured, cluster *view.Cluster, left *effort) (*unstructured.Unstructured, Applied, error) {
+	changed := object.DeepCopy()
 	items := map[string][]item{}
 	for _, policy := range p {
 		for _, r := range policy.rules {

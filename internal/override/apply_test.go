@@ -48,8 +48,15 @@ func selected(t *testing.T, object *unstructured.Unstructured, clusterPolicies [
 // overridden is what a cluster gets if one policy has one rule.
 func overridden(t *testing.T, object *unstructured.Unstructured, o policyv1alpha1.Overriders) (*unstructured.Unstructured, error) {
 	t.Helper()
+	return overriddenWithin(t, object, o, effortMax)
+}
+
+// overriddenWithin overrides an object for as much effort as there is.
+func overriddenWithin(t *testing.T, object *unstructured.Unstructured, o policyv1alpha1.Overriders, most int) (*unstructured.Unstructured, error) {
+	t.Helper()
 	before := object.DeepCopy()
-	changed, _, err := selected(t, object, nil, own(object.GetNamespace(), "one", rules(inNames(o)))).Apply(object, &view.Cluster{Name: "paris"})
+	changed, _, err := selected(t, object, nil, own(object.GetNamespace(), "one", rules(inNames(o)))).
+		applyWithin(object, &view.Cluster{Name: "paris"}, &effort{left: most})
 	if diff := cmp.Diff(before.Object, object.Object); diff != "" {
 		t.Errorf("the object itself was changed (-before +after):\n%s", diff)
 	}
