@@ -212,6 +212,8 @@ func (l *Line) send(ctx context.Context, document []byte) ([]byte, error) {
 	}
 	answer, err := io.ReadAll(io.LimitReader(response.Body, answerMax+1))
 	switch {
+	case ctx.Err() != nil: // the end of a body that the timeout cuts off may look like its own
+		return nil, ctx.Err()
 	case err != nil:
 		return nil, err
 	case len(answer) > answerMax:

@@ -104,6 +104,31 @@ func TestWhatIsWrongWithAServer(t *testing.T) {
 	}
 }
 
+// cutOff is a transport whose answer ends, as if it were whole, when its time is over.
+type cutOff struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (cutOff) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, ends := io.Pipe()
+	go func() {
+		_, _ = ends.Write([]byte("half of an answer"))
+		<-r.Context().Done()
+		_ = ends.Close()
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
+}
+
+func TestAnAnswerThatTheTimeoutCutsOffIsNone(t *testing.T) {
+	by, _ := caller(t, nil)
+	line := by.Lines([]Target{{Name: "a", URL: "https://example.com", Timeout: 50 * time.Millisecond}})[0]
+	line.client.Transport = cutOff{}
+	answer, err := line.Post(nil)
+	checkProblem(t, err, "it has not answered within 50ms", "raise timeoutSeconds")
+	if answer != nil {
+		t.Errorf("half an answer is taken: %q", answer)
+	}
+}
+
 func checkProblem(t *testing.T, err error, want, remedy string) {
 	t.Helper()
 	var problem *Error
