@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
@@ -36,6 +37,13 @@ const (
 
 // taken is in the message of an agent about an object that is somebody else's.
 const taken = "already exists in the cluster"
+
+const (
+	// depthMax is how deep a status is: what agents report of an object at most.
+	depthMax = 128
+	// unreadable is the reason of a row whose status is left out.
+	unreadable = "The status is left out, as what the cluster reports is no JSON, or nested too deeply."
+)
 
 // row is an object on the hub or in a cluster, in the form that scripts read.
 type row struct {
@@ -283,7 +291,9 @@ func (r *row) reported(m *workv1.ManifestCondition) {
 		case v.Name == "health" && field.String != nil:
 			r.Health = *field.String
 		case v.Name == "status" && field.JSONRaw != nil:
-			r.Status = json.RawMessage(*field.JSONRaw)
+			if r.Status = readStatus(*field.JSONRaw); r.Status == nil {
+				r.Reason = strings.TrimSpace(r.Reason + " " + unreadable)
+			}
 		case field.Integer != nil:
 			values[v.Name] = *field.Integer
 		case field.String != nil:
@@ -297,6 +307,40 @@ func (r *row) reported(m *workv1.ManifestCondition) {
 			r.Status = raw
 		}
 	}
+}
+
+// readStatus returns a status that can be printed in any format, nil if the text is
+// none: an agent writes what it likes there, and what is wrong with it must not keep
+// anybody from reading of other clusters.
+func readStatus(text string) json.RawMessage {
+	var status any
+	if err := utiljson.Unmarshal([]byte(text), &status); err != nil || depth(status) > depthMax {
+		return nil
+	}
+	// Written anew, it has nothing that only some readers of JSON take.
+	raw, err := json.Marshal(status)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// depth is how many objects and lists of a value are within each other.
+func depth(value any) int {
+	deepest := 0
+	switch value := value.(type) {
+	case map[string]any:
+		for _, field := range value {
+			deepest = max(deepest, depth(field))
+		}
+	case []any:
+		for _, item := range value {
+			deepest = max(deepest, depth(item))
+		}
+	default:
+		return 0
+	}
+	return deepest + 1
 }
 
 // sorted returns the rows by namespace, name and cluster, that of the hub first.
