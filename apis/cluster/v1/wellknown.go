@@ -141,6 +141,7 @@ func AgentGroup(cluster string) string {
 // request that the hub approved automatically.
 const CSRReasonAutoApproved = "AutoApprovedByHubCSRApprovingController"
 
-// CSRsPerClusterMax is the number of pending certificate signing requests of
-// one member at which its agent creates no more.
-const CSRsPerClusterMax = 10
+// CSRsPerAgentMax is the number of pending certificate signing requests that an
+// agent has made at which it creates no more. Agents of Open Cluster Management
+// count those of all who asked in the name of their member.
+const CSRsPerAgentMax = 10

@@ -6,8 +6,9 @@ package v1
 // Reasons of the condition Joined that only the agent can find; see
 // JoinStatusConfigMap.
 const (
-	// JoinReasonTooManyPendingCSRs: too many certificate signing requests for the
-	// cluster's name are pending on the hub, so the agent creates no more.
+	// JoinReasonTooManyPendingCSRs: too many certificate signing requests that the
+	// agent has made with its certificate are pending on the hub, so it creates no
+	// more.
 	JoinReasonTooManyPendingCSRs = "TooManyPendingCSRs"
 	// JoinReasonClusterDenied: a hub administrator revoked the acceptance of the
 	// cluster.

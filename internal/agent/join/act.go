@@ -94,7 +94,6 @@ func (m *Machine) register(ctx context.Context) error {
 		kept = err == nil
 		return err
 	})
-	group.Go(func() error { return checkFlood(groupCtx, hub, application, explain) })
 	err = group.Wait()
 	if kept && f.Application != application {
 		f.Application, f.PendingStored, f.Applied, f.CSR = application, true, false, csrFact{}

@@ -42,11 +42,14 @@ func why(condition certificatesv1.CertificateSigningRequestCondition) string {
 	return strings.Trim(condition.Reason+": "+condition.Message, ": ")
 }
 
-// checkFlood refuses to add to many requests for the cluster that wait. An
-// agent that may not list requests cannot know them; as it keeps the key of
-// its own request, it never makes a second one.
+// checkFlood refuses to add to many requests of this agent that wait. It is for an agent
+// that has a user of its own on the hub: the requests of others, which anybody can make in
+// the name of the cluster who may ask to join, keep no agent from renewing its certificate.
+// One that joins shares its user with others, so that it cannot tell which requests are its
+// own; as it keeps the key of its request, it never makes a second one, and the hub limits
+// what comes from the user.
 func checkFlood(ctx context.Context, hub client.Client, a *application, explain explainer) error {
-	cluster, name := a.Cluster, a.name()
+	cluster := a.Cluster
 	csrs := &certificatesv1.CertificateSigningRequestList{}
 	err := hub.List(ctx, csrs, client.MatchingLabels{clusterv1.LabelClusterName: cluster})
 	if apierrors.IsForbidden(err) {
@@ -55,21 +58,29 @@ func checkFlood(ctx context.Context, hub client.Client, a *application, explain 
 	if err != nil {
 		return explain(fmt.Sprintf("listing the certificate signing requests of cluster %q", cluster), err)
 	}
-	waiting := 0
-	for i := range csrs.Items {
-		if csrs.Items[i].Name == name {
-			return nil // it is there already
-		}
-		if csrFactOf("", &csrs.Items[i]).State == csrWaiting {
-			waiting++
-		}
-	}
-	if waiting < clusterv1.CSRsPerClusterMax {
+	waiting := othersOfAgent(a, csrs.Items)
+	if len(waiting) < clusterv1.CSRsPerAgentMax {
 		return nil
 	}
 	return &stepError{
 		reason: operatorv1.JoinReasonTooManyPendingCSRs,
-		message: fmt.Sprintf("%d certificate signing requests of cluster %q are already pending on the hub: approve one of them, "+
-			"or delete them: kubectl delete csr -l %s=%s", waiting, cluster, clusterv1.LabelClusterName, cluster),
+		message: fmt.Sprintf("%d certificate signing requests of agent %q are already pending on the hub: approve one of them, "+
+			"or delete them: kubectl delete csr %s", len(waiting), clusterv1.AgentUser(cluster, a.Agent), strings.Join(waiting, " ")),
 	}
+}
+
+// othersOfAgent returns the names of the requests that wait and that the agent of the
+// application has made besides that one, none if the application is among them.
+func othersOfAgent(a *application, csrs []certificatesv1.CertificateSigningRequest) []string {
+	name, user := a.name(), clusterv1.AgentUser(a.Cluster, a.Agent)
+	var waiting []string
+	for i := range csrs {
+		if csrs[i].Name == name {
+			return nil // it is there already
+		}
+		if csrs[i].Spec.Username == user && csrFactOf("", &csrs[i]).State == csrWaiting {
+			waiting = append(waiting, csrs[i].Name)
+		}
+	}
+	return waiting
 }

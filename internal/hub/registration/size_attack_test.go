@@ -76,6 +76,16 @@ func joinsWithMegabytes(t *testing.T, h *hub) {
 		metav1.SetMetaDataLabel(&c.csr.ObjectMeta, clusterv1.LabelClusterName, "asked")
 		refusedWith(t, "a certificate request with "+what, as.Create(t.Context(), &c.csr), c.why)
 	}
+	for label, allowed := range map[string]bool{"canary": true, "asked": false} {
+		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "asked-"}, Spec: request}
+		metav1.SetMetaDataLabel(&csr.ObjectMeta, clusterv1.LabelClusterName, label)
+		switch err := h.agent(t, "canary").Create(t.Context(), csr); {
+		case allowed && err != nil:
+			t.Errorf("the agent of cluster %q makes no request in its name: %v", label, err)
+		case !allowed:
+			refusedWith(t, "a certificate request of an agent in the name of another cluster", err, "its own cluster only")
+		}
+	}
 
 	for what, c := range map[string]struct {
 		change func(*clusterv1.ManagedCluster)

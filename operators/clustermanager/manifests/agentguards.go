@@ -150,6 +150,12 @@ func JoinGuard(h Hub) []render.Object {
 			admissionv1ac.Validation().
 				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.spec.request.size() <= %d", certificatesv1.GroupName, 16<<10)).
 				WithMessage("the certificate request of a cluster has at most 16384 bytes"),
+			// Others count the requests with the label of a cluster, its agent of Open Cluster
+			// Management among them.
+			admissionv1ac.Validation().
+				WithExpression(fmt.Sprintf("request.resource.group != '%[1]s' || !('%[2]s' in request.userInfo.?groups.orValue([])) || !object.metadata.?labels[?'%[3]s'].hasValue() || "+
+					"'%[4]s' + object.metadata.labels['%[3]s'] in request.userInfo.groups", certificatesv1.GroupName, clusterv1.GroupManagedClusters, clusterv1.LabelClusterName, clusterv1.UserPrefix)).
+				WithMessage("the agent of a cluster may label certificate requests with the name of its own cluster only"),
 			admissionv1ac.Validation().
 				WithExpression(fmt.Sprintf("request.resource.group != '%s' || object.metadata.?annotations.orValue({}).all(k, !k.startsWith('%s/') || k in [%s])",
 					clusterv1.GroupName, fleetv1alpha1.GroupName, strings.Join(own, ", "))).

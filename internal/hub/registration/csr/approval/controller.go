@@ -32,8 +32,8 @@ const (
 	// RequestsMax is how many requests one user may have for one cluster at a
 	// time, whether approved or not, before the hub stops looking at them. The API
 	// server forgets approved ones after an hour and others after a day. An agent
-	// makes at most clusterv1.CSRsPerClusterMax.
-	RequestsMax = 3 * clusterv1.CSRsPerClusterMax
+	// makes at most clusterv1.CSRsPerAgentMax.
+	RequestsMax = 3 * clusterv1.CSRsPerAgentMax
 	// permissionRetry is when a requester is asked about again who lacks a
 	// permission, which is not watched.
 	permissionRetry = time.Minute

@@ -98,25 +98,30 @@ func matters(e event.UpdateEvent) bool {
 		meta.IsStatusConditionTrue(before.Status.Conditions, condition) != meta.IsStatusConditionTrue(after.Status.Conditions, condition)
 }
 
-// waiting maps a cluster to its undecided requests, up to a limit.
+// waiting maps a cluster to its undecided requests, up to a limit of each requester.
 func (c *Controller) waiting(ctx context.Context, obj client.Object) []reconcile.Request {
 	return c.indexed(ctx, indexCluster, obj.GetName())
 }
 
-// certified maps a cluster to its approved requests, up to a limit.
+// certified maps a cluster to its approved requests, up to a limit of each requester.
 func (c *Controller) certified(ctx context.Context, obj client.Object) []reconcile.Request {
 	return c.indexed(ctx, indexApproved, obj.GetName())
 }
 
+// indexed returns the requests of a cluster that an index has. The limit is that of each
+// requester, so that the requests of one do not keep those of another from being looked at.
 func (c *Controller) indexed(ctx context.Context, index, cluster string) []reconcile.Request {
 	list := &certificatesv1.CertificateSigningRequestList{}
-	err := c.Client.List(ctx, list, client.MatchingFields{index: cluster}, client.Limit(RequestsMax), client.UnsafeDisableDeepCopy)
-	if err != nil {
+	if err := c.Client.List(ctx, list, client.MatchingFields{index: cluster}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a missing index gives an error
 	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
+	var requests []reconcile.Request
+	of := map[string]int{}
 	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		user := list.Items[i].Spec.Username
+		if of[user]++; of[user] <= RequestsMax {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		}
 	}
 	return requests
 }
