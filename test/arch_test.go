@@ -282,6 +282,38 @@ func TestOnePackageParsesJSONPaths(t *testing.T) {
 	}
 }
 
+// TestWebhooksCompareNoObjects keeps who writes JSON patches of objects to what
+// internal/webhook/patch knows of them. To compare an object as it was with the object as it
+// is takes as much as its author likes. Tests may compare what they have written.
+func TestWebhooksCompareNoObjects(t *testing.T) {
+	const library, owner = "gomodules.xyz/jsonpatch/v2", module + "internal/webhook/patch"
+	found := false
+	for _, p := range packages(t) {
+		switch {
+		case !slices.Contains(p.Imports, library):
+		case p.ImportPath == owner:
+			found = true
+		default:
+			t.Errorf("%s imports %s: use %s, which compares nothing", p.ImportPath, library, owner)
+		}
+	}
+	if !found {
+		t.Errorf("%s does not import %s", owner, library)
+	}
+	forEachFile(t, func(path string, _ []byte, fset *token.FileSet, file *ast.File) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			call, is := node.(*ast.SelectorExpr)
+			if is && slices.Contains([]string{"PatchResponseFromRaw", "CreatePatch"}, call.Sel.Name) {
+				t.Errorf("%s: %s compares whole objects: say with %s what changes", fset.Position(call.Pos()), call.Sel.Name, owner)
+			}
+			return true
+		})
+	})
+}
+
 func TestPackagesAreNamedAfterWhatTheyOwn(t *testing.T) {
 	for _, p := range packages(t) {
 		for segment := range strings.SplitSeq(strings.TrimPrefix(p.ImportPath, module), "/") {

@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +19,7 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/internal/quantity"
+	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 
 // mutator completes a ManagedCluster: its taints and their times, its set, the
@@ -43,79 +46,78 @@ func (m *mutator) Handle(_ context.Context, request admission.Request) admission
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the stored ManagedCluster %q: %w", request.Name, err))
 		}
 	}
-	if err := m.complete(old, cluster, request.UserInfo.Username); err != nil {
+	var changes patch.Patch
+	if !hasSpec(request.Object.Raw) {
+		changes.Set(struct{}{}, "spec") // for taints
+	}
+	if err := m.complete(old, cluster, request.UserInfo.Username, &changes); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	changed, err := merge(request.Object.Raw, cluster)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
-	}
-	return admission.PatchResponseFromRaw(request.Object.Raw, changed)
+	return changes.Response()
 }
 
-// complete changes the cluster. The old one is nil when it is created.
-func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster, requester string) error {
-	var oldTaints []clusterv1.Taint
+// hasSpec tells whether an object, which was read before, has a spec.
+func hasSpec(raw []byte) bool {
+	var object struct {
+		Spec *struct{} `json:"spec"`
+	}
+	return json.Unmarshal(raw, &object) == nil && object.Spec != nil
+}
+
+// complete says what is to change of the cluster. The old one is nil when it is created.
+func (m *mutator) complete(old, cluster *clusterv1.ManagedCluster, requester string, changes *patch.Patch) error {
+	var before []clusterv1.Taint
 	if old != nil {
-		oldTaints = old.Spec.Taints
+		before = old.Spec.Taints
 	}
+	taints := slices.Clone(cluster.Spec.Taints)
 	if cluster.DeletionTimestamp.IsZero() && (old == nil || becomesAccepted(old, cluster)) {
-		cluster.Spec.Taints = taintSilent(old, cluster.Spec.Taints)
+		taints = taintSilent(old, taints)
 	}
-	if err := stampTaints(oldTaints, cluster.Spec.Taints, metav1.NewTime(m.clock.Now().UTC())); err != nil {
+	if err := stampTaints(before, taints, metav1.NewTime(m.clock.Now().UTC())); err != nil {
 		return err
 	}
-	setLabel(cluster, clusterv1.LabelAwaitingAcceptance, awaiting(old, cluster, requester))
-	if !cluster.DeletionTimestamp.IsZero() {
-		return nil // it can get no finalizer any more and needs no set
+	writeTaints(cluster.Spec.Taints, taints, changes)
+	labels := maps.Clone(cluster.Labels)
+	labels = withLabel(labels, clusterv1.LabelAwaitingAcceptance, awaiting(old, cluster, requester))
+	goes := !cluster.DeletionTimestamp.IsZero() // it can get no finalizer any more and needs no set
+	if m.defaultSet && !goes && labels[clusterv1.LabelClusterSet] == "" {
+		labels = withLabel(labels, clusterv1.LabelClusterSet, clusterv1.DefaultClusterSet)
 	}
-	if m.defaultSet && cluster.Labels[clusterv1.LabelClusterSet] == "" {
-		setLabel(cluster, clusterv1.LabelClusterSet, clusterv1.DefaultClusterSet)
-	}
-	if becomesAccepted(old, cluster) && !slices.Contains(cluster.Finalizers, clusterv1.FinalizerAPIResourceCleanup) {
-		cluster.Finalizers = append(cluster.Finalizers, clusterv1.FinalizerAPIResourceCleanup)
+	changes.Labels(cluster.Labels, labels)
+	if !goes && becomesAccepted(old, cluster) {
+		changes.Finalizer(cluster.Finalizers, clusterv1.FinalizerAPIResourceCleanup)
 	}
 	return nil
 }
 
-// setLabel sets a label, or removes it if the value is empty.
-func setLabel(cluster *clusterv1.ManagedCluster, key, value string) {
-	if value == "" {
-		delete(cluster.Labels, key)
-		return
+// withLabel returns the labels, which it may change, with one of them set, or removed if
+// the value is empty.
+func withLabel(labels map[string]string, key, value string) map[string]string {
+	switch {
+	case value == "":
+		delete(labels, key)
+	case labels == nil:
+		labels = map[string]string{key: value}
+	default:
+		labels[key] = value
 	}
-	if cluster.Labels == nil {
-		cluster.Labels = map[string]string{}
-	}
-	cluster.Labels[key] = value
+	return labels
 }
 
-// merge writes what complete may have changed into the object as it was sent,
-// so that fields which this release does not know stay.
-func merge(raw []byte, cluster *clusterv1.ManagedCluster) ([]byte, error) {
-	object := map[string]any{}
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return nil, fmt.Errorf("reading the ManagedCluster %q: %w", cluster.Name, err)
+// writeTaints writes the times of taints that were sent, and those that were added to
+// them. What this release does not know of a taint stays.
+func writeTaints(sent, taints []clusterv1.Taint, changes *patch.Patch) {
+	if len(sent) == 0 && len(taints) > 0 { // there may be no field
+		changes.Set(taints, "spec", "taints")
+		return
 	}
-	metadata, _ := object["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-		object["metadata"] = metadata
+	for i := range taints {
+		switch {
+		case i >= len(sent):
+			changes.Append(taints[i], "spec", "taints")
+		case !taints[i].TimeAdded.Equal(&sent[i].TimeAdded):
+			changes.Set(taints[i].TimeAdded, "spec", "taints", strconv.Itoa(i), "timeAdded")
+		}
 	}
-	if len(cluster.Labels) > 0 {
-		metadata["labels"] = cluster.Labels
-	} else if sent, ok := metadata["labels"].(map[string]any); ok {
-		clear(sent)
-	}
-	if len(cluster.Finalizers) > 0 {
-		metadata["finalizers"] = cluster.Finalizers
-	}
-	if spec, ok := object["spec"].(map[string]any); ok && len(cluster.Spec.Taints) > 0 {
-		spec["taints"] = cluster.Spec.Taints
-	}
-	changed, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("writing the ManagedCluster %q: %w", cluster.Name, err)
-	}
-	return changed, nil
 }

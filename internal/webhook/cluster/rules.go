@@ -45,14 +45,21 @@ type taintID struct {
 // time of the taint with the same key and effect does not count as such, as it
 // comes along when a taint's value is edited.
 func stampTaints(old, taints []clusterv1.Taint, now metav1.Time) error {
-	added := map[taintID]metav1.Time{}
+	type edited struct {
+		key    string
+		effect clusterv1.TaintEffect
+		added  int64 // in seconds, as it is stored
+	}
+	added, times := map[taintID]metav1.Time{}, map[edited]bool{}
 	for _, t := range old {
 		added[taintID{t.Key, t.Value, t.Effect}] = t.TimeAdded
+		times[edited{t.Key, t.Effect, t.TimeAdded.Unix()}] = true
 	}
 	for i := range taints {
 		t := &taints[i]
 		before, unchanged := added[taintID{t.Key, t.Value, t.Effect}]
-		if !t.TimeAdded.IsZero() && (!unchanged || !t.TimeAdded.Equal(&before)) && !edited(old, *t) {
+		same := unchanged && t.TimeAdded.Equal(&before) || times[edited{t.Key, t.Effect, t.TimeAdded.Unix()}]
+		if !t.TimeAdded.IsZero() && !same {
 			return fmt.Errorf("it is not allowed to set timeAdded of a taint, the hub sets it: remove it from the taint %q with effect %s", t.Key, t.Effect)
 		}
 		if unchanged {
@@ -62,13 +69,6 @@ func stampTaints(old, taints []clusterv1.Taint, now metav1.Time) error {
 		}
 	}
 	return nil
-}
-
-// edited tells whether the taint is an old one with another value.
-func edited(old []clusterv1.Taint, taint clusterv1.Taint) bool {
-	return slices.ContainsFunc(old, func(o clusterv1.Taint) bool {
-		return o.Key == taint.Key && o.Effect == taint.Effect && o.TimeAdded.Equal(&taint.TimeAdded)
-	})
 }
 
 // checkClientConfigs returns what is wrong with the addresses of a cluster.

@@ -5,10 +5,10 @@ package propagation
 
 import (
 	"slices"
-
-	"k8s.io/utils/ptr"
+	"strconv"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 
 // gracePeriodDefault is for how many seconds objects stay at most in a cluster
@@ -24,51 +24,53 @@ const serviceImport = "ServiceImport"
 
 // completePropagation fills in what a policy leaves open. The namespace is that of
 // the policy, empty for one that is for all.
-func completePropagation(spec *policyv1alpha1.PropagationSpec, namespace string) {
-	completeSelectors(spec.ResourceSelectors, namespace)
-	if slices.ContainsFunc(spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool { return s.Kind == serviceImport }) {
-		spec.PropagateDeps = true
+func completePropagation(spec *policyv1alpha1.PropagationSpec, namespace string, changes *patch.Patch) {
+	completeSelectors(spec.ResourceSelectors, namespace, changes)
+	imports := slices.ContainsFunc(spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool { return s.Kind == serviceImport })
+	if imports && !spec.PropagateDeps {
+		changes.Set(true, "spec", "propagateDeps")
 	}
-	spec.Placement.SpreadConstraints = completeSpread(spec.Placement.SpreadConstraints)
+	completeSpread(spec.Placement.SpreadConstraints, changes)
 	if s := spec.Placement.ReplicaScheduling; s != nil && s.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDivided && s.ReplicaDivisionPreference == "" {
-		s.ReplicaDivisionPreference = policyv1alpha1.ReplicaDivisionPreferenceWeighted
+		changes.Set(policyv1alpha1.ReplicaDivisionPreferenceWeighted, "spec", "placement", "replicaScheduling", "replicaDivisionPreference")
 	}
 	if spec.Failover == nil || spec.Failover.Application == nil {
 		return
 	}
 	if a := spec.Failover.Application; gracefully(a.PurgeMode) && a.GracePeriodSeconds == nil {
-		a.GracePeriodSeconds = ptr.To[int32](gracePeriodDefault)
+		changes.Set(gracePeriodDefault, "spec", "failover", "application", "gracePeriodSeconds")
 	}
 }
 
 // completeSelectors lets selectors of a policy in a namespace select there.
-func completeSelectors(selectors []policyv1alpha1.ResourceSelector, namespace string) {
+func completeSelectors(selectors []policyv1alpha1.ResourceSelector, namespace string, changes *patch.Patch) {
 	for i := range selectors {
 		if namespace != "" && selectors[i].Namespace == "" {
-			selectors[i].Namespace = namespace
+			changes.Set(namespace, "spec", "resourceSelectors", strconv.Itoa(i), "namespace")
 		}
 	}
 }
 
 // completeSpread makes constraints that name nothing count clusters, and adds how
 // many clusters are chosen where only their groups are counted.
-func completeSpread(constraints []policyv1alpha1.SpreadConstraint) []policyv1alpha1.SpreadConstraint {
+func completeSpread(constraints []policyv1alpha1.SpreadConstraint, changes *patch.Patch) {
 	byField, byCluster := false, false
 	for i := range constraints {
-		c := &constraints[i]
+		c, at := constraints[i], strconv.Itoa(i)
 		if c.SpreadByField == "" && c.SpreadByLabel == "" {
 			c.SpreadByField = policyv1alpha1.SpreadByCluster
+			changes.Set(c.SpreadByField, "spec", "placement", "spreadConstraints", at, "spreadByField")
 		}
 		if c.MinGroups == 0 {
-			c.MinGroups = minGroupsDefault
+			changes.Set(minGroupsDefault, "spec", "placement", "spreadConstraints", at, "minGroups")
 		}
 		byField = byField || c.SpreadByField != ""
 		byCluster = byCluster || c.SpreadByField == policyv1alpha1.SpreadByCluster
 	}
 	if byField && !byCluster {
-		constraints = append(constraints, policyv1alpha1.SpreadConstraint{SpreadByField: policyv1alpha1.SpreadByCluster, MinGroups: minGroupsDefault})
+		clusters := policyv1alpha1.SpreadConstraint{SpreadByField: policyv1alpha1.SpreadByCluster, MinGroups: minGroupsDefault}
+		changes.Append(clusters, "spec", "placement", "spreadConstraints")
 	}
-	return constraints
 }
 
 // gracefully tells whether objects are created elsewhere before they are removed,

@@ -4,23 +4,27 @@
 package propagation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/capstan-io/capstan/internal/quantity"
+	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 
 // mutator fills in what objects of a kind leave open.
 type mutator[T client.Object] struct {
-	fresh    func() T
-	complete func(T)
+	fresh func() T
+	// complete fills in what is left open, but for what follows; nil if that is nothing.
+	complete func(T, *patch.Patch)
 	// label has the ID that the object keeps for life; empty if it has none.
 	label string
 	newID func() string
@@ -42,45 +46,33 @@ func (m *mutator[T]) Handle(_ context.Context, request admission.Request) admiss
 		return admission.Allowed("")
 	}
 	object.SetNamespace(request.Namespace)
-	old := m.fresh()
+	var old metav1.PartialObjectMetadata
 	if request.Operation == admissionv1.Update {
-		if err := json.Unmarshal(request.OldObject.Raw, old); err != nil {
+		if err := json.Unmarshal(request.OldObject.Raw, &old); err != nil {
 			return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s %q as it was: %w", request.Kind.Kind, request.Name, err))
 		}
 	}
-	before, err := json.Marshal(object)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	m.complete(object)
-	m.identify(object, old, request.Operation == admissionv1.Create)
+	var changes patch.Patch
+	changes.Labels(object.GetLabels(), m.identified(object.GetLabels(), old.Labels, request.Operation == admissionv1.Create))
 	if m.finalizer != "" && request.Operation == admissionv1.Create {
-		controllerutil.AddFinalizer(object, m.finalizer)
+		changes.Finalizer(object.GetFinalizers(), m.finalizer)
 	}
-	after, err := json.Marshal(object)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
+	if m.complete != nil {
+		m.complete(object, &changes)
 	}
-	return admission.PatchResponseFromRaw(before, after)
+	return changes.Response()
 }
 
-// identify gives the object its ID. Who replaces an object need not know it: the
-// one that it had is put back.
-func (m *mutator[T]) identify(object, old T, created bool) {
-	if m.label == "" {
-		return
+// identified returns the labels of an object with its ID. Who replaces an object need not
+// know it: the one that it had is put back.
+func (m *mutator[T]) identified(labels, old map[string]string, created bool) map[string]string {
+	if m.label == "" || labels[m.label] != "" && (m.keepID || !created) {
+		return labels
 	}
-	labels := object.GetLabels()
-	if labels[m.label] != "" && (m.keepID || !created) {
-		return
+	identified := maps.Clone(labels)
+	if identified == nil {
+		identified = map[string]string{}
 	}
-	id := old.GetLabels()[m.label]
-	if id == "" {
-		id = m.newID()
-	}
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[m.label] = id
-	object.SetLabels(labels)
+	identified[m.label] = cmp.Or(old[m.label], m.newID())
+	return identified
 }

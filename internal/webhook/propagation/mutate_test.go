@@ -46,7 +46,7 @@ func TestWhatIsLeftOpenIsFilledIn(t *testing.T) {
 			reason: "objects that the original claims are not the copy's", resource: clusterPropagationPolicies,
 			object: "metadata: {labels: {clusterpropagationpolicy.karmada.io/permanent-id: old}, finalizers: [karmada.io/cluster-propagation-policy-controller]}\n" +
 				"spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]}",
-			want: `[{"op":"replace","path":"/metadata/labels/clusterpropagationpolicy.karmada.io~1permanent-id","value":"new"}]`,
+			want: `[{"op":"add","path":"/metadata/labels/clusterpropagationpolicy.karmada.io~1permanent-id","value":"new"}]`,
 		},
 		"a policy that was replaced": {
 			reason: "who writes the manifest again does not know the ID", resource: propagationPolicies, old: policyID,
@@ -71,7 +71,7 @@ func TestWhatIsLeftOpenIsFilledIn(t *testing.T) {
 		},
 		"spread by region": {
 			resource: propagationPolicies, old: policyID, object: policyID + "\nspec: {placement: {spreadConstraints: [{spreadByField: region, maxGroups: 2}]}}",
-			want: `[{"op":"add","path":"/spec/placement/spreadConstraints/1","value":{"minGroups":1,"spreadByField":"cluster"}},` +
+			want: `[{"op":"add","path":"/spec/placement/spreadConstraints/-","value":{"minGroups":1,"spreadByField":"cluster"}},` +
 				`{"op":"add","path":"/spec/placement/spreadConstraints/0/minGroups","value":1}]`,
 		},
 		"spread by label": {
@@ -163,5 +163,28 @@ func TestTheMutatorParsesNoHostileQuantity(t *testing.T) {
 	}})
 	if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, `spec.replicaRequirements.resourceRequest[cpu]: "1e-2000000000" is no quantity`) {
 		t.Errorf("the answer is %+v", response.Result)
+	}
+}
+
+// TestALongListIsNotCompared is sent what a tenant can send. Whoever compares it as it was
+// with it as it is writes the path of each item, with the long name before it: a gigabyte
+// here, and 500 for an object of 1.5 MB.
+func TestALongListIsNotCompared(t *testing.T) {
+	const name, items, bytesMax = 100_000, 10_000, 50 << 20
+	value := `{"` + strings.Repeat("n", name) + `":[` + strings.Repeat("0,", items-1) + `0]}`
+	object := `{"spec":{"resourceSelectors":[{"apiVersion":"v1","kind":"ConfigMap"}],"overriders":{"plaintext":[{"path":"/data","operator":"add","value":` + value + `}]}}}`
+	webhook := mutators(func() string { return "new" })[mutatePath+overridePolicies].(*admission.Webhook)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		for range b.N {
+			response := webhook.Handler.Handle(b.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Namespace: "shop", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
+			}})
+			if len(response.Patches) != 1 {
+				b.Fatalf("the answer is %+v", response)
+			}
+		}
+	}).AllocedBytesPerOp()
+	if allocated > bytesMax {
+		t.Errorf("the webhook takes %d bytes for a list of %d items, want at most %d", allocated, items, bytesMax)
 	}
 }

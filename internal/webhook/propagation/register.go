@@ -25,6 +25,7 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/access"
+	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 
 // The resources that have webhooks.
@@ -132,27 +133,31 @@ func mutators(newID func() string) map[string]http.Handler {
 	return map[string]http.Handler{
 		mutatePath + propagationPolicies: handle(&mutator[*policyv1alpha1.PropagationPolicy]{
 			label: policyv1alpha1.LabelPropagationPolicyID, finalizer: policyv1alpha1.FinalizerPropagationPolicy, newID: newID,
-			fresh:    func() *policyv1alpha1.PropagationPolicy { return &policyv1alpha1.PropagationPolicy{} },
-			complete: func(p *policyv1alpha1.PropagationPolicy) { completePropagation(&p.Spec, p.Namespace) },
+			fresh: func() *policyv1alpha1.PropagationPolicy { return &policyv1alpha1.PropagationPolicy{} },
+			complete: func(p *policyv1alpha1.PropagationPolicy, changes *patch.Patch) {
+				completePropagation(&p.Spec, p.Namespace, changes)
+			},
 		}),
 		mutatePath + clusterPropagationPolicies: handle(&mutator[*policyv1alpha1.ClusterPropagationPolicy]{
 			label: policyv1alpha1.LabelClusterPropagationPolicyID, finalizer: policyv1alpha1.FinalizerClusterPropagationPolicy, newID: newID,
-			fresh:    func() *policyv1alpha1.ClusterPropagationPolicy { return &policyv1alpha1.ClusterPropagationPolicy{} },
-			complete: func(p *policyv1alpha1.ClusterPropagationPolicy) { completePropagation(&p.Spec, "") },
+			fresh: func() *policyv1alpha1.ClusterPropagationPolicy { return &policyv1alpha1.ClusterPropagationPolicy{} },
+			complete: func(p *policyv1alpha1.ClusterPropagationPolicy, changes *patch.Patch) {
+				completePropagation(&p.Spec, "", changes)
+			},
 		}),
 		mutatePath + overridePolicies: handle(&mutator[*policyv1alpha1.OverridePolicy]{
-			fresh:    func() *policyv1alpha1.OverridePolicy { return &policyv1alpha1.OverridePolicy{} },
-			complete: func(p *policyv1alpha1.OverridePolicy) { completeSelectors(p.Spec.ResourceSelectors, p.Namespace) },
+			fresh: func() *policyv1alpha1.OverridePolicy { return &policyv1alpha1.OverridePolicy{} },
+			complete: func(p *policyv1alpha1.OverridePolicy, changes *patch.Patch) {
+				completeSelectors(p.Spec.ResourceSelectors, p.Namespace, changes)
+			},
 		}),
 		mutatePath + resourceBindings: handle(&mutator[*workv1alpha2.ResourceBinding]{
 			label: workv1alpha2.LabelResourceBindingID, keepID: true, newID: newID,
-			fresh:    func() *workv1alpha2.ResourceBinding { return &workv1alpha2.ResourceBinding{} },
-			complete: func(*workv1alpha2.ResourceBinding) {},
+			fresh: func() *workv1alpha2.ResourceBinding { return &workv1alpha2.ResourceBinding{} },
 		}),
 		mutatePath + clusterResourceBindings: handle(&mutator[*workv1alpha2.ClusterResourceBinding]{
 			label: workv1alpha2.LabelClusterResourceBindingID, keepID: true, newID: newID,
-			fresh:    func() *workv1alpha2.ClusterResourceBinding { return &workv1alpha2.ClusterResourceBinding{} },
-			complete: func(*workv1alpha2.ClusterResourceBinding) {},
+			fresh: func() *workv1alpha2.ClusterResourceBinding { return &workv1alpha2.ClusterResourceBinding{} },
 		}),
 	}
 }

@@ -36,7 +36,7 @@ func TestMutatorAddsTheFinalizerAtCreation(t *testing.T) {
 		},
 		"behind those that are there": {
 			operation: admissionv1.Create, object: `{"metadata":{"name":"w","finalizers":["a/b"]}}`,
-			want: `[{"op":"add","path":"/metadata/finalizers/1","value":"cluster.open-cluster-management.io/manifest-work-cleanup"}]`,
+			want: `[{"op":"add","path":"/metadata/finalizers/-","value":"cluster.open-cluster-management.io/manifest-work-cleanup"}]`,
 		},
 		"but not twice": {
 			operation: admissionv1.Create, object: `{"metadata":{"finalizers":["cluster.open-cluster-management.io/manifest-work-cleanup"]}}`, want: `null`,

@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/webhook/patch"
 )
 
 // mutator puts the agent's finalizer onto a work when it is created. So the
@@ -21,11 +21,11 @@ import (
 // that is deleted at once is not forgotten on the member.
 type mutator struct{}
 
-// finalizers is the part of a work that is read and changed. The manifests are
-// not: they may be large.
+// finalizers is the part of a work that is read. The manifests are not: they may be
+// large.
 type finalizers struct {
 	Metadata struct {
-		Finalizers []string `json:"finalizers,omitempty"`
+		Finalizers []string `json:"finalizers"`
 	} `json:"metadata"`
 }
 
@@ -38,17 +38,7 @@ func (mutator) Handle(_ context.Context, request admission.Request) admission.Re
 	if err := json.Unmarshal(request.Object.Raw, &work); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the ManifestWork %q: %w", request.Name, err))
 	}
-	if slices.Contains(work.Metadata.Finalizers, workv1.FinalizerManifestWorkCleanup) {
-		return admission.Allowed("")
-	}
-	before, err := json.Marshal(work)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	work.Metadata.Finalizers = append(work.Metadata.Finalizers, workv1.FinalizerManifestWorkCleanup)
-	after, err := json.Marshal(work)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	return admission.PatchResponseFromRaw(before, after)
+	var changes patch.Patch
+	changes.Finalizer(work.Metadata.Finalizers, workv1.FinalizerManifestWorkCleanup)
+	return changes.Response()
 }

@@ -1,0 +1,91 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package patch writes what a webhook changes of an object as a JSON patch. A webhook knows
+// what it changes. Whoever finds that out by comparing the object as it was with the object
+// as it is pays for all of the object: for two lists, the product of their lengths.
+package patch
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// operationsMax is how many changes one answer has at most. A webhook changes an object in a
+// few places, and in each item of lists that are short in all objects that can be stored.
+const operationsMax = 1000
+
+// Patch is what is changed of an object, in this order. The zero value changes nothing.
+type Patch struct{ operations []jsonpatch.Operation }
+
+// Set gives the field at a path a value, whether it has one or not. Its parent has to be
+// there. A segment of the path is the name of a field or the index of an item.
+func (p *Patch) Set(value any, path ...string) { p.add("add", value, path) }
+
+// Append adds an item to the end of the list at a path, which has to be there.
+func (p *Patch) Append(item any, path ...string) { p.add("add", item, append(path, "-")) }
+
+// Labels makes the labels of the object, which were as before, what they are now.
+func (p *Patch) Labels(before, now map[string]string) {
+	if len(before) == 0 && len(now) > 0 { // there may be no field
+		p.Set(now, "metadata", "labels")
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if value, was := before[key]; !was || value != now[key] {
+			p.Set(now[key], "metadata", "labels", key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if _, is := now[key]; !is {
+			p.add("remove", nil, []string{"metadata", "labels", key})
+		}
+	}
+}
+
+// Finalizer adds a finalizer to those that the object has, unless it is one of them.
+func (p *Patch) Finalizer(present []string, finalizer string) {
+	switch {
+	case slices.Contains(present, finalizer):
+	case len(present) == 0: // there may be no field
+		p.Set([]string{finalizer}, "metadata", "finalizers")
+	default:
+		p.Append(finalizer, "metadata", "finalizers")
+	}
+}
+
+// add keeps one operation more than there may be, which tells that there are too many.
+func (p *Patch) add(operation string, value any, path []string) {
+	if len(p.operations) > operationsMax {
+		return
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	var pointer strings.Builder
+	for _, segment := range path {
+		pointer.WriteString("/" + escape.Replace(segment))
+	}
+	p.operations = append(p.operations, jsonpatch.NewOperation(operation, pointer.String(), value))
+}
+
+// Response lets the object in with the changes. One that would need more than a webhook
+// makes is refused: the schema of no kind allows it.
+func (p *Patch) Response() admission.Response {
+	switch {
+	case len(p.operations) == 0:
+		return admission.Allowed("")
+	case len(p.operations) > operationsMax:
+		return admission.Errored(http.StatusUnprocessableEntity, fmt.Errorf(
+			"the object has so many items that leave something open that more than %d would have to be filled in: fill them in, or divide the object", operationsMax))
+	}
+	response := admission.Allowed("")
+	response.Patches, response.PatchType = p.operations, ptr.To(admissionv1.PatchTypeJSONPatch)
+	return response
+}
