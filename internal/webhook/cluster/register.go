@@ -22,6 +22,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	clusterv1beta2 "github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	"github.com/capstan-io/capstan/internal/access"
+	"github.com/capstan-io/capstan/internal/webhook/size"
 )
 
 // The paths of the webhooks, which their configurations name.
@@ -70,11 +71,11 @@ func Handlers(ctx context.Context, options Options) (map[string]http.Handler, er
 	if options.MaxUnaccepted > 0 {
 		validator.admit = watchWaitingClusters(ctx, options.Metadata, options.MaxUnaccepted, options.Clock).admit
 	}
-	return map[string]http.Handler{
-		MutateClusterPath:   &admission.Webhook{Handler: &mutator{clock: options.Clock, defaultSet: options.DefaultSet}},
+	return size.Limit(size.Stored, map[string]*admission.Webhook{
+		MutateClusterPath:   {Handler: &mutator{clock: options.Clock, defaultSet: options.DefaultSet}},
 		ValidateClusterPath: admission.WithValidator(scheme, validator),
 		ValidateBindingPath: admission.WithValidator(scheme, &bindingValidator{access: reviewer}),
-	}, nil
+	}), nil
 }
 
 func namespaceReader(clients kubernetes.Interface) func(context.Context, string) (*corev1.Namespace, error) {

@@ -26,6 +26,7 @@ import (
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/access"
 	"github.com/capstan-io/capstan/internal/webhook/patch"
+	"github.com/capstan-io/capstan/internal/webhook/size"
 )
 
 // The resources that have webhooks.
@@ -69,7 +70,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 		}
 	}
 	newID := func() string { return string(uuid.NewUUID()) }
-	handlers := mutators(newID)
+	webhooks := mutators(newID)
 	authorize := func(context.Context, string, string, string, *policyv1alpha1.PropagationSpec) error { return nil }
 	if options.Authorize {
 		author := &authorizer{
@@ -78,7 +79,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 		}
 		authorize = author.authorize
 	}
-	handlers[validatePath+propagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.PropagationPolicy]{
+	webhooks[validatePath+propagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.PropagationPolicy]{
 		kind: policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), label: policyv1alpha1.LabelPropagationPolicyID,
 		content: func(p *policyv1alpha1.PropagationPolicy) any { return sending(p) },
 		check:   func(p *policyv1alpha1.PropagationPolicy) (admission.Warnings, mistakes) { return checkPolicy(p) },
@@ -86,7 +87,7 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 			return authorize(ctx, propagationPolicies, p.Name, p.Namespace, &p.Spec)
 		},
 	})
-	handlers[validatePath+clusterPropagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterPropagationPolicy]{
+	webhooks[validatePath+clusterPropagationPolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterPropagationPolicy]{
 		kind: policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind(), label: policyv1alpha1.LabelClusterPropagationPolicyID,
 		content: func(p *policyv1alpha1.ClusterPropagationPolicy) any { return sending(p) },
 		check:   func(p *policyv1alpha1.ClusterPropagationPolicy) (admission.Warnings, mistakes) { return checkPolicy(p) },
@@ -94,70 +95,69 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 			return authorize(ctx, clusterPropagationPolicies, p.Name, "", &p.Spec)
 		},
 	})
-	handlers[validatePath+overridePolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.OverridePolicy]{
+	webhooks[validatePath+overridePolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.OverridePolicy]{
 		kind:    policyv1alpha1.GroupVersion.WithKind("OverridePolicy").GroupKind(),
 		content: func(p *policyv1alpha1.OverridePolicy) any { return p.Spec },
 		check: func(p *policyv1alpha1.OverridePolicy) (admission.Warnings, mistakes) {
 			return checkOverride(p.Namespace, &p.Spec)
 		},
 	})
-	handlers[validatePath+clusterOverridePolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterOverridePolicy]{
+	webhooks[validatePath+clusterOverridePolicies] = admission.WithValidator(scheme, &validator[*policyv1alpha1.ClusterOverridePolicy]{
 		kind:    policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy").GroupKind(),
 		content: func(p *policyv1alpha1.ClusterOverridePolicy) any { return p.Spec },
 		check: func(p *policyv1alpha1.ClusterOverridePolicy) (admission.Warnings, mistakes) {
 			return checkOverride("", &p.Spec)
 		},
 	})
-	handlers[validatePath+resourceBindings] = admission.WithValidator(scheme, &validator[*workv1alpha2.ResourceBinding]{
+	webhooks[validatePath+resourceBindings] = admission.WithValidator(scheme, &validator[*workv1alpha2.ResourceBinding]{
 		kind: workv1alpha2.GroupVersion.WithKind("ResourceBinding").GroupKind(), label: workv1alpha2.LabelResourceBindingID,
 		content: func(b *workv1alpha2.ResourceBinding) any { return bindingContent(b, &b.Spec) },
 		check: func(b *workv1alpha2.ResourceBinding) (admission.Warnings, mistakes) {
 			return nil, checkBinding(b, &b.Spec)
 		},
 	})
-	handlers[validatePath+clusterResourceBindings] = admission.WithValidator(scheme, &validator[*workv1alpha2.ClusterResourceBinding]{
+	webhooks[validatePath+clusterResourceBindings] = admission.WithValidator(scheme, &validator[*workv1alpha2.ClusterResourceBinding]{
 		kind: workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding").GroupKind(), label: workv1alpha2.LabelClusterResourceBindingID,
 		content: func(b *workv1alpha2.ClusterResourceBinding) any { return bindingContent(b, &b.Spec) },
 		check: func(b *workv1alpha2.ClusterResourceBinding) (admission.Warnings, mistakes) {
 			return nil, checkBinding(b, &b.Spec)
 		},
 	})
-	handlers[validatePath+customizations] = admission.WithValidator(scheme, customizationValidator(options.Customizations))
-	handlers[validatePath+interpreterWebhooks] = admission.WithValidator(scheme, interpreterWebhookValidator())
-	return handlers, nil
+	webhooks[validatePath+customizations] = admission.WithValidator(scheme, customizationValidator(options.Customizations))
+	webhooks[validatePath+interpreterWebhooks] = admission.WithValidator(scheme, interpreterWebhookValidator())
+	return size.Limit(size.Stored, webhooks), nil
 }
 
 // mutators are the webhooks that change objects.
-func mutators(newID func() string) map[string]http.Handler {
-	handle := func(handler admission.Handler) http.Handler { return &admission.Webhook{Handler: handler} }
-	return map[string]http.Handler{
-		mutatePath + propagationPolicies: handle(&mutator[*policyv1alpha1.PropagationPolicy]{
+func mutators(newID func() string) map[string]*admission.Webhook {
+	return map[string]*admission.Webhook{
+		mutatePath + propagationPolicies: {Handler: &mutator[*policyv1alpha1.PropagationPolicy]{
 			label: policyv1alpha1.LabelPropagationPolicyID, finalizer: policyv1alpha1.FinalizerPropagationPolicy, newID: newID,
 			fresh: func() *policyv1alpha1.PropagationPolicy { return &policyv1alpha1.PropagationPolicy{} },
 			complete: func(p *policyv1alpha1.PropagationPolicy, changes *patch.Patch) {
 				completePropagation(&p.Spec, p.Namespace, changes)
 			},
-		}),
-		mutatePath + clusterPropagationPolicies: handle(&mutator[*policyv1alpha1.ClusterPropagationPolicy]{
+		}},
+		mutatePath + clusterPropagationPolicies: {Handler: &mutator[*policyv1alpha1.ClusterPropagationPolicy]{
 			label: policyv1alpha1.LabelClusterPropagationPolicyID, finalizer: policyv1alpha1.FinalizerClusterPropagationPolicy, newID: newID,
 			fresh: func() *policyv1alpha1.ClusterPropagationPolicy { return &policyv1alpha1.ClusterPropagationPolicy{} },
 			complete: func(p *policyv1alpha1.ClusterPropagationPolicy, changes *patch.Patch) {
 				completePropagation(&p.Spec, "", changes)
 			},
-		}),
-		mutatePath + overridePolicies: handle(&mutator[*policyv1alpha1.OverridePolicy]{
+		}},
+		mutatePath + overridePolicies: {Handler: &mutator[*policyv1alpha1.OverridePolicy]{
 			fresh: func() *policyv1alpha1.OverridePolicy { return &policyv1alpha1.OverridePolicy{} },
 			complete: func(p *policyv1alpha1.OverridePolicy, changes *patch.Patch) {
 				completeSelectors(p.Spec.ResourceSelectors, p.Namespace, changes)
 			},
-		}),
-		mutatePath + resourceBindings: handle(&mutator[*workv1alpha2.ResourceBinding]{
+		}},
+		mutatePath + resourceBindings: {Handler: &mutator[*workv1alpha2.ResourceBinding]{
 			label: workv1alpha2.LabelResourceBindingID, keepID: true, newID: newID,
 			fresh: func() *workv1alpha2.ResourceBinding { return &workv1alpha2.ResourceBinding{} },
-		}),
-		mutatePath + clusterResourceBindings: handle(&mutator[*workv1alpha2.ClusterResourceBinding]{
+		}},
+		mutatePath + clusterResourceBindings: {Handler: &mutator[*workv1alpha2.ClusterResourceBinding]{
 			label: workv1alpha2.LabelClusterResourceBindingID, keepID: true, newID: newID,
 			fresh: func() *workv1alpha2.ClusterResourceBinding { return &workv1alpha2.ClusterResourceBinding{} },
-		}),
+		}},
 	}
 }

@@ -5,6 +5,7 @@ package propagation
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
+
+// mistakesMax is how many mistakes one answer names. A list has as many as its author likes.
+const mistakesMax = 20
 
 // mistakes are what is wrong with an object, each with its field.
 type mistakes = field.ErrorList
@@ -76,6 +80,9 @@ func (v *validator[T]) sameID(old, object T) mistakes {
 func (v *validator[T]) refusal(object T, wrong mistakes) error {
 	if len(wrong) == 0 {
 		return nil
+	}
+	if more := len(wrong) - mistakesMax; more > 0 {
+		wrong = append(wrong[:mistakesMax:mistakesMax], field.Forbidden(field.NewPath("spec"), fmt.Sprintf("%d more mistakes", more)))
 	}
 	return apierrors.NewInvalid(v.kind, object.GetName(), wrong)
 }

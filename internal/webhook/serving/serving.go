@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package serving is the process that serves webhooks: TLS with a certificate
-// that is reloaded when it changes, health, metrics, and graceful shutdown.
+// that is reloaded when it changes, a bound on what is in work at a time, health, metrics,
+// and graceful shutdown.
 package serving
 
 import (
@@ -60,9 +61,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	server := webhook.NewServer(webhook.Options{Port: o.Port, CertDir: o.CertDir, TLSOpts: []func(*tls.Config){setTLS}})
+	server := webhook.NewServer(webhook.Options{Port: o.Port, CertDir: o.CertDir, TLSOpts: []func(*tls.Config){setTLS, oneAtATime}})
+	load := newLoad()
 	for _, path := range slices.Sorted(maps.Keys(o.Handlers)) {
-		server.Register(path, o.Handlers[path])
+		server.Register(path, load.limit(o.Handlers[path]))
 	}
 	manager, err := process.NewManager(process.Options{
 		Component: o.Component, Config: o.Config, Server: o.Server,
@@ -94,6 +96,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	return nil
 }
+
+// oneAtATime has each connection carry one request at a time: HTTP/1.1. With HTTP/2, what
+// has arrived of those that wait for their turn would fill the window of the connection, and
+// keep the rest of the one whose turn it is from arriving.
+func oneAtATime(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }
 
 // serves is the check that makes the pod ready while the webhooks are served,
 // and not any more when ctx has ended.

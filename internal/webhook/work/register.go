@@ -17,6 +17,7 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/access"
+	"github.com/capstan-io/capstan/internal/webhook/size"
 )
 
 // The paths of the webhooks, which their configurations name.
@@ -26,6 +27,10 @@ const (
 
 	ValidateReplicaSetPath = "/validate-work-open-cluster-management-io-v1alpha1-manifestworkreplicaset"
 )
+
+// besidesMax is how many bytes a work may have beside its manifests, on a hub that is told
+// to take large ones.
+const besidesMax = 1 << 20
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
@@ -61,9 +66,9 @@ func Handlers(options Options) (map[string]http.Handler, error) {
 		sizeMax:     options.ManifestsSizeMax,
 		nilExecutor: options.NilExecutor,
 	}
-	return map[string]http.Handler{
-		MutateWorkPath:         &admission.Webhook{Handler: mutator{}},
+	return size.Limit(max(size.Stored, options.ManifestsSizeMax+besidesMax), map[string]*admission.Webhook{
+		MutateWorkPath:         {Handler: mutator{}},
 		ValidateWorkPath:       admission.WithValidator(scheme, &validator{specRules: rules, cleanUp: options.CleanUp}),
 		ValidateReplicaSetPath: admission.WithValidator(scheme, &replicaSetValidator{specRules: rules, works: options.ReplicaSets}),
-	}, nil
+	}), nil
 }

@@ -1,0 +1,68 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// inWorkMax is how many bytes the requests have together that are in work at a time.
+	// Read, each takes many times that. Whoever may write one of the kinds, or only try
+	// to, can send many at once, of two objects of 3 MB each.
+	inWorkMax = 16 << 20
+	// requestMax is what the longest request has: webhooks read no more of one.
+	requestMax = 7 << 20
+	// turnMax is how long a request waits for its turn. The API server gives up after 10 s,
+	// and would not tell its user why.
+	turnMax = 5 * time.Second
+	// requestTimeout is within what a request has to be here as a whole, and answered.
+	requestTimeout = 10 * time.Second
+)
+
+// load lets requests wait while as many are in work as the process has memory for.
+type load struct {
+	free *semaphore.Weighted
+	turn time.Duration // how long one waits
+}
+
+func newLoad() *load { return &load{free: semaphore.NewWeighted(inWorkMax), turn: turnMax} }
+
+// limit returns the handler of requests that are counted. Nothing of one is read before its
+// turn. One whose turn does not come is answered with 429.
+func (l *load) limit(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		weight := int64(requestMax)
+		if r.ContentLength >= 0 {
+			weight = min(r.ContentLength, requestMax)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), l.turn)
+		defer cancel()
+		if l.free.Acquire(ctx, weight) != nil {
+			refuse(w)
+			return
+		}
+		defer l.free.Release(weight)
+		// Who does not send what he has announced would keep others waiting.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout)) // which connections of a test lack
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// refuse answers so that the API server tells its user.
+func refuse(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // a connection that is gone needs no answer
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
+		Message: "the webhook has too many requests in work: try again later",
+	})
+}
