@@ -7,6 +7,8 @@ import (
 	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -30,13 +32,11 @@ func TestNothingIsSentToWhatIsNoCluster(t *testing.T) {
 		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name})
 	}
 	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "db", Clusters: []workv1alpha2.TargetCluster{{Name: "victim"}}}}
-	works, problems, err := Render(Source{
-		Binding: b, Object: object, Chain: interpret.Chain{native.New()},
-		Fleet: view.New(
-			view.Cluster{Name: "accepted", Accepted: true}, view.Cluster{Name: "joined-before", Joined: true},
-			view.Cluster{Name: "dialled", Mode: view.Push}, view.Cluster{Name: "asks", Mode: view.Pull},
-		),
-	})
+	clusters := view.New(
+		view.Cluster{Name: "accepted", Accepted: true}, view.Cluster{Name: "joined-before", Joined: true},
+		view.Cluster{Name: "dialled", Mode: view.Push}, view.Cluster{Name: "asks", Mode: view.Pull},
+	)
+	works, problems, err := Render(Source{Binding: b, Object: object, Chain: interpret.Chain{native.New()}, Fleet: clusters})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +46,10 @@ func TestNothingIsSentToWhatIsNoCluster(t *testing.T) {
 	} {
 		if sent := works[name] != nil; sent != want || errors.Is(problems[name], ErrNoCluster) == want {
 			t.Errorf("%s: a work is made in the namespace: %t, want %t; the problem is %v", name, sent, want, problems[name])
+		}
+		work, problem, err := NamespaceWork(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, nil, clusters, name)
+		if sent := work != nil; sent != want || errors.Is(problem, ErrNoCluster) == want || err != nil {
+			t.Errorf("%s: the work of the binding's namespace is made there: %t, want %t; the problem is %v (%v)", name, sent, want, problem, err)
 		}
 	}
 }

@@ -37,21 +37,25 @@ func NamespaceTemplate(namespace *corev1.Namespace) *unstructured.Unstructured {
 	return object
 }
 
-// NamespaceWork returns the work that brings a namespace to a cluster. The
+// NamespaceWork returns the work that brings a namespace to the cluster of a name. The
 // namespace stays there when the work goes, as it may hold what is not ours. For a
-// cluster whose overrides cannot be applied it returns the problem instead, which
-// is the user's.
-func NamespaceWork(namespace *corev1.Namespace, overrides override.Policies, cluster *view.Cluster) (work *workv1.ManifestWork, problem, err error) {
-	object, applied, problem := overrides.Apply(NamespaceTemplate(namespace), cluster)
+// cluster that is Barred, or whose overrides cannot be applied, it returns the problem
+// instead, which is the user's.
+func NamespaceWork(namespace *corev1.Namespace, overrides override.Policies, clusters view.Fleet, name string) (work *workv1.ManifestWork, problem, err error) {
+	if barred := Barred(clusters, name); barred != nil {
+		return nil, barred, nil
+	}
+	cluster, _ := clusters.Cluster(name)
+	object, applied, problem := overrides.Apply(NamespaceTemplate(namespace), &cluster)
 	if problem != nil {
 		return nil, problem, nil
 	}
 	work = &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: cluster.Name, Name: NamespaceWorkName(namespace.Name),
+			Namespace: name, Name: NamespaceWorkName(namespace.Name),
 			Labels: map[string]string{
 				LabelNamespace:                       namespace.Name,
-				karmadaworkv1alpha1.LabelPermanentID: workID(string(namespace.UID), cluster.Name),
+				karmadaworkv1alpha1.LabelPermanentID: workID(string(namespace.UID), name),
 			},
 			Annotations: map[string]string{},
 			Finalizers:  []string{workv1.FinalizerManifestWorkCleanup},
@@ -62,7 +66,7 @@ func NamespaceWork(namespace *corev1.Namespace, overrides override.Policies, clu
 	stamp(object, work, namespace)
 	raw, err := object.MarshalJSON()
 	if err != nil {
-		return nil, nil, fmt.Errorf("encoding namespace %q for cluster %q: %w", namespace.Name, cluster.Name, err)
+		return nil, nil, fmt.Errorf("encoding namespace %q for cluster %q: %w", namespace.Name, name, err)
 	}
 	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 	return work, nil, nil

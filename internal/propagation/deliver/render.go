@@ -27,13 +27,6 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
 
-// ErrDeleting is why a cluster gets nothing any more, and ErrNoCluster why one never
-// does.
-var (
-	ErrDeleting  = errors.New("the cluster is being deleted")
-	ErrNoCluster = errors.New("the hub has not accepted a cluster of this name: accept it, or correct spec.clusters of the binding")
-)
-
 // Source is what the works of a binding are made of.
 type Source struct {
 	Binding   workv1alpha2.Binding
@@ -97,17 +90,11 @@ func Copies(s Source) (copies map[string]Copy, problems map[string]error) {
 
 // cluster returns a cluster that something is sent to, or why nothing is.
 func (s Source) cluster(name string) (view.Cluster, error) {
-	cluster, found := s.Fleet.Cluster(name)
-	switch {
-	case s.Mistake != nil:
+	cluster, _ := s.Fleet.Cluster(name)
+	if s.Mistake != nil {
 		return cluster, s.Mistake
-	case !found, !cluster.OwnsNamespace(): // whoever wrote the name may mean somebody's namespace
-		return cluster, ErrNoCluster
-	case cluster.Deleting: // the hub removes the works there, and a new one would be in its way
-		return cluster, ErrDeleting
-	default:
-		return cluster, nil
 	}
+	return cluster, Barred(s.Fleet, name)
 }
 
 // variant is what distinguishes what clusters get: it is made once for all that have the

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
@@ -61,6 +62,44 @@ func TestATenantStaysInItsNamespace(t *testing.T) {
 	}
 	if web.Annotations[policyv1alpha1.AnnotationPropagationPolicyNamespace] != victim {
 		t.Errorf("the object of the other namespace is claimed by %v", web.Annotations)
+	}
+}
+
+// TestNoWorkGoesToWhatIsNoCluster lets a tenant name the namespaces of others for clusters
+// in a binding, and have clusters that only ask to be accepted: neither his object nor his
+// namespace is sent there, where works would keep the namespace from being deleted.
+func TestNoWorkGoesToWhatIsNoCluster(t *testing.T) {
+	w := newWorld(t, 1)
+	mine, keys := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "keys"}}
+	w.create(mine, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: victim}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "asks"}}, keys,
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "asks"}})
+	b := bound(keys)
+	b.Name, b.Spec.Resource.Kind = "keys-configmap", "ConfigMap"
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "member1"}, {Name: victim}, {Name: metav1.NamespaceSystem}, {Name: "asks"}}
+	w.create(b)
+	for _, team := range []string{"", "a"} { // what is sent with the second one was looked at twice
+		w.change(mine, func() { mine.Labels = map[string]string{"team": team} })
+		w.namespace(tenant, map[string]string{"member1": team})
+	}
+	w.eventually("the binding says it of each of them", func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+			return err
+		}
+		refused := 0
+		for _, item := range b.Status.AggregatedStatus {
+			if strings.Contains(item.AppliedMessage, deliver.ErrNoCluster.Error()) {
+				refused++
+			}
+		}
+		if refused != 3 {
+			return fmt.Errorf("its status is %+v", b.Status.AggregatedStatus)
+		}
+		return nil
+	})
+	for _, cluster := range []string{victim, metav1.NamespaceSystem, "asks"} {
+		if works := w.worksOf(cluster); len(works) > 0 {
+			t.Errorf("namespace %s has %d works, the first is %s", cluster, len(works), works[0].Name)
+		}
 	}
 }
 

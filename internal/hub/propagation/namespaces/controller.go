@@ -88,8 +88,13 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	failed, again := c.Writer.Write(ctx, changes), time.Duration(0)
 	for cluster, err := range failed {
-		if errors.Is(err, send.ErrNoNamespace) { // it has not been accepted
+		if errors.Is(err, send.ErrNoNamespace) { // it has just been accepted
 			delete(failed, cluster)
+			again = awaitAccepted
+		}
+	}
+	for _, problem := range problems {
+		if errors.Is(problem, deliver.ErrNoCluster) {
 			again = awaitAccepted
 		}
 	}
@@ -111,13 +116,20 @@ func (c *Controller) wanted(
 	overrides, mistake := override.Select(deliver.NamespaceTemplate(namespace), wide.Items, nil)
 	works, problems = map[string]*workv1.ManifestWork{}, map[string]error{}
 	for name := range clusters {
-		cluster, err := c.cluster(ctx, name, overrides)
+		named, err := c.named(ctx, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		work, problem, err := deliver.NamespaceWork(namespace, overrides, cluster)
+		work, problem, err := deliver.NamespaceWork(namespace, overrides, named, name)
 		if err != nil {
 			return nil, nil, err
+		}
+		switch {
+		case errors.Is(problem, deliver.ErrDeleting):
+			continue
+		case errors.Is(problem, deliver.ErrNoCluster):
+			problems[name] = problem // the binding says so, and what is there stays
+			continue
 		}
 		if problem = errors.Join(mistake, problem); problem != nil {
 			problems[name] = problem
@@ -158,25 +170,7 @@ func (c *Controller) clusters(ctx context.Context, namespace *corev1.Namespace) 
 			}
 		}
 	}
-	if err := c.leave(ctx, clusters); err != nil {
-		return nil, err
-	}
 	return clusters, c.spare(ctx, namespace.Name, clusters)
-}
-
-// leave takes out the clusters that are being deleted: the hub removes the works
-// there, and new ones would be in its way.
-func (c *Controller) leave(ctx context.Context, clusters map[string]bool) error {
-	for name := range clusters {
-		cluster := &clusterv1.ManagedCluster{}
-		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, cluster); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading ManagedCluster %q: %w", name, err)
-		}
-		if !cluster.DeletionTimestamp.IsZero() {
-			delete(clusters, name)
-		}
-	}
-	return nil
 }
 
 // spare takes out the clusters that a policy for the namespace itself sends it to.
@@ -198,26 +192,11 @@ func (c *Controller) spare(ctx context.Context, namespace string, clusters map[s
 	return nil
 }
 
-// cluster returns what the overrides want to know of a cluster.
-func (c *Controller) cluster(ctx context.Context, name string, overrides override.Policies) (*view.Cluster, error) {
-	if len(overrides) == 0 {
-		return &view.Cluster{Name: name}, nil
-	}
-	found, err := c.named(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if is, ok := found.Cluster(name); ok {
-		return &is, nil
-	}
-	return &view.Cluster{Name: name}, nil
-}
-
 // named returns the cluster of a name alone; nothing if there is none.
 func (c *Controller) named(ctx context.Context, name string) (view.Fleet, error) {
 	cluster, connection := &clusterv1.ManagedCluster{}, &fleetv1alpha1.ClusterConnection{}
 	for _, object := range []client.Object{cluster, connection} {
-		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, object); client.IgnoreNotFound(err) != nil {
+		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, object, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return view.Fleet{}, fmt.Errorf("reading %T %q: %w", object, name, err)
 		}
 	}
