@@ -214,26 +214,28 @@ func (in Input) Footprint() Footprint {
 }
 
 // More returns what an object takes more of a cluster than it did, to be assumed
-// until the cluster reports it; nil if that is nothing.
+// until the cluster reports it; nil if that is nothing. Less than no replicas are none:
+// a binding can say any number.
 func (f Footprint) More(now, before workv1alpha2.TargetCluster) view.Amounts {
 	taken := view.Amounts{}
-	add := func(replicas int32, list corev1.ResourceList) {
+	add := func(now, before int32, list corev1.ResourceList) {
+		replicas := int64(max(0, now)) - int64(max(0, before))
 		if replicas <= 0 {
 			return
 		}
 		one := view.AmountsOf(list)
 		one[corev1.ResourcePods] = 1000
 		for name, amount := range one {
-			taken[name] += amount * int64(replicas)
+			taken[name] += amount * replicas
 		}
 	}
 	if f.requirements != nil {
-		add(now.Replicas-before.Replicas, f.requirements.ResourceRequest)
+		add(now.Replicas, before.Replicas, f.requirements.ResourceRequest)
 	} else {
-		add(now.Replicas-before.Replicas, nil)
+		add(now.Replicas, before.Replicas, nil)
 	}
 	for _, part := range f.components {
-		add(replicasOf(now.Components, part.Name)-replicasOf(before.Components, part.Name), requested(part))
+		add(replicasOf(now.Components, part.Name), replicasOf(before.Components, part.Name), requested(part))
 	}
 	return taken
 }

@@ -103,6 +103,22 @@ func TestNoWorkGoesToWhatIsNoCluster(t *testing.T) {
 	}
 }
 
+// TestAForgedBindingTakesNoRoom lets a tenant write a binding, for an object that does not
+// exist, which asks for all the room of the fleet: others are placed as if it were not there.
+func TestAForgedBindingTakesNoRoom(t *testing.T) {
+	w := newWorld(t, 1)
+	w.room("member1", "5")
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}})
+	ghost, everywhere := bound(deployment("ghost", 5)), aggregated()
+	ghost.Name, ghost.Spec.Clusters, ghost.Spec.Placement = "ghost-deployment", nil, &everywhere
+	ghost.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: tenant, Name: "ghost", UID: "ghost"}
+	ghost.Spec.Replicas, ghost.Spec.ReplicaRequirements = 5, &workv1alpha2.ReplicaRequirements{}
+	w.create(ghost)
+	w.reconciled(func() {})
+	w.create(policy("web", aggregated()), deployment("web", 5))
+	w.on("web", map[string]int32{"member1": 5})
+}
+
 // TestAMemberGetsNoHoldOfABinding lets the agent of member1 write, into the works that it
 // was sent, that they are of a binding, made of a kind that the hub does not serve: into
 // that of another object, and then into that of the binding itself.

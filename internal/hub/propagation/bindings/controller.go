@@ -128,17 +128,17 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !b.GetDeletionTimestamp().IsZero() {
 		return c.ending.finish(ctx, b, works)
 	}
-	if b, _, err = c.Store.Change(ctx, b, b.DeepCopyObject().(binding), ""); err != nil { //nolint:forcetypeassert // it is one
-		return ctrl.Result{}, err
-	}
 	if decisions.Held(b) {
 		c.Stages.Looked(req.NamespacedName)
 		return ctrl.Result{}, nil // it comes again when it may be decided for it
 	}
 	key := templates.KeyOf(b.BindingSpec().Resource)
 	object, err := c.object(ctx, key, b)
-	if object == nil {
+	if object == nil { // nothing is decided either, or what never runs would take the room of others
 		return ctrl.Result{}, without(c.Stages, req.NamespacedName, err)
+	}
+	if b, _, err = c.Store.Change(ctx, b, b.DeepCopyObject().(binding), ""); err != nil { //nolint:forcetypeassert // it is one
+		return ctrl.Result{}, err
 	}
 	sent, err := c.send(ctx, b, object, works)
 	if err != nil {

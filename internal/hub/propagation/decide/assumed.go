@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -60,31 +61,63 @@ func byRoom(placement *policyv1alpha1.Placement) bool {
 }
 
 // during has a decision made for an object with what is assumed of each cluster,
-// and assumes what is decided, if anything is. Of the object itself counts what it
-// has been assigned before: what was decided last may not have been written.
+// and assumes what is decided, if anything is. Of the object itself counts what its binding
+// says it has: what was decided last may not have been written. For others that counts
+// for nothing, as whoever writes a binding can say anything there.
 func (a *assumptions) during(in binding.Input, now time.Time, decide func(uses map[string]view.Amounts) (clusters []workv1alpha2.TargetCluster, ok bool)) {
 	a.expire(now)
-	one, known := a.objects[in.UID]
+	says := byName(in.Previous)
+	before, known := a.objects[in.UID]
 	if known {
-		a.count(one, -1)
+		a.count(before, -1)
 	} else {
-		one.base = byName(in.Previous)
+		before.base = says
 	}
-	one.decided, one.takes = byName(in.Previous), in.Footprint()
-	a.count(one, 1)
+	own := assumption{takes: in.Footprint(), base: before.base, decided: says}
+	a.count(own, 1)
 	clusters, ok := decide(a.uses)
+	a.count(own, -1)
 	if !ok {
-		if known {
-			a.objects[in.UID] = one
-		}
+		a.count(before, 1)
 		return
 	}
-	a.count(one, -1)
-	one.since, one.decided = now, byName(clusters)
-	a.count(one, 1)
-	a.objects[in.UID] = one
+	after := assumption{since: now, takes: own.takes, base: before.running(says), decided: byName(clusters)}
+	a.count(after, 1)
+	a.objects[in.UID] = after
 	a.order = append(a.order, assignment{in.UID, now})
 }
+
+// running returns what the clusters run that was not assigned to them lately, now that
+// the binding says what they have: what is more than was decided here is somebody
+// else's word.
+func (one assumption) running(says map[string]workv1alpha2.TargetCluster) map[string]workv1alpha2.TargetCluster {
+	base := maps.Clone(one.base)
+	for name, is := range says {
+		was, decided := one.base[name], one.decided[name]
+		was.Replicas += beyond(is.Replicas, was.Replicas, decided.Replicas)
+		parts, chosen := replicasByPart(was), replicasByPart(decided)
+		for _, part := range is.Components {
+			parts[part.Name] += beyond(part.Replicas, parts[part.Name], chosen[part.Name])
+		}
+		was.Components = nil
+		for part, replicas := range parts {
+			was.Components = append(was.Components, workv1alpha2.TargetComponent{Name: part, Replicas: replicas})
+		}
+		base[name] = was
+	}
+	return base
+}
+
+func replicasByPart(target workv1alpha2.TargetCluster) map[string]int32 {
+	by := make(map[string]int32, len(target.Components))
+	for _, part := range target.Components {
+		by[part.Name] = part.Replicas
+	}
+	return by
+}
+
+// beyond returns how much more one number is than the greater of two others, and than 0.
+func beyond(is, a, b int32) int32 { return max(0, is) - min(max(0, is), max(0, a, b)) }
 
 // expire drops what clusters have reported by now.
 func (a *assumptions) expire(now time.Time) {

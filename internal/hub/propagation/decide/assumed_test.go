@@ -20,7 +20,7 @@ func input(uid string, has int32) binding.Input {
 	in := binding.Input{UID: types.UID(uid), Requirements: &workv1alpha2.ReplicaRequirements{
 		ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
 	}}
-	if has > 0 {
+	if has != 0 {
 		in.Previous = []workv1alpha2.TargetCluster{{Name: "a", Replicas: has}}
 	}
 	return in
@@ -64,6 +64,45 @@ func TestAssumptions(t *testing.T) {
 	if len(a.objects)+len(a.order) != 0 {
 		t.Errorf("%d assumptions are kept for ever", len(a.objects))
 	}
+}
+
+// TestABindingTakesNoRoomByItsWord has bindings that say of clusters what was not decided:
+// that changes nothing for others.
+func TestABindingTakesNoRoomByItsWord(t *testing.T) {
+	now := time.Unix(1000, 0)
+	const many = 1_000_000
+	for name, attack := range map[string]func(a *assumptions){
+		"after a decision, and nothing can be decided any more": func(a *assumptions) {
+			decides(a, input("x", 0), now, to(3))
+			decides(a, input("x", many), now, nil)
+		},
+		"after a decision, and it is confirmed": func(a *assumptions) {
+			decides(a, input("x", 0), now, to(3))
+			decides(a, input("x", many), now, to(many))
+			decides(a, input("x", many), now, to(many))
+		},
+		"that it had less than nothing": func(a *assumptions) { decides(a, input("x", -many), now, to(3)) },
+		"that each replica needs much more": func(a *assumptions) {
+			decides(a, input("x", 0), now, to(3))
+			greedy := input("x", 3)
+			greedy.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1M")}}
+			decides(a, greedy, now, nil)
+		},
+	} {
+		a := newAssumptions()
+		attack(a)
+		a.during(input("y", 0), now, func(uses map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) {
+			if got := uses["a"][corev1.ResourceCPU] / 1000; got != 3 {
+				t.Errorf("%s: others see %d CPUs assumed, want the 3 that were decided", name, got)
+			}
+			return nil, false
+		})
+	}
+}
+
+// decides has clusters decided for an object; nil decides nothing.
+func decides(a *assumptions, in binding.Input, at time.Time, clusters []workv1alpha2.TargetCluster) {
+	a.during(in, at, func(map[string]view.Amounts) ([]workv1alpha2.TargetCluster, bool) { return clusters, clusters != nil })
 }
 
 // What is placed as a whole takes what all its parts need.

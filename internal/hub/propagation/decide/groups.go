@@ -15,12 +15,13 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduler"
 )
 
-// groups know where the workloads are that are kept together or apart. The zero
+// groups know where the workloads are that are kept together or apart, by the names of
+// their bindings: whoever writes a binding can say that it is for any object. The zero
 // value knows none. It is safe for concurrent use.
 type groups struct {
 	mu      sync.Mutex
-	members map[group]map[types.UID]*workload
-	of      map[types.UID]workload
+	members map[group]map[types.NamespacedName]*workload
+	of      map[types.NamespacedName]workload
 }
 
 // group is workloads of a namespace to keep together, or apart.
@@ -31,8 +32,7 @@ type group struct {
 
 // workload is where a workload of a group is.
 type workload struct {
-	binding types.NamespacedName
-	groups  []group
+	groups []group
 	// seen are its clusters by its binding, and decided those that it was given since.
 	seen, decided []string
 	since         time.Time
@@ -59,9 +59,9 @@ func groupsOf(b workv1alpha2.Binding) []group {
 func (g *groups) see(b workv1alpha2.Binding, gone bool) []types.NamespacedName {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	uid := b.BindingSpec().Resource.UID
-	before, known := g.of[uid]
-	now := workload{binding: types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, groups: groupsOf(b)}
+	name := keyOf(b)
+	before, known := g.of[name]
+	now := workload{groups: groupsOf(b)}
 	if gone {
 		now.groups = nil
 	}
@@ -72,41 +72,41 @@ func (g *groups) see(b workv1alpha2.Binding, gone bool) []types.NamespacedName {
 	if before.decided != nil && !slices.Equal(now.seen, before.decided) {
 		now.decided, now.since = before.decided, before.since
 	}
-	g.set(uid, now)
+	g.set(name, now)
 	if known && slices.Equal(before.seen, now.seen) && slices.Equal(before.groups, now.groups) {
 		return nil
 	}
 	var waiting []types.NamespacedName
 	for _, one := range slices.Concat(before.groups, now.groups) {
 		for peer, where := range g.members[one] {
-			if peer != uid && len(where.seen) == 0 && !slices.Contains(waiting, where.binding) {
-				waiting = append(waiting, where.binding)
+			if peer != name && len(where.seen) == 0 && !slices.Contains(waiting, peer) {
+				waiting = append(waiting, peer)
 			}
 		}
 	}
 	return waiting
 }
 
-// set notes where a workload is. The caller has the lock.
-func (g *groups) set(uid types.UID, now workload) {
+// set notes where the workload of a binding is. The caller has the lock.
+func (g *groups) set(name types.NamespacedName, now workload) {
 	if g.of == nil {
-		g.of, g.members = map[types.UID]workload{}, map[group]map[types.UID]*workload{}
+		g.of, g.members = map[types.NamespacedName]workload{}, map[group]map[types.NamespacedName]*workload{}
 	}
-	for _, one := range g.of[uid].groups {
-		if delete(g.members[one], uid); len(g.members[one]) == 0 {
+	for _, one := range g.of[name].groups {
+		if delete(g.members[one], name); len(g.members[one]) == 0 {
 			delete(g.members, one)
 		}
 	}
-	delete(g.of, uid)
+	delete(g.of, name)
 	if len(now.groups) == 0 {
 		return
 	}
-	g.of[uid] = now
+	g.of[name] = now
 	for _, one := range now.groups {
 		if g.members[one] == nil {
-			g.members[one] = map[types.UID]*workload{}
+			g.members[one] = map[types.NamespacedName]*workload{}
 		}
-		g.members[one][uid] = &now
+		g.members[one][name] = &now
 	}
 }
 
@@ -119,11 +119,11 @@ func (g *groups) during(b workv1alpha2.Binding, now time.Time, decide func(sched
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	uid := b.BindingSpec().Resource.UID
+	name := keyOf(b)
 	var beside scheduler.Neighbours
 	for _, one := range mine {
 		for peer, where := range g.members[one] {
-			if peer == uid {
+			if peer == name {
 				continue
 			}
 			if one.apart {
@@ -135,10 +135,7 @@ func (g *groups) during(b workv1alpha2.Binding, now time.Time, decide func(sched
 	}
 	decision := decide(beside)
 	if decision.Chosen() {
-		g.set(uid, workload{
-			binding: types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, groups: mine,
-			seen: g.of[uid].seen, decided: namesOf(decision.Clusters), since: now,
-		})
+		g.set(name, workload{groups: mine, seen: g.of[name].seen, decided: namesOf(decision.Clusters), since: now})
 	}
 	return decision
 }

@@ -120,3 +120,19 @@ func TestWhoWaitsGetsThePlaceOfOneThatGoes(t *testing.T) {
 		t.Errorf("it stays away for what was never written: %q", last.clusters())
 	}
 }
+
+// TestAForgedBindingIsNoWorkload has a binding of another namespace say that it is for the
+// object of one that others are kept apart from.
+func TestAForgedBindingIsNoWorkload(t *testing.T) {
+	s := newScene(t, one())
+	first := s.another("first", "shop", "", "a=1")
+	first.decide()
+	first.d.See(first.b, false)
+	forged := s.another("forged", "tenant", "", "")
+	forged.b.Spec.Resource = first.b.Spec.Resource
+	forged.d.See(forged.b, false)
+	second := s.another("second", "shop", "", "a=1")
+	if second.decide(); second.clusters() != "member2:4" {
+		t.Errorf("it is on %q, beside %q that it is kept apart from", second.clusters(), first.clusters())
+	}
+}
