@@ -11,11 +11,11 @@ import (
 // Beside returns where the workloads are that the object of a binding is kept
 // together with, or apart from, by the bindings of the same namespace and others.
 func Beside(b workv1alpha2.Binding, others []workv1alpha2.Binding) scheduler.Neighbours {
-	var beside scheduler.Neighbours
 	mine := b.BindingSpec().WorkloadAffinityGroups
 	if mine == nil {
-		return beside
+		return scheduler.Neighbours{}
 	}
+	beside := scheduler.Neighbours{Together: map[string]int{}, Apart: map[string]int{}}
 	for _, other := range others {
 		theirs := other.BindingSpec().WorkloadAffinityGroups
 		if theirs == nil || other.GetNamespace() != b.GetNamespace() || SameObject(other, b) {
@@ -23,10 +23,10 @@ func Beside(b workv1alpha2.Binding, others []workv1alpha2.Binding) scheduler.Nei
 		}
 		for _, target := range other.BindingSpec().Clusters {
 			if mine.AffinityGroup != "" && theirs.AffinityGroup == mine.AffinityGroup {
-				beside.Together = append(beside.Together, target.Name)
+				beside.Together[target.Name]++
 			}
 			if mine.AntiAffinityGroup != "" && theirs.AntiAffinityGroup == mine.AntiAffinityGroup {
-				beside.Apart = append(beside.Apart, target.Name)
+				beside.Apart[target.Name]++
 			}
 		}
 	}

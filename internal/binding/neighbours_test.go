@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/scheduler"
@@ -33,12 +34,12 @@ func TestBeside(t *testing.T) {
 		of   workv1alpha2.Binding
 		want scheduler.Neighbours
 	}{
-		"both":           {in("shop", "mine", "app=a", "tier=x"), scheduler.Neighbours{Together: []string{"b", "c"}, Apart: []string{"d"}}},
-		"apart only":     {in("shop", "new", "", "tier=x"), scheduler.Neighbours{Apart: []string{"a", "d"}}},
+		"both":           {in("shop", "mine", "app=a", "tier=x"), scheduler.Neighbours{Together: map[string]int{"b": 1, "c": 1}, Apart: map[string]int{"d": 1}}},
+		"apart only":     {in("shop", "new", "", "tier=x"), scheduler.Neighbours{Apart: map[string]int{"a": 1, "d": 1}}},
 		"none of it":     {in("shop", "new", "app=z", ""), scheduler.Neighbours{}},
 		"not in a group": {in("shop", "new", "", ""), scheduler.Neighbours{}},
 	} {
-		if diff := cmp.Diff(test.want, Beside(test.of, others)); diff != "" {
+		if diff := cmp.Diff(test.want, Beside(test.of, others), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -12,11 +12,12 @@ import (
 // Neighbours are the clusters of other workloads that one is kept together with,
 // or apart from.
 type Neighbours struct {
-	// Together are those of the workloads to be together with, one of which is enough.
-	// If there are none the workload is the first of its group, and may be anywhere.
-	Together []string
-	// Apart are those of the workloads to be apart from.
-	Apart []string
+	// Together says how many of the workloads to be together with are on a cluster,
+	// one of which is enough. If there are none the workload is the first of its group,
+	// and may be anywhere.
+	Together map[string]int
+	// Apart says how many of the workloads to be apart from are on a cluster.
+	Apart map[string]int
 }
 
 // Beside returns the request of a binding for a workload that has neighbours.
@@ -33,12 +34,12 @@ func (r Request) Beside(n Neighbours) Request {
 }
 
 // togetherFilter bars clusters without a workload of the affinity group.
-type togetherFilter []string
+type togetherFilter map[string]int
 
 func (togetherFilter) name() string { return "WorkloadAffinity" }
 
 func (f togetherFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
-	return now.kept[i] || slices.Contains(f, c.Name), 0
+	return now.kept[i] || f[c.Name] > 0, 0
 }
 
 func (togetherFilter) code() code { return codeTogether }
@@ -52,12 +53,12 @@ func (f togetherFilter) objections(now *round, i int, c *view.Cluster) []string 
 }
 
 // apartFilter bars clusters with a workload of the anti-affinity group.
-type apartFilter []string
+type apartFilter map[string]int
 
 func (apartFilter) name() string { return "WorkloadAntiAffinity" }
 
 func (f apartFilter) admits(now *round, i int, c *view.Cluster) (bool, int) {
-	return now.kept[i] || !slices.Contains(f, c.Name), 0
+	return now.kept[i] || f[c.Name] == 0, 0
 }
 
 func (apartFilter) code() code { return codeApart }

@@ -194,7 +194,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	customs := interpreters.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock)
 	clusters, chain := fleet.New(o.Clock), append(interpret.Chain{customs}, shipped.Chain()...)
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
-	stored, works := store.New(own, decide.New(clusters, o.Clock), clusters), created.New(o.Clock)
+	stored, works := store.New(own, decide.New(decide.Options{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters), created.New(o.Clock)
 	finds := detector.New(detector.Deps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),

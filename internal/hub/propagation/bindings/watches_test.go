@@ -34,7 +34,7 @@ func TestBindingsOfGreaterPriorityComeFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clk := clock.RealClock{}
 			clusters := fleet.New(clk)
-			c := New(Deps{Latest: latest.New(clk), Store: store.New(nil, decide.New(clusters, clk), clusters), Prioritizes: test.prioritizes})
+			c := New(Deps{Latest: latest.New(clk), Store: store.New(nil, decide.New(decide.Options{Fleet: clusters, Clock: clk}), clusters), Prioritizes: test.prioritizes})
 			q := order.NewQueue(c.ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
 			for _, waiting := range []struct {

@@ -20,7 +20,7 @@ import (
 // usual ones, each of 200 KB.
 func TestPlacementsOfATenantDoNotFillTheMemory(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	d := New(fleet.New(clk), clk)
+	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -53,7 +53,7 @@ func TestPlacementsOfATenantDoNotFillTheMemory(t *testing.T) {
 // TestPlacementsAreCompiledOnce counts what a placement takes that is known.
 func TestPlacementsAreCompiledOnce(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	d := New(fleet.New(clk), clk)
+	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
 	names := make([]string, 1000)
 	for k := range names {
 		names[k] = fmt.Sprint("member", k)

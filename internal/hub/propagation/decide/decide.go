@@ -46,12 +46,23 @@ type Decider struct {
 	refusals *refusals
 
 	confirmations confirmations
-	groups        groups
+	groups        *groups
 }
 
-// New returns a Decider for the fleet.
-func New(f *fleet.Fleet, clk clock.PassiveClock) *Decider {
-	return &Decider{fleet: f, clock: clk, compiled: memo.New[binding.Compiled](compiledBytesMax), assumed: newAssumptions(), refusals: newRefusals(clk)}
+// Options are what a Decider is made with.
+type Options struct {
+	Fleet *fleet.Fleet
+	Clock clock.PassiveClock
+	// Groups says that workloads are kept together or apart as their bindings say.
+	Groups bool
+}
+
+// New returns a Decider.
+func New(o Options) *Decider {
+	return &Decider{
+		fleet: o.Fleet, clock: o.Clock, compiled: memo.New[binding.Compiled](compiledBytesMax), assumed: newAssumptions(),
+		refusals: newRefusals(o.Clock), groups: &groups{on: o.Groups},
+	}
 }
 
 // Outcome is what was decided for a binding.

@@ -18,7 +18,7 @@ import (
 // for a moment: what runs must not be removed for that.
 func TestNothingLeavesItsClustersInAnEmptyFleet(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	d := New(fleet.New(clk), clk)
+	d := New(Options{Fleet: fleet.New(clk), Clock: clk})
 	b := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
 		Placement: &policyv1alpha1.Placement{}, Clusters: []workv1alpha2.TargetCluster{{Name: "member1"}},
 	}}

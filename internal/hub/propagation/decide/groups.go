@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -15,13 +16,25 @@ import (
 	"github.com/capstan-io/capstan/internal/scheduler"
 )
 
-// groups know where the workloads are that are kept together or apart, by the names of
-// their bindings: whoever writes a binding can say that it is for any object. The zero
-// value knows none. It is safe for concurrent use.
+// groups know where the workloads are that are kept together or apart. They are safe
+// for concurrent use.
+//
+// Whoever may write bindings may put any number of them into one group. So what a
+// group has is counted by cluster and not gathered from its members, and those that
+// wait are told once of all that has changed until they are decided again.
 type groups struct {
+	// on says that workloads are kept together or apart: what bindings say of it
+	// counts for nothing otherwise.
+	on bool
+
 	mu      sync.Mutex
-	members map[group]map[types.NamespacedName]*workload
-	of      map[types.NamespacedName]workload
+	members map[group]*members
+	of      map[types.NamespacedName]workload // by binding
+	// assigned has the bindings by when clusters were decided for them, each as often
+	// as that has been.
+	assigned []timed
+	// due are bindings without clusters that may get some by what has changed.
+	due map[types.NamespacedName]bool
 }
 
 // group is workloads of a namespace to keep together, or apart.
@@ -30,18 +43,37 @@ type group struct {
 	apart           bool
 }
 
-// workload is where a workload of a group is.
+// members are the workloads of a group.
+type members struct {
+	size int
+	// on says how many of them are on a cluster, or are about to be.
+	on map[string]int
+	// waiting are the bindings of those that found no clusters, and that were told of
+	// nothing since.
+	waiting map[types.NamespacedName]bool
+}
+
+// workload is where the workload of a binding is.
 type workload struct {
 	groups []group
-	// seen are its clusters by its binding, and decided those that it was given since.
+	// cached says that the cache has shown the binding.
+	cached bool
+	// seen are its clusters by its binding, and decided those that it was given since:
+	// these may not have been written, and are forgotten after a while.
 	seen, decided []string
 	since         time.Time
 }
 
+// timed is when something was decided for a binding.
+type timed struct {
+	binding types.NamespacedName
+	at      time.Time
+}
+
 // groupsOf returns the groups of the object of a binding.
-func groupsOf(b workv1alpha2.Binding) []group {
+func (g *groups) groupsOf(b workv1alpha2.Binding) []group {
 	said := b.BindingSpec().WorkloadAffinityGroups
-	if said == nil {
+	if said == nil || !g.on {
 		return nil
 	}
 	var all []group
@@ -54,99 +86,187 @@ func groupsOf(b workv1alpha2.Binding) []group {
 	return all
 }
 
-// see notes what a binding says, and returns the bindings of its groups that have
-// no clusters if that may help them.
-func (g *groups) see(b workv1alpha2.Binding, gone bool) []types.NamespacedName {
+// see notes what a binding says, and returns the bindings that have no clusters and
+// may get some by what has changed since it was last called.
+func (g *groups) see(b workv1alpha2.Binding, gone bool, now time.Time) []types.NamespacedName {
+	if !g.on {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	name := keyOf(b)
-	before, known := g.of[name]
-	now := workload{groups: groupsOf(b)}
+	g.expire(now)
+	before := g.of[keyOf(b)]
+	is := workload{groups: g.groupsOf(b), cached: true, seen: namesOf(b.BindingSpec().Clusters)}
+	if !slices.Equal(is.seen, before.decided) {
+		is.decided, is.since = before.decided, before.since
+	}
 	if gone {
-		now.groups = nil
+		is = workload{}
 	}
-	if !known && len(now.groups) == 0 {
-		return nil
-	}
-	now.seen = namesOf(b.BindingSpec().Clusters)
-	if before.decided != nil && !slices.Equal(now.seen, before.decided) {
-		now.decided, now.since = before.decided, before.since
-	}
-	g.set(name, now)
-	if known && slices.Equal(before.seen, now.seen) && slices.Equal(before.groups, now.groups) {
-		return nil
-	}
-	var waiting []types.NamespacedName
-	for _, one := range slices.Concat(before.groups, now.groups) {
-		for peer, where := range g.members[one] {
-			if peer != name && len(where.seen) == 0 && !slices.Contains(waiting, peer) {
-				waiting = append(waiting, peer)
-			}
+	g.set(keyOf(b), is)
+	if !before.cached && len(is.seen) == 0 {
+		for _, one := range is.groups {
+			g.members[one].waits(keyOf(b), true)
 		}
 	}
-	return waiting
+	told := slices.Collect(maps.Keys(g.due))
+	g.due = nil
+	return told
 }
 
 // set notes where the workload of a binding is. The caller has the lock.
-func (g *groups) set(name types.NamespacedName, now workload) {
-	if g.of == nil {
-		g.of, g.members = map[types.NamespacedName]workload{}, map[group]map[types.NamespacedName]*workload{}
+func (g *groups) set(key types.NamespacedName, now workload) {
+	before := g.of[key]
+	for _, one := range now.groups {
+		g.enter(one, now)
 	}
-	for _, one := range g.of[name].groups {
-		if delete(g.members[one], name); len(g.members[one]) == 0 {
-			delete(g.members, one)
+	for _, one := range before.groups {
+		if !slices.Contains(now.groups, one) {
+			delete(g.members[one].waiting, key) // its binding says something else, and comes by itself
 		}
+		g.leave(one, before)
 	}
-	delete(g.of, name)
 	if len(now.groups) == 0 {
+		delete(g.of, key)
 		return
 	}
-	g.of[name] = now
-	for _, one := range now.groups {
-		if g.members[one] == nil {
-			g.members[one] = map[types.NamespacedName]*workload{}
+	if g.of == nil {
+		g.of = map[types.NamespacedName]workload{}
+	}
+	g.of[key] = now
+}
+
+// enter counts a workload of a group.
+func (g *groups) enter(one group, w workload) {
+	m := g.members[one]
+	if m == nil {
+		if g.members == nil {
+			g.members = map[group]*members{}
 		}
-		g.members[one][name] = &now
+		m = &members{on: map[string]int{}}
+		g.members[one] = m
+	}
+	m.size++
+	before := len(m.on)
+	m.count(w, 1)
+	if !one.apart && len(m.on) > before {
+		g.tell(m)
+	}
+}
+
+// leave counts a workload of a group no more.
+func (g *groups) leave(one group, w workload) {
+	m := g.members[one]
+	m.size--
+	before := len(m.on)
+	m.count(w, -1)
+	if (one.apart || len(m.on) == 0) && len(m.on) < before {
+		g.tell(m)
+	}
+	if m.size == 0 {
+		delete(g.members, one)
+	}
+}
+
+// count adds a workload to where those of the group are, so many times.
+func (m *members) count(w workload, times int) {
+	for _, cluster := range slices.Concat(w.seen, w.decided) {
+		if m.on[cluster] += times; m.on[cluster] == 0 {
+			delete(m.on, cluster)
+		}
+	}
+}
+
+// tell says that those of a group that wait may find clusters now.
+func (g *groups) tell(m *members) {
+	if g.due == nil {
+		g.due = map[types.NamespacedName]bool{}
+	}
+	maps.Copy(g.due, m.waiting)
+	m.waiting = nil
+}
+
+// expire forgets what was decided a while ago and is not what bindings say: it was
+// not written.
+func (g *groups) expire(now time.Time) {
+	for len(g.assigned) > 0 && now.Sub(g.assigned[0].at) >= assumedMax {
+		key := g.assigned[0].binding
+		g.assigned = g.assigned[1:]
+		is := g.of[key]
+		if now.Sub(is.since) < assumedMax {
+			continue
+		}
+		if is.decided = nil; !is.cached {
+			is = workload{}
+		}
+		g.set(key, is)
 	}
 }
 
 // during has a decision made for the object of a binding beside the others of its
 // groups, and remembers it at once: the next one sees it before it is written.
 func (g *groups) during(b workv1alpha2.Binding, now time.Time, decide func(scheduler.Neighbours) binding.Decision) binding.Decision {
-	mine := groupsOf(b)
+	mine, key := g.groupsOf(b), keyOf(b)
 	if len(mine) == 0 {
 		return decide(scheduler.Neighbours{})
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	name := keyOf(b)
-	var beside scheduler.Neighbours
-	for _, one := range mine {
-		for peer, where := range g.members[one] {
-			if peer == name {
-				continue
-			}
-			if one.apart {
-				beside.Apart = append(beside.Apart, where.clusters(now)...)
-			} else {
-				beside.Together = append(beside.Together, where.clusters(now)...)
-			}
-		}
+	g.expire(now)
+	is := g.of[key]
+	decision := g.without(is, func() binding.Decision { return decide(g.beside(mine)) })
+	if !decision.Chosen() && !is.cached {
+		return decision // it is decided again when the cache shows it
 	}
-	decision := decide(beside)
+	is.groups = mine
 	if decision.Chosen() {
-		g.set(name, workload{groups: mine, seen: g.of[name].seen, decided: namesOf(decision.Clusters), since: now})
+		is.decided, is.since = namesOf(decision.Clusters), now
+		g.assigned = append(g.assigned, timed{binding: key, at: now})
+	}
+	g.set(key, is)
+	for _, one := range mine {
+		g.members[one].waits(key, !decision.Chosen())
 	}
 	return decision
 }
 
-// clusters returns where a workload is, or is about to be: what was decided may not
-// have been written, and is forgotten after a while.
-func (w *workload) clusters(now time.Time) []string {
-	if now.Sub(w.since) < assumedMax {
-		return slices.Concat(w.seen, w.decided)
+// waits notes whether the workload of a binding is without clusters.
+func (m *members) waits(key types.NamespacedName, does bool) {
+	if !does {
+		delete(m.waiting, key)
+		return
 	}
-	return w.seen
+	if m.waiting == nil {
+		m.waiting = map[types.NamespacedName]bool{}
+	}
+	m.waiting[key] = true
+}
+
+// without decides while a workload does not count.
+func (g *groups) without(w workload, decide func() binding.Decision) binding.Decision {
+	count := func(times int) {
+		for _, one := range w.groups {
+			g.members[one].count(w, times)
+		}
+	}
+	count(-1)
+	defer count(1)
+	return decide()
+}
+
+// beside returns where the workloads of groups are, for as long as the caller has the
+// lock.
+func (g *groups) beside(mine []group) (beside scheduler.Neighbours) {
+	for _, one := range mine {
+		switch m := g.members[one]; {
+		case m == nil:
+		case one.apart:
+			beside.Apart = m.on
+		default:
+			beside.Together = m.on
+		}
+	}
+	return beside
 }
 
 func namesOf(clusters []workv1alpha2.TargetCluster) []string {
@@ -159,8 +279,8 @@ func namesOf(clusters []workv1alpha2.TargetCluster) []string {
 }
 
 // See notes where the object of a binding is, or that the binding is gone. It
-// returns the bindings that have no clusters and may get some by that: those of
-// workloads to keep together with it, or apart from it.
+// returns the bindings that have no clusters and may get some by what has changed since
+// the last call: those of workloads to keep together with others, or apart from them.
 func (d *Decider) See(b workv1alpha2.Binding, gone bool) []types.NamespacedName {
-	return d.groups.see(b, gone)
+	return d.groups.see(b, gone, d.clock.Now())
 }

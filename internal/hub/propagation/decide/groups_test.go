@@ -121,6 +121,99 @@ func TestWhoWaitsGetsThePlaceOfOneThatGoes(t *testing.T) {
 	}
 }
 
+// TestMembersOfAGroupAreToldOnce has a thousand workloads of one group wait for a
+// place, as they do after a restart: seeing them tells nobody, and a place that becomes
+// free tells each of them once.
+func TestMembersOfAGroupAreToldOnce(t *testing.T) {
+	s := newScene(t, one())
+	s.fleet.SetCluster("member2", nil)
+	first := s.another("first", "shop", "", "a=1")
+	first.decide()
+	const many = 1000
+	waiting, told := make([]*scene, many), 0
+	for i := range many {
+		waiting[i] = s.another(fmt.Sprintf("w%d", i), "shop", "", "a=1")
+		told += len(s.d.See(waiting[i].b, false))
+	}
+	for _, each := range waiting {
+		each.decide()
+		told += len(s.d.See(each.b, false))
+	}
+	told += len(s.d.See(first.b, false))
+	if told > 0 {
+		t.Errorf("%d bindings are told of each other although no place has become free", told)
+	}
+	first.b.Spec.Clusters = nil
+	if told = len(s.d.See(first.b, false)); told != many {
+		t.Errorf("%d bindings are told that there is a place, want %d", told, many)
+	}
+	first.b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "member1"}}
+	s.d.See(first.b, false)
+	if told = len(s.d.See(first.b, true)); told > 0 {
+		t.Errorf("%d bindings are told again before they were decided", told)
+	}
+	waiting[0].decide()
+	if waiting[1].decide(); waiting[0].clusters() != "member1:4" || waiting[1].clusters() != "" {
+		t.Errorf("the first are on %q and %q then", waiting[0].clusters(), waiting[1].clusters())
+	}
+}
+
+// TestWhoJoinsAGroupIsTold has a workload wait that is to be where another is.
+func TestWhoJoinsAGroupIsTold(t *testing.T) {
+	s := newScene(t, one())
+	s.fleet.SetCluster("member2", nil)
+	there, friend := s.another("there", "shop", "", "b=1"), s.another("friend", "shop", "a=1", "b=1")
+	there.decide()
+	s.d.See(friend.b, false)
+	if friend.decide(); friend.clusters() != "" {
+		t.Fatalf("it is on %q", friend.clusters())
+	}
+	s.cluster("member2", nil)
+	other := s.another("other", "shop", "a=1", "")
+	other.b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "member2"}}
+	if told := s.d.See(other.b, false); len(told) != 1 || told[0].Name != "friend" {
+		t.Errorf("told is %v, want the one that waits", told)
+	}
+	if friend.decide(); friend.clusters() != "member2:4" {
+		t.Errorf("it is on %q then", friend.clusters())
+	}
+}
+
+// TestABindingOfAnothersObjectSaysNothingOfIt has somebody write a binding with the UID
+// of an object of another namespace.
+func TestABindingOfAnothersObjectSaysNothingOfIt(t *testing.T) {
+	s := newScene(t, one())
+	first, forged := s.another("first", "shop", "", "a=1"), s.another("forged", "other", "", "a=1")
+	first.decide()
+	s.d.See(first.b, false)
+	forged.b.Spec.Resource.UID = first.b.Spec.Resource.UID
+	s.d.See(forged.b, false)
+	s.d.See(forged.b, true)
+	second := s.another("second", "shop", "", "a=1")
+	if second.decide(); second.clusters() != "member2:4" {
+		t.Errorf("the second is on %q, where the first is", second.clusters())
+	}
+}
+
+// TestGroupsThatAreOffCountForNothing has bindings name groups, as whoever writes
+// bindings can, on a hub that knows none.
+func TestGroupsThatAreOffCountForNothing(t *testing.T) {
+	s := newScene(t, one())
+	s.d = New(Options{Fleet: s.fleet, Clock: s.clock})
+	for _, name := range []string{"first", "second"} {
+		next := s.another(name, "shop", "", "a=1")
+		if next.decide(); next.clusters() != "member1:4" {
+			t.Errorf("the %s is on %q", name, next.clusters())
+		}
+		if told := append(s.d.See(next.b, false), s.d.See(next.b, true)...); len(told) > 0 {
+			t.Errorf("told is %v", told)
+		}
+	}
+	if len(s.d.groups.of)+len(s.d.groups.members) > 0 {
+		t.Error("groups are remembered")
+	}
+}
+
 // TestAForgedBindingIsNoWorkload has a binding of another namespace say that it is for the
 // object of one that others are kept apart from.
 func TestAForgedBindingIsNoWorkload(t *testing.T) {

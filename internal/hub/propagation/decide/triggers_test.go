@@ -39,7 +39,7 @@ func newScene(t *testing.T, placement policyv1alpha1.Placement) *scene {
 	t.Helper()
 	s := &scene{T: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 	s.fleet = fleet.New(s.clock)
-	s.d = New(s.fleet, s.clock)
+	s.d = New(Options{Fleet: s.fleet, Clock: s.clock, Groups: true})
 	for _, name := range []string{"member1", "member2"} {
 		s.cluster(name, nil)
 	}

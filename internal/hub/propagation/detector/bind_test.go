@@ -46,7 +46,7 @@ func newBindScene(t *testing.T) *bindScene {
 	clk := clock.RealClock{}
 	hub, clusters := fake.NewClientBuilder().WithScheme(scheme).Build(), fleet.New(clk)
 	s.binder = binder{Deps{
-		Client: hub, Store: store.New(hub, decide.New(clusters, clk), clusters), Chain: interpret.Chain{native.New()}, Events: events.NewRecorder(nil),
+		Client: hub, Store: store.New(hub, decide.New(decide.Options{Fleet: clusters, Clock: clk}), clusters), Chain: interpret.Chain{native.New()}, Events: events.NewRecorder(nil),
 		Touched: func(types.NamespacedName) { s.touched++ },
 	}}
 	return s
