@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/scheduler/division"
@@ -100,6 +102,20 @@ func TestMistakesNameTheirField(t *testing.T) {
 		for range decision.Verdicts() {
 			t.Errorf("%s: there are verdicts", want)
 		}
+	}
+}
+
+// TestManyTermsPlaceNothing is about a placement that every cluster is compared with.
+func TestManyTermsPlaceNothing(t *testing.T) {
+	regions := policyv1alpha1.ClusterAffinity{FieldSelector: &policyv1alpha1.FieldSelector{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "region", Operator: corev1.NodeSelectorOpNotIn, Values: make([]string, 501)}},
+	}}
+	static := policyv1alpha1.StaticClusterWeight{TargetCluster: regions, Weight: 1}
+	p := &policyv1alpha1.Placement{ClusterAffinity: &regions, ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		WeightPreference: &policyv1alpha1.ClusterPreferences{StaticWeightList: []policyv1alpha1.StaticClusterWeight{static}},
+	}}
+	if _, problems := Compile(p); len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "spec.placement: Too many: 1002") {
+		t.Errorf("got %v", problems)
 	}
 }
 

@@ -49,6 +49,9 @@ func Compile(placement *policyv1alpha1.Placement) (Compiled, field.ErrorList) {
 		placement = &policyv1alpha1.Placement{}
 	}
 	path := field.NewPath("spec", "placement")
+	if problems := affinity.CheckPlacement(placement, path); len(problems) > 0 {
+		return Compiled{}, problems
+	}
 	var c Compiled
 	problems := c.readScheduling(placement.ReplicaScheduling, path.Child("replicaScheduling"))
 	problems = append(problems, c.readSpread(placement.SpreadConstraints, path.Child("spreadConstraints"))...)

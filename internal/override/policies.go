@@ -107,6 +107,9 @@ func match(object selector.Object, policy Policy, spec *policyv1alpha1.OverrideS
 // says in their place.
 func rulesOf(spec *policyv1alpha1.OverrideSpec) []rule {
 	path := field.NewPath("spec")
+	if mistakes := affinity.CheckTargets(spec, path); len(mistakes) > 0 {
+		return []rule{{mistakes: mistakes}}
+	}
 	if len(spec.OverrideRules) == 0 {
 		return []rule{compile(spec.TargetCluster, spec.Overriders, path)}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 type spec = policyv1alpha1.OverrideSpec
@@ -55,6 +56,21 @@ func web() *unstructured.Unstructured {
 			}},
 		},
 	}}
+}
+
+// TestManyTermsHoldTheObjectBack is about a policy that admission has not refused.
+func TestManyTermsHoldTheObjectBack(t *testing.T) {
+	clusters := &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: make([]string, 501)}},
+	}}
+	rules := []policyv1alpha1.RuleWithCluster{{TargetCluster: clusters}, {TargetCluster: clusters}}
+	policies, err := Select(web(), nil, []policyv1alpha1.OverridePolicy{own("shop", "many", spec{OverrideRules: rules})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = policies.Apply(web(), &view.Cluster{Name: "a"}); err == nil || !strings.HasPrefix(err.Error(), "OverridePolicy shop/many: spec: Too many: 1002") {
+		t.Errorf("it is applied: %v", err)
+	}
 }
 
 func names(policies Policies) []string {

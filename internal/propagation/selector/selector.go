@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/labelselector"
 )
 
 // Priority is how exactly a policy selects an object. Of two policies of the
@@ -51,8 +52,15 @@ type compiled struct {
 // Compile checks resourceSelectors and prepares them. A policy that is in a
 // namespace selects only there, whatever its selectors say. Every error is the
 // user's, and is about the field below path that it names; its selector selects
-// nothing.
+// nothing. If all of them together have too many terms, none selects anything.
 func Compile(namespace string, selectors []policyv1alpha1.ResourceSelector, path *field.Path) (Selectors, field.ErrorList) {
+	byLabels := make([]*metav1.LabelSelector, len(selectors))
+	for i := range selectors {
+		byLabels[i] = selectors[i].LabelSelector
+	}
+	if problems := labelselector.Check(path, labelselector.Terms(byLabels...)); len(problems) > 0 {
+		return nil, problems
+	}
 	var all Selectors
 	var problems field.ErrorList
 	for i, s := range selectors {

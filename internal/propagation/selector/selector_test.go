@@ -4,6 +4,7 @@
 package selector
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/labelselector"
 )
 
 func object(apiVersion, kind, namespace, name string, labels map[string]string) Object {
@@ -63,6 +65,30 @@ func TestPriority(t *testing.T) {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})
+	}
+}
+
+// TestManyTermsSelectNothing has the label selectors of a policy have more values than
+// all objects of a namespace can be compared with.
+func TestManyTermsSelectNothing(t *testing.T) {
+	terms := func(n int) (Selectors, field.ErrorList) {
+		selectors := []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", Name: "settings"}}
+		for range 10 {
+			values := make([]string, n/10)
+			for i := range values {
+				values[i] = fmt.Sprint(i)
+			}
+			selectors = append(selectors, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: values}},
+			}})
+		}
+		return Compile("shop", selectors, field.NewPath("spec", "resourceSelectors"))
+	}
+	if selectors, problems := terms(labelselector.TermsMax); len(selectors) != 11 || len(problems) > 0 {
+		t.Errorf("of as many as there may be %d selectors are used, and these are wrong: %v", len(selectors), problems)
+	}
+	if selectors, problems := terms(labelselector.TermsMax + 10); len(selectors) > 0 || len(problems) != 1 || problems[0].Field != "spec.resourceSelectors" {
+		t.Errorf("of more %d selectors are used, and these are wrong: %v", len(selectors), problems)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/labelselector"
 	"github.com/capstan-io/capstan/internal/rollout"
 )
 
@@ -56,6 +57,10 @@ func Of(spec *fleetv1alpha1.PropagationRolloutSpec) (Plan, field.ErrorList) {
 		p.strategy.Deadline = &deadline
 	}
 	problems = append(problems, p.strategy.Check(path)...)
+	if wrong := checkTerms(spec.Groups, path.Child("groups")); len(wrong) > 0 {
+		p.Paused = true
+		return p, append(problems, wrong...)
+	}
 	for i, each := range spec.Groups {
 		at := path.Child("groups").Index(i)
 		g := group{name: each.Name, names: map[string]bool{}}
@@ -70,6 +75,16 @@ func Of(spec *fleetv1alpha1.PropagationRolloutSpec) (Plan, field.ErrorList) {
 	}
 	p.Paused = p.Paused || len(problems) > 0
 	return p, problems
+}
+
+// checkTerms refuses more terms than clusters can be compared with: they are for each
+// object of the rollout, again and again.
+func checkTerms(groups []fleetv1alpha1.RolloutGroup, path *field.Path) field.ErrorList {
+	selectors := make([]*metav1.LabelSelector, 0, 2*len(groups))
+	for i := range groups {
+		selectors = append(selectors, groups[i].LabelSelector, groups[i].ClaimSelector)
+	}
+	return labelselector.Check(path, labelselector.Terms(selectors...))
 }
 
 func duration(text string, path *field.Path) (time.Duration, field.ErrorList) {

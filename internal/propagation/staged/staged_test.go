@@ -18,6 +18,7 @@ import (
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/labelselector"
 	"github.com/capstan-io/capstan/internal/rollout"
 )
 
@@ -80,6 +81,11 @@ func TestMistakesNameTheirFieldAndPause(t *testing.T) {
 		},
 		"spec.groups[0].claimSelector": func(s *fleetv1alpha1.PropagationRolloutSpec) {
 			s.Groups[0].ClaimSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
+		},
+		"spec.groups": func(s *fleetv1alpha1.PropagationRolloutSpec) {
+			s.Groups[1].LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: make([]string, labelselector.TermsMax+1)},
+			}}
 		},
 		"spec.minSuccessTime":   func(s *fleetv1alpha1.PropagationRolloutSpec) { s.MinSuccessTime = "soon" },
 		"spec.progressDeadline": func(s *fleetv1alpha1.PropagationRolloutSpec) { s.ProgressDeadline = "late" },

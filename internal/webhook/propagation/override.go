@@ -35,6 +35,9 @@ func checkOverride(namespace string, spec *policyv1alpha1.OverrideSpec) (admissi
 	if n := countOperations(spec); n > operationsMax {
 		return nil, mistakes{field.TooMany(path, n, operationsMax)} // and nothing more is looked at
 	}
+	if wrong := affinity.CheckTargets(spec, path); len(wrong) > 0 {
+		return nil, mistakes(wrong)
+	}
 	wrong := checkSelectors(namespace, spec.ResourceSelectors, path.Child("resourceSelectors"))
 	if spec.TargetCluster != nil {
 		warnings = append(warnings, "spec.targetCluster is deprecated: use overrideRules")

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -245,6 +246,22 @@ func TestOperationsOfAPolicyAreCounted(t *testing.T) {
 	}})
 	_, wrong = checkOverride("shop", &spec)
 	told(t, nil, wrong, nil, []string{"spec: Too many: 5001: must have at most 5000 items"})
+}
+
+// Each object of the namespace, and each cluster, is compared with all terms.
+func TestTermsOfAPolicyAreCounted(t *testing.T) {
+	many := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: make([]string, 501)}}}
+	clusters := policyv1alpha1.ClusterAffinity{LabelSelector: many}
+	_, wrong := checkOverride("shop", &policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{TargetCluster: &clusters}, {TargetCluster: &clusters}}})
+	told(t, nil, wrong, nil, []string{"spec: Too many: 1002: must have at most 1000 items"})
+	selectors := []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret", LabelSelector: many}, {APIVersion: "v1", Kind: "ConfigMap", LabelSelector: many}}
+	wrong = checkSelectors("shop", selectors, field.NewPath("spec", "resourceSelectors"))
+	told(t, nil, wrong, nil, []string{"spec.resourceSelectors: Too many: 1002"})
+	placement := policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{
+		{AffinityName: "a", ClusterAffinity: clusters, OverflowAffinities: []policyv1alpha1.OverflowClusterAffinity{{AffinityName: "b", ClusterAffinity: clusters}}},
+	}}
+	wrong = checkPlacement(&placement, field.NewPath("spec", "placement"))
+	told(t, nil, wrong, nil, []string{"spec.placement: Too many: 1002"})
 }
 
 func within(path string, fields []string) []string {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,9 @@ const (
 	// reasonObjectsReserved is the reason of the event on a policy that selects objects
 	// which are never sent.
 	reasonObjectsReserved = "ObjectsReserved"
+	// reasonSelectorsInvalid is the reason of the event on a policy with selectors that
+	// count for nothing.
+	reasonSelectorsInvalid = "SelectorsInvalid"
 	// grace is how long the objects of a policy may come after it.
 	grace = 30 * time.Second
 	// recent is how old a policy is at most of which that is told when the
@@ -82,7 +86,12 @@ func (s *selected) tell(p policy) time.Duration {
 	}
 	last.done = true
 	s.seen[name] = last
-	none, reserved, why := s.look(p)
+	selectors, problems := selector.Compile(p.GetNamespace(), p.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))
+	if len(problems) > 0 { // admission has not refused it
+		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonSelectorsInvalid, action, "these selectors select nothing until they are mended: %s", problems.ToAggregate())
+		return 0
+	}
+	none, reserved, why := s.look(selectors)
 	if none {
 		s.events.Eventf(p, nil, corev1.EventTypeWarning, reasonNothingSelected, action,
 			"no object of the hub matches spec.resourceSelectors: compare them with the names, labels and namespaces of the objects that are to be sent; those that come later are sent, too")
@@ -96,11 +105,7 @@ func (s *selected) tell(p policy) time.Duration {
 
 // look tells whether no object is selected, how many are that are never sent, and of
 // the first of these by its name why. Of what is not known, it says nothing.
-func (s *selected) look(p policy) (none bool, reserved int, why string) {
-	selectors, problems := selector.Compile(p.GetNamespace(), p.PropagationSpec().ResourceSelectors, nil)
-	if len(problems) > 0 {
-		return false, 0, ""
-	}
+func (s *selected) look(selectors selector.Selectors) (none bool, reserved int, why string) {
 	clusters, first, seen := s.clusters(), "", map[string]bool{}
 	found, unknown := s.templates.Find(selectors.Scopes(), func(object *metav1.PartialObjectMetadata) bool {
 		if selectors.Priority(object) == selector.None {

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fleet/view"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/labelselector"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
@@ -120,6 +121,30 @@ func TestAPolicyThatSelectsWhatIsNeverSent(t *testing.T) {
 	s.tell(p)
 	if len(recorder.Events) > 0 {
 		t.Errorf("it is told again: %q", <-recorder.Events)
+	}
+}
+
+// TestAPolicyWithTooManyTermsIsTold is about one that admission has let through.
+func TestAPolicyWithTooManyTermsIsTold(t *testing.T) {
+	clk, recorder := clocktesting.NewFakeClock(time.Now()), clientevents.NewFakeRecorder(10)
+	s := &selected{
+		templates: &objects{names: []string{"web"}, listed: true}, clusters: noClusters,
+		events: events.NewRecorder(recorder), clock: clk, seen: map[types.NamespacedName]sight{},
+	}
+	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1", Generation: 1, CreationTimestamp: metav1.NewTime(clk.Now())}}
+	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", LabelSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: make([]string, labelselector.TermsMax+1)}},
+	}}}
+	clk.Step(s.tell(p))
+	s.tell(p)
+	want := "Warning SelectorsInvalid these selectors select nothing until they are mended: spec.resourceSelectors: Too many: 1001"
+	select {
+	case event := <-recorder.Events:
+		if !strings.HasPrefix(event, want) {
+			t.Errorf("the event is %q, want %q", event, want)
+		}
+	default:
+		t.Error("there is no event")
 	}
 }
 

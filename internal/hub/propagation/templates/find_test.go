@@ -6,9 +6,11 @@ package templates
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
@@ -75,6 +77,25 @@ func TestAPolicyIsComparedWithWhatItMaySelect(t *testing.T) {
 	if claimed := watched.Claimed(map[string]string{policyv1alpha1.LabelClusterPropagationPolicyID: "an-id"}); len(claimed) != 0 {
 		t.Errorf("another policy claims %v", claimed)
 	}
+}
+
+// TestNobodyWaitsForSelectors reads an object while others are compared with the
+// selectors of a policy.
+func TestNobodyWaitsForSelectors(t *testing.T) {
+	watched, read := many(), make(chan struct{})
+	deployments := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	watched.Find([]selector.Scope{{Kind: deployments, Namespace: "team1", Name: "web7"}}, func(*metav1.PartialObjectMetadata) bool {
+		go func() {
+			watched.Get(Key{Kind: deployments, Name: types.NamespacedName{Namespace: "team2", Name: "web7"}})
+			close(read)
+		}()
+		select {
+		case <-read:
+		case <-time.After(time.Minute):
+			t.Error("an object cannot be read before a policy has been compared with others")
+		}
+		return true
+	})
 }
 
 // TestWhatIsNoLongerClaimedIsNotFound follows an object through its changes.

@@ -108,23 +108,34 @@ func (t *Templates) Absent(of schema.GroupVersionKind) bool {
 
 // Find returns the objects in the scopes that the function selects. It is asked
 // about no others, and each of them is looked at once for each scope that it is in.
-// Of the scopes that are returned it is not known what is in them.
+// Of the scopes that are returned it is not known what is in them. Whatever the
+// function takes, nobody else waits for it.
 func (t *Templates) Find(scopes []selector.Scope, selects func(*metav1.PartialObjectMetadata) bool) (keys []Key, unknown []selector.Scope) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for _, scope := range scopes {
-		k := t.kinds[scope.Kind]
-		if k == nil || !k.listed {
+		objects, known := t.at(scope)
+		if !known {
 			unknown = append(unknown, scope)
 			continue
 		}
-		for object := range k.objects.find(scope) {
+		for _, object := range objects {
 			if selects(object) {
 				keys = append(keys, Key{Kind: scope.Kind, Name: client.ObjectKeyFromObject(object)})
 			}
 		}
 	}
 	return keys, unknown
+}
+
+// at returns the objects of a scope, which must not be changed, and whether it is known
+// what is there.
+func (t *Templates) at(scope selector.Scope) (objects []*metav1.PartialObjectMetadata, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[scope.Kind]
+	if k == nil || !k.listed {
+		return nil, false
+	}
+	return slices.Collect(k.objects.find(scope)), true
 }
 
 // Kinds returns the kinds of the objects that are known.
