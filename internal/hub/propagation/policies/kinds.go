@@ -23,6 +23,8 @@ const (
 	// reasonKindNotServed is the reason of the event on a policy that selects a kind
 	// which the hub does not have.
 	reasonKindNotServed = "KindNotServed"
+	// kindsTold is how many selectors a policy is told of at once.
+	kindsTold = 10
 	// action is what the event says that the controller was about.
 	action = "Propagate"
 )
@@ -44,7 +46,7 @@ type notice struct {
 
 // tell records an event if there is something to say that was not said before.
 func (k *kinds) tell(p policy) {
-	now := notice{uid: p.GetUID(), text: k.missing(p.PropagationSpec().ResourceSelectors)}
+	now := notice{uid: p.GetUID(), text: events.Note(k.missing(p.PropagationSpec().ResourceSelectors))}
 	name := types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}
 	k.mu.Lock()
 	news := now.text != "" && k.said[name] != now
@@ -81,6 +83,9 @@ func (k *kinds) missing(selectors []policyv1alpha1.ResourceSelector) string {
 	}
 	if len(missing) == 0 {
 		return ""
+	}
+	if more := len(missing) - kindsTold; more > 0 {
+		missing = append(missing[:kindsTold], fmt.Sprintf("and so in %d more selectors", more))
 	}
 	return strings.Join(missing, "; ") + ": install its definition, and its objects are sent as soon as it is served, or correct apiVersion and kind"
 }

@@ -4,6 +4,7 @@
 package policies
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -16,6 +17,19 @@ import (
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	"github.com/capstan-io/capstan/internal/events"
 )
+
+// TestFewSelectorsAreNamed is about a policy with many kinds that nobody serves.
+func TestFewSelectorsAreNamed(t *testing.T) {
+	k := &kinds{mapper: meta.NewDefaultRESTMapper(nil)}
+	var selectors []policyv1alpha1.ResourceSelector
+	for i := range 256 {
+		selectors = append(selectors, policyv1alpha1.ResourceSelector{APIVersion: "e/v1", Kind: fmt.Sprintf("K%d", i)})
+	}
+	const want = "spec.resourceSelectors[9]: the hub has no kind K9 in e/v1; and so in 246 more selectors: install its definition"
+	if got := k.missing(selectors); !strings.Contains(got, want) || len(got) > events.NoteBytesMax {
+		t.Errorf("it says %d bytes: %s", len(got), got)
+	}
+}
 
 // TestKindsThatAreNotServed has the same policy looked at again and again, while
 // the definition that it needs comes and goes.

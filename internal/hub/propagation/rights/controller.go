@@ -48,6 +48,9 @@ const (
 	// of kinds that the hub does not serve.
 	unservedMin = 500 * time.Millisecond
 	unservedMax = 10 * time.Second
+	// kindsTold is how many kinds are named that the hub does not serve: policies of
+	// tenants may have any number of them.
+	kindsTold = 10
 	// boundCheck is how often it is looked whether bindings are gone of which no policy
 	// selects the kind any more.
 	boundCheck = 30 * time.Second
@@ -257,10 +260,20 @@ func (c *Controller) lookAgain(ctx context.Context, unserved map[string]error) t
 		return 0
 	}
 	names := slices.Sorted(maps.Keys(unserved))
-	if all := strings.Join(names, "; "); all != c.unserved {
-		c.unserved, c.looks = all, 0
-		log.FromContext(ctx).Info("Policies need kinds that the API server does not serve", "kinds", all, "problem", unserved[names[0]].Error())
+	if some := told(names); some != c.unserved {
+		c.unserved, c.looks = some, 0
+		log.FromContext(ctx).Info("Policies need kinds that the API server does not serve", "kinds", some, "problem", events.Note(unserved[names[0]].Error()))
 	}
 	c.looks++
 	return backoff.After(c.looks, backoff.Between(unservedMin, unservedMax))
+}
+
+// told names some of the kinds, and says how many more there are. It is no longer than
+// the note of an event.
+func told(names []string) string {
+	more := ""
+	if rest := len(names) - kindsTold; rest > 0 {
+		names, more = names[:kindsTold], fmt.Sprintf("; and %d more", rest)
+	}
+	return events.Note(strings.Join(names, "; ")) + more
 }

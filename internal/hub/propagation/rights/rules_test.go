@@ -4,6 +4,8 @@
 package rights
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	"github.com/capstan-io/capstan/internal/events"
 )
 
 func TestWhatPoliciesNeed(t *testing.T) {
@@ -67,6 +70,24 @@ func TestWhatPoliciesNeed(t *testing.T) {
 				t.Errorf("%s: dependencies (-want +got):\n%s", c.reason, diff)
 			}
 		})
+	}
+}
+
+// TestFewKindsAreNamed is about what is logged of policies with any number of kinds, of
+// any length, that nobody serves.
+func TestFewKindsAreNamed(t *testing.T) {
+	names := []string{"a/v1, Kind=A", "b/v1, Kind=B"}
+	if got := told(names); got != "a/v1, Kind=A; b/v1, Kind=B" {
+		t.Errorf("of two it says %q", got)
+	}
+	for len(names) < 1000 {
+		names = append(names, fmt.Sprintf("c%d/v1, Kind=C", len(names)))
+	}
+	if got := told(names); !strings.HasSuffix(got, "; c9/v1, Kind=C; and 990 more") {
+		t.Errorf("of a thousand it says %q", got)
+	}
+	if got := told([]string{strings.Repeat("a", 1<<20)}); len(got) > events.NoteBytesMax {
+		t.Errorf("of a long one it says %d bytes", len(got))
 	}
 }
 
