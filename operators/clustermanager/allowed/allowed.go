@@ -40,7 +40,7 @@ const (
 	// Users: the roles view, edit and admin have rules for the kinds of the hub.
 	Users Feature = "UserRoles"
 	// AgentGuards: admission policies limit what agents change of their
-	// ManagedClusters, and what those send who ask to join.
+	// ManagedClusters and ManifestWorks, and what those send who ask to join.
 	AgentGuards Feature = "AgentGuards"
 	// Priority: heartbeats and what webhooks ask come before other requests.
 	Priority Feature = "Priority"
@@ -104,7 +104,7 @@ func Decide(o Operator, rules manifests.Rules) (Decision, error) {
 	d.need(o.Hub, Events, "the hub records no events", choose(registration, inGroup("events.k8s.io")))
 	d.need(o.Hub, Binding, "accepting a cluster gets slower as the fleet grows", choose(registration, binds("")))
 	d.need(o.Hub, Users, "the roles view, edit and admin lack rules for the kinds of the hub", manifests.UserRules())
-	d.need(o.Hub, AgentGuards, "agents may change all labels and taints of their ManagedClusters, and so what policies send them, and send objects of any size", nil,
+	d.need(o.Hub, AgentGuards, "agents may change all labels and taints of their ManagedClusters, and so what policies send them, and the marks of their works, and send objects of any size", nil,
 		admissionPolicy(manifests.AgentGuardNames()...)...)
 	d.need(o.Hub, Priority, "heartbeats of clusters and admission wait behind other requests while the API server is overloaded", nil, manifests.PriorityRules()...)
 	aggregated, _, err := rules(config.APIServer)

@@ -14,16 +14,29 @@ import (
 
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/render"
 )
 
 // AgentGuardNames are the names of the guards in AgentGuards.
-func AgentGuardNames() []string { return []string{ClusterGuardName, JoinGuardName} }
+func AgentGuardNames() []string { return []string{ClusterGuardName, JoinGuardName, WorkGuardName} }
 
 // AgentGuards returns the admission policies that limit what agents of clusters send to the
 // hub, and those who would be.
 func AgentGuards(h Hub) []render.Object {
-	return slices.Concat(ClusterGuard(h), JoinGuard(h))
+	return slices.Concat(ClusterGuard(h), JoinGuard(h), WorkGuard(h))
+}
+
+// agents matches the requests of agents of clusters.
+func agents() *admissionv1ac.MatchConditionApplyConfiguration {
+	return admissionv1ac.MatchCondition().WithName("agents").WithExpression(fmt.Sprintf(
+		"'%s' in request.userInfo.?groups.orValue([])", clusterv1.GroupManagedClusters))
+}
+
+// same is CEL that tells whether a field of an object is what it was before; unset is what
+// it is without a value.
+func same(field, unset string) string {
+	return fmt.Sprintf("object.%[1]s.orValue(%[2]s) == oldObject.%[1]s.orValue(%[2]s)", field, unset)
 }
 
 // ClusterGuardName is the name of the guard of ManagedClusters and of its binding.
@@ -43,9 +56,6 @@ func changedKeys(of string) string {
 // own. Status has rights of its own. It repeats agentlabels.Allowed in CEL.
 func ClusterGuard(h Hub) []render.Object {
 	m := h.meta(ClusterGuardName).In("")
-	same := func(field, unset string) string {
-		return fmt.Sprintf("object.%[1]s.orValue(%[2]s) == oldObject.%[1]s.orValue(%[2]s)", field, unset)
-	}
 	validation := func(expression string) *admissionv1ac.ValidationApplyConfiguration {
 		return admissionv1ac.Validation().WithExpression(expression).WithReason("Forbidden")
 	}
@@ -55,8 +65,7 @@ func ClusterGuard(h Hub) []render.Object {
 	return render.AdmissionPolicy(m, admissionv1ac.ValidatingAdmissionPolicySpec().
 		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(render.AdmissionRule(
 			clusterv1.GroupName, []string{"managedclusters", "managedclusters/status"}, admissionv1.Update))).
-		WithMatchConditions(admissionv1ac.MatchCondition().WithName("agents").WithExpression(fmt.Sprintf(
-			"'%s' in request.userInfo.?groups.orValue([])", clusterv1.GroupManagedClusters))).
+		WithMatchConditions(agents()).
 		WithVariables(
 			admissionv1ac.Variable().WithName("allowed").WithExpression(fmt.Sprintf(
 				"oldObject.metadata.?annotations[?'%s'].orValue('').split(',')", fleetv1alpha1.AnnotationAgentLabels)),
@@ -165,4 +174,30 @@ func JoinGuard(h Hub) []render.Object {
 					"object.?spec.?managedClusterClientConfigs.orValue([]).size() <= 64 && "+
 					"object.?spec.?managedClusterClientConfigs.orValue([]).map(c, c.url.size() + c.?caBundle.orValue('').size()).sum() <= %d", clusterv1.GroupName, 64<<10)).
 				WithMessage("who asks to join may set at most 64 taints and 64 managedClusterClientConfigs, these of together at most 65536 bytes")))
+}
+
+// WorkGuardName is the name of the guard of ManifestWorks and of its binding.
+const WorkGuardName = "capstan-guard-manifestworks"
+
+// finalizersMax is how many finalizers an agent may leave a ManifestWork with that has not
+// more already.
+const finalizersMax = 16
+
+// WorkGuard returns the admission policy that keeps the agents of clusters from the labels,
+// annotations and owners of their ManifestWorks, by which the hub finds works and decides
+// what becomes of them. Agents write status and finalizers. The spec cannot be guarded: an
+// agent that changes finalizers writes it as its types have it, which is not always how the
+// hub has it.
+func WorkGuard(h Hub) []render.Object {
+	return render.AdmissionPolicy(h.meta(WorkGuardName).In(""), admissionv1ac.ValidatingAdmissionPolicySpec().
+		WithMatchConstraints(admissionv1ac.MatchResources().WithResourceRules(
+			render.AdmissionRule(workv1.GroupName, []string{"manifestworks"}, admissionv1.Update))).
+		WithMatchConditions(agents()).
+		WithValidations(
+			admissionv1ac.Validation().WithReason("Forbidden").
+				WithExpression(same("metadata.?labels", "{}")+" && "+same("metadata.?annotations", "{}")+" && "+same("metadata.?ownerReferences", "[]")).
+				WithMessage("the agent of a cluster may change neither the labels nor the annotations nor the owners of a ManifestWork: the hub knows by them what the work is for"),
+			admissionv1ac.Validation().WithReason("Forbidden").
+				WithExpression(fmt.Sprintf("object.metadata.?finalizers.orValue([]).size() <= %d || %s", finalizersMax, same("metadata.?finalizers", "[]"))).
+				WithMessage(fmt.Sprintf("the agent of a cluster may leave a ManifestWork with at most %d finalizers", finalizersMax))))
 }
