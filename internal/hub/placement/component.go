@@ -45,12 +45,15 @@ func NewScheme() (*runtime.Scheme, error) {
 		authorizationv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), clusterv1alpha1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme), clusterv1beta2.AddToScheme(scheme))
 }
 
-// CacheOptions keeps no object's managed fields, and of clusters what the scheduler
-// and expressions read.
+// CacheOptions keeps no object's managed fields, and of clusters and what their add-ons
+// think of them what the scheduler and expressions read.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&clusterv1.ManagedCluster{}: {Transform: fleet.SlimCluster}},
+		ByObject: map[client.Object]cache.ByObject{
+			&clusterv1.ManagedCluster{}:            {Transform: fleet.SlimCluster},
+			&clusterv1alpha1.AddOnPlacementScore{}: {Transform: fleet.SlimScores},
+		},
 	}
 }
 

@@ -105,7 +105,8 @@ func NewScheme() (*runtime.Scheme, error) {
 }
 
 // CacheOptions keeps in memory what belongs to clusters and nothing else of
-// the hub, without managed fields, and of works only that they exist.
+// the hub, without managed fields, of heartbeats when they were, and of works only that
+// they exist.
 func CacheOptions() (cache.Options, error) {
 	ofClusters, err := labels.NewRequirement(clusterv1.LabelClusterName, selection.Exists, nil)
 	if err != nil {
@@ -118,6 +119,7 @@ func CacheOptions() (cache.Options, error) {
 	// By name, as the rights to them are.
 	heartbeats := labelled
 	heartbeats.Field = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterv1.LeaseName)
+	heartbeats.Transform = fleet.SlimLease
 	works := &metav1.PartialObjectMetadata{}
 	works.SetGroupVersionKind(schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"})
 	return cache.Options{

@@ -13,10 +13,12 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
@@ -29,24 +31,78 @@ const annotationContent = "fleet.capstan.io/content"
 // suspended, and not somebody who has suspended the one work.
 const annotationSuspends = "fleet.capstan.io/binding-suspends"
 
-// SlimWork replaces the manifests of a work with their hash. It is a transform of
-// caches, without which Compare does not work.
+// textMax is how many bytes of a label or an annotation of a work are kept in the cache.
+const textMax = 1024
+
+// SlimWork returns what is kept of a work in a cache: the hash of its manifests in the
+// place of these, and of its metadata what is read. All else is whatever the member
+// likes, and would fill the memory. It is a transform of caches, without which Compare
+// does not work, and may be given again what it has returned. The status is left as it
+// is.
 func SlimWork(obj any) (any, error) {
 	work, ok := obj.(*workv1.ManifestWork)
-	if !ok || work.Annotations[annotationContent] != "" {
+	if !ok {
 		return obj, nil
 	}
-	work.ManagedFields = nil
-	hash, err := hashOf(work)
-	if err != nil {
-		hash = err.Error() // it differs from any hash, and is mended
+	hash := work.Annotations[annotationContent]
+	if hash == "" || len(work.Spec.Workload.Manifests) > 0 { // an agent may write the annotation, too
+		var err error
+		if hash, err = hashOf(work); err != nil {
+			hash = err.Error() // it differs from any hash, and is mended
+		}
 	}
-	if work.Annotations == nil {
-		work.Annotations = map[string]string{}
+	slim := &workv1.ManifestWork{
+		TypeMeta: work.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: work.Namespace, Name: work.Name, UID: work.UID, ResourceVersion: work.ResourceVersion, Generation: work.Generation,
+			CreationTimestamp: work.CreationTimestamp, DeletionTimestamp: work.DeletionTimestamp,
+			Labels: only(work.Labels, keptLabels()), Annotations: only(work.Annotations, keptAnnotations()),
+		},
+		Status: work.Status,
 	}
-	work.Annotations[annotationContent] = hash
-	work.Spec.Workload.Manifests = nil
-	return work, nil
+	slim.Annotations[annotationContent] = short(hash)
+	if option := work.Spec.DeleteOption; option != nil {
+		slim.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: option.PropagationPolicy, TTLSecondsAfterFinished: option.TTLSecondsAfterFinished}
+		if option.SelectivelyOrphans != nil { // which we never write
+			slim.Spec.DeleteOption.SelectivelyOrphans = &workv1.SelectivelyOrphan{}
+		}
+	}
+	return slim, nil
+}
+
+// keptLabels are the keys of the labels of works that are read.
+func keptLabels() []string {
+	return append(ownLabels(), workv1alpha2.LabelResourceBindingID, workv1alpha2.LabelClusterResourceBindingID, LabelNamespace)
+}
+
+// keptAnnotations are the keys of the annotations of works that are read.
+func keptAnnotations() []string {
+	return []string{
+		workv1alpha2.AnnotationResourceBindingNamespace, workv1alpha2.AnnotationResourceBindingName, workv1alpha2.AnnotationClusterResourceBindingName,
+		policyv1alpha1.AnnotationAppliedOverrides, policyv1alpha1.AnnotationAppliedClusterOverrides,
+		annotationSuspends, workv1.AnnotationSuspendDispatching,
+		fleetv1alpha1.AnnotationRevision, fleetv1alpha1.AnnotationRevisionSince, fleetv1alpha1.AnnotationTraceparent,
+	}
+}
+
+// only returns those of the labels or annotations that have one of the keys, as short.
+func only(all map[string]string, keys []string) map[string]string {
+	kept := map[string]string{}
+	for _, key := range keys {
+		if value, has := all[key]; has {
+			kept[key] = short(value)
+		}
+	}
+	return kept
+}
+
+// short returns a text, or the hash of one that is longer than textMax.
+func short(text string) string {
+	if len(text) <= textMax {
+		return text
+	}
+	hash := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(hash[:])
 }
 
 // hashOf returns a hash of the manifests, the same however they were written.
@@ -168,11 +224,11 @@ func ownAnnotations(is *workv1.ManifestWork) []string {
 }
 
 // difference returns the new value of each key that has to change, nil for one
-// that goes.
+// that goes. Values that the cache has shortened are equal if their hashes are.
 func difference(has, wants map[string]string, own []string) map[string]any {
 	changes := map[string]any{}
 	for key, value := range wants {
-		if present, is := has[key]; !is || present != value {
+		if present, is := has[key]; !is || present != short(value) {
 			changes[key] = value
 		}
 	}

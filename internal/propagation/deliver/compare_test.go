@@ -140,9 +140,11 @@ func TestAClusterThatIsDeletedGetsNoWork(t *testing.T) {
 	}
 	for name, present := range map[string][]workv1.ManifestWork{"there": {*before["a"], *before["b"]}, "gone": {*before["a"]}} {
 		for i := range present {
-			if _, err := SlimWork(&present[i]); err != nil {
+			slim, err := SlimWork(&present[i])
+			if err != nil {
 				t.Fatal(err)
 			}
+			present[i] = *slim.(*workv1.ManifestWork) //nolint:forcetypeassert // it is one
 		}
 		changes, err := Compare(wanted, present, problems)
 		if err != nil || !changes.None() {

@@ -13,11 +13,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
+	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
@@ -35,6 +38,13 @@ const (
 	// remembered, and the same of maps. What is remembered stays when all that had it
 	// are gone.
 	commonBytesSum = 8 << 20
+	// manifestsMax is of how many objects of a work something is kept: a work of a
+	// binding has one, and what comes along with it.
+	manifestsMax = 16
+	// messageMax is how many bytes of the message of a condition are kept, and
+	// healthMax how many of a health, which is one word.
+	messageMax = 4096
+	healthMax  = 64
 )
 
 // Common is what many objects have in common. It is safe for concurrent use.
@@ -180,7 +190,8 @@ func (c *Common) Binding(obj any) (any, error) {
 }
 
 // Work is a transform of caches: deliver.SlimWork, of whose status only that is
-// left which is summed up or told.
+// left which is summed up or told, and as much as an agent says of one object. All
+// else is whatever the member likes, and would fill the memory.
 func (c *Common) Work(obj any) (any, error) {
 	slim, err := deliver.SlimWork(obj)
 	work, ok := slim.(*workv1.ManifestWork)
@@ -188,35 +199,66 @@ func (c *Common) Work(obj any) (any, error) {
 		return slim, err //nolint:wrapcheck // it never fails
 	}
 	c.Metadata(&work.ObjectMeta)
-	work.Status.Conditions = c.read(work.Status.Conditions, workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionDispatching)
-	for i := range work.Status.ResourceStatus.Manifests {
-		manifest := &work.Status.ResourceStatus.Manifests[i]
-		manifest.ResourceMeta = workv1.ManifestResourceMeta{}
-		manifest.Conditions = c.read(manifest.Conditions, workv1.ManifestConditionApplied, workv1.ManifestConditionStatusFeedbackSynced)
-		for k := range manifest.StatusFeedback.Values {
-			value := &manifest.StatusFeedback.Values[k]
-			value.Name, value.FieldValue.Type = c.String(value.Name), workv1.ValueType(c.String(string(value.FieldValue.Type)))
-			for _, text := range []*string{value.FieldValue.JSONRaw, value.FieldValue.String} {
-				if text != nil {
-					*text = c.String(*text)
-				}
-			}
-		}
+	said := work.Status
+	work.Status = workv1.ManifestWorkStatus{
+		Conditions: c.read(said.Conditions, workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionDispatching),
+	}
+	values := []string{karmadaworkv1alpha1.FeedbackStatus, karmadaworkv1alpha1.FeedbackHealth}
+	for _, of := range said.ResourceStatus.Manifests[:min(len(said.ResourceStatus.Manifests), manifestsMax)] {
+		work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, workv1.ManifestCondition{
+			Conditions:     c.read(of.Conditions, workv1.ManifestConditionApplied, workv1.ManifestConditionStatusFeedbackSynced),
+			StatusFeedback: workv1.StatusFeedbackResult{Values: c.values(of.StatusFeedback.Values, values...)},
+		})
+		values = []string{karmadaworkv1alpha1.FeedbackHealth} // what comes along has no status that is read
 	}
 	return work, nil
 }
 
-// read returns the conditions of some types.
+// values returns what an agent says of the status or the health of an object. Of a
+// status that is too long it leaves enough to see that it is.
+func (c *Common) values(all []workv1.FeedbackValue, names ...string) []workv1.FeedbackValue {
+	var kept []workv1.FeedbackValue
+	for _, name := range names {
+		at := slices.IndexFunc(all, func(v workv1.FeedbackValue) bool { return v.Name == name })
+		if at < 0 {
+			continue
+		}
+		said := all[at].FieldValue
+		value := workv1.FieldValue{Type: workv1.ValueType(c.String(string(said.Type)))}
+		switch {
+		case name == karmadaworkv1alpha1.FeedbackStatus && said.JSONRaw != nil:
+			value.JSONRaw = new(c.String(cut(*said.JSONRaw, workv1.StatusSizeMax+utf8.UTFMax)))
+		case name == karmadaworkv1alpha1.FeedbackHealth && said.String != nil:
+			value.String = new(c.String(cut(*said.String, healthMax)))
+		}
+		kept = append(kept, workv1.FeedbackValue{Name: name, FieldValue: value})
+	}
+	return kept
+}
+
+// read returns the conditions of some types, the first of each, in the order of the
+// types.
 func (c *Common) read(all []metav1.Condition, types ...string) []metav1.Condition {
 	var kept []metav1.Condition
-	for _, one := range all {
-		if slices.Contains(types, one.Type) {
-			kept = append(kept, one)
+	for _, name := range types {
+		if one := meta.FindStatusCondition(all, name); one != nil {
+			said := *one
+			said.Message = cut(said.Message, messageMax)
+			kept = append(kept, said)
 		}
 	}
 	kept = slices.Clip(kept)
 	c.conditions(kept)
 	return kept
+}
+
+// cut returns the beginning of a text that is longer than the most that it may be. What
+// it returns does not keep the rest in memory.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:most]), "")
 }
 
 // Object is a transform of caches for all other kinds.

@@ -159,7 +159,8 @@ func TestWorksKeepWhatIsRead(t *testing.T) {
 		ResourceMeta: workv1.ManifestResourceMeta{Kind: "Deployment", Name: "web"}, StatusFeedback: feedback,
 		Conditions: []metav1.Condition{condition(workv1.ManifestConditionApplied), condition("Available")},
 	}}
-	if _, err := New().Work(work); err != nil {
+	kept, err := New().Work(work)
+	if err != nil {
 		t.Fatal(err)
 	}
 	want := workv1.ManifestWorkStatus{
@@ -168,8 +169,87 @@ func TestWorksKeepWhatIsRead(t *testing.T) {
 			StatusFeedback: feedback, Conditions: []metav1.Condition{condition(workv1.ManifestConditionApplied)},
 		}}},
 	}
-	if diff := cmp.Diff(want, work.Status); diff != "" {
+	if diff := cmp.Diff(want, kept.(*workv1.ManifestWork).Status); diff != "" {
 		t.Errorf("what is kept of the status (-want +got):\n%s", diff)
+	}
+}
+
+// TestWorksKeepNothingOfTheirAgents trims a work into which an agent has written as much
+// as fits, wherever it may write.
+func TestWorksKeepNothingOfTheirAgents(t *testing.T) {
+	raw, health := `{"replicas":1}`, "Healthy"
+	ordinary := func() *workv1.ManifestWork {
+		said := metav1.Condition{Type: workv1.ManifestWorkConditionApplied, Status: metav1.ConditionTrue, Reason: "Applied", Message: "It is applied."}
+		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "member1", Name: "web", UID: "uid", ResourceVersion: "1", Generation: 2,
+			Labels:      map[string]string{workv1alpha2.LabelResourceBindingID: "an-id"},
+			Annotations: map[string]string{workv1alpha2.AnnotationResourceBindingName: "web-deployment"},
+		}}
+		work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: kruntime.RawExtension{Raw: []byte(`{"kind":"ConfigMap"}`)}}}
+		work.Status.Conditions = []metav1.Condition{said}
+		work.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{
+			Conditions: []metav1.Condition{said},
+			StatusFeedback: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{
+				{Name: "status", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeJSONRaw, JSONRaw: &raw}},
+				{Name: "health", FieldValue: workv1.FieldValue{Type: workv1.ValueTypeString, String: &health}},
+			}},
+		}}
+		return work
+	}
+	kept := func(work *workv1.ManifestWork) *workv1.ManifestWork {
+		object, err := New().Work(work)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := New().Work(object.(*workv1.ManifestWork).DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(object, again); diff != "" {
+			t.Errorf("what is kept of what is kept (-want +got):\n%.2000s", diff)
+		}
+		return object.(*workv1.ManifestWork)
+	}
+	long, hostile := strings.Repeat("é", 500_000), ordinary()
+	for i := range 1000 {
+		key := fmt.Sprint("k", i)
+		metav1.SetMetaDataLabel(&hostile.ObjectMeta, key, key)
+		metav1.SetMetaDataAnnotation(&hostile.ObjectMeta, key, key)
+		hostile.Finalizers = append(hostile.Finalizers, "example.com/"+key)
+		hostile.OwnerReferences = append(hostile.OwnerReferences, metav1.OwnerReference{Name: key})
+		hostile.ManagedFields = append(hostile.ManagedFields, metav1.ManagedFieldsEntry{Manager: key})
+		hostile.Status.Conditions = append(hostile.Status.Conditions, metav1.Condition{Type: key})
+		first := &hostile.Status.ResourceStatus.Manifests[0]
+		first.Conditions = append(first.Conditions, metav1.Condition{Type: key})
+		first.StatusFeedback.Values = append(first.StatusFeedback.Values, workv1.FeedbackValue{Name: key, FieldValue: workv1.FieldValue{JSONRaw: &long}})
+	}
+	if diff := cmp.Diff(kept(ordinary()), kept(hostile)); diff != "" {
+		t.Errorf("what is kept (-want +got):\n%.2000s", diff)
+	}
+
+	hostile = ordinary()
+	hostile.Annotations["fleet.capstan.io/content"] = "what the hub would keep in the place of the manifests"
+	if got, want := kept(hostile), kept(ordinary()); cmp.Diff(want, got) != "" {
+		t.Errorf("an agent may say what a work has (-want +got):\n%.2000s", cmp.Diff(want, got))
+	}
+
+	hostile = ordinary()
+	hostile.Annotations[workv1alpha2.AnnotationResourceBindingName], hostile.Annotations[policyv1alpha1.AnnotationAppliedOverrides] = long, long
+	hostile.Status.Conditions[0].Message = long
+	manifest := hostile.Status.ResourceStatus.Manifests[0]
+	manifest.Conditions = []metav1.Condition{{Type: workv1.ManifestConditionApplied, Message: long}}
+	manifest.StatusFeedback.Values = []workv1.FeedbackValue{
+		{Name: "status", FieldValue: workv1.FieldValue{JSONRaw: &long}}, {Name: "health", FieldValue: workv1.FieldValue{String: &long, JSONRaw: &long}},
+	}
+	for range 1000 {
+		hostile.Status.ResourceStatus.Manifests = append(hostile.Status.ResourceStatus.Manifests, manifest)
+	}
+	text, err := json.Marshal(kept(hostile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := workv1.StatusSizeMax + 2*messageMax*(manifestsMax+1); len(text) > most {
+		t.Errorf("%d bytes are kept, want %d at most", len(text), most)
 	}
 }
 

@@ -49,6 +49,9 @@ const (
 	addressesMax  = 256
 	// unstorable is said of a status that the hub would refuse.
 	unstorable = "The status is left out, as what the cluster reports is no JSON object, or nested too deeply."
+	// oversized is said of a status of more than workv1.StatusSizeMax, which no agent of
+	// ours reports.
+	oversized = "The status is left out, as the cluster reports more than 256 KiB."
 	// excessive is said of a status that would be too much work.
 	excessive = "The status is left out, and the health not known, as the cluster reports more than 10,000 values, 64 conditions or 256 addresses of load balancers."
 	// clustersTold is how many clusters a message names.
@@ -128,6 +131,8 @@ func itemOf(work *workv1.ManifestWork) workv1alpha2.AggregatedStatusItem {
 	}
 	for _, value := range work.Status.ResourceStatus.Manifests[0].StatusFeedback.Values { // what else is sent is not the object
 		switch v := value.FieldValue; {
+		case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && len(*v.JSONRaw) > workv1.StatusSizeMax:
+			item.AppliedMessage = strings.TrimSpace(item.AppliedMessage + " " + oversized)
 		case value.Name == karmadaworkv1alpha1.FeedbackStatus && v.JSONRaw != nil && said(*v.JSONRaw):
 			if !storable(*v.JSONRaw) {
 				item.AppliedMessage = strings.TrimSpace(item.AppliedMessage + " " + unstorable)

@@ -111,7 +111,7 @@ func (c *Controller) claim(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 // look reads what the plan is made of.
 func (c *Controller) look(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (facts, error) {
 	f := facts{
-		Template: hashOf(&set.Spec.ManifestWorkTemplate), Health: set.Annotations[workv1.AnnotationReportHealth],
+		Template: hashOf(&set.Spec.ManifestWorkTemplate), Health: cut(set.Annotations[workv1.AnnotationReportHealth], annotationMax),
 		Now: c.clock.Now(), Joined: map[string]bool{},
 	}
 	var err error

@@ -4,6 +4,8 @@
 package replicaset
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,6 +116,15 @@ func TestTheCacheKeepsAHashAndNoManifests(t *testing.T) {
 	forged.Annotations[keptHash] = "of an agent"
 	if got, _ := Trim(forged); got.Annotations[keptHash] != hashOf(&spec) || len(got.Spec.Workload.Manifests) > 0 {
 		t.Errorf("an agent may say what the hash of its work is: %v", got.Annotations)
+	}
+	forged.Spec.Workload.Manifests = nil
+	if got, _ := Trim(forged); got.Annotations[keptHash] != hashOf(&forged.Spec) || got.Annotations["large"] != "" {
+		t.Errorf("an agent may say what the hash of its work without manifests is, and %v", got.Annotations)
+	}
+	forged.Annotations[workv1.AnnotationReportHealth] = strings.Repeat("x", 100_000)
+	forged.Annotations[fleetv1alpha1.AnnotationTraceparent] = strings.Repeat("x", 100_000)
+	if got, _ := Trim(forged); len(fmt.Sprint(got.Annotations)) > 1000 {
+		t.Errorf("%d bytes of an agent's annotations are kept", len(fmt.Sprint(got.Annotations)))
 	}
 	if _, ours := Trim(&workv1.ManifestWork{}); ours {
 		t.Error("a work without the label is taken for ours")

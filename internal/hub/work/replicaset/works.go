@@ -34,6 +34,9 @@ const (
 	nameHashLength = 5
 	// messageMax is how much of the message of a condition is kept.
 	messageMax = 200
+	// annotationMax is how much of an annotation is kept. Those that are read are a
+	// word, or as long as a traceparent.
+	annotationMax = 64
 )
 
 // Trim keeps of a work in a cache what the controller decides by: no manifest,
@@ -44,7 +47,7 @@ func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	if !ours {
 		return nil, false
 	}
-	if work.Annotations[keptHash] != "" && len(work.Spec.Workload.Manifests) == 0 {
+	if isTrimmed(work) {
 		return work, true
 	}
 	trimmed := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
@@ -55,10 +58,10 @@ func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 		ManagedFields: []metav1.ManagedFieldsEntry{{Time: written(work)}},
 	}}
 	if health, ok := work.Annotations[workv1.AnnotationReportHealth]; ok {
-		trimmed.Annotations[workv1.AnnotationReportHealth] = health
+		trimmed.Annotations[workv1.AnnotationReportHealth] = cut(health, annotationMax)
 	}
 	if len(work.Annotations) > 0 { // even if empty, since a patch has to know that there are annotations
-		trimmed.Annotations[fleetv1alpha1.AnnotationTraceparent] = work.Annotations[fleetv1alpha1.AnnotationTraceparent]
+		trimmed.Annotations[fleetv1alpha1.AnnotationTraceparent] = cut(work.Annotations[fleetv1alpha1.AnnotationTraceparent], annotationMax)
 	}
 	for _, name := range []string{
 		workv1.ManifestWorkConditionApplied, workv1.ManifestWorkConditionAvailable,
@@ -66,11 +69,23 @@ func Trim(work *workv1.ManifestWork) (*workv1.ManifestWork, bool) {
 	} {
 		if c := meta.FindStatusCondition(work.Status.Conditions, name); c != nil {
 			kept := *c
-			kept.Message = strings.ToValidUTF8(strings.Clone(c.Message[:min(len(c.Message), messageMax)]), "")
+			kept.Message = cut(c.Message, messageMax)
 			trimmed.Status.Conditions = append(trimmed.Status.Conditions, kept)
 		}
 	}
 	return trimmed, true
+}
+
+// isTrimmed tells whether a work is one that Trim has returned, whatever an agent has
+// written into it: API servers store no entry of managed fields without an operation.
+func isTrimmed(work *workv1.ManifestWork) bool {
+	return len(work.ManagedFields) == 1 && work.ManagedFields[0].Operation == ""
+}
+
+// cut returns the beginning of a text that is longer than the most that it may be. What
+// it returns does not keep the rest in memory.
+func cut(text string, most int) string {
+	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), most)]), "")
 }
 
 // written returns when the spec was written last, by whomever.
