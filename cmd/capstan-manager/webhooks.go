@@ -33,7 +33,7 @@ func newRegistrationWebhookCommand() *cobra.Command {
 	maxUnaccepted := operatorv1.MaxUnacceptedClustersDefault
 	cmd := &cobra.Command{
 		Use:   "registration-webhook",
-		Short: "Serves the hub's webhooks for ManagedClusters and ManagedClusterSetBindings",
+		Short: "Serves the hub's webhooks for ManagedClusters, ManagedClusterSetBindings and certificate requests",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if maxUnaccepted < 0 {
@@ -53,7 +53,7 @@ func newRegistrationWebhookCommand() *cobra.Command {
 	}
 	flags.add(cmd.Flags())
 	cmd.Flags().IntVar(&maxUnaccepted, "max-unaccepted-clusters", maxUnaccepted,
-		"ManagedClusters that nobody has accepted yet which one user or bootstrap token may have; 0 is no limit")
+		"ManagedClusters that nobody has accepted yet which one user or bootstrap token may have, and certificate requests that wait; 0 is no limit")
 	return cmd
 }
 

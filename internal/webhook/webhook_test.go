@@ -77,6 +77,7 @@ func TestInstalledWebhooks(t *testing.T) {
 	t.Run("ManagedCluster", func(t *testing.T) { testClusters(t, admin, as(t, "registrar"), as(t, "acceptor")) })
 	allow(t, config, admin, bootstrapUser, bootstrapRules())
 	t.Run("Flood", func(t *testing.T) { testFlood(t, admin, as(t, bootstrapUser), as(t, "registrar")) })
+	t.Run("Flood of requests", func(t *testing.T) { testRequestFlood(t, admin, config, count) })
 	t.Run("ManagedClusterSetBinding", func(t *testing.T) { testBindings(t, admin, as(t, "registrar")) })
 	t.Run("ManifestWork", func(t *testing.T) { testWorks(t, admin, as(t, "registrar")) })
 	allow(t, config, admin, workController, []rbacv1.PolicyRule{

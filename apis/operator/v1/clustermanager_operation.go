@@ -25,8 +25,9 @@ const (
 	// on the members what works delivered.
 	AnnotationKeepWorks = "fleet.capstan.io/keep-works"
 	// AnnotationMaxUnacceptedClusters on a ClusterManager is how many clusters that
-	// nobody has accepted yet one user or bootstrap token may have on the hub: a
-	// number such as "50", or "0" for no limit. Who may accept clusters has none.
+	// nobody has accepted yet one user or bootstrap token may have on the hub, and how
+	// many certificate requests of clusters that nobody has decided about: a number
+	// such as "50", or "0" for no limit. Who may accept clusters has none.
 	// Default: MaxUnacceptedClustersDefault.
 	AnnotationMaxUnacceptedClusters = "fleet.capstan.io/max-unaccepted-clusters"
 	// AnnotationMaxRequestsPerUser on a ClusterManager is how many requests for the

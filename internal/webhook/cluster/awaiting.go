@@ -7,11 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"maps"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,48 +78,24 @@ func (v *validator) mayAwait(ctx context.Context, user, cluster string) error {
 	})
 }
 
-// forgetAfter is how long a cluster counts that was let through and that the informer
-// has not shown: what refused it after the webhooks, or was its end, is not told.
-const forgetAfter = time.Minute
-
-// byMark is the index of clusters by the mark of the user for whom they wait.
-const byMark = "mark"
-
-// waitingClusters knows how many clusters of each user wait for acceptance: those that
-// an informer shows, and those that it let through itself and the informer has not shown
-// yet. So no creation has to ask the API server. Other replicas do not know of what this
-// one has let through: together they exceed a limit by at most what is in flight.
+// waitingClusters knows how many clusters of each user wait for acceptance.
 type waitingClusters struct {
-	limit  int
-	clock  clock.PassiveClock
-	synced cache.InformerSynced
-	// clusters are all of the hub, each with its name and LabelAwaitingAcceptance only.
-	clusters cache.Indexer
-
-	mu sync.Mutex
-	// admitted is when each cluster was let through, by mark and name.
-	admitted map[string]map[string]time.Time
+	*tally
+	limit int
 }
 
 // watchWaitingClusters begins to watch, until ctx ends.
 func watchWaitingClusters(ctx context.Context, clients metadata.Interface, limit int, clock clock.PassiveClock) *waitingClusters {
 	resource := clients.Resource(clusterv1.GroupVersion.WithResource(clustersResource))
-	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				return resource.List(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				return resource.Watch(ctx, options)
-			},
+	shown, synced := watchCounted(ctx, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return resource.List(ctx, options)
 		},
-		ObjectType: &metav1.PartialObjectMetadata{}, Handler: cache.ResourceEventHandlerFuncs{}, Indexers: indexByMark(), Transform: keepMark,
-	})
-	go informer.RunWithContext(ctx)
-	return &waitingClusters{
-		limit: limit, clock: clock, synced: informer.HasSynced, admitted: map[string]map[string]time.Time{},
-		clusters: store.(cache.Indexer), // as it has Indexers
-	}
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return resource.Watch(ctx, options)
+		},
+	}, &metav1.PartialObjectMetadata{}, keepMark)
+	return &waitingClusters{tally: newTally("clusters wait for acceptance", clock, shown, synced), limit: limit}
 }
 
 // keepMark keeps the name of a cluster and the mark of whom it waits for.
@@ -132,21 +104,10 @@ func keepMark(object any) (any, error) {
 	if !is {
 		return object, nil
 	}
-	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: full.Name, ResourceVersion: full.ResourceVersion}}
 	if mark := full.Labels[clusterv1.LabelAwaitingAcceptance]; mark != "" {
-		kept.Labels = map[string]string{clusterv1.LabelAwaitingAcceptance: mark}
+		return keep(full.ObjectMeta, mark), nil
 	}
-	return kept, nil
-}
-
-func indexByMark() cache.Indexers {
-	return cache.Indexers{byMark: func(object any) ([]string, error) {
-		mark := object.(metav1.Object).GetLabels()[clusterv1.LabelAwaitingAcceptance]
-		if mark == "" {
-			return nil, nil
-		}
-		return []string{mark}, nil
-	}}
+	return keep(full.ObjectMeta), nil
 }
 
 // admit tells whether a cluster may be made for the user of the mark, and counts it from
@@ -154,38 +115,6 @@ func indexByMark() cache.Indexers {
 // so, after the webhooks: agents that register again rely on that answer. It fails while
 // nothing is known yet.
 func (w *waitingClusters) admit(ctx context.Context, mark, cluster string, try bool) (bool, error) {
-	if !cache.WaitForCacheSync(ctx.Done(), w.synced) {
-		return false, errors.New("it is not known yet how many clusters wait for acceptance: try again, and if it stays like this look at the log of the registration webhook")
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.forget(mark)
-	if _, taken, err := w.clusters.GetByKey(cluster); taken || err != nil {
-		return taken, err
-	}
-	if _, taken := w.admitted[mark][cluster]; taken {
-		return true, nil
-	}
-	shown, err := w.clusters.IndexKeys(byMark, mark)
-	if err != nil || len(shown)+len(w.admitted[mark]) >= w.limit {
-		return false, err
-	}
-	if !try {
-		if w.admitted[mark] == nil {
-			w.admitted[mark] = map[string]time.Time{}
-		}
-		w.admitted[mark][cluster] = w.clock.Now()
-	}
-	return true, nil
-}
-
-// forget drops what the informer shows by now, or never will.
-func (w *waitingClusters) forget(mark string) {
-	maps.DeleteFunc(w.admitted[mark], func(cluster string, at time.Time) bool {
-		_, shown, _ := w.clusters.GetByKey(cluster)
-		return shown || w.clock.Since(at) > forgetAfter
-	})
-	if len(w.admitted[mark]) == 0 {
-		delete(w.admitted, mark)
-	}
+	exceeded, err := w.tally.admit(ctx, cluster, try, []bound{{key: mark, limit: w.limit}})
+	return exceeded == nil && err == nil, err
 }

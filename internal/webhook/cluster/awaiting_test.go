@@ -95,10 +95,8 @@ func TestValidatorLimitsClustersThatWait(t *testing.T) {
 func waitingOf(t *testing.T, limit int, clusters map[string]string) (*waitingClusters, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	w := &waitingClusters{
-		limit: limit, clock: now, synced: func() bool { return true },
-		clusters: cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexByMark()), admitted: map[string]map[string]time.Time{},
-	}
+	w := &waitingClusters{limit: limit, tally: newTally("clusters wait for acceptance", now,
+		cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexByKey()), func() bool { return true })}
 	for name, mark := range clusters {
 		w.shows(t, name, mark)
 	}
@@ -113,7 +111,7 @@ func (w *waitingClusters) shows(t *testing.T, name, mark string) {
 	}}
 	kept, err := keepMark(object)
 	if err == nil {
-		err = w.clusters.Update(kept)
+		err = w.shown.Update(kept)
 	}
 	if err != nil {
 		t.Fatal(err)

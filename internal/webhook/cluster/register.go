@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster contains the admission webhooks of the group
-// cluster.open-cluster-management.io.
+// cluster.open-cluster-management.io, and that of the certificate requests by which
+// clusters get their identity.
 package cluster
 
 import (
@@ -30,6 +31,7 @@ const (
 	MutateClusterPath   = "/mutate-cluster-open-cluster-management-io-v1-managedcluster"
 	ValidateClusterPath = "/validate-cluster-open-cluster-management-io-v1-managedcluster"
 	ValidateBindingPath = "/validate-cluster-open-cluster-management-io-v1beta2-managedclustersetbinding"
+	ValidateRequestPath = "/validate-certificates-k8s-io-v1-certificatesigningrequest"
 )
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
@@ -47,7 +49,8 @@ type Options struct {
 	// DefaultClusterSet).
 	DefaultSet bool
 	// MaxUnaccepted is how many clusters that nobody has accepted yet one user may
-	// have who may not accept clusters; 0 is no limit.
+	// have who may not accept clusters, and how many certificate requests that nobody
+	// has decided about; 0 is no limit.
 	MaxUnaccepted int
 }
 
@@ -75,6 +78,7 @@ func Handlers(ctx context.Context, options Options) (map[string]http.Handler, er
 		MutateClusterPath:   {Handler: &mutator{clock: options.Clock, defaultSet: options.DefaultSet}},
 		ValidateClusterPath: admission.WithValidator(scheme, validator),
 		ValidateBindingPath: admission.WithValidator(scheme, &bindingValidator{access: reviewer}),
+		ValidateRequestPath: {Handler: newRequestLimiter(ctx, options.Clients, reviewer, options.MaxUnaccepted, options.Clock)},
 	}), nil
 }
 

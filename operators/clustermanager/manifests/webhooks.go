@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionv1ac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -16,6 +17,7 @@ import (
 	clusterv1 "github.com/capstan-io/capstan/apis/cluster/v1"
 	"github.com/capstan-io/capstan/apis/cluster/v1beta2"
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
+	operatorv1 "github.com/capstan-io/capstan/apis/operator/v1"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	workv1alpha1 "github.com/capstan-io/capstan/apis/work/v1alpha1"
 	"github.com/capstan-io/capstan/internal/render"
@@ -80,6 +82,17 @@ func clusterChecked() string {
 	return anyOf(concerns...)
 }
 
+// requestsToJoin is about the certificate requests of clusters, and all requests of those
+// who may ask to join, agents included. The kubelets of the hub and all others never meet
+// the webhook, so that they do not depend on it.
+func requestsToJoin(h Hub) string {
+	return anyOf(
+		fmt.Sprintf("object.spec.signerName == '%s' && object.metadata.?labels[?'%s'].hasValue()",
+			certificatesv1.KubeAPIServerClientSignerName, clusterv1.LabelClusterName),
+		fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", h.bootstrapNamespace(), operatorv1.BootstrapServiceAccount),
+		fmt.Sprintf("['%s', '%s'].exists(g, g in request.userInfo.?groups.orValue([]))", clusterv1.GroupBootstrappers, clusterv1.GroupManagedClusters))
+}
+
 // differ is about a change of what the format names of an object.
 func differ(format string) string {
 	return fmt.Sprintf(format, "object") + " != " + fmt.Sprintf(format, "oldObject")
@@ -112,7 +125,7 @@ func mutatingHooks() []hook {
 	}
 }
 
-func validatingHooks() []hook {
+func validatingHooks(h Hub) []hook {
 	both := []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
 	return []hook{
 		{
@@ -129,6 +142,14 @@ func validatingHooks() []hook {
 			service: registrationWebhookService,
 			group:   v1beta2.GroupVersion.Group, version: v1beta2.GroupVersion.Version, resource: "managedclustersetbindings",
 			operations: both,
+		},
+		{
+			name:    "certificatesigningrequestvalidators.admission.cluster.open-cluster-management.io",
+			path:    "/validate-certificates-k8s-io-v1-certificatesigningrequest",
+			service: registrationWebhookService,
+			group:   certificatesv1.GroupName, version: certificatesv1.SchemeGroupVersion.Version, resource: "certificatesigningrequests",
+			operations: []admissionv1.OperationType{admissionv1.Create},
+			concerns:   requestsToJoin(h),
 		},
 		{
 			name:    "manifestworkvalidators.admission.work.open-cluster-management.io",
@@ -162,7 +183,7 @@ func Webhooks(h Hub) []render.Object {
 			ports[c.Webhook.Service] = c.Webhook.ServicePort
 		}
 	}
-	mutating, validating := mutatingHooks(), validatingHooks()
+	mutating, validating := mutatingHooks(), validatingHooks(h)
 	if h.Propagates() {
 		mutating = append(mutating, propagationMutatingHooks()...)
 		validating = append(validating, propagationValidatingHooks()...)
