@@ -202,3 +202,35 @@ func TestNobodyWaitsForEvents(t *testing.T) {
 	var none *Announcer
 	none.Tell(Event{}) // the gate is off
 }
+
+// TestEventsStayInTheNamespaceOfABinding has a binding name an object, and bindings that
+// need its object, in another namespace or in none.
+func TestEventsStayInTheNamespaceOfABinding(t *testing.T) {
+	for _, elsewhere := range []string{"victim", ""} {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "web-deployment"}}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: elsewhere, Name: "web"}
+		b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: elsewhere, Name: "web-deployment"}, {Namespace: "tenant", Name: "own-deployment"}}
+		b.Annotations = map[string]string{workv1alpha2.AnnotationDependencies: "[]"}
+		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "a"}}
+		all := slices.Concat(
+			ofBinding(&workv1alpha2.ResourceBinding{}, b), Failed(b, ReasonGetDependenciesFailed, "no"),
+			Sent{Wrote: true, Overridden: true}.Events(b), Sent{Mistakes: errors.New("no"), Failed: errors.New("no")}.Events(b),
+		)
+		for _, event := range all {
+			if event.About.Namespace != "tenant" {
+				t.Errorf("event %s is about %s %s/%s", event.Reason, event.About.Kind, event.About.Namespace, event.About.Name)
+			}
+		}
+		if len(all) != 5 {
+			t.Errorf("%d events are about the binding itself, want 5", len(all))
+		}
+		if of := newlyRequired(&workv1alpha2.ResourceBinding{}, b); len(of) != 1 || of[0].Namespace != "tenant" {
+			t.Errorf("that clusters were handed on is told of %v", of)
+		}
+	}
+	wide := &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "web-deployment"}}
+	wide.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "victim", Name: "web"}
+	if all := Failed(wide, ReasonScheduleBindingFailed, "no"); len(all) != 1 {
+		t.Errorf("of a binding without a namespace it is told %v", told(all))
+	}
+}

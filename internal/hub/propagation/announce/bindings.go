@@ -31,10 +31,16 @@ func Binding(b workv1alpha2.Binding) corev1.ObjectReference {
 	}
 }
 
-// Template returns what an event about the object of a binding is about.
-func Template(b workv1alpha2.Binding) corev1.ObjectReference {
+// aboutObject returns an event about the object of a binding; none if the object is not
+// in the namespace of the binding: whoever writes a binding can name any object, and
+// would have events written into any namespace.
+func aboutObject(b workv1alpha2.Binding, eventType, reason, note string) []Event {
 	of := b.BindingSpec().Resource
-	return corev1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, UID: of.UID}
+	if of.Namespace != b.GetNamespace() {
+		return nil
+	}
+	about := corev1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, UID: of.UID}
+	return []Event{{About: about, Type: eventType, Reason: reason, Note: note}}
 }
 
 // Succeeded returns events about a binding and its object.
@@ -48,10 +54,7 @@ func Failed(b workv1alpha2.Binding, reason, note string) []Event {
 }
 
 func both(b workv1alpha2.Binding, eventType, reason, note string) []Event {
-	return []Event{
-		{About: Binding(b), Type: eventType, Reason: reason, Note: note},
-		{About: Template(b), Type: eventType, Reason: reason, Note: note},
-	}
+	return append([]Event{{About: Binding(b), Type: eventType, Reason: reason, Note: note}}, aboutObject(b, eventType, reason, note)...)
 }
 
 // ofBinding returns what has happened between two states of a binding.
@@ -109,12 +112,14 @@ func needs(annotation string) string {
 	return "The object needs: " + annotation
 }
 
-// newlyRequired returns the bindings whose clusters a binding has been handed on
-// between two states.
-func newlyRequired(before, after *workv1alpha2.ResourceBindingSpec) []types.NamespacedName {
+// newlyRequired returns the bindings of its namespace whose clusters a binding has been
+// handed on between two states. Of another namespace none are, whatever it says.
+func newlyRequired(before, after workv1alpha2.Binding) []types.NamespacedName {
+	was, is := before.BindingSpec().RequiredBy, after.BindingSpec().RequiredBy
 	var keys []types.NamespacedName
-	for _, one := range after.RequiredBy {
-		if !slices.ContainsFunc(before.RequiredBy, func(other workv1alpha2.BindingSnapshot) bool { return equality.Semantic.DeepEqual(one, other) }) {
+	for _, one := range is {
+		if one.Namespace == after.GetNamespace() &&
+			!slices.ContainsFunc(was, func(other workv1alpha2.BindingSnapshot) bool { return equality.Semantic.DeepEqual(one, other) }) {
 			keys = append(keys, types.NamespacedName{Namespace: one.Namespace, Name: one.Name})
 		}
 	}

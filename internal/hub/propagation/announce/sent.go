@@ -30,9 +30,9 @@ func (s Sent) Events(b workv1alpha2.Binding) []Event {
 	}
 	switch {
 	case s.Mistakes != nil:
-		all = append(all, Event{About: Template(b), Type: corev1.EventTypeWarning, Reason: ReasonApplyOverridePolicyFailed, Note: s.Mistakes.Error()})
+		all = append(all, aboutObject(b, corev1.EventTypeWarning, ReasonApplyOverridePolicyFailed, s.Mistakes.Error())...)
 	case s.Wrote && s.Overridden:
-		all = append(all, Event{About: Template(b), Type: corev1.EventTypeNormal, Reason: ReasonApplyOverridePolicySucceed, Note: "Override policies were applied."})
+		all = append(all, aboutObject(b, corev1.EventTypeNormal, ReasonApplyOverridePolicySucceed, "Override policies were applied.")...)
 	}
 	return all
 }

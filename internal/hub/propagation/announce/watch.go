@@ -70,7 +70,7 @@ func (a *Announcer) binding(ctx context.Context, before, after any) {
 		}
 	}
 	a.Tell(ofBinding(was, is)...)
-	for _, key := range newlyRequired(was.BindingSpec(), is.BindingSpec()) {
+	for _, key := range newlyRequired(was, is) {
 		referrer := &workv1alpha2.ResourceBinding{}
 		if a.Client.Get(ctx, key, referrer) == nil {
 			a.Tell(handedOn(referrer))
@@ -97,20 +97,23 @@ func (a *Announcer) work(ctx context.Context, before, after any) {
 			continue
 		}
 		if b := a.bindingOf(ctx, is); b != nil {
-			event.About, event.Part = Template(b), is.Namespace
-			a.Tell(event)
+			for _, same := range aboutObject(b, event.Type, event.Reason, event.Note) {
+				same.Part = is.Namespace
+				a.Tell(same)
+			}
 		}
 	}
 }
 
-// bindingOf returns the binding of a work; nil if there is none.
+// bindingOf returns the binding of a work; nil if there is none, or if the name of the
+// work is not that of its works: the member can write of which binding it is.
 func (a *Announcer) bindingOf(ctx context.Context, work *workv1.ManifestWork) workv1alpha2.Binding {
 	name := deliver.BindingOf(work)
 	var b lookup.Binding = &workv1alpha2.ResourceBinding{}
 	if name.Namespace == "" {
 		b = &workv1alpha2.ClusterResourceBinding{}
 	}
-	if name.Name == "" || a.Client.Get(ctx, name, b) != nil {
+	if name.Name == "" || a.Client.Get(ctx, name, b) != nil || !deliver.MayHave(b, work) {
 		return nil
 	}
 	return b
