@@ -32,6 +32,25 @@ type State struct {
 	Since  time.Time
 }
 
+// Observed returns the state since when the hub has seen it, given the last one that it
+// saw of the cluster with the same change, or the zero State. Members write the times of
+// what they report, and one that wrote another time again and again would never have
+// succeeded for long enough, nor failed. So what has not succeeded is as old as the first
+// state of that kind, whatever has become of it, and nothing begins after now.
+func (s State) Observed(last State, now time.Time) State {
+	switch {
+	case last.Status == "" || last.Status == ToApply || s.Status == ToApply:
+		if s.Since.After(now) {
+			s.Since = now
+		}
+	case s.Status == last.Status, s.Status != Succeeded && last.Status != Succeeded:
+		s.Since = last.Since
+	default:
+		s.Since = now
+	}
+	return s
+}
+
 // Group is a group of clusters, in the order in which they are to be changed.
 type Group struct {
 	Name     string

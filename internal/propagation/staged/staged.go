@@ -120,13 +120,12 @@ func (s State) after(was *State, now time.Time) State {
 		return s
 	}
 	had := was != nil && was.Updated
-	well := had && was.Status == rollout.Succeeded
 	switch {
-	case s.Unanswered && well:
+	case s.Unanswered && had && was.Status == rollout.Succeeded:
 		return *was // until it says something else
-	case had && was.Status == s.Status:
-		s.Since = was.Since
-	case s.Status == rollout.Succeeded, well: // it was well with the change before
+	case had:
+		s.State = s.Observed(was.State, now)
+	case s.Status == rollout.Succeeded:
 		s.Since = now
 	}
 	return s

@@ -357,6 +357,20 @@ func TestWhoFailsLaterHasTheTimeAgain(t *testing.T) {
 	}
 }
 
+// TestNoClusterHoldsUpOthersByTimes has a cluster that says again and again that it was
+// sent the change just now, while it fails and does not in turn.
+func TestNoClusterHoldsUpOthersByTimes(t *testing.T) {
+	r := New(plan(t, func(s *fleetv1alpha1.PropagationRolloutSpec) { s.ProgressDeadline = "10m" }))
+	now, status := noon, []rollout.Status{rollout.Failed, rollout.Progressing}
+	for turn := range 11 {
+		now = now.Add(time.Minute)
+		r.Report("web", Object{Change: "2", States: map[string]State{"a": {Updated: true, State: rollout.State{Status: status[turn%2], Since: now}}}}, now)
+	}
+	if out := r.Decide(fleet(), now); out.Failed["a"] == "" {
+		t.Errorf("after ten minutes a has not failed: %+v", out)
+	}
+}
+
 // TestRolloutsKeepTheirPromises plays rollouts by chance: changes of two objects,
 // clusters that fail and recover, restarts, pauses. A failure names the seed.
 func TestRolloutsKeepTheirPromises(t *testing.T) {

@@ -41,6 +41,7 @@ type Controller struct {
 	// live reads from the API server what the cache may not have yet.
 	live  client.Reader
 	clock clock.PassiveClock
+	seen  seen
 }
 
 // New returns the controller. The client may read from a cache that Trim has
@@ -56,6 +57,7 @@ func (c *Controller) Name() string { return "manifestworkreplicaset" }
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	set := &workv1alpha1.ManifestWorkReplicaSet{}
 	if err := c.client.Get(ctx, req.NamespacedName, set); err != nil {
+		c.seen.forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !set.DeletionTimestamp.IsZero() {
@@ -72,6 +74,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	p, all := planOf(f), true
+	c.seen.keep(req.NamespacedName, f, p)
 	paused := isPaused(set)
 	var failed error
 	if !paused {
@@ -114,6 +117,7 @@ func (c *Controller) look(ctx context.Context, set *workv1alpha1.ManifestWorkRep
 		Template: hashOf(&set.Spec.ManifestWorkTemplate), Health: cut(set.Annotations[workv1.AnnotationReportHealth], annotationMax),
 		Now: c.clock.Now(), Joined: map[string]bool{},
 	}
+	f.Seen = c.seen.with(client.ObjectKeyFromObject(set), f.Template)
 	var err error
 	if f.Choices, err = c.choices(ctx, set); err != nil {
 		return facts{}, err

@@ -25,6 +25,8 @@ type facts struct {
 	Strangers map[string]types.NamespacedName
 	// Template is the hash of the template.
 	Template string
+	// Seen is how the controller saw the clusters with the template last.
+	Seen map[string]rollout.State
 	// Health is what the works have as annotation AnnotationReportHealth.
 	Health string
 	Now    time.Time
@@ -117,7 +119,9 @@ func (f facts) stateOf(cluster string) state {
 	if stranger, blocked := f.Strangers[cluster]; blocked {
 		return state{State: rollout.State{Status: rollout.Failed}, Why: foreignError{stranger}.Error()}
 	}
-	return stateOf(f.work(cluster), f.Template, f.Now)
+	s := stateOf(f.work(cluster), f.Template, f.Now)
+	s.State = s.Observed(f.Seen[cluster], f.Now)
+	return s
 }
 
 func (f facts) work(cluster string) *workv1.ManifestWork {
