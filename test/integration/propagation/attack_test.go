@@ -201,6 +201,43 @@ func TestAnObjectDoesNotKeepItsPolicy(t *testing.T) {
 	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
 }
 
+// TestForgedMarksKeepNoPolicy lets a tenant write bindings that say they are of a policy
+// for all namespaces: under any name, of a kind that nobody serves, of an object that does
+// not exist and with a finalizer, and of his own object. The policy can be deleted.
+func TestForgedMarksKeepNoPolicy(t *testing.T) {
+	w := newWorld(t, 1)
+	wide := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "wide"}, Spec: policy("web", policyv1alpha1.Placement{}).Spec}
+	own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "own"}}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, own, wide, deployment("web", 1))
+	w.on("web", map[string]int32{"member1": 1})
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(wide), wide); err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]*workv1alpha2.ResourceBinding{}
+	for name, of := range map[string]workv1alpha2.ObjectReference{
+		"any-name":        {APIVersion: "v1", Kind: "ConfigMap", Name: "own", UID: own.UID},
+		"gadget-gadget":   {APIVersion: "example.io/v1", Kind: "Gadget", Name: "gadget", UID: "forged"},
+		"ghost-configmap": {APIVersion: "v1", Kind: "ConfigMap", Name: "ghost", UID: "forged"},
+		"own-configmap":   {APIVersion: "v1", Kind: "ConfigMap", Name: "own", UID: own.UID},
+	} {
+		b := bound(own)
+		b.Name, b.Spec.Resource, b.Finalizers = name, of, []string{"example.io/kept"}
+		b.Spec.Resource.Namespace = tenant
+		b.Labels[policyv1alpha1.LabelClusterPropagationPolicyID] = wide.Labels[policyv1alpha1.LabelClusterPropagationPolicyID]
+		b.Annotations = map[string]string{policyv1alpha1.AnnotationClusterPropagationPolicyName: wide.Name}
+		kept[name] = b
+		w.create(b)
+	}
+	w.reconciled(func() {})
+	if err := w.Delete(t.Context(), wide); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(wide)
+	for _, b := range kept {
+		w.change(b, func() { b.Finalizers = nil })
+	}
+}
+
 // TestABindingGetsNoHoldOfOthersWorks lets who may write the bindings of a namespace make
 // one with the permanent ID of another namespace's, and delete it; also in a namespace that
 // was named so that its works have the names of those of the other one.

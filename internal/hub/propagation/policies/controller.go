@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -33,6 +34,7 @@ import (
 	"github.com/capstan-io/capstan/internal/conflict"
 	"github.com/capstan-io/capstan/internal/events"
 	"github.com/capstan-io/capstan/internal/fleet/view"
+	"github.com/capstan-io/capstan/internal/hub/propagation/lookup"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 )
@@ -40,6 +42,9 @@ import (
 const (
 	// again is how soon to look whether the objects of a policy have been let go.
 	again = 200 * time.Millisecond
+	// patience is how long it is awaited. What cannot be let go by then does not keep
+	// the policy; the detector goes on trying.
+	patience = 10 * time.Minute
 	// indexClaim finds the bindings that a policy claims, by its ID.
 	indexClaim = "claimed-by"
 )
@@ -67,6 +72,8 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 type Controller struct {
 	client    client.Client
 	templates *templates.Templates
+	changed   func(templates.Key)
+	clock     clock.Clock
 	kinds     *kinds
 	selected  *selected
 }
@@ -79,14 +86,16 @@ type Deps struct {
 	Templates *templates.Templates
 	// Clusters returns the fleet as it is now.
 	Clusters func() view.Fleet
-	Events   *events.Recorder
-	Clock    clock.Clock
+	// Changed has the detector look at an object whose binding keeps a policy.
+	Changed func(templates.Key)
+	Events  *events.Recorder
+	Clock   clock.Clock
 }
 
 // New returns the controller.
 func New(d Deps) *Controller {
 	return &Controller{
-		client: d.Client, templates: d.Templates,
+		client: d.Client, templates: d.Templates, changed: d.Changed, clock: d.Clock,
 		selected: &selected{templates: d.Templates, clusters: d.Clusters, events: d.Events, clock: d.Clock, seen: map[types.NamespacedName]sight{}},
 		kinds:    &kinds{mapper: d.Mapper, events: d.Events, said: map[types.NamespacedName]notice{}},
 	}
@@ -153,27 +162,64 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // claims tells whether an object or a binding still says that a policy claims it:
-// the detector takes that off them.
+// the detector takes that off them. What nobody but a tenant can have written does not
+// count, or whoever may write bindings or objects could keep the policy for ever.
 func (c *Controller) claims(ctx context.Context, p policy) (bool, error) {
-	if claims.ID(p) == "" {
+	if claims.ID(p) == "" || c.clock.Since(p.GetDeletionTimestamp().Time) >= patience {
 		return false, nil
 	}
-	lists, by := []client.ObjectList{&workv1alpha2.ResourceBindingList{}}, client.MatchingFields{indexClaim: claims.ID(p)}
-	if p.GetNamespace() == "" {
-		lists = append(lists, &workv1alpha2.ClusterResourceBindingList{})
-	}
-	for _, list := range lists {
-		if err := c.client.List(ctx, list, by, client.UnsafeDisableDeepCopy); err != nil {
-			return false, fmt.Errorf("listing the bindings of policy %q: %w", client.ObjectKeyFromObject(p), err)
-		}
-		if meta.LenList(list) > 0 {
-			return true, nil
-		}
+	bound, err := c.bindings(ctx, p)
+	if err != nil {
+		return false, err
 	}
 	if !c.templates.Synced() {
 		return true, nil // as far as is known
 	}
-	return slices.ContainsFunc(c.templates.Claimed(claims.Of(p).Labels), func(key templates.Key) bool {
-		return key.Kind.Group != rbacv1.GroupName // roles may not let themselves be unmarked
+	claimed := false
+	for _, b := range bound {
+		key := templates.KeyOf(b.BindingSpec().Resource)
+		object, _ := c.templates.Get(key)
+		if !keeps(b, p, object) {
+			continue
+		}
+		if claimed = true; !claims.Claims(p, object) { // or else the detector is about to look at it
+			c.changed(key)
+		}
+	}
+	return claimed || slices.ContainsFunc(c.templates.Claimed(claims.Of(p).Labels), func(key templates.Key) bool {
+		own := p.GetNamespace() == "" || p.GetNamespace() == key.Name.Namespace
+		return own && key.Kind.Group != rbacv1.GroupName // roles may not let themselves be unmarked
 	}), nil
+}
+
+// keeps tells whether a binding with the ID of a policy says that the policy claims it
+// where the detector would have written that, and takes it off again: in a binding that
+// stays, of an object that exists, under the name that the hub gives it.
+func keeps(b lookup.Binding, p policy, object *metav1.PartialObjectMetadata) bool {
+	of, is := lookup.PolicyOf(b)
+	return is && of == client.ObjectKeyFromObject(p) && b.GetDeletionTimestamp().IsZero() &&
+		object != nil && object.UID == b.BindingSpec().Resource.UID
+}
+
+// bindings returns those that have the ID of a policy.
+func (c *Controller) bindings(ctx context.Context, p policy) ([]lookup.Binding, error) {
+	by := []client.ListOption{client.MatchingFields{indexClaim: claims.ID(p)}, client.InNamespace(p.GetNamespace()), client.UnsafeDisableDeepCopy}
+	own, wide := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	lists := []client.ObjectList{own}
+	if p.GetNamespace() == "" {
+		lists = append(lists, wide)
+	}
+	for _, list := range lists {
+		if err := c.client.List(ctx, list, by...); err != nil {
+			return nil, fmt.Errorf("listing the bindings of policy %q: %w", client.ObjectKeyFromObject(p), err)
+		}
+	}
+	all := make([]lookup.Binding, 0, len(own.Items)+len(wide.Items))
+	for i := range own.Items {
+		all = append(all, &own.Items[i])
+	}
+	for i := range wide.Items {
+		all = append(all, &wide.Items[i])
+	}
+	return all, nil
 }
