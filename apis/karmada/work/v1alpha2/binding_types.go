@@ -99,6 +99,7 @@ type ResourceBindingSpec struct {
 
 	// components are the parts of an object that has several pod templates. It needs
 	// feature gate MultiplePodTemplatesScheduling.
+	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Components []Component `json:"components,omitempty"`
 
@@ -115,6 +116,7 @@ type ResourceBindingSpec struct {
 	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
 
 	// requiredBy are bindings whose objects refer to this one, and their clusters.
+	// +kubebuilder:validation:MaxItems=10000
 	// +optional
 	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
 
@@ -259,6 +261,7 @@ type TargetCluster struct {
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// components are how many replicas of each part it gets.
+	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Components []TargetComponent `json:"components,omitempty"`
 }

@@ -21,19 +21,30 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/references"
 )
 
-// returning is how soon to look again for a binding that is about to be made anew.
-// Usually it tells of itself before.
-const returning = 5 * time.Second
+const (
+	// returning is how soon to look again for a binding that is about to be made anew.
+	// Usually it tells of itself before.
+	returning = 5 * time.Second
+	// askedMax is about how many the API server is asked at a time: whoever writes a
+	// binding can say that any number need its object.
+	askedMax = 100
+)
 
 // awaited returns who still needs the object of a binding although no binding in the
 // cache says so: somebody deleted that one, and it is about to be made anew, or has
-// just been and does not say yet what it needs. The API server is asked about each.
+// just been and does not say yet what it needs. The API server is asked about each, and
+// the next time about those that are too many: until then they do.
 func (a *Attached) awaited(
 	ctx context.Context, object *metav1.PartialObjectMetadata, present lookup.Binding, needs references.Needs,
 ) ([]workv1alpha2.BindingSnapshot, error) {
 	var who []workv1alpha2.BindingSnapshot
+	asked := 0
 	for _, one := range present.BindingSpec().RequiredBy {
 		if needs.Has(one) || one.Namespace != present.GetNamespace() {
+			continue
+		}
+		if asked++; asked > askedMax {
+			who = append(who, one)
 			continue
 		}
 		still, err := a.still(ctx, one, object)
