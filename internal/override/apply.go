@@ -66,6 +66,14 @@ func (p Policies) RulesFor(cluster *view.Cluster) string {
 	return string(names)
 }
 
+// Expands tells whether the policies change documents within strings, for any cluster.
+// Read, these take many times the memory of the object that they are in.
+func (p Policies) Expands() bool {
+	return slices.ContainsFunc(p, func(policy Policy) bool {
+		return slices.ContainsFunc(policy.rules, func(r rule) bool { return len(r.overriders.FieldOverrider) > 0 })
+	})
+}
+
 // Apply returns what a cluster gets of an object, which itself stays as it is,
 // and what of the policies made it so. An error is about this object and this
 // cluster, and names the policy and the field; nothing is to be sent then.

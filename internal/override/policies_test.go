@@ -73,6 +73,17 @@ func TestManyTermsHoldTheObjectBack(t *testing.T) {
 	}
 }
 
+// TestWhichPoliciesExpand tells those that change documents from others.
+func TestWhichPoliciesExpand(t *testing.T) {
+	inText := policyv1alpha1.Overriders{FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: "/data/config"}}}
+	for want, overriders := range map[bool]policyv1alpha1.Overriders{true: inText, false: plain(set("/spec/paused", "true"))} {
+		policies, err := Select(web(), nil, []policyv1alpha1.OverridePolicy{own("shop", "a", rules()), own("shop", "b", rules(inNames(plain(), "x"), inNames(overriders, "y")))})
+		if err != nil || policies.Expands() != want {
+			t.Errorf("%+v: it says %t, and %v", overriders, policies.Expands(), err)
+		}
+	}
+}
+
 func names(policies Policies) []string {
 	var all []string
 	for _, p := range policies {

@@ -60,6 +60,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/hub/propagation/turns"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/interpret/shipped"
 	"github.com/capstan-io/capstan/internal/mapper"
@@ -95,6 +96,9 @@ const (
 	ComponentName = "propagation-controller"
 	// LockName is the Lease by which the replicas agree on which one works.
 	LockName = "propagation-controller-lock"
+	// expansionsMax is how many bindings at a time may have documents changed by their
+	// overrides.
+	expansionsMax = 2
 )
 
 // NewScheme returns the kinds that the controllers work with.
@@ -232,9 +236,9 @@ func rollsOut(
 	mgr ctrl.Manager, o Options, clusters *fleet.Fleet, touched *inbox.Inbox[reconcile.Request], recorder *events.Recorder,
 ) (*staging.Stages, func() error) {
 	changed := &inbox.Inbox[reconcile.Request]{}
+	look := func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) }
 	stages := staging.New(staging.Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Clock: o.Clock,
-		Touched: func(binding types.NamespacedName) { touched.Add(reconcile.Request{NamespacedName: binding}) },
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: clusters, Clock: o.Clock, Turns: turns.New(expansionsMax, look), Touched: look,
 		Changed: func(rollout staging.Key) { changed.Add(reconcile.Request{NamespacedName: rollout}) },
 	})
 	controller := rollouts.New(rollouts.Deps{

@@ -43,6 +43,7 @@ import (
 	"github.com/capstan-io/capstan/internal/hub/propagation/store"
 	"github.com/capstan-io/capstan/internal/hub/propagation/sum"
 	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
+	"github.com/capstan-io/capstan/internal/hub/propagation/turns"
 	"github.com/capstan-io/capstan/internal/interpret"
 	"github.com/capstan-io/capstan/internal/propagation/claims"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -105,6 +106,15 @@ type binding = lookup.Binding
 // Reconcile chooses the clusters of one binding if that is needed, makes the works
 // what they are to be, and sums up what became of the object.
 func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	defer c.Stages.Turns.Looked(req.NamespacedName)
+	result, err := c.look(ctx, req)
+	if errors.Is(err, turns.ErrWait) {
+		return ctrl.Result{}, nil // it comes again when it is its turn
+	}
+	return result, err
+}
+
+func (c *Controller) look(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if c.Store.Unfinished(req.NamespacedName) {
 		return ctrl.Result{}, nil // it comes again when its status says what was decided
 	}

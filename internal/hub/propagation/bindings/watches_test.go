@@ -37,6 +37,8 @@ func TestBindingsOfGreaterPriorityComeFirst(t *testing.T) {
 			c := New(Deps{Latest: latest.New(clk), Store: store.New(nil, decide.New(decide.Options{Fleet: clusters, Clock: clk}), clusters), Prioritizes: test.prioritizes})
 			q := order.NewQueue(c.ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
+			q.Add(reconcile.Request{}) // what is there before anything is taken out comes in any order
+			q.Get()
 			for _, waiting := range []struct {
 				name     string
 				priority *workv1alpha2.SchedulePriority

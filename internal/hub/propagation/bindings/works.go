@@ -81,6 +81,12 @@ func (c *Controller) render(ctx context.Context, b binding, object *unstructured
 		return staging.Verdict{}, err
 	}
 	policies, mistake := override.Select(object, wide, own)
+	defer c.Stages.Turns.Done(client.ObjectKeyFromObject(b))
+	if policies.Expands() {
+		if err := c.Stages.Turns.Take(client.ObjectKeyFromObject(b)); err != nil {
+			return staging.Verdict{}, err
+		}
+	}
 	source := deliver.Source{Binding: b, Object: object, Fleet: c.Fleet.Snapshot(), Chain: c.Chain, Overrides: policies, Mistake: mistake}
 	works, problems, err := deliver.Render(source)
 	if err != nil {

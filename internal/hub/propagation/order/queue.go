@@ -5,7 +5,8 @@
 package order
 
 import (
-	"math"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -17,22 +18,34 @@ import (
 // whenever the key is added to a queue.
 type Rank[K comparable] func(K) int32
 
-// later is what the priority of a key is lowered by that can wait, so that it
-// comes after all that cannot.
-const later = 1 << 33
+const (
+	// later is what the priority of a key is lowered by that can wait, so that it
+	// comes after all that cannot.
+	later = 1 << 40
+	// places are those among which the keys of a rank are spread that are there when a
+	// controller starts.
+	places = 8
+)
 
 // queue orders by rank. What is added with a priority below zero can wait: it is
 // ordered by rank, too, after everything else.
+//
+// Of what is added before anything is taken out, as all is that there is when a
+// controller starts, those of the same rank come in an order that is another each time,
+// and before what comes later. If one of them ends the process, it does not do so each
+// time before the same others have been looked at.
 type queue[K comparable] struct {
 	priorityqueue.PriorityQueue[K]
 	rank Rank[K]
+	// taken says that something was taken out.
+	taken *atomic.Bool
 }
 
 // NewQueue returns what makes the queue of a controller.
 func NewQueue[K comparable](rank Rank[K]) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 	return func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 		inner := priorityqueue.New(name, func(o *priorityqueue.Opts[K]) { o.RateLimiter = limiter })
-		return queue[K]{PriorityQueue: inner, rank: rank}
+		return queue[K]{PriorityQueue: inner, rank: rank, taken: &atomic.Bool{}}
 	}
 }
 
@@ -63,7 +76,10 @@ func (q queue[K]) AddRateLimited(key K) {
 func (q queue[K]) AddWithOpts(o priorityqueue.AddOpts, keys ...K) {
 	waits := o.Priority != nil && *o.Priority < 0
 	for _, key := range keys {
-		priority := int(q.rank(key))
+		priority := int(q.rank(key)) * (places + 1)
+		if !q.taken.Load() {
+			priority += 1 + rand.IntN(places) //nolint:gosec // nobody gains anything by guessing it
+		}
 		if waits {
 			priority -= later
 		}
@@ -72,11 +88,18 @@ func (q queue[K]) AddWithOpts(o priorityqueue.AddOpts, keys ...K) {
 	}
 }
 
+// Get is part of the queue.
+func (q queue[K]) Get() (key K, shutdown bool) {
+	key, _, shutdown = q.GetWithPriority()
+	return key, shutdown
+}
+
 // GetWithPriority is part of the queue. The priority says whether the key could
 // wait, for when it is added again.
 func (q queue[K]) GetWithPriority() (key K, priority int, shutdown bool) {
 	key, priority, shutdown = q.PriorityQueue.GetWithPriority()
-	if priority < math.MinInt32 {
+	q.taken.Store(true)
+	if priority < -later/2 {
 		return key, handler.LowPriority, shutdown
 	}
 	return key, 0, shutdown

@@ -18,6 +18,8 @@ func TestWhatIsMoreImportantComesFirst(t *testing.T) {
 	ranks := &Ranks[string]{}
 	q := NewQueue(ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
 	defer q.ShutDown()
+	q.Add("first")
+	q.GetWithPriority()
 
 	AddLater(q, "confirmed")
 	ranks.Set("urgent-confirmed", 2_000_000_000)
@@ -49,6 +51,35 @@ func TestWhatIsMoreImportantComesFirst(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the order is\n%v, want\n%v", got, want)
+	}
+}
+
+// TestNoKeyIsAlwaysFirst starts again and again with the same keys.
+func TestNoKeyIsAlwaysFirst(t *testing.T) {
+	first := map[string]bool{}
+	for range 100 {
+		ranks := &Ranks[string]{}
+		q := NewQueue(ranks.Of)("", workqueue.DefaultTypedControllerRateLimiter[string]()).(priorityqueue.PriorityQueue[string])
+		for i := range 20 {
+			q.Add(fmt.Sprintf("usual-%02d", i))
+		}
+		ranks.Set("important", 1)
+		q.Add("important")
+		if key, _, _ := q.GetWithPriority(); key != "important" {
+			t.Errorf("%s comes before what is more important", key)
+		}
+		key, _, _ := q.GetWithPriority()
+		first[key] = true
+		q.Add("later")
+		for range 19 {
+			if key, _, _ := q.GetWithPriority(); key == "later" {
+				t.Error("what came after the start comes before what was there")
+			}
+		}
+		q.ShutDown()
+	}
+	if len(first) < 2 {
+		t.Errorf("always the same is first: %v", first)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	"github.com/capstan-io/capstan/internal/hub/propagation/fleet"
+	"github.com/capstan-io/capstan/internal/hub/propagation/turns"
 	"github.com/capstan-io/capstan/internal/propagation/staged"
 )
 
@@ -46,6 +47,8 @@ type Deps struct {
 	Live   client.Reader
 	Fleet  *fleet.Fleet
 	Clock  clock.PassiveClock
+	// Turns are those of bindings whose overrides change documents.
+	Turns *turns.Turns
 	// Touched is told of bindings that are to be looked at, and Changed of rollouts.
 	Touched func(binding types.NamespacedName)
 	Changed func(rollout Key)

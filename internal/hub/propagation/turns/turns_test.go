@@ -1,0 +1,98 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turns
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// line is turns for two, and who was called.
+type line struct {
+	*Turns
+
+	called []string
+}
+
+func newLine() *line {
+	l := &line{}
+	l.Turns = New(2, func(binding types.NamespacedName) { l.called = append(l.called, binding.Name) })
+	return l
+}
+
+func named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
+
+// look looks at a binding that wants a turn. It tells whether it has it, which it keeps.
+func (l *line) look(name string) bool {
+	err := l.Take(named(name))
+	l.Looked(named(name))
+	return err == nil
+}
+
+// TestTwoAtATime has five bindings want a turn, who come again and again: each gets it
+// in the order in which they came, and never more than two have one.
+func TestTwoAtATime(t *testing.T) {
+	l, names := newLine(), []string{"a", "b", "c", "d", "e"}
+	had := map[string]bool{}
+	for range 3 {
+		for i, name := range names {
+			if got := l.look(name); got != (i < 2) {
+				t.Errorf("%s has its turn: %t", name, got)
+			}
+		}
+	}
+	for _, name := range names {
+		if !l.look(name) {
+			t.Fatalf("%s has no turn although those before it had theirs", name)
+		}
+		had[name] = true
+		l.Done(named(name))
+	}
+	if want := []string{"c", "d", "e"}; len(had) != 5 || !slices.Equal(slices.Compact(l.called), want) {
+		t.Errorf("called are %v, want %v", l.called, want)
+	}
+	if len(l.has)+len(l.line)+len(l.asked) > 0 {
+		t.Errorf("%v, %v and %v are remembered", l.has, l.line, l.asked)
+	}
+}
+
+// TestWhoWantsNoTurnAnyMoreHoldsUpNobody has bindings that wait go, or be changed so
+// that they need none.
+func TestWhoWantsNoTurnAnyMoreHoldsUpNobody(t *testing.T) {
+	l := newLine()
+	for i := range 5 {
+		l.look(fmt.Sprint(i))
+	}
+	l.Looked(named("2")) // it is gone
+	l.Done(named("0"))
+	if want := []string{"3"}; !slices.Equal(l.called, want) {
+		t.Fatalf("called are %v, want %v", l.called, want)
+	}
+	l.Looked(named("3")) // it needs none
+	if !l.look("4") {
+		t.Error("the last has no turn although nobody is before it")
+	}
+}
+
+// TestATurnIsTakenOnce has a binding take its turn more than once in a pass.
+func TestATurnIsTakenOnce(t *testing.T) {
+	l := newLine()
+	for range 3 {
+		if err := l.Take(named("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Take(named("b")); err != nil {
+		t.Error("a turn is taken more than once")
+	}
+	if err := l.Take(named("c")); !errors.Is(err, ErrWait) {
+		t.Errorf("a third has a turn: %v", err)
+	}
+}
