@@ -19,6 +19,10 @@ const (
 const (
 	// PropagationRolloutReasonAccepted (True): changes reach the clusters as it says.
 	PropagationRolloutReasonAccepted = "Accepted"
+	// PropagationRolloutReasonRevisionsFull (True): changes reach the clusters as it says,
+	// but the PropagationRevisions of the namespace have no room for some of them, which
+	// cannot be brought back.
+	PropagationRolloutReasonRevisionsFull = "RevisionsFull"
 	// PropagationRolloutReasonTargetNotFound (False): there is no policy or object of
 	// that name, or no policy sends the object.
 	PropagationRolloutReasonTargetNotFound = "TargetNotFound"

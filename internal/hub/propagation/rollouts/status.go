@@ -68,6 +68,11 @@ func accepted(r staging.Rollout, p staging.Progress, absent string) metav1.Condi
 		c.Message = fmt.Sprintf("Rollout %q has the same target and is older: delete one of them.", p.Rival.Name)
 	case absent != "":
 		c.Reason, c.Message = fleetv1alpha1.PropagationRolloutReasonTargetNotFound, absent
+	case p.Unstored > 0:
+		c.Status, c.Reason = metav1.ConditionTrue, fleetv1alpha1.PropagationRolloutReasonRevisionsFull
+		c.Message = fmt.Sprintf("Changes reach the clusters group by group, but those of %d of %d objects are not stored, as the PropagationRevisions of their namespace "+
+			"have no room for more: spec.undo cannot bring them back once they change again. Let rollouts of the namespace complete, delete those that are not needed, "+
+			"or roll out less or smaller objects there.", p.Unstored, p.Objects)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, fleetv1alpha1.PropagationRolloutReasonAccepted
 		c.Message = "Changes reach the clusters group by group."
@@ -89,7 +94,7 @@ func verdict(r staging.Rollout, p staging.Progress, accepted metav1.Condition) (
 		complete.Message = fmt.Sprintf("All clusters have what they had before revision %d. A change of what is sent begins a new revision.", p.Revision)
 	case p.Held > 0 && !p.Done:
 		reason = fleetv1alpha1.PropagationRolloutReasonPaused
-		complete.Message = fmt.Sprintf("spec.undo takes nothing back of %d of %d objects: their clusters had nothing before. %d of %d clusters do not have the latest "+
+		complete.Message = fmt.Sprintf("spec.undo takes nothing back of %d of %d objects: their clusters had nothing before, or it is not stored. %d of %d clusters do not have the latest "+
 			"change, and do not get it: change what is sent, or remove spec.undo.", p.Held, p.Objects, p.Pending, p.Total)
 	case p.Stopped != "":
 		reason, complete.Message = fleetv1alpha1.PropagationRolloutReasonTooManyFailures, fmt.Sprintf("%s. %s", sentence(p.Stopped), failures(p))

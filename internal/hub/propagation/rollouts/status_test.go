@@ -64,7 +64,10 @@ func TestReport(t *testing.T) {
 		},
 		"nothing can be undone": {
 			progress: staging.Progress{Outcome: way, Held: 1, Objects: 2}, accepted: "True Accepted", complete: "False Paused", progressing: "False Paused",
-			message: "spec.undo takes nothing back of 1 of 2 objects: their clusters had nothing before. 6 of 10 clusters do not have the latest change",
+			message: "spec.undo takes nothing back of 1 of 2 objects: their clusters had nothing before, or it is not stored. 6 of 10 clusters do not have the latest change",
+		},
+		"there is no room for revisions": {
+			progress: staging.Progress{Outcome: way, Unstored: 1, Objects: 2}, accepted: "True RevisionsFull", complete: "False RollingOut", progressing: "True RollingOut",
 		},
 		"an older one has the target": {
 			progress: staging.Progress{Rival: &staging.Key{Name: "older"}}, accepted: "False Conflict", complete: "False NotAccepted", progressing: "False NotAccepted",

@@ -5,13 +5,8 @@ package staging
 
 import (
 	"context"
-	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 )
 
 // garbage are the names of revisions that are to be deleted, by the binding or the
@@ -50,7 +45,7 @@ func (s *Stages) discard(ctx context.Context, name string) error {
 	if !s.needless(name) {
 		return nil
 	}
-	if err := s.delete(ctx, []revision{{name: name}}); err != nil {
+	if err := s.shelf.delete(ctx, []revision{{name: name}}); err != nil {
 		return err
 	}
 	s.spare(name)
@@ -69,15 +64,4 @@ func (s *Stages) spare(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.garbage, name)
-}
-
-// delete deletes revisions.
-func (s *Stages) delete(ctx context.Context, gone []revision) error {
-	for _, r := range gone {
-		err := s.Client.Delete(ctx, &fleetv1alpha1.PropagationRevision{ObjectMeta: metav1.ObjectMeta{Name: r.name}})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting PropagationRevision %q: %w", r.name, err)
-		}
-	}
-	return nil
 }

@@ -36,6 +36,8 @@ type Progress struct {
 	// is nothing from before.
 	Revision              int64
 	Objects, Undone, Held int
+	// Unstored is of how many objects a revision is not stored, for want of room.
+	Unstored int
 }
 
 // Progress decides anew how a rollout goes on, and returns how far it is; false if
@@ -53,7 +55,20 @@ func (s *Stages) Progress(key Key) (Progress, bool) {
 	s.decide(e, types.NamespacedName{})
 	return Progress{
 		Outcome: e.outcome, Revision: e.last, Objects: len(e.rollout.Objects()), Undone: len(e.undone), Held: e.rollout.Held(),
+		Unstored: e.unstored(),
 	}, true
+}
+
+// unstored counts the objects with a revision that is not stored. The caller has the
+// lock.
+func (e *entry) unstored() int {
+	n := 0
+	for _, h := range e.history {
+		if slices.ContainsFunc(h, func(r revision) bool { return !r.kept }) {
+			n++
+		}
+	}
+	return n
 }
 
 // OfPolicy returns the rollouts of a policy.

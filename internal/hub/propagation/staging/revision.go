@@ -15,12 +15,10 @@ import (
 	"io"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/capstan-io/capstan/apis/karmada/policy/v1alpha1"
@@ -110,18 +108,22 @@ func unpack(packed []byte) (c content, err error) {
 	return c, nil
 }
 
-// revision is a change of an object that was sent.
+// revision is a change of an object that was sent. What was sent is not in memory.
 type revision struct {
-	name    string
-	number  int64
-	content []byte
+	name   string
+	number int64
+	// bytes is how long its content is.
+	bytes int
+	// kept says that it is stored. There was no room for one that is not, and nothing can
+	// be made of it again.
+	kept bool
 }
 
-// source returns what works are made of by a revision.
-func (r revision) source(now deliver.Source) (deliver.Source, error) {
-	c, err := unpack(r.content)
+// made returns what works were made of by the content of a revision.
+func made(packed []byte, now deliver.Source) (deliver.Source, error) {
+	c, err := unpack(packed)
 	if err != nil {
-		return deliver.Source{}, fmt.Errorf("PropagationRevision %q: %w", r.name, err)
+		return deliver.Source{}, err
 	}
 	object := &unstructured.Unstructured{Object: c.Template}
 	object.SetUID(c.UID)
@@ -143,52 +145,53 @@ func (h history) find(name string) (revision, bool) {
 	return h[n], true
 }
 
+func (h history) has(name string) bool {
+	_, found := h.find(name)
+	return found
+}
+
+// with returns the history with a revision, which takes the place of the one of its name.
+func (h history) with(r revision) history {
+	n := slices.IndexFunc(h, func(each revision) bool { return each.name == r.name })
+	if n < 0 {
+		return append(slices.Clone(h), r)
+	}
+	all := slices.Clone(h)
+	all[n] = r
+	return all
+}
+
+// without returns the history without some of its revisions.
+func (h history) without(gone []revision) history {
+	return slices.DeleteFunc(slices.Clone(h), func(r revision) bool { return history(gone).has(r.name) })
+}
+
 // surplus returns those that are not kept: all clusters have the current one, or
-// there are too many.
-func (h history) surplus(current string, undone, done bool) []revision {
+// there are more than there may be.
+func (h history) surplus(current string, undone, done bool, most int) []revision {
 	var gone []revision
 	for n, r := range h {
 		switch {
 		case r.name == current || n == 0 && (undone || !done):
-		case done || len(h)-len(gone) > revisionsMax:
+		case done || len(h)-len(gone) > most:
 			gone = append(gone, r)
 		}
 	}
 	return gone
 }
 
-// read reads the revisions of a rollout, by the bindings of the objects.
-func (s *Stages) read(ctx context.Context, rollout types.UID) (map[types.NamespacedName]history, error) {
-	list := &fleetv1alpha1.PropagationRevisionList{}
-	if err := s.Live.List(ctx, list, client.MatchingLabels{labelRollout: string(rollout)}); err != nil {
-		return nil, fmt.Errorf("reading the PropagationRevisions of a rollout: %w", err)
-	}
-	all := map[types.NamespacedName]history{}
-	for i := range list.Items {
-		r := &list.Items[i]
-		binding := types.NamespacedName{Namespace: r.Spec.BindingNamespace, Name: r.Spec.BindingName}
-		all[binding] = append(all[binding], revision{name: r.Name, number: r.Spec.Revision, content: r.Spec.Content})
-	}
-	for binding := range all {
-		slices.SortFunc(all[binding], func(a, b revision) int { return cmp.Compare(a.number, b.number) })
-	}
-	return all, nil
-}
-
-// create stores a revision before the first cluster gets it.
-func (s *Stages) create(ctx context.Context, of Key, uid types.UID, binding types.NamespacedName, r revision) error {
+// create stores a revision of an object, before the first cluster gets it; false if
+// there is no room for it.
+func (s *Stages) create(ctx context.Context, e *entry, binding types.NamespacedName, r revision, content []byte) (bool, error) {
 	object := &fleetv1alpha1.PropagationRevision{
-		ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{labelRollout: string(uid)}},
+		ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{labelRollout: string(e.uid)}},
 		Spec: fleetv1alpha1.PropagationRevisionSpec{
-			RolloutNamespace: of.Namespace, RolloutName: of.Name, BindingNamespace: binding.Namespace, BindingName: binding.Name,
-			Revision: r.number, Content: r.content,
+			RolloutNamespace: e.key.Namespace, RolloutName: e.key.Name, BindingNamespace: binding.Namespace, BindingName: binding.Name,
+			Revision: r.number, Content: content,
 		},
 	}
 	s.storing.RLock()
 	defer s.storing.RUnlock()
 	s.spare(r.name)
-	if err := s.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("storing revision %d of binding %q: %w", r.number, binding, err)
-	}
-	return nil
+	return s.shelf.create(ctx, object)
 }

@@ -85,7 +85,7 @@ func (s *Stages) Stage(ctx context.Context, in Input) (Verdict, error) {
 	if err != nil {
 		return v, err
 	}
-	if v, err = p.hold(may); err != nil {
+	if v, err = p.hold(ctx, may); err != nil {
 		return v, err
 	}
 	v.Keep = !out.Done
@@ -134,16 +134,40 @@ func (p *pass) aim(ctx context.Context) error {
 	case oldest.name == found.name:
 		p.held = !settled
 	default:
-		p.target, p.undone = oldest, true
-		if p.in.Source, err = oldest.source(p.in.Source); err != nil {
+		if err := p.undo(ctx, oldest, settled); err != nil {
 			return err
-		}
-		if p.in.Wanted, p.in.Problems, err = deliver.Render(p.in.Source); err != nil {
-			return fmt.Errorf("making what binding %q sent before: %w", p.name, err)
 		}
 	}
 	p.revisions, err = deliver.Revisions(p.in.Source)
 	return err
+}
+
+// undo aims at the oldest revision, if there is something to make it of.
+func (p *pass) undo(ctx context.Context, oldest revision, settled bool) error {
+	source, has, err := p.source(ctx, oldest)
+	if err != nil {
+		return err
+	}
+	if !has {
+		p.held = !settled
+		return nil
+	}
+	p.target, p.undone, p.in.Source = oldest, true, source
+	if p.in.Wanted, p.in.Problems, err = deliver.Render(source); err != nil {
+		return fmt.Errorf("making what binding %q sent before: %w", p.name, err)
+	}
+	return nil
+}
+
+// source returns what works were made of by a revision; false if nobody knows any more.
+func (p *pass) source(ctx context.Context, r revision) (source deliver.Source, has bool, err error) {
+	if source, has, err = p.s.shelf.source(ctx, r, p.in.Source); err != nil || !has {
+		return source, false, err
+	}
+	if source.Overrides.Expands() {
+		err = p.s.Turns.Take(p.name) //nolint:wrapcheck // it says that it is the turn of others
+	}
+	return source, err == nil, err
 }
 
 // undoes returns up to which revision changes are undone, and whether all was done
@@ -152,32 +176,6 @@ func (p *pass) undoes() (undo int64, settled bool) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	return p.e.undo, p.e.settled
-}
-
-// find returns the revision of a name. A new one is stored.
-func (p *pass) find(ctx context.Context, id string, is content) (found revision, err error) {
-	p.s.mu.Lock()
-	p.past = p.e.history[p.name]
-	found, known := p.past.find(id)
-	if !known {
-		p.e.last = max(p.e.last, p.e.undo) + 1
-		found = revision{name: id, number: p.e.last}
-	}
-	p.s.mu.Unlock()
-	if known {
-		return found, nil
-	}
-	if found.content, err = is.pack(); err != nil {
-		return found, err
-	}
-	if err := p.s.create(ctx, p.e.key, p.e.uid, p.name, found); err != nil {
-		return found, err
-	}
-	p.past = append(p.past[:len(p.past):len(p.past)], found)
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	p.e.history[p.name] = p.past
-	return found, nil
 }
 
 // report says how far the object is, and returns how far the rollout is then, and
@@ -267,7 +265,7 @@ func mark(work *workv1.ManifestWork, revision string, since time.Time) {
 
 // hold keeps the object from clusters that do not get it now: they keep what they
 // have, with the number of replicas that they are to have.
-func (p *pass) hold(may map[string]bool) (Verdict, error) {
+func (p *pass) hold(ctx context.Context, may map[string]bool) (Verdict, error) {
 	v := Verdict{Wanted: maps.Clone(p.in.Wanted), Problems: p.in.Problems, Held: map[string]error{}, Still: map[string]error{}}
 	waiting := map[string]bool{}
 	for cluster := range p.in.Wanted {
@@ -287,7 +285,7 @@ func (p *pass) hold(may map[string]bool) (Verdict, error) {
 		if r.name == p.target.name {
 			continue
 		}
-		if err := p.again(r, waiting, v); err != nil {
+		if err := p.again(ctx, r, waiting, v); err != nil {
 			return v, err
 		}
 	}
@@ -296,9 +294,9 @@ func (p *pass) hold(may map[string]bool) (Verdict, error) {
 
 // again makes for those of the clusters that wait what they have, if they have it
 // by this revision.
-func (p *pass) again(r revision, waiting map[string]bool, v Verdict) error {
-	source, err := r.source(p.in.Source)
-	if err != nil {
+func (p *pass) again(ctx context.Context, r revision, waiting map[string]bool, v Verdict) error {
+	source, has, err := p.source(ctx, r)
+	if err != nil || !has {
 		return err
 	}
 	source.Only = maps.Clone(waiting)
@@ -332,42 +330,6 @@ func (p *pass) again(r revision, waiting map[string]bool, v Verdict) error {
 // reason says why a cluster does not get the object.
 func (p *pass) reason() error {
 	return errors.New(staged.Waiting(p.e.key))
-}
-
-// tidy deletes the revisions that nobody needs any more, and notes whether there
-// will be something to do when the rollout is done.
-func (p *pass) tidy(ctx context.Context, done bool) error {
-	gone := p.past.surplus(p.current.name, p.undone, done)
-	if p.current.name == "" {
-		gone = nil
-	}
-	if err := p.s.delete(ctx, gone); err != nil {
-		return err
-	}
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	if len(gone) > 0 {
-		var kept history
-		for _, r := range p.past {
-			if !history(gone).has(r.name) {
-				kept = append(kept, r)
-			}
-		}
-		p.past, p.e.history[p.name] = kept, kept
-	}
-	leaving := maps.Clone(p.works)
-	for _, target := range deliver.Targets(p.in.Binding.BindingSpec()) {
-		delete(leaving, target.Name)
-	}
-	if delete(p.e.waiting, p.name); len(leaving) > 0 || len(p.past) > 1 {
-		p.e.waiting[p.name] = true
-	}
-	return nil
-}
-
-func (h history) has(name string) bool {
-	_, found := h.find(name)
-	return found
 }
 
 // Failed says why clusters that were to get an object did not.

@@ -23,7 +23,7 @@ import (
 	"github.com/capstan-io/capstan/internal/propagation/staged"
 )
 
-// +kubebuilder:rbac:groups=fleet.capstan.io,resources=propagationrevisions,verbs=list;create;delete
+// +kubebuilder:rbac:groups=fleet.capstan.io,resources=propagationrevisions,verbs=get;list;create;delete
 
 // Key names a rollout; one without a namespace is a ClusterPropagationRollout.
 type Key = types.NamespacedName
@@ -68,6 +68,7 @@ type Stages struct {
 	governed map[types.NamespacedName]Key
 	// garbage are revisions that nobody needs any more, and who deletes them.
 	garbage garbage
+	shelf   *shelf
 	storing sync.RWMutex // for writing while a revision is deleted that may be needed again
 }
 
@@ -94,6 +95,7 @@ type entry struct {
 func New(d Deps) *Stages {
 	return &Stages{
 		Deps: d, entries: map[Key]*entry{}, targets: map[target][]Key{}, governed: map[types.NamespacedName]Key{}, garbage: garbage{},
+		shelf: newShelf(d),
 	}
 }
 
@@ -144,7 +146,7 @@ func (s *Stages) orphans(ctx context.Context, rollouts map[string]bool) error {
 			gone = append(gone, revision{name: list.Items[i].Name})
 		}
 	}
-	return s.delete(ctx, gone)
+	return s.shelf.delete(ctx, gone)
 }
 
 // Set takes in what a rollout says, if it says something else now, and has its
@@ -176,7 +178,7 @@ func (s *Stages) Set(ctx context.Context, r Rollout) error {
 
 // begin returns the entry of a rollout that was not known.
 func (s *Stages) begin(ctx context.Context, r Rollout) (*entry, error) {
-	read, err := s.read(ctx, r.GetUID())
+	read, err := s.shelf.read(ctx, r.GetUID())
 	if err != nil {
 		return nil, err
 	}
