@@ -198,7 +198,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	customs := interpreters.New(mgr.GetClient(), mgr.GetAPIReader(), o.Clock)
 	clusters, chain := fleet.New(o.Clock), append(interpret.Chain{customs}, shipped.Chain()...)
 	own := latest.Client{Client: mgr.GetClient(), Latest: latest.New(o.Clock)}
-	stored, works := store.New(own, decide.New(decide.Options{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters), created.New(o.Clock)
+	stored := store.New(own, decide.New(decide.Options{Fleet: clusters, Clock: o.Clock, Groups: o.Gates.Enabled(features.WorkloadAffinity)}), clusters)
+	works, restless := created.New(o.Clock), send.NewRestless(o.Clock)
 	finds := detector.New(detector.Deps{
 		Client: own, Live: mgr.GetAPIReader(), Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
 		Preempts: o.Gates.Enabled(features.PropagationPolicyPreemption), Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
@@ -213,11 +214,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	stages, rolls := rollsOut(mgr, o, clusters, touched, recorder)
 	sends := bindings.New(bindings.Deps{
 		Client: own, Latest: own.Latest, Works: indexed, Live: mgr.GetAPIReader(), Discovery: hubClients.discovery, Templates: watched, Objects: objects, Fleet: clusters, Store: stored, Chain: chain, Interpreters: customs,
-		Created: works, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
+		Created: works, Restless: restless, Events: recorder, Hub: hub, Prioritizes: o.Gates.Enabled(features.PriorityBasedScheduling),
 		Announce: announcer, Stages: stages, Clock: o.Clock, Reserved: allIn(watched, changed, needed),
 	})
 	follows := namespaces.New(namespaces.Deps{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works}, Events: recorder,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: send.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Created: works, Restless: restless}, Events: recorder,
 		Everywhere: o.Gates.Enabled(features.NamespaceSyncAll),
 	})
 	return errors.Join(

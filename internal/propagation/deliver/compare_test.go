@@ -8,7 +8,9 @@ import (
 	"maps"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
@@ -150,5 +152,30 @@ func TestAClusterThatIsDeletedGetsNoWork(t *testing.T) {
 		if err != nil || !changes.None() {
 			t.Errorf("its work is %s: %+v, %v", name, changes, err)
 		}
+	}
+}
+
+// TestAMemberDoesNotSayWhatAWorkHas has a member write to its work the hash that stands in the
+// cache for what a work has, so that it would count as right for ever.
+func TestAMemberDoesNotSayWhatAWorkHas(t *testing.T) {
+	work := func(data string) *workv1.ManifestWork {
+		one := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web"}}
+		one.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"data":"` + data + `"}`)}}}
+		return one
+	}
+	wanted := work("of the hub")
+	hash, err := hashOf(wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := work("of the member")
+	forged.Annotations = map[string]string{annotationContent: hash}
+	for range 2 { // caches may show an object again to their transform
+		if _, err := SlimWork(forged); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if has, err := Has(forged, wanted); has || err != nil || len(forged.Spec.Workload.Manifests) > 0 {
+		t.Errorf("it counts as right: %t (%v), with %d manifests", has, err, len(forged.Spec.Workload.Manifests))
 	}
 }

@@ -6,6 +6,7 @@ package deliver
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -94,25 +95,67 @@ func nameOfWorks(of workv1alpha2.ObjectReference, kind schema.GroupVersionKind, 
 	return WorkName(kind.Kind, of.Namespace, of.Name)
 }
 
-// MayHave tells whether a work may be one of a binding by its name: that which the
-// binding gives its works, or the one which it would give them under the other name that
-// a binding of its object may have. All else by which a work says of which binding it is
-// can be written by the member. A binding for an object of another namespace has none, and
-// neither has it works that MayBeIn excludes.
-func MayHave(b workv1alpha2.Binding, work *workv1.ManifestWork) bool {
+// NamesOfWorks returns the names that the works of a binding may have: the one which it
+// gives them, and the one which they would have under the other name that a binding of its
+// object may have. A binding for an object of another namespace has no works.
+func NamesOfWorks(b workv1alpha2.Binding) []string {
 	of := b.BindingSpec().Resource
+	if of.Namespace != b.GetNamespace() {
+		return nil
+	}
 	kind := schema.FromAPIVersionAndKind(of.APIVersion, of.Kind)
-	return of.Namespace == b.GetNamespace() && MayBeIn(b.GetNamespace(), work) &&
-		(work.Name == nameOfWorks(of, kind, false) || work.Name == nameOfWorks(of, kind, true))
+	return slices.Compact([]string{nameOfWorks(of, kind, false), nameOfWorks(of, kind, true)})
 }
 
-// MayBeIn tells whether the binding of a work may be in a namespace: a work that says it
-// is for a binding of another one is not for a binding here. The hash in its name does not
-// tell that, as whoever invents the name of a kind or a namespace can choose the hash, and
-// the ID neither, as whoever writes a binding can give it any.
-func MayBeIn(namespace string, work *workv1.ManifestWork) bool {
-	of := BindingOf(work)
-	return of == types.NamespacedName{} || of.Namespace == namespace
+// Says tells whether a work says of itself that it is of a binding, and has the name that
+// this gives its works.
+func Says(b workv1alpha2.Binding, work *workv1.ManifestWork) bool {
+	return work.Name == NameOfWorks(b) && namesBinding(b, work) && BindingID(work) == ID(b)
+}
+
+func namesBinding(b workv1alpha2.Binding, work metav1.Object) bool {
+	return BindingOf(work) == types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}
+}
+
+// Whose is whose a work is that has a name of the works of a binding.
+type Whose int
+
+const (
+	// Others is a work of another binding, of a namespace, or of somebody else.
+	Others Whose = iota
+	// Own is a work of the binding.
+	Own
+	// Earlier is a work of another object that had the kind and the name.
+	Earlier
+)
+
+// WhoseIs tells whose a work is that has one of NamesOfWorks, by the work as the hub has it.
+// What labels and annotations say can be written by the member, and taken away: a work that
+// was made of the object of the binding is its own whatever they say. One that was not may
+// be that of a user or of another namespace, as a hash can be ground, unless it names this
+// binding.
+func WhoseIs(b workv1alpha2.Binding, work *workv1.ManifestWork) Whose {
+	of, is := b.BindingSpec().Resource, workv1alpha2.ObjectReference{}
+	made, said := TemplateOf(work)
+	if said && made.Namespace == of.Namespace && made.Name == of.Name && groupKind(made) == groupKind(of) {
+		is = made
+	}
+	switch {
+	case OfNamespace(work) != "":
+		return Others
+	case is.UID != "" && is.UID == of.UID:
+		return Own
+	case !namesBinding(b, work):
+		return Others
+	case is.UID != "":
+		return Earlier
+	default:
+		return Own // the member has written something else into it
+	}
+}
+
+func groupKind(of workv1alpha2.ObjectReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupKind()
 }
 
 // TemplateOf returns what the first manifest of the work of a binding was made of,

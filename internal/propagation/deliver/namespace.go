@@ -25,6 +25,16 @@ const LabelNamespace = "fleet.capstan.io/namespace"
 // NamespaceWorkName returns the name of the works of a namespace.
 func NamespaceWorkName(namespace string) string { return WorkName("Namespace", "", namespace) }
 
+// OfNamespace returns the namespace that a work is for, "" if it is for none. The label can be
+// written by the member, so it counts only if the name of the work agrees with it.
+func OfNamespace(work metav1.Object) string {
+	name := work.GetLabels()[LabelNamespace]
+	if name == "" || work.GetName() != NamespaceWorkName(name) {
+		return ""
+	}
+	return name
+}
+
 // NamespaceTemplate returns what of a namespace of the hub goes to clusters: its
 // name, labels and annotations.
 func NamespaceTemplate(namespace *corev1.Namespace) *unstructured.Unstructured {

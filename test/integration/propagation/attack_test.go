@@ -4,9 +4,11 @@
 package propagation
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -179,6 +181,96 @@ func TestAMemberKeepsAWork(t *testing.T) {
 	work := w.work("keeper", "web")
 	w.change(&work, func() { work.Finalizers = nil })
 	w.gone(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web-deployment"}})
+}
+
+// TestAMemberTakesTheMarksOff has the agent of a cluster take off its work, again and again,
+// all by which the hub knew whose it is. The others are told of as before, and it is written
+// ever more seldom; when the agent stops, it is as it was.
+func TestAMemberTakesTheMarksOff(t *testing.T) {
+	w := newWorld(t, 1)
+	w.join("thief")
+	web := deployment("web", 1)
+	w.create(policy("web", policyv1alpha1.Placement{}), web)
+	w.on("web", map[string]int32{"member1": 1, "thief": 1})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	key := client.ObjectKey{Namespace: "thief", Name: deliver.WorkName("Deployment", web.Namespace, web.Name)}
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			work := &workv1.ManifestWork{}
+			if w.Get(ctx, key, work) == nil && len(work.Labels)+len(work.Annotations) > 0 {
+				work.Labels, work.Annotations = nil, nil
+				_ = w.Update(ctx, work) // it is tried again
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
+		"again and again what the hub writes to it")
+	w.scale(web, 2)
+	w.health(web, "member1", workv1alpha2.ResourceHealthy)
+	w.eventually("the object says what member1 has of it", func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil || web.Status.ReadyReplicas < 2 {
+			return fmt.Errorf("its status is %+v: %w", web.Status, err)
+		}
+		return nil
+	})
+	stop()
+	<-ended
+	w.scale(web, 3) // what is new is written at once
+	w.on("web", map[string]int32{"member1": 3, "thief": 3})
+	w.remove(web)
+	w.works(0)
+}
+
+// TestAMemberPretendsThatAWorkIsAnothers has the agent of a cluster write into its work that
+// it is somebody's, made of something else. That cluster alone is told of, also if a label
+// says that the hub has made the work just now.
+func TestAMemberPretendsThatAWorkIsAnothers(t *testing.T) {
+	w := newWorld(t, 1)
+	w.accept("liar") // there is no agent
+	web := deployment("web", 1)
+	w.create(policy("web", policyv1alpha1.Placement{}), web)
+	w.eventually("both clusters are sent it", func() error {
+		if here, there := len(w.worksOf("member1")), len(w.worksOf("liar")); here != 1 || there != 1 {
+			return fmt.Errorf("member1 has %d works, and liar %d", here, there)
+		}
+		return nil
+	})
+	work := w.work("liar", "web")
+	w.change(&work, func() {
+		work.Annotations = nil
+		delete(work.Labels, workv1alpha2.LabelResourceBindingID)
+		work.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"web"}}`)
+	})
+	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
+		`cluster "liar" has another ManifestWork`)
+	w.scale(web, 2)
+	w.eventually("the object says what member1 has of it", func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil || web.Status.ReadyReplicas != 2 {
+			return fmt.Errorf("its status is %+v: %w", web.Status, err)
+		}
+		return nil
+	})
+}
+
+// TestWorksOfAnEarlierObjectAreDeleted starts the controllers with a work that a controller
+// has left of an object that had the name of another one: it is not taken over.
+func TestWorksOfAnEarlierObjectAreDeleted(t *testing.T) {
+	w := newHub(t, servers.Start)
+	w.join("member1")
+	web := deployment("web", 1)
+	w.create(web, policy("web", policyv1alpha1.Placement{}))
+	left := w.lost("web", "earlier")
+	left.Name = deliver.WorkName("Deployment", web.Namespace, web.Name)
+	left.Finalizers = []string{workv1.FinalizerManifestWorkCleanup}
+	w.create(left)
+	w.start()
+	w.on("web", map[string]int32{"member1": 1})
+	if work := w.work("member1", "web"); work.UID == left.UID {
+		t.Error("the work of the earlier object was taken over")
+	}
 }
 
 // TestAnObjectDoesNotKeepItsPolicy has an object that is deleted and never goes, as whoever

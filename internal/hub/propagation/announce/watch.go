@@ -6,6 +6,7 @@ package announce
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,15 +106,15 @@ func (a *Announcer) work(ctx context.Context, before, after any) {
 	}
 }
 
-// bindingOf returns the binding of a work; nil if there is none, or if the name of the
-// work is not that of its works: the member can write of which binding it is.
+// bindingOf returns the binding of a work; nil if there is none, or if the work has not the
+// name of its works: a member may write there what it likes.
 func (a *Announcer) bindingOf(ctx context.Context, work *workv1.ManifestWork) workv1alpha2.Binding {
 	name := deliver.BindingOf(work)
 	var b lookup.Binding = &workv1alpha2.ResourceBinding{}
 	if name.Namespace == "" {
 		b = &workv1alpha2.ClusterResourceBinding{}
 	}
-	if name.Name == "" || a.Client.Get(ctx, name, b) != nil || !deliver.MayHave(b, work) {
+	if name.Name == "" || a.Client.Get(ctx, name, b) != nil || !slices.Contains(deliver.NamesOfWorks(b), work.Name) {
 		return nil
 	}
 	return b

@@ -72,6 +72,7 @@ type Deps struct {
 	// Interpreters are the customizations in Chain, which have to be loaded.
 	Interpreters *interpreters.Known
 	Created      *created.Works
+	Restless     *send.Restless
 	Events       *events.Recorder
 	// Hub says whose status is left alone on a shared hub.
 	Hub scope.Hub
@@ -131,7 +132,7 @@ func (c *Controller) look(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 		c.Stages.Looked(req.NamespacedName)
 		return ctrl.Result{}, nil // it comes again with its ID
 	}
-	works, err := c.works(ctx, b)
+	works, earlier, err := c.works(ctx, b)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -150,7 +151,7 @@ func (c *Controller) look(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if b, _, err = c.Store.Change(ctx, b, b.DeepCopyObject().(binding), ""); err != nil { //nolint:forcetypeassert // it is one
 		return ctrl.Result{}, err
 	}
-	sent, err := c.send(ctx, b, object, works)
+	sent, err := c.send(ctx, b, object, present{works, earlier})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -175,6 +176,12 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
+// present are the works that there are.
+type present struct {
+	// own are those of the binding, and earlier those of earlier objects of its name.
+	own, earlier []workv1.ManifestWork
+}
+
 // sent is what came of sending an object.
 type sent struct {
 	// problems say why clusters do not get the object, by cluster: what is wrong with
@@ -187,14 +194,15 @@ type sent struct {
 	settled bool
 }
 
-// send makes the works of a binding what they are to be.
-func (c *Controller) send(ctx context.Context, b binding, object *unstructured.Unstructured, works []workv1.ManifestWork) (sent, error) {
-	staged, err := c.render(ctx, b, object, works)
+// send makes the works of a binding what they are to be. What goes wrong for a cluster
+// concerns that one alone: its member may want it to.
+func (c *Controller) send(ctx context.Context, b binding, object *unstructured.Unstructured, works present) (sent, error) {
+	staged, err := c.render(ctx, b, object, works.own)
 	if err != nil {
 		return sent{}, err
 	}
 	wanted, problems := staged.Wanted, staged.Problems
-	changes, err := deliver.Compare(wanted, works, joined(problems, staged.Still))
+	changes, err := deliver.Compare(wanted, works.own, joined(problems, staged.Still))
 	if err != nil {
 		return sent{}, fmt.Errorf("comparing the works of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
@@ -202,26 +210,30 @@ func (c *Controller) send(ctx context.Context, b binding, object *unstructured.U
 	changes.Gone = slices.DeleteFunc(changes.Gone, func(work workv1.ManifestWork) bool {
 		return staged.Keep || !c.Fleet.Settled(work.Namespace) // the binding comes again when it has
 	})
-	if len(changes.Gone) > 0 || len(changes.New) > 0 && !c.Latest.Current(b) {
+	lost := slices.DeleteFunc(works.earlier, func(work workv1.ManifestWork) bool { return !alive(work) })
+	if len(changes.Gone)+len(lost) > 0 || len(changes.New) > 0 && !c.Latest.Current(b) {
 		if current, err := c.current(ctx, b); err != nil || !current {
 			return sent{}, err
 		}
 	}
-	failed := c.writer().Write(ctx, changes)
-	if err := send.Passing(failed); err != nil {
-		return sent{}, err
-	}
+	failed := c.writer().Write(ctx, deliver.Changes{Gone: lost})
+	maps.Copy(failed, c.writer().Write(ctx, changes))
+	passing := send.Passing(failed)
+	lasting := send.Lasting(failed, c.Clock.Now())
 	c.Announce.Tell(announce.Sent{
-		Wrote: !changes.None(), Overridden: overridden(wanted), Mistakes: send.Joined(problems), Failed: send.Joined(failed),
+		Wrote: !changes.None(), Overridden: overridden(wanted), Mistakes: send.Joined(problems), Failed: send.Joined(lasting),
 	}.Events(b)...)
-	c.Stages.Failed(client.ObjectKeyFromObject(b), failed)
-	result := sent{problems: joined(problems, staged.Held), settled: changes.None() || len(failed) > 0}
+	c.Stages.Failed(client.ObjectKeyFromObject(b), lasting)
+	result := sent{problems: joined(problems, staged.Held), settled: changes.None() || len(failed) > 0 || passing != nil}
 	for _, problem := range problems {
 		result.again = sooner(result.again, interpret.Again(problem))
 	}
 	if len(failed) > 0 {
 		maps.Copy(result.problems, failed)
-		result.again = again
+		result.again = sooner(result.again, again)
+	}
+	if passing != nil {
+		result.again = settle
 	}
 	return result, nil
 }

@@ -69,10 +69,7 @@ func bucketsOf(object any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	var in []string
-	if id := deliver.BindingID(work); id != "" {
-		in = append(in, bucket(id))
-	}
+	in := []string{bucket(work.Name)}
 	if name := deliver.BindingOf(work); name.Name != "" {
 		in = append(in, bucket(name.String()))
 	}
@@ -85,10 +82,9 @@ func bucket(key string) string {
 	return strconv.FormatUint(uint64(hash.Sum32()%buckets), 16)
 }
 
-// WithID returns the works of bindings with a permanent ID. They must not be
-// changed.
-func (w Works) WithID(id string) ([]*workv1.ManifestWork, error) {
-	return w.find(id, func(work *workv1.ManifestWork) bool { return deliver.BindingID(work) == id })
+// Called returns the works of a name, of all clusters. They must not be changed.
+func (w Works) Called(name string) ([]*workv1.ManifestWork, error) {
+	return w.find(name, func(work *workv1.ManifestWork) bool { return work.Name == name })
 }
 
 // WithName returns the works that name a binding. They must not be changed.

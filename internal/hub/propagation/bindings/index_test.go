@@ -38,7 +38,7 @@ func TestWorksAreFoundByTheirBinding(t *testing.T) {
 		}
 	}
 	other := workFor("c", "c7")
-	other.Labels = map[string]string{workv1alpha2.LabelResourceBindingID: "another"}
+	other.Labels, other.Annotations = nil, nil // its member has taken off what it says
 	if err := works.indexer.Add(other); err != nil {
 		t.Fatal(err)
 	}
@@ -55,10 +55,9 @@ func TestWorksAreFoundByTheirBinding(t *testing.T) {
 	}
 	name := types.NamespacedName{Namespace: "team", Name: "c7-configmap"}
 	for what, test := range map[string]struct{ got, want string }{
-		"by its ID":            {clusters(works.WithID("id-c7")), "a/c7 b/c7"},
-		"by another ID":        {clusters(works.WithID("another")), "c/c7"},
-		"by its name":          {clusters(works.WithName(name)), "a/c7 b/c7 c/c7"},
-		"of none":              {clusters(works.WithID("id-x")), ""},
+		"by their name":        {clusters(works.Called("c7")), "a/c7 b/c7 c/c7"},
+		"by their binding":     {clusters(works.WithName(name)), "a/c7 b/c7"},
+		"of none":              {clusters(works.Called("x")), ""},
 		"of another namespace": {clusters(works.WithName(types.NamespacedName{Namespace: "other", Name: name.Name})), ""},
 	} {
 		if test.got != test.want {

@@ -144,6 +144,7 @@ func (c *Controller) onWork() handler.EventHandler {
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			if tells(e.ObjectOld, e.ObjectNew) {
 				add(q, e.ObjectNew)
+				add(q, e.ObjectOld) // its member may have taken the name of the binding off
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {

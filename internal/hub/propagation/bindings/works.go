@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,62 +17,57 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/send"
 	"github.com/capstan-io/capstan/internal/hub/propagation/staging"
-	"github.com/capstan-io/capstan/internal/hub/propagation/templates"
 	"github.com/capstan-io/capstan/internal/override"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
 	"github.com/capstan-io/capstan/internal/propagation/selector"
 )
 
-// works returns the works of a binding: those with its ID, and those that name it and
-// have another ID, which it is to take over. Works of another object that had the name of
-// this one are deleted, as their binding does not exist any more.
+// works returns the works of a binding, and those of earlier objects that had its name,
+// which are to go: their binding does not exist any more.
 //
-// A member can write into the works that it has been sent whatever it likes, so what they
-// say counts only if their names agree with it.
-func (c *Controller) works(ctx context.Context, b binding) ([]workv1.ManifestWork, error) {
-	found, err := c.Works.WithID(deliver.ID(b))
-	if err != nil {
-		return nil, err
-	}
-	named, err := c.Works.WithName(client.ObjectKeyFromObject(b))
-	if err != nil {
-		return nil, err
-	}
-	mine := make([]workv1.ManifestWork, 0, len(found))
-	for _, work := range found {
-		if deliver.MayHave(b, work) {
-			mine = append(mine, *work)
-		}
-	}
-	for _, work := range named {
-		if deliver.BindingID(work) == deliver.ID(b) || !deliver.MayHave(b, work) {
-			continue
-		}
-		lost, err := c.ofEarlierObject(ctx, b, work)
+// They are found by their names, which are all of a work that a member cannot change. What
+// the works say spares a look at the hub.
+func (c *Controller) works(ctx context.Context, b binding) (own, earlier []workv1.ManifestWork, err error) {
+	for _, name := range deliver.NamesOfWorks(b) {
+		called, err := c.Works.Called(name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if !lost {
-			mine = append(mine, *work)
-			continue
-		}
-		if err := send.Joined(c.writer().Write(ctx, deliver.Changes{Gone: []workv1.ManifestWork{*work}})); err != nil {
-			return nil, err
+		for _, work := range called {
+			whose, err := c.whose(ctx, b, work)
+			switch {
+			case err != nil:
+				return nil, nil, err
+			case whose == deliver.Own:
+				own = append(own, *work)
+			case whose == deliver.Earlier:
+				earlier = append(earlier, *work)
+			}
 		}
 	}
-	return mine, nil
+	return own, earlier, nil
 }
 
-// ofEarlierObject tells whether a work was made of an object that had the kind and the
-// name of that of the binding, and that does not exist any more. One that says to be made
-// of anything else belies its name.
-func (c *Controller) ofEarlierObject(ctx context.Context, b binding, work *workv1.ManifestWork) (bool, error) {
-	of, ok := deliver.TemplateOf(work)
-	says, is := templates.KeyOf(of), templates.KeyOf(b.BindingSpec().Resource)
-	if !ok || says.Kind.GroupKind() != is.Kind.GroupKind() || says.Name != is.Name {
-		return false, nil
+// whose tells whose a work is that has a name of the works of a binding.
+func (c *Controller) whose(ctx context.Context, b binding, work *workv1.ManifestWork) (deliver.Whose, error) {
+	if deliver.Says(b, work) {
+		return deliver.Own, nil
 	}
-	return c.ending.lost(ctx, work)
+	if name := deliver.BindingOf(work); name.Name != "" && name != client.ObjectKeyFromObject(b) {
+		other := empty(name)
+		if c.Client.Get(ctx, name, other, client.UnsafeDisableDeepCopy) == nil && deliver.Says(other, work) {
+			return deliver.Others, nil
+		}
+	}
+	live := &workv1.ManifestWork{} // the cache does not have what it was made of
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(work), live)
+	if apierrors.IsNotFound(err) || err == nil && live.UID != work.UID {
+		return deliver.Others, nil
+	}
+	if err != nil {
+		return deliver.Others, fmt.Errorf("reading ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
+	}
+	return deliver.WhoseIs(b, live), nil
 }
 
 // render returns the works that a binding is to have now.
@@ -134,5 +130,5 @@ func (c *Controller) overrides(
 }
 
 func (c Deps) writer() send.Writer {
-	return send.Writer{Client: c.Client, Live: c.Live, Created: c.Created}
+	return send.Writer{Client: c.Client, Live: c.Live, Created: c.Created, Restless: c.Restless}
 }

@@ -88,7 +88,7 @@ func (c *Controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	failed, again := c.Writer.Write(ctx, changes), time.Duration(0)
 	for cluster, err := range failed {
-		if errors.Is(err, send.ErrNoNamespace) { // it has just been accepted
+		if errors.Is(err, send.ErrNoNamespace) || send.Waits(err) { // it has not been accepted, or its member keeps something
 			delete(failed, cluster)
 			again = awaitAccepted
 		}

@@ -47,7 +47,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // Index adds the index by which the controller reads works.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	byNamespace := func(object client.Object) []string {
-		if name := object.GetLabels()[deliver.LabelNamespace]; name != "" {
+		if name := deliver.OfNamespace(object); name != "" {
 			return []string{name}
 		}
 		return nil
@@ -136,7 +136,7 @@ func ofNamespace(b *workv1alpha2.ClusterResourceBinding) string {
 }
 
 func onWork(_ context.Context, object client.Object) []reconcile.Request {
-	return requests(object.GetLabels()[deliver.LabelNamespace])
+	return requests(deliver.OfNamespace(object))
 }
 
 // onCluster brings back the namespaces that a cluster has, or is to have, and the one
@@ -151,7 +151,7 @@ func (c *Controller) onCluster(ctx context.Context, object client.Object) []reco
 	}
 	names := []string{object.GetName()}
 	for i := range works.Items {
-		names = append(names, works.Items[i].Labels[deliver.LabelNamespace])
+		names = append(names, deliver.OfNamespace(&works.Items[i]))
 	}
 	return requests(names...)
 }

@@ -34,8 +34,9 @@ const writesAtOnce = 16
 type Writer struct {
 	Client client.Client
 	// Live reads from the API server.
-	Live    client.Reader
-	Created *created.Works
+	Live     client.Reader
+	Created  *created.Works
+	Restless *Restless
 }
 
 // Write makes the changes, several at a time. An object that moves goes to its
@@ -112,11 +113,12 @@ func (w Writer) create(ctx context.Context, work *workv1.ManifestWork) error {
 	if !w.Created.Begin(key) {
 		return nil
 	}
-	if w.shown(ctx, work) {
+	shown, err := w.shown(ctx, work)
+	if shown || err != nil {
 		w.Created.Forget(key)
-		return nil
+		return err
 	}
-	err := w.Client.Create(ctx, work)
+	err = w.Client.Create(ctx, work)
 	if err == nil {
 		return nil
 	}
@@ -131,30 +133,42 @@ func (w Writer) create(ctx context.Context, work *workv1.ManifestWork) error {
 }
 
 // taken returns the error of a work whose name another has. It is a conflict if the
-// cache shows ours soon, or the other one goes.
+// cache shows ours soon, or the other one has gone.
 func (w Writer) taken(ctx context.Context, work *workv1.ManifestWork, err error) error {
 	key, present := client.ObjectKeyFromObject(work), &workv1.ManifestWork{}
-	if w.Live.Get(ctx, key, present) == nil && present.DeletionTimestamp.IsZero() && !related(present, work) {
-		return fmt.Errorf("cluster %q has another ManifestWork %q, which is not of this object: delete that one, or give the object another name", key.Namespace, key.Name)
+	if w.Live.Get(ctx, key, present) == nil {
+		if !present.DeletionTimestamp.IsZero() {
+			return before(present)
+		}
+		if !related(present, work) {
+			return fmt.Errorf("cluster %q has another ManifestWork %q, which is not of this object: delete that one, or give the object another name", key.Namespace, key.Name)
+		}
 	}
 	conflict := apierrors.NewConflict(workv1.GroupVersion.WithResource("manifestworks").GroupResource(), work.Name, err)
 	return fmt.Errorf("creating ManifestWork %q: %w", key, conflict)
 }
 
-// related tells whether a work is one that we take over or remove: of the same
-// binding, or of one with its name, or of a namespace.
+// related tells whether a work is one that we take over or remove: of the same binding, or
+// of a namespace.
 func related(present, work *workv1.ManifestWork) bool {
 	of := deliver.BindingOf(work)
-	return present.Labels[deliver.LabelNamespace] != "" || deliver.BindingOf(present) == of ||
-		deliver.BindingID(present) == deliver.BindingID(work) && deliver.MayBeIn(of.Namespace, present)
+	return deliver.OfNamespace(present) != "" || of.Name != "" && deliver.BindingOf(present) == of
 }
 
 // shown tells whether the cache shows a work by now that it did not show when it was
 // looked for: what is not awaited any more may have come since.
-func (w Writer) shown(ctx context.Context, work *workv1.ManifestWork) bool {
-	is, id := &workv1.ManifestWork{}, karmadaworkv1alpha1.LabelPermanentID
-	err := w.Client.Get(ctx, client.ObjectKeyFromObject(work), is, client.UnsafeDisableDeepCopy)
-	return err == nil && is.DeletionTimestamp.IsZero() && is.Labels[id] != "" && is.Labels[id] == work.Labels[id]
+func (w Writer) shown(ctx context.Context, work *workv1.ManifestWork) (bool, error) {
+	is := &workv1.ManifestWork{}
+	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(work), is, client.UnsafeDisableDeepCopy); err != nil {
+		return false, nil //nolint:nilerr // whoever creates it hears of it
+	}
+	if !is.DeletionTimestamp.IsZero() {
+		return false, before(is)
+	}
+	const id = karmadaworkv1alpha1.LabelPermanentID
+	return is.Labels[id] != "" && is.Labels[id] == work.Labels[id] &&
+		deliver.BindingOf(is) == deliver.BindingOf(work) && deliver.BindingID(is) == deliver.BindingID(work) &&
+		is.Labels[deliver.LabelNamespace] == work.Labels[deliver.LabelNamespace], nil
 }
 
 // remedied says what to do about an object that the hub cannot store another time.
@@ -167,6 +181,9 @@ func remedied(err error) error {
 }
 
 func (w Writer) change(ctx context.Context, change deliver.Change) error {
+	if err := w.Restless.begin(change); err != nil {
+		return err
+	}
 	body, err := change.Patch()
 	if err != nil {
 		return err

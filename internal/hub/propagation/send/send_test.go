@@ -5,6 +5,7 @@ package send
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karmadaworkv1alpha1 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha1"
+	workv1alpha2 "github.com/capstan-io/capstan/apis/karmada/work/v1alpha2"
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 	"github.com/capstan-io/capstan/internal/hub/propagation/created"
 	"github.com/capstan-io/capstan/internal/propagation/deliver"
@@ -30,21 +32,30 @@ func TestAWorkIsCreatedOnce(t *testing.T) {
 	if err := workv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	work := func(id string) *workv1.ManifestWork {
+	work := func(id, binding string) *workv1.ManifestWork {
 		return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "member1", Name: "web", Labels: map[string]string{karmadaworkv1alpha1.LabelPermanentID: id},
+			Annotations: map[string]string{workv1alpha2.AnnotationResourceBindingNamespace: "shop", workv1alpha2.AnnotationResourceBindingName: binding},
 		}}
 	}
+	going := work("a", "web")
+	going.Finalizers, going.DeletionTimestamp = []string{"example.com/kept"}, &metav1.Time{Time: time.Unix(0, 0)}
+	unmarked := work("a", "web")
+	unmarked.Annotations = nil
 	for name, test := range map[string]struct {
-		present  *workv1.ManifestWork
-		asked    int
-		conflict bool
+		present         *workv1.ManifestWork
+		asked           int
+		conflict, waits bool
+		says            string
 	}{
-		"it is new":            {asked: 1},
-		"it has come":          {present: work("a")},
-		"another has its name": {present: work("b"), asked: 1, conflict: true},
+		"it is new":                    {asked: 1},
+		"it has come":                  {present: work("a", "web")},
+		"one of its binding is there":  {present: work("b", "web"), asked: 1, conflict: true},
+		"another has its name":         {present: work("b", "other"), asked: 1, says: "another ManifestWork"},
+		"its member took the names":    {present: unmarked, asked: 1, says: "another ManifestWork"},
+		"its member keeps the earlier": {present: going, waits: true, says: "has not let go of the ManifestWork"},
 		"a user's has its name": {
-			present: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web"}}, asked: 1, conflict: true,
+			present: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web"}}, asked: 1, says: "another ManifestWork",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,10 +70,16 @@ func TestAWorkIsCreatedOnce(t *testing.T) {
 				builder.WithObjects(test.present)
 			}
 			hub := builder.Build()
-			w := Writer{Client: hub, Live: hub, Created: created.New(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
-			failed := w.Write(t.Context(), deliver.Changes{New: []*workv1.ManifestWork{work("a")}})
-			if err := Joined(failed); apierrors.IsConflict(failed["member1"]) != test.conflict || asked != test.asked {
+			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+			w := Writer{Client: hub, Live: hub, Created: created.New(clk)}
+			failed := w.Write(t.Context(), deliver.Changes{New: []*workv1.ManifestWork{work("a", "web")}})
+			err := Joined(failed)
+			if apierrors.IsConflict(failed["member1"]) != test.conflict || Waits(err) != test.waits || asked != test.asked ||
+				test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
 				t.Errorf("the hub was asked %d times to create it: %v", asked, err)
+			}
+			if now, later := Lasting(failed, clk.Now()), Lasting(failed, clk.Now().Add(time.Hour)); test.waits && (len(now) > 0 || len(later) != 1) {
+				t.Errorf("the errors that last are %v, and an hour later %v", now, later)
 			}
 		})
 	}

@@ -15,8 +15,8 @@ import (
 	workv1 "github.com/capstan-io/capstan/apis/work/v1"
 )
 
-// keptAfter is how long a cluster may take to let go of a work before it is told of.
-const keptAfter = 30 * time.Second
+// KeptAfter is how long a cluster may take to let go of a work before it is told of.
+const KeptAfter = 30 * time.Second
 
 // Kept returns the condition of a binding whose object is deleted, and which clusters
 // keep from going; nil if none does yet. Works are what there still is for it. Again is
@@ -27,7 +27,7 @@ func Kept(works []workv1.ManifestWork, now time.Time) (kept *metav1.Condition, a
 		if work.DeletionTimestamp.IsZero() {
 			continue // it comes again when it is
 		}
-		left := keptAfter - now.Sub(work.DeletionTimestamp.Time)
+		left := KeptAfter - now.Sub(work.DeletionTimestamp.Time)
 		switch {
 		case left <= 0:
 			clusters = append(clusters, work.Namespace)
@@ -46,6 +46,6 @@ func Kept(works []workv1.ManifestWork, now time.Time) (kept *metav1.Condition, a
 	return &metav1.Condition{
 		Type: workv1alpha2.BindingConditionFullyApplied, Status: metav1.ConditionFalse, Reason: workv1alpha2.BindingReasonFullyAppliedFailed,
 		Message: fmt.Sprintf("The object is deleted. These clusters have not let go of it for more than %s: %s. "+
-			"The binding goes when their agents have taken their finalizers off the ManifestWorks.", keptAfter, names),
+			"The binding goes when their agents have taken their finalizers off the ManifestWorks.", KeptAfter, names),
 	}, again
 }

@@ -1,0 +1,122 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+const (
+	// calmWrites is how often the same is written to a work without a wait.
+	calmWrites = 5
+	// waitMin and waitMax bound how long to wait before it is written another time; the
+	// wait doubles with each.
+	waitMin = time.Second
+	waitMax = 10 * time.Minute
+	// calmAfter is how long nothing has to be written to a work for it to be calm again,
+	// or twice its wait if that is longer.
+	calmAfter = time.Minute
+	// sweepMin is from how many works on the calm ones are looked for.
+	sweepMin = 1000
+)
+
+// RestlessError says that a work is not written now, as somebody changes it back each time.
+type RestlessError struct{ Work types.NamespacedName }
+
+// Error says what happens, and what to do.
+func (e *RestlessError) Error() string {
+	return fmt.Sprintf("somebody takes from ManifestWork %q again and again what the hub writes to it, so that it is written ever more seldom: "+
+		"find out whether the agent of cluster %q does, and revoke its access if so (capstan deny --revoke)", e.Work.Name, e.Work.Namespace)
+}
+
+// Restless remembers which works have been written lately, so that those are written ever
+// more seldom which somebody changes back each time. It is safe for concurrent use.
+type Restless struct {
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	works map[types.NamespacedName]written
+	sweep int // how many there have to be for the next sweep
+}
+
+// written is what was written to a work.
+type written struct {
+	content uint64 // a hash of the spec
+	version string // the work as it was before
+	times   int
+	at      time.Time
+}
+
+// NewRestless returns Restless that knows no work.
+func NewRestless(clk clock.PassiveClock) *Restless {
+	return &Restless{clock: clk, works: map[types.NamespacedName]written{}, sweep: sweepMin}
+}
+
+// begin notes that a work is being changed; a RestlessError if it must not be yet.
+func (r *Restless) begin(change deliver.Change) error {
+	content, err := hashOf(change.Wanted)
+	if err != nil {
+		return err
+	}
+	key, version := client.ObjectKeyFromObject(change.Present), change.Present.ResourceVersion
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	last, known := r.works[key]
+	switch {
+	case !known || last.content != content || last.calm(now):
+		last = written{content: content}
+	case last.version == version:
+		return nil // the cache does not show yet what was written
+	case now.Sub(last.at) < last.wait():
+		return &RestlessError{Work: key}
+	}
+	r.works[key] = written{content: content, version: version, times: last.times + 1, at: now}
+	r.forget(now)
+	return nil
+}
+
+// forget forgets the works that are calm, if there are many. The caller has the lock.
+func (r *Restless) forget(now time.Time) {
+	if len(r.works) < r.sweep {
+		return
+	}
+	for key, one := range r.works {
+		if one.calm(now) {
+			delete(r.works, key)
+		}
+	}
+	r.sweep = max(sweepMin, 2*len(r.works))
+}
+
+// wait returns how long the same is not to be written again.
+func (w written) wait() time.Duration {
+	if w.times < calmWrites {
+		return 0
+	}
+	return min(waitMin<<min(w.times-calmWrites, 10), waitMax)
+}
+
+func (w written) calm(now time.Time) bool { return now.Sub(w.at) >= max(calmAfter, 2*w.wait()) }
+
+func hashOf(work *workv1.ManifestWork) (uint64, error) {
+	text, err := json.Marshal(work.Spec)
+	if err != nil {
+		return 0, fmt.Errorf("encoding ManifestWork %q: %w", client.ObjectKeyFromObject(work), err)
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write(text) // never fails
+	return hash.Sum64(), nil
+}

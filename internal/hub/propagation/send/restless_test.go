@@ -1,0 +1,93 @@
+// Copyright The Capstan Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package send
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	workv1 "github.com/capstan-io/capstan/apis/work/v1"
+	"github.com/capstan-io/capstan/internal/propagation/deliver"
+)
+
+// TestARestlessWorkIsWrittenMoreSeldom looks at a work ten times a second for an hour that
+// differs each time from what is wanted: somebody changes it back, or the hub wants something
+// else each time, or the cache does not show what was written.
+func TestARestlessWorkIsWrittenMoreSeldom(t *testing.T) {
+	const looks = 10 * 60 * 60
+	for name, test := range map[string]struct {
+		wanted, version func(look int) int
+		least, most     int
+	}{
+		"somebody changes it back": {func(int) int { return 0 }, func(look int) int { return look }, calmWrites + 5, 30},
+		"the hub changes its mind": {func(look int) int { return look }, func(look int) int { return look }, looks, looks},
+		"the cache is behind":      {func(int) int { return 0 }, func(int) int { return 0 }, looks, looks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+			r := NewRestless(clk)
+			writes := 0
+			for look := range looks {
+				if r.begin(changeTo(test.wanted(look), test.version(look))) == nil {
+					writes++
+				}
+				clk.SetTime(clk.Now().Add(100 * time.Millisecond))
+			}
+			if writes < test.least || writes > test.most {
+				t.Errorf("it is written %d times, want between %d and %d", writes, test.least, test.most)
+			}
+		})
+	}
+}
+
+// TestAWorkThatIsCalmIsWrittenAtOnce lets a restless work be for longer than it has to wait.
+func TestAWorkThatIsCalmIsWrittenAtOnce(t *testing.T) {
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	r, version := NewRestless(clk), 0
+	begin := func() error {
+		version++
+		return r.begin(changeTo(0, version))
+	}
+	for begin() == nil {
+	}
+	clk.SetTime(clk.Now().Add(calmAfter))
+	for range calmWrites {
+		if err := begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if begin() == nil {
+		t.Error("it does not become restless again")
+	}
+}
+
+// TestFewWorksAreRemembered writes more works than are remembered.
+func TestFewWorksAreRemembered(t *testing.T) {
+	clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	r := NewRestless(clk)
+	for i := range 10 * sweepMin {
+		one := changeTo(0, 0)
+		one.Present.Name = fmt.Sprint(i)
+		if err := r.begin(one); err != nil {
+			t.Fatal(err)
+		}
+		clk.SetTime(clk.Now().Add(calmAfter / 100))
+	}
+	if len(r.works) > 2*sweepMin {
+		t.Errorf("%d works are remembered", len(r.works))
+	}
+}
+
+// changeTo returns the change of a work in a version to a spec.
+func changeTo(spec, version int) deliver.Change {
+	is := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "member1", Name: "web", ResourceVersion: fmt.Sprint(version)}}
+	want := is.DeepCopy()
+	want.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":%d}`, spec)}}}
+	return deliver.Change{Present: is, Wanted: want}
+}
