@@ -255,6 +255,64 @@ func TestAMemberPretendsThatAWorkIsAnothers(t *testing.T) {
 	})
 }
 
+// TestAnObjectAnewReachesTheOthers deletes an object of which a cluster never lets go, and
+// makes it anew: the others get it, and the binding says who does not.
+func TestAnObjectAnewReachesTheOthers(t *testing.T) {
+	w := newWorld(t, 1)
+	w.accept("keeper") // there is no agent
+	web := deployment("web", 1)
+	w.create(policy("web", policyv1alpha1.Placement{}), web)
+	w.eventually("both clusters are sent it", func() error {
+		if here, there := len(w.worksOf("member1")), len(w.worksOf("keeper")); here != 1 || there != 1 {
+			return fmt.Errorf("member1 has %d works, and keeper %d", here, there)
+		}
+		return nil
+	})
+	w.remove(web)
+	w.eventually("the work of keeper is deleted", func() error {
+		if work := w.work("keeper", "web"); work.DeletionTimestamp.IsZero() {
+			return fmt.Errorf("it is %+v", work.ObjectMeta)
+		}
+		return nil
+	})
+	kept := w.work("keeper", "web")
+	web = deployment("web", 2)
+	w.create(web)
+	w.says("web-deployment", workv1alpha2.BindingConditionFullyApplied, workv1alpha2.BindingReasonFullyAppliedFailed,
+		`cluster "keeper" has not let go of the ManifestWork`)
+	w.eventually("the object says what member1 has of it", func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil || web.Status.ReadyReplicas != 2 {
+			return fmt.Errorf("its status is %+v: %w", web.Status, err)
+		}
+		return nil
+	})
+	w.change(&kept, func() { kept.Finalizers = nil })
+	w.eventually("keeper is sent the new object", func() error {
+		works := w.worksOf("keeper")
+		if len(works) != 1 || works[0].UID == kept.UID || w.object(&works[0]).GetAnnotations()[workv1alpha2.AnnotationTemplateUID] != string(web.UID) {
+			return fmt.Errorf("it has %d works", len(works))
+		}
+		return nil
+	})
+}
+
+// TestWhatIsNeededAnewReachesTheOthers has a cluster never let go of a ConfigMap that goes
+// along with a Deployment, until that needs it no more. Then it is needed again.
+func TestWhatIsNeededAnewReachesTheOthers(t *testing.T) {
+	w := newWorld(t, 1)
+	w.accept("keeper") // there is no agent
+	web, webs := deployment("web", 1), policy("web", policyv1alpha1.Placement{})
+	webs.Spec.PropagateDeps = true
+	needs := []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "page"}}}}
+	web.Spec.Template.Spec.Containers[0].EnvFrom = needs
+	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "page"}}, webs, web)
+	w.sentAre("ConfigMap", "member1/page", "keeper/page")
+	w.change(web, func() { web.Spec.Template.Spec.Containers[0].EnvFrom = nil })
+	w.sentAre("ConfigMap", "keeper/page")
+	w.change(web, func() { web.Spec.Template.Spec.Containers[0].EnvFrom = needs })
+	w.sentAre("ConfigMap", "member1/page", "keeper/page")
+}
+
 // TestWorksOfAnEarlierObjectAreDeleted starts the controllers with a work that a controller
 // has left of an object that had the name of another one: it is not taken over.
 func TestWorksOfAnEarlierObjectAreDeleted(t *testing.T) {

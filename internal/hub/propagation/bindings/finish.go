@@ -31,14 +31,14 @@ import (
 // ending brings to an end what was sent for bindings that are deleted.
 type ending struct{ Deps }
 
-// finish deletes the works of a binding that is being deleted, and lets it go when
-// they are gone; or at once, if they stay.
+// finish deletes the works of a binding that is being deleted, and lets it go when they
+// are gone; or at once, if they stay, or if another binding is to have its name, which
+// sends to the others whatever a cluster keeps.
 func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWork) (ctrl.Result, error) {
 	if err := c.Stages.Gone(ctx, client.ObjectKeyFromObject(b)); err != nil {
 		return ctrl.Result{}, err
 	}
-	finalizer := deliver.Finalizer(b)
-	if !controllerutil.ContainsFinalizer(b, finalizer) {
+	if !controllerutil.ContainsFinalizer(b, deliver.Finalizer(b)) {
 		return ctrl.Result{}, nil
 	}
 	stays := false
@@ -48,21 +48,30 @@ func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWo
 			return ctrl.Result{}, err
 		}
 	}
+	var kept error
 	switch {
 	case stays:
 	case len(works) > 0:
+		if kept = c.cleanUp(ctx, b, works); c.succeeded(b) {
+			break // whoever has the name next deletes what is left
+		}
 		again, err := c.tellKept(ctx, b, works)
-		return ctrl.Result{RequeueAfter: again}, errors.Join(c.cleanUp(ctx, b, works), err)
+		return ctrl.Result{RequeueAfter: again}, errors.Join(kept, err)
 	case c.Created.Awaited(deliver.NameOfWorks(b)):
 		return ctrl.Result{RequeueAfter: settle}, nil // the cache shows them by then
 	}
+	return ctrl.Result{}, errors.Join(kept, c.letGo(ctx, b))
+}
+
+// letGo takes its finalizer off a binding that is being deleted.
+func (c ending) letGo(ctx context.Context, b binding) error {
 	after := b.DeepCopyObject().(binding) //nolint:forcetypeassert // it is one
-	controllerutil.RemoveFinalizer(after, finalizer)
+	controllerutil.RemoveFinalizer(after, deliver.Finalizer(b))
 	err := c.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("letting the binding %q go: %w", client.ObjectKeyFromObject(b), err)
+		return fmt.Errorf("letting the binding %q go: %w", client.ObjectKeyFromObject(b), err)
 	}
-	return ctrl.Result{}, nil
+	return nil
 }
 
 // tellKept writes to the status of a binding that is being deleted which clusters have
@@ -70,6 +79,10 @@ func (c ending) finish(ctx context.Context, b binding, works []workv1.ManifestWo
 // there may be more to tell.
 func (c ending) tellKept(ctx context.Context, b binding, works []workv1.ManifestWork) (again time.Duration, err error) {
 	kept, again := sum.Kept(works, c.Clock.Now())
+	name := client.ObjectKeyFromObject(b)
+	if slices.ContainsFunc(works, func(work workv1.ManifestWork) bool { return deliver.BindingOf(&work) != name }) {
+		again = sooner(again, sum.KeptAfter) // it does not bring the binding back when it goes
+	}
 	if kept == nil {
 		return again, nil
 	}
@@ -79,6 +92,19 @@ func (c ending) tellKept(ctx context.Context, b binding, works []workv1.Manifest
 		return again, fmt.Errorf("writing the status of binding %q: %w", client.ObjectKeyFromObject(b), err)
 	}
 	return again, nil
+}
+
+// succeeded tells whether another binding is to have the name of one that is being deleted:
+// there is another object by now that has the kind and the name, or the same one is to be
+// sent again.
+func (c ending) succeeded(b binding) bool {
+	key := templates.KeyOf(b.BindingSpec().Resource)
+	object, known := c.Templates.Get(key)
+	if !known || object == nil {
+		return false
+	}
+	needed := claims.Claimed(object) || len(b.BindingSpec().RequiredBy) > 0
+	return object.UID != b.BindingSpec().Resource.UID || object.DeletionTimestamp.IsZero() && needed && !c.reserved(key, object)
 }
 
 func alive(work workv1.ManifestWork) bool { return work.DeletionTimestamp.IsZero() }

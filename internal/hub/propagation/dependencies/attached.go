@@ -111,7 +111,11 @@ func (a *Attached) keep(
 	ctx context.Context, object *metav1.PartialObjectMetadata, present lookup.Binding, needs references.Needs,
 ) (wait time.Duration, err error) {
 	if !present.GetDeletionTimestamp().IsZero() {
-		return 0, nil // the object comes again when the binding is gone
+		if len(needs.RequiredBy) == 0 {
+			return 0, nil
+		}
+		// Then it does not await what clusters keep; the object comes again when it is gone.
+		return 0, a.update(ctx, present, needs)
 	}
 	awaited, err := a.awaited(ctx, object, present, needs)
 	if err != nil {

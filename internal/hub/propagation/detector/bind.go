@@ -61,7 +61,8 @@ func (c binder) bind(
 		return ctrl.Result{}, c.create(ctx, have.New(key), object, wanted, policy)
 	}
 	if !present.GetDeletionTimestamp().IsZero() {
-		return ctrl.Result{}, nil // it comes again when the binding is gone
+		c.Touched(client.ObjectKeyFromObject(present)) // it need not await what clusters keep
+		return ctrl.Result{}, nil                      // it comes again when the binding is gone
 	}
 	return ctrl.Result{}, c.update(ctx, present, wanted, policy, object)
 }

@@ -259,11 +259,14 @@ func (c *Controller) withdraw(ctx context.Context, key templates.Key, template *
 }
 
 // renewed deletes the bindings of earlier objects of the name. It comes again when
-// they are gone.
+// they are gone, which those that are being deleted hear they may be.
 func (c *Controller) renewed(ctx context.Context, key templates.Key, uid types.UID, stale []lookup.Binding) error {
 	object, err := c.Objects.Get(ctx, key)
 	if err != nil || object.GetUID() != uid {
 		return client.IgnoreNotFound(err) // it comes again as its watch tells more
+	}
+	for _, b := range stale {
+		c.Touched(client.ObjectKeyFromObject(b))
 	}
 	return c.binder.remove(ctx, stale...)
 }
