@@ -48,7 +48,9 @@ type accepting struct {
 	mode        dryrun.Mode
 	chosen      string
 	wait        bool
-	timeout     time.Duration
+	// yes answers what the user would be asked.
+	yes     bool
+	timeout time.Duration
 }
 
 // NewAccept returns the command "accept".
@@ -64,9 +66,11 @@ func NewAccept(session *hub.Session) *cobra.Command {
 			"selects its request; what was delivered to it stays.\n\n" +
 			"Many clusters may share the token that they ask with, and whoever has it can ask in the name of each of them. What tells " +
 			"them apart is the key. --dry-run=client shows its fingerprint beforehand; on the cluster, \"kubectl describe " +
-			"klusterlet\" and the log of the agent show that of its agent. --wait approves whoever asks first.\n\n" +
-			"A cluster chooses its labels when it asks to join, and with them its ManagedClusterSets. accept shows these sets " +
-			"and who can then place workloads on the cluster; --dry-run=client shows them beforehand.",
+			"klusterlet\" and the log of the agent show that of its agent. With --wait, accept shows the key of a request that comes " +
+			"meanwhile and asks whether it is the right one.\n\n" +
+			"A cluster chooses its labels when it asks to join, and with them its ManagedClusterSets. accept shows these labels and sets, " +
+			"and who can then place workloads on the cluster, and asks whether that is right; --dry-run=client shows them beforehand. " +
+			"Without a terminal there is nobody to ask, and it needs --yes.",
 		Example: `  # Accept a cluster that has asked to join
   capstan accept member1
 
@@ -81,6 +85,7 @@ func NewAccept(session *hub.Session) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&a.wait, "wait", false, "Wait for the request if there is none yet, and until the cluster is ready")
 	cmd.Flags().DurationVar(&a.timeout, "timeout", defaultTimeout, "How long --wait waits for each cluster")
+	cmd.Flags().BoolVar(&a.yes, "yes", false, "Accept the labels that clusters come with, and the keys that ask, without a question")
 	cmd.Flags().StringVar(&a.chosen, "request", "", "Name of the certificate request to approve, if it is ambiguous; needs a single cluster")
 	a.mode.AddFlag(cmd)
 	return cmd
@@ -132,12 +137,13 @@ func (a *accepting) one(ctx context.Context, name string) error {
 		fmt.Fprintf(a.session.Out, "cluster %q is accepted already, and no request waits\n", name)
 	}
 	if p.accept {
-		if err := a.tellSets(ctx, p.cluster); err != nil {
+		if err := errors.Join(a.tellSets(ctx, p.cluster), a.warnOfTakingBack(ctx, name)); err != nil {
 			return err
 		}
-		if err := a.warnOfTakingBack(ctx, name); err != nil {
-			return err
-		}
+		p.doubts = append(p.doubts, doubtsOfLabels(p.cluster)...)
+	}
+	if err := a.resolve(name, p.doubts); err != nil {
+		return err
 	}
 	if err := a.approveAll(ctx, p.approve); err != nil {
 		return err
@@ -158,6 +164,25 @@ func (a *accepting) one(ctx context.Context, name string) error {
 	}
 	if a.wait && a.mode.Changes() {
 		return a.untilReady(ctx, patience, name, len(p.approve) == 0)
+	}
+	return nil
+}
+
+// resolve shows what the user has to look at, and asks whether it is right.
+func (a *accepting) resolve(cluster string, doubts []string) error {
+	for _, doubt := range doubts {
+		fmt.Fprintln(a.session.ErrOut, doubt)
+	}
+	if len(doubts) == 0 || a.yes || !a.mode.Changes() {
+		return nil
+	}
+	yes, asked := a.session.Ask(fmt.Sprintf("Accept cluster %q like this?", cluster))
+	switch {
+	case !asked:
+		return exit.Next(fmt.Errorf("cluster %q is not accepted: there is no terminal to ask whether this is right", cluster),
+			"If it is, run the command again with --yes. If not, \"capstan deny %s\" denies its requests.", cluster)
+	case !yes:
+		return exit.Next(fmt.Errorf("cluster %q is not accepted", cluster), "\"capstan deny %s\" denies its requests.", cluster)
 	}
 	return nil
 }
@@ -200,6 +225,9 @@ func (a *accepting) plan(ctx, patience context.Context, name string) (plan, erro
 	for {
 		p, err := a.look(ctx, name)
 		if !a.wait || !errors.Is(err, errNoRequest) {
+			if told && a.chosen == "" {
+				p.doubts = append(p.doubts, p.doubtsOfWaiting(a.session.Clock.Now())...)
+			}
 			return p, err
 		}
 		if !told {
@@ -311,7 +339,7 @@ func setAccepted(ctx context.Context, mode dryrun.Mode, write client.Client, nam
 }
 
 // untilReady waits until the cluster is ready. An agent that asks while we wait is
-// accepted, too: what was approved before it asked may be of another one, from
+// accepted, too, if the user knows its key: what was approved before it asked may be of another one, from
 // when the cluster was here before.
 func (a *accepting) untilReady(ctx, patience context.Context, name string, mayAsk bool) error {
 	for {
@@ -327,6 +355,9 @@ func (a *accepting) untilReady(ctx, patience context.Context, name string, mayAs
 		if mayAsk {
 			p, err := a.look(ctx, name)
 			if err != nil && !errors.Is(err, errNoRequest) {
+				return err
+			}
+			if err := a.resolve(name, p.doubtsOfWaiting(a.session.Clock.Now())); err != nil {
 				return err
 			}
 			if err := a.approveAll(ctx, p.approve); err != nil {

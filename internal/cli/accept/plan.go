@@ -16,6 +16,7 @@ import (
 	fleetv1alpha1 "github.com/capstan-io/capstan/apis/fleet/v1alpha1"
 	"github.com/capstan-io/capstan/internal/cli/exit"
 	"github.com/capstan-io/capstan/internal/cli/requests"
+	"github.com/capstan-io/capstan/internal/fleet/view"
 )
 
 // errNoRequest is that there is nothing to approve yet; waiting may help.
@@ -43,6 +44,8 @@ type plan struct {
 	accept bool
 	// pull says whether a cluster that the hub calls is to call the hub from now on.
 	pull bool
+	// doubts are sentences about what the user has to look at before anything is done.
+	doubts []string
 }
 
 // decide returns what is to be done to accept a cluster, or why it should not
@@ -81,6 +84,7 @@ func (f facts) withChosen(p plan) (plan, error) {
 		if ready.Request.Name == f.chosen {
 			p.approve = append(p.approve, ready)
 			p.pull = f.pushed()
+			p.doubts = f.doubtsOf(ready)
 			return p, nil
 		}
 	}
@@ -91,6 +95,47 @@ func (f facts) withChosen(p plan) (plan, error) {
 	}
 	return plan{}, exit.Next(fmt.Errorf("cluster %q has no request %q that waits for approval", f.cluster.Name, f.chosen),
 		"\"capstan describe cluster %s\" lists those that wait.", f.cluster.Name)
+}
+
+// doubtsOf returns what else is to be said of a request that the user has chosen: what
+// acceptance without a choice would have stopped at.
+func (f facts) doubtsOf(chosen requests.Ready) []string {
+	var doubts []string
+	if f.alive() && !f.pushed() {
+		doubts = append(doubts, fmt.Sprintf("Cluster %q has a working agent, and the request is for another one, which gets the same permissions: %s", f.cluster.Name, whoAsks(chosen, f.now)))
+	}
+	var others []string
+	for _, ready := range f.requests.Ready {
+		if ready.Key != chosen.Key {
+			others = append(others, "  "+whoAsks(ready, f.now))
+		}
+	}
+	if len(others) > 0 {
+		doubts = append(doubts, fmt.Sprintf("Others ask to be cluster %q, too; the right one has the key that \"kubectl describe klusterlet\" shows on the cluster. You have chosen %s\nThe others are:\n%s",
+			f.cluster.Name, whoAsks(chosen, f.now), strings.Join(others, "\n")))
+	}
+	return doubts
+}
+
+// doubtsOfWaiting returns what is to be said of requests that came while the command
+// waited for one: whoever was first is not known to be the right one.
+func (p plan) doubtsOfWaiting(now time.Time) []string {
+	var doubts []string
+	for _, ready := range p.approve {
+		doubts = append(doubts, fmt.Sprintf("Whoever has a bootstrap token can ask to be cluster %q; the right one has the key that \"kubectl describe klusterlet\" shows on the cluster. This one asks: %s",
+			p.cluster.Name, whoAsks(ready, now)))
+	}
+	return doubts
+}
+
+// doubtsOfLabels returns what is to be said of the labels that the cluster has chosen.
+func doubtsOfLabels(cluster *clusterv1.ManagedCluster) []string {
+	chosen := view.ChosenLabels(cluster)
+	if len(chosen) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Cluster %q comes with labels, by which policies, Placements and sets choose what it is sent, Secrets included:\n  %s",
+		cluster.Name, strings.Join(chosen, "\n  "))}
 }
 
 // withoutRequest returns why the cluster should not be accepted although, or

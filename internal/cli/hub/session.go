@@ -6,10 +6,15 @@
 package hub
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -44,6 +49,18 @@ func NewSession(streams genericiooptions.IOStreams, c clock.PassiveClock) *Sessi
 		Timeout:          ptr.To("0"),
 	}
 	return &Session{IOStreams: streams, Clock: c, flags: flags, access: access.New(words(), flags, streams.ErrOut)}
+}
+
+// Ask asks the user a question that is answered by yes or no; no answer is a no. Without a
+// terminal there is nobody to ask.
+func (s *Session) Ask(question string) (yes, asked bool) {
+	in, isFile := s.In.(*os.File)
+	if !isFile || !term.IsTerminal(int(in.Fd())) {
+		return false, false
+	}
+	fmt.Fprintf(s.ErrOut, "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(in).ReadString('\n') // No answer is a no.
+	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))), true
 }
 
 // words are what messages say about the hub.

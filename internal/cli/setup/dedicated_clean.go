@@ -4,14 +4,10 @@
 package setup
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 
-	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -154,13 +150,10 @@ func (c *cleaning) askHub(ctx context.Context, found host) (*site, []string, err
 // askForData asks, on a terminal, whether what the hub has stored is deleted as
 // well. Nobody to ask, or an etcd of somebody else, means that it stays.
 func (c *cleaning) askForData(found host) {
-	in, isFile := c.session.In.(*os.File)
-	if c.deleteData || found.live == nil || found.live.Spec.Etcd.External != nil || !isFile || !term.IsTerminal(int(in.Fd())) {
+	if c.deleteData || found.live == nil || found.live.Spec.Etcd.External != nil {
 		return
 	}
-	fmt.Fprintf(c.session.ErrOut, "Also delete everything that the hub %q has stored? It cannot be brought back. [y/N] ", c.dedicated.name)
-	answer, _ := bufio.NewReader(in).ReadString('\n') // No answer is a no.
-	c.deleteData = slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer)))
+	c.deleteData, _ = c.session.Ask(fmt.Sprintf("Also delete everything that the hub %q has stored? It cannot be brought back.", c.dedicated.name))
 }
 
 // removeDedicated removes the hub and its control plane from the host.
