@@ -116,7 +116,12 @@ func (r *registering) checkHub(ctx context.Context, j *joining, uid string) erro
 		return fmt.Errorf("ask the hub at %s for its clusters: %w", r.address, err)
 	}
 	for i := range all.Items {
-		if other := &all.Items[i]; other.Name != j.name && view.Of(other, nil).Claimed == uid {
+		other := view.Of(&all.Items[i], nil)
+		switch {
+		case other.Name == j.name || other.Claimed != uid:
+		case !other.OwnsNamespace(): // whoever may ask to join can say that
+			fmt.Fprintf(r.session.ErrOut, "Warning: %q, which the hub has not accepted, says that it is this cluster. If that is not you, tell an administrator of the hub.\n", other.Name)
+		default:
 			return exit.Next(fmt.Errorf("this cluster is known to the hub already, as %q", other.Name),
 				"Give it this name by --cluster-name, or remove it first: capstan unregister %s", other.Name)
 		}

@@ -78,11 +78,11 @@ func (f Fleet) Cluster(name string) (Cluster, bool) {
 
 // Same returns the clusters of other names that are the cluster of an identity,
 // whatever the hub makes of that, in the order of names. Nobody is who is not
-// known.
+// known, and nobody who may only ask for acceptance: he can say that he is any.
 func (f Fleet) Same(identity, but string) []Cluster {
 	var same []Cluster
 	for _, c := range f.clusters {
-		if identity != "" && c.Name != but && c.Identity() == identity {
+		if identity != "" && c.Name != but && c.OwnsNamespace() && c.Identity() == identity {
 			same = append(same, *c)
 		}
 	}

@@ -154,7 +154,8 @@ func TestWhoTheHubHoldsAClusterFor(t *testing.T) {
 }
 
 func TestTheSameClusterUnderOtherNames(t *testing.T) {
-	fleet := New(Cluster{Name: "c", Held: "uid"}, Cluster{Name: "a", Claimed: "uid"}, Cluster{Name: "b", Held: "other", Claimed: "uid"}, Cluster{Name: "d"})
+	fleet := New(Cluster{Name: "c", Held: "uid", Accepted: true}, Cluster{Name: "a", Claimed: "uid", Accepted: true},
+		Cluster{Name: "b", Held: "other", Claimed: "uid", Accepted: true}, Cluster{Name: "d"}, Cluster{Name: "asks", Claimed: "uid"})
 	var names []string
 	for _, c := range fleet.Same("uid", "x") {
 		names = append(names, c.Name)
